@@ -94,9 +94,8 @@ class StoredLookup(Lookup):
         return ((Path(name), (*row,)) for name, row in self._plan.code[job.rows["code"]])  # type: ignore[misc]
 
     def describe_machine(self) -> Mapping[str, str]:
-        """Return the facts that describe this machine, from the stored plan where the last build had them."""
-        known = self._plan.machine
-        return super().describe_machine() if known is None else known
+        """Return the facts that describe this machine, as the stored plan has them."""
+        return self._plan.machine
 
 
 def fields_of(variant: PlannedVariant, records: Mapping[str, Record], rows: Callable[[Job], Key]) -> dict[str, Any]:

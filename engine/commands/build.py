@@ -101,9 +101,9 @@ def _resume(arguments: argparse.Namespace) -> Exit | None:
     """Build what reads the changed sources, and return the exit code; None if more than sources has changed."""
     if arguments.changes is None:
         return None
-    from engine.report import resume
+    from engine.report import early
 
-    return resume.build(arguments, arguments.changes, reading=options.reading(arguments), report_for=report_for)
+    return early.build(arguments, arguments.changes, reading=options.reading(arguments), report_for=report_for)
 
 
 def report_for(*, json: bool, many: bool) -> BuildReport:

@@ -37,7 +37,7 @@ def store_plan(
         list(_variants(session, finished, summaries)),
         fixed={*fixed(session), *planning_reads.names(), *_source_files(lookup, session.jobs, local=False)},
         code=_code(session),
-        machine=vars(lookup).get("machine"),
+        machine=lookup.machine,
         tables={name: table for name, (_, table) in summaries.items()},
         packages={name: str(place) for name, place in finished.packages.items()},
     )

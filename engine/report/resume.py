@@ -6,14 +6,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.builder.executors import slots
-from engine.builder.executors.local import LocalExecutor
 from engine.builder.loop import Options, run
 from engine.builder.stored import StoredLookup, StoredVariant
 from engine.errors import Exit
@@ -27,6 +25,7 @@ from engine.store.store import Store
 from engine.store.stored_plan import StoredPlan
 
 if TYPE_CHECKING:
+    from engine.builder.executors.local import LocalExecutor
     from engine.builder.selection import Reading
     from engine.recipe.load import LoadedRecipe
     from engine.report import BuildReport
@@ -34,36 +33,31 @@ if TYPE_CHECKING:
     from engine.store.heads import Subject
 
 
-def build(
-    arguments: argparse.Namespace,
-    changes: ChangedFiles,
-    *,
-    reading: Reading,
-    report_for: Callable[..., BuildReport],
-) -> Exit | None:
-    """Build the variants that read the changed files, and return the exit code.
+def prepared(changes: ChangedFiles, plan: StoredPlan, numbers: Sequence[int], reading: Reading) -> Resumed | None:
+    """Return the build of the variants `numbers` of a stored plan; None if the snapshot does not fit the plan.
 
-    `arguments` are those of `recipe build`, and `reading` are its options for reading recipes. `report_for` returns the
-    object that prints events. `build` returns None, before anything is printed or run, if the change of a file may
-    change the plan itself, or if the store has no plan for the snapshot.
+    `reading` are the options for reading recipes.
     """
-    plan = StoredPlan.of(changes)
-    numbers = plan.reading(changes.names) if plan is not None else None
-    if plan is None or numbers is None:
-        return None
     fields = {number: plan.variant(number) for number in numbers}
     store = Store(Path(changes.path).parent.parent)
     lines = RepeatedLines(changes.snapshot, fields.values(), store, many=plan.size > 1)
-    if not lines.are_known:
-        return None
-    lookup = StoredLookup(store, plan)
     variants = {number: StoredVariant(each, partial(_load, reading)) for number, each in fields.items()}
-    resumed = Resumed(changes, plan, lookup, fields, variants, lines)
-    (sys.stdout if arguments.json else sys.stderr).write(lines.others(json=arguments.json))
+    return Resumed(changes, plan, StoredLookup(store, plan), fields, variants, lines) if lines.are_known else None
+
+
+def build(
+    resumed: Resumed, executor: LocalExecutor, arguments: argparse.Namespace, report_for: Callable[..., BuildReport]
+) -> Exit:
+    """Run the jobs of a resumed build, print its events and results, and return the exit code.
+
+    `arguments` are those of `recipe build`; `report_for` returns the object that prints events.
+    """
+    plan, lookup = resumed.plan, resumed.lookup
+    (sys.stdout if arguments.json else sys.stderr).write(resumed.lines.others(json=arguments.json))
     with report_for(json=arguments.json, many=plan.size > 1) as report:
-        finished, keys = _run(resumed, arguments, report)
-    for number, variant in variants.items():
-        if fields[number]["sections"]:
+        finished, keys = _run(resumed, executor, arguments, report)
+    for number, variant in resumed.variants.items():
+        if resumed.before[number]["sections"]:
             plan.tables[variant.name] = _table(lookup, variant)
     data = plain.data(finished, "".join(plan.tables.values()))
     report.finish(data)
@@ -72,24 +66,20 @@ def build(
 
 
 def _run(
-    resumed: Resumed, arguments: argparse.Namespace, report: BuildReport
+    resumed: Resumed, executor: LocalExecutor, arguments: argparse.Namespace, report: BuildReport
 ) -> tuple[Finished, dict[tuple[str, str], str]]:
     """Run the loop on the variants that are built again, and return its last event and the keys of jobs."""
     keys: dict[tuple[str, str], str] = {}
     finished = Finished("failed", 0.0, Exit.FAILED, {})
     variants = list(resumed.variants.values())
     with file_lock.announcing(lambda text: report.on_event(Noticed(text))):
-        for event in run(variants, resumed.lookup, _executor(arguments), _options(arguments)):
+        for event in run(variants, resumed.lookup, executor, _options(arguments)):
             if isinstance(event, Ended):
                 keys[event.recipe, event.job] = event.key or ""
             if isinstance(event, Finished):
                 finished = _together(event, resumed.plan, variants)
             report.on_event(finished if isinstance(event, Finished) else event)
     return finished, keys
-
-
-def _executor(arguments: argparse.Namespace) -> LocalExecutor:
-    return LocalExecutor(arguments.jobs or slots.default())
 
 
 def _options(arguments: argparse.Namespace) -> Options:

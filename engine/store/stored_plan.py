@@ -48,14 +48,14 @@ class StoredPlan:
         *,
         fixed: Collection[str],
         code: Mapping[str, list[tuple[str, tuple[int, ...]]]],
-        machine: Mapping[str, str] | None,
+        machine: Mapping[str, str],
         tables: Mapping[str, str],
         packages: Mapping[str, str],
     ) -> StoredPlan:
         """Return the plan of a build that ended without a failure.
 
         `fixed` are the files whose change can change the plan itself. `code` maps the digest of each step's code to the
-        code's files with their stat rows. `machine` are the facts that records hold about this machine, if known.
+        code's files with their stat rows. `machine` are the facts that records hold about this machine.
         `tables` maps the name of each variant to the variant's table, and `packages` the names of variants to the
         folders of their packages.
         """
@@ -71,7 +71,7 @@ class StoredPlan:
                 "readers": {name: numbers for name, numbers in readers.items() if _is_file(name)},
                 "shared": shared,
                 "code": dict(code),
-                "machine": machine and dict(machine),
+                "machine": dict(machine),
                 "tables": dict(tables),
                 "packages": dict(packages),
             }
@@ -84,9 +84,9 @@ class StoredPlan:
         return code
 
     @property
-    def machine(self) -> Mapping[str, str] | None:
-        """The facts about this machine that records hold; None where the build had no need of the facts."""
-        machine: Mapping[str, str] | None = self._content["machine"]
+    def machine(self) -> Mapping[str, str]:
+        """The facts about this machine that records hold."""
+        machine: Mapping[str, str] = self._content["machine"]
         return machine
 
     @property

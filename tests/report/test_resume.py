@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from engine import cli
-from engine.report import resume
+from engine.report import early
 
 STEPS = '''
 """Steps that read, join and cut texts."""
@@ -148,14 +148,14 @@ def _build(folder, output, words):
         os.dup2(handle, 2)
         sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
         answers = open(f"{output}.resumed", "w")  # noqa: SIM115 - until the process ends
-        original = resume.build
+        original = early.build
 
         def build(*arguments, **others):
             code = original(*arguments, **others)
             answers.write(f"{code is not None}\n")
             return code
 
-        resume.build = build
+        early.build = build
         cli.main(words)
     except SystemExit as ended:
         code = int(ended.code or 0)

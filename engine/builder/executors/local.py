@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from engine.builder import worker
 from engine.builder.executors import environment
@@ -19,6 +19,9 @@ from engine.builder.worker import Outcome, WorkerTask
 from engine.errors import StepError
 from engine.system import regular
 from engine.text import sizes
+
+if TYPE_CHECKING:
+    from engine.builder.job import Traits
 
 _POLL_SECONDS = 0.2
 _LAST_LINES = 3
@@ -55,6 +58,10 @@ class LocalExecutor:
     def busy(self) -> int:
         """The number of running jobs."""
         return sum(worker.task is not None for worker in self._workers)
+
+    def start_early(self, traits: Traits) -> None:
+        """Start a worker that fits a job, although the job may turn out to be cached: Python takes long to start."""
+        self._spawn(traits.variables)
 
     def submit(
         self, ident: object, task: WorkerTask, *, tools: Sequence[str], variables: Sequence[str], time_limit: float
@@ -111,7 +118,7 @@ class LocalExecutor:
         idle = [w for w in self._workers if w.task is None]
         fit = [w for w in idle if w.variables == variables]
         best = max(fit, key=lambda w: len(w.loaded & set(tools)), default=None)
-        knows = best is not None and (not tools or best.loaded & set(tools))
+        knows = best is not None and (not tools or not best.loaded or best.loaded & set(tools))
         full = len(self._workers) >= self.slots
         if best is not None and (knows or full):
             return best
