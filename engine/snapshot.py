@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from engine.recipe.ways import Mark
 
-FORMAT = 7
+
+FORMAT = 8
 TOKEN_BYTES = 16
 """The length of the random bytes that a snapshot and its stored plan have in common."""
 _VALUED = {"-j", "--jobs"}
@@ -184,7 +185,7 @@ def names_in(path: str) -> list[str]:
 
     Raises OSError for an unreadable snapshot and ValueError for a damaged snapshot.
     """
-    return [name for names, _ in read(path)["watched"] for name in names.split("\0")]
+    return [name for part in read(path)["watched"] for name, _ in watched.unpacked(*part)]
 
 
 def sealed(path: str, content: Mapping[str, Any]) -> bytes:

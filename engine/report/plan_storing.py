@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -55,6 +56,7 @@ def fixed(session: Session) -> Iterator[str]:
     for module in plugins.loaded():
         yield from (str(path) for path in code.of_module(module).files)
     yield from plugins.listings()
+    yield from (entry for entry in sys.path if not Path(entry).exists())  # a tool may appear there
     ours = Path(engine.__file__).parent.rglob("*")
     # Python writes into __pycache__ at any time.
     yield from (str(path) for path in ours if "__pycache__" not in path.parts)

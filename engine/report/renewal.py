@@ -86,7 +86,8 @@ def _keep(resumed: Resumed, finished: Finished, keys: Mapping[tuple[str, str], s
     token = os.urandom(snapshot.TOKEN_BYTES)
     texts = {"data": data, "json": resumed.lines.json_with(resumed.before.values(), new.values())}
     parts = changes.snapshot["watched"]
-    plan.share(name for name in written if any(name in names for names, _ in parts) and not _is_own(name, resumed))
+    known = (name for name in written if any(watched.may_hold(part, name) for part in parts))
+    plan.share(name for name in known if not _is_own(name, resumed))
     dropped = {name for number, fields in new.items() for name in plan.replace(number, fields)}
     edited = watched.edited(parts, dropped - set(written), {**rows, **read})
     content = {**changes.snapshot, **texts, "token": token, "watched": edited}

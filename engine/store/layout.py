@@ -11,6 +11,7 @@ from engine.digest import Digest
 from engine.errors import StoreError
 from engine.store import file_lock
 from engine.store.disk import replace
+from engine.store.notes import KINDS
 from engine.store.sealed import sealed, unsealed
 from engine.system import regular
 
@@ -107,7 +108,7 @@ def prepare(layout: Layout) -> None:
         layout.snapshots,
         layout.plans,
     )
-    for folder in (*folders, layout.root / "heads", layout.root / "stat", layout.root / "resolutions"):
+    for folder in (*folders, *(layout.root / kind for kind in KINDS)):
         folder.mkdir(parents=True, exist_ok=True)
     stamp = sealed({"format": FORMAT})
     try:
