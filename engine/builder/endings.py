@@ -48,7 +48,7 @@ class Endings:
         traits = ticket.job.traits
         try:
             self._lookup.accept(ticket.job, record)
-            if traits.reads_report:
+            if traits.reads_report and not self._lookup.is_judged(ticket.job, record):
                 _judge(ticket, record)
             if traits.delivers:
                 place = self._out / ticket.variant.name

@@ -15,6 +15,7 @@ from engine.store.stat_cache import Row
 from engine.store.store import Record, Store
 
 if TYPE_CHECKING:
+    from engine.builder.selection import Reading
     from engine.key import Key
     from engine.recipe.load import LoadedRecipe
     from engine.step import Step
@@ -39,10 +40,13 @@ class StoredJob(Job):
             gates=fields["gates"],
             traits=traits._replace(sources=sources),
             rows=fields["rows"],
+            last=fields["key"],
         )
 
     rows: Key
     """The rows of the job's key except the rows for its inputs."""
+    last: str
+    """The digest of the job's key in the build that stored the plan."""
 
     @cached_property
     def step(self) -> Step:
@@ -76,6 +80,20 @@ class StoredVariant(PlannedVariant):
         return self.load(self.subject)
 
 
+def loading(reading: Reading) -> Callable[[Subject], LoadedRecipe]:
+    """Return a function that reads the recipe of a stored variant, with the options `reading`."""
+
+    def load(subject: Subject) -> LoadedRecipe:
+        from engine.builder.selection import select
+        from engine.recipe.load import load
+
+        selection = select([subject.path], **reading)
+        every = load(subject.path, set=selection.set, only=selection.only, allow=selection.allow)
+        return next(each for each in every if each.variant == subject.variant)
+
+    return load
+
+
 class StoredLookup(Lookup):
     """A look-up that takes the rows of a key from the stored plan, except the rows for inputs."""
 
@@ -86,6 +104,10 @@ class StoredLookup(Lookup):
     def own_rows(self, job: Job) -> Key:
         """Return the rows of a job's key for code, options, tools, facts and variables, as the stored plan has them."""
         return job.rows if isinstance(job, StoredJob) else super().own_rows(job)
+
+    def is_judged(self, job: Job, record: Record) -> bool:
+        """Say whether the record is the one that the last build read and judged by the same bounds."""
+        return isinstance(job, StoredJob) and record.digest == job.last
 
     def code_read(self, job: Job) -> Iterable[tuple[Path, Row]]:
         """Return the files of a job's code with the stat rows that the files had when the plan was stored."""

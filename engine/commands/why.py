@@ -29,12 +29,17 @@ def run(arguments: argparse.Namespace) -> Exit:
 
     Raises UsageError for a job that the plan lacks.
     """
-    from engine import api
+    from engine.builder import standing
     from engine.builder.costs import total
     from engine.builder.executors import slots
     from engine.report import costs
 
-    findings = api.why(arguments.recipes, **options.reading(arguments))
+    reading = options.reading(arguments)
+    findings = standing.findings(_words_of_build(arguments), reading)
+    if findings is None:
+        from engine import api
+
+        findings = api.why(arguments.recipes, **reading)
     whole = total(findings, slots.default())
     if arguments.step is not None:
         findings = [finding for finding in findings if finding.job.name == arguments.step]
@@ -48,6 +53,14 @@ def run(arguments: argparse.Namespace) -> Exit:
         if whole is not None and arguments.step is None:
             print(costs.of_build(whole))
     return Exit.OK
+
+
+def _words_of_build(arguments: argparse.Namespace) -> list[str]:
+    """Return the arguments of `recipe build` for the same recipe and options: those of `why` without STEP."""
+    words: list[str] = arguments.words[1:]
+    if arguments.step in words:
+        words.remove(arguments.step)
+    return words
 
 
 def _fields(finding: Finding) -> dict[str, object]:
@@ -107,8 +120,8 @@ def _change(change: Change, finding: Finding) -> str:
     origin = ""
     if kind == "inputs" and name in finding.job.needs:
         origin = f"  (from {finding.job.needs[name]})"
-    elif kind == "inputs" and name in finding.job.step.sources():
-        origin = f"  ({finding.job.step.sources()[name].uri})"
+    elif kind == "inputs" and name in finding.job.traits.sources:
+        origin = f"  ({finding.job.traits.sources[name].uri})"
     elif change.row in finding.reasons:
         origin = f"  ({finding.reasons[change.row]})"
     unknown = "(not known yet)" if kind == "inputs" else "(none)"

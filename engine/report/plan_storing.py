@@ -40,6 +40,7 @@ def store_plan(
         code=_code(session),
         machine=lookup.machine,
         tables={name: table for name, (_, table) in summaries.items()},
+        abstract=[str(path) for path in session.abstract],
         packages={name: str(place) for name, place in finished.packages.items()},
     )
     place = stored_plan.path_beside(path)
@@ -73,6 +74,7 @@ def _variants(
             **stored.fields_of(variant, summary.records, lookup.own_rows),
             "inputs": sorted(_source_files(lookup, variant.jobs, local=True)),
             "outputs": sorted(set(outputs.files(lookup.store, summary.records.values(), package))),
+            "model": summary.facts is not None,
             "sections": any(job.step.section is not None for job in variant.jobs),
         }
 

@@ -8,12 +8,11 @@ import argparse
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.builder.loop import Options, run
-from engine.builder.stored import StoredLookup, StoredVariant
+from engine.builder.stored import StoredLookup, StoredVariant, loading
 from engine.errors import Exit
 from engine.events import Ended, Finished, Noticed
 from engine.recipe.project import project_of
@@ -27,10 +26,8 @@ from engine.store.stored_plan import StoredPlan
 if TYPE_CHECKING:
     from engine.builder.executors.local import LocalExecutor
     from engine.builder.selection import Reading
-    from engine.recipe.load import LoadedRecipe
     from engine.report import BuildReport
     from engine.snapshot import ChangedFiles
-    from engine.store.heads import Subject
 
 
 def prepared(changes: ChangedFiles, plan: StoredPlan, numbers: Sequence[int], reading: Reading) -> Resumed | None:
@@ -41,7 +38,7 @@ def prepared(changes: ChangedFiles, plan: StoredPlan, numbers: Sequence[int], re
     fields = {number: plan.variant(number) for number in numbers}
     store = Store(Path(changes.path).parent.parent)
     lines = RepeatedLines(changes.snapshot, fields.values(), store, many=plan.size > 1)
-    variants = {number: StoredVariant(each, partial(_load, reading)) for number, each in fields.items()}
+    variants = {number: StoredVariant(each, loading(reading)) for number, each in fields.items()}
     return Resumed(changes, plan, StoredLookup(store, plan), fields, variants, lines) if lines.are_known else None
 
 
@@ -97,16 +94,6 @@ def _together(finished: Finished, plan: StoredPlan, variants: Iterable[StoredVar
         name: Path(place) for name, place in plan.packages.items() if name not in built or name in finished.packages
     }
     return replace(finished, packages={**packages, **finished.packages})
-
-
-def _load(reading: Reading, subject: Subject) -> LoadedRecipe:
-    """Read the recipe of a stored variant."""
-    from engine.builder.selection import select
-    from engine.recipe.load import load
-
-    selection = select([subject.path], **reading)
-    every = load(subject.path, set=selection.set, only=selection.only, allow=selection.allow)
-    return next(each for each in every if each.variant == subject.variant)
 
 
 def _table(lookup: StoredLookup, variant: StoredVariant) -> str:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 Fields = dict[str, Any]
 """A variant as plain data: what `engine.builder.stored.fields_of` returns, and three more fields.
 
-`inputs` and `outputs` are lists of files: of the local sources, and of what the build made. `sections` says whether a
-table is printed about the variant.
+`inputs` and `outputs` are lists of files: of the local sources, and of what the build made. `model` says whether
+the model was read, and `sections` whether a table is printed about the variant.
 """
 _FOLDER = "plans"
 
@@ -50,6 +50,7 @@ class StoredPlan:
         code: Mapping[str, list[tuple[str, tuple[int, ...]]]],
         machine: Mapping[str, str],
         tables: Mapping[str, str],
+        abstract: Sequence[str],
         packages: Mapping[str, str],
     ) -> StoredPlan:
         """Return the plan of a build that ended without a failure.
@@ -57,7 +58,7 @@ class StoredPlan:
         `fixed` are the files whose change can change the plan itself. `code` maps the digest of each step's code to the
         code's files with their stat rows. `machine` are the facts that records hold about this machine.
         `tables` maps the name of each variant to the variant's table, and `packages` the names of variants to the
-        folders of their packages.
+        folders of their packages. `abstract` are the named recipe files that are only extended.
         """
         readers: dict[str, list[int]] = {}
         for number, variant in enumerate(variants):
@@ -73,6 +74,7 @@ class StoredPlan:
                 "code": dict(code),
                 "machine": dict(machine),
                 "tables": dict(tables),
+                "abstract": list(abstract),
                 "packages": dict(packages),
             }
         )
@@ -94,6 +96,12 @@ class StoredPlan:
         """The table of each variant, by the variant's name."""
         tables: dict[str, str] = self._content["tables"]
         return tables
+
+    @property
+    def abstract(self) -> Sequence[str]:
+        """The named recipe files that other recipes extend and that make no package of their own."""
+        abstract: Sequence[str] = self._content["abstract"]
+        return abstract
 
     @property
     def packages(self) -> Mapping[str, str]:

@@ -14,7 +14,7 @@ def variant(inputs=(), outputs=()):
 
 
 def plan_of(*variants, fixed=()):
-    return StoredPlan.new(list(variants), fixed=set(fixed), code={}, machine={}, tables={}, packages={})
+    return StoredPlan.new(list(variants), fixed=set(fixed), code={}, machine={}, tables={}, abstract=[], packages={})
 
 
 @pytest.fixture
