@@ -11,7 +11,7 @@ from zlib import crc32
 
 from engine.recipe import ways
 from engine.seal import Seal
-from engine.system import regular, watched
+from engine.system import mount_numbers, regular, watched
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -98,12 +98,14 @@ class Candidate:
         notes: Iterable[str],
         way: Mapping[str, Mark],
         roots: Mapping[str, str],
+        overlays: Mapping[str, int],
     ) -> None:
         """Read the stat rows of all files of the build.
 
         `inputs` are the files that the plan read, `outputs` the files that the build wrote. `way` holds the folders and
         links on the way to the paths in recipes, with the marks that they had when the plan was made. `roots` maps the
-        path of each recipe to the root of the recipe's project.
+        path of each recipe to the root of the recipe's project. `overlays` maps the mount point of each overlay file
+        system to the number of the mount.
 
         `notes` are files about this build that other builds may change, so a snapshot only needs each note to exist:
         the next build writes a missing note.
@@ -114,6 +116,7 @@ class Candidate:
         self.written = {name: watched.row_of(name) for name in sorted(written - fed)}
         self.way = dict(way)
         self.roots = dict(roots)
+        self.overlays = dict(overlays)
 
     def newest_ns(self) -> int:
         """Return the latest change time of the files that the build read, in nanoseconds."""
@@ -151,6 +154,7 @@ class Candidate:
             "notes": self.notes,
             "way": self.way,
             "roots": self.roots,
+            "overlays": self.overlays,
             "exit": code,
             "talk": talk,
             "data": data,
@@ -224,6 +228,7 @@ def _stands(snapshot: Mapping[str, Any]) -> bool:
 
     return (
         ways.holds(snapshot["way"])
+        and all(mount_numbers.of(point) == number for point, number in snapshot["overlays"].items())
         and all(root_of(recipe) == root for recipe, root in snapshot["roots"].items())
         and not any(map(os.path.exists, snapshot["absent"]))
         and all(map(os.path.exists, snapshot["notes"]))

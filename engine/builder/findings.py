@@ -103,6 +103,8 @@ def _lost(job: Job, before: Record | None) -> Change:
     if reports.current(type(job.step), before) is None:
         known = reports.version_of(type(job.step))
         return Change("report", f"version {before.report_version}", f"cannot be read as version {known}")
+    if job.hermetic and not before.trace:
+        return Change("trace", "none", "needed, because the recipe is hermetic")
     return Change("artifact", str(before.artifact), "missing or damaged")
 
 

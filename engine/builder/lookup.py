@@ -120,7 +120,8 @@ class Lookup:
         """Return the record of a job, or None.
 
         For a job whose hardware this machine lacks, a record from a machine with that hardware is returned. A record
-        with an unreadable report counts as missing, so that the job runs again.
+        with an unreadable report counts as missing, so that the job runs again. For a hermetic recipe, so does a record
+        without a trace.
         """
         away = self.away(job)
         if away is None:
@@ -131,6 +132,8 @@ class Lookup:
 
     def _read(self, job: Job, key: Key) -> Record | None:
         record = self.store.find(key)
+        if record is not None and job.hermetic and not record.trace:
+            return None
         if record is None or self.is_judged(job, record):
             return record
         if not job.traits.reads_report and record.report_version == job.traits.report_version:

@@ -11,6 +11,7 @@ from engine.store.stored_plan import StoredPlan
 
 if TYPE_CHECKING:
     from engine.builder.findings import Finding
+    from engine.builder.lookup import Lookup
     from engine.builder.selection import Reading
 
 
@@ -20,8 +21,8 @@ def unchanged(words: Sequence[str]) -> StoredPlan | None:
     return None if changes is None or changes.names else StoredPlan.of(changes)
 
 
-def findings(words: Sequence[str], reading: Reading) -> list[Finding] | None:
-    """Return the findings of `recipe why` for the jobs of the last build with the arguments `words`.
+def examined(words: Sequence[str], reading: Reading) -> tuple[Lookup, list[Finding]] | None:
+    """Return the look-up and the findings of `recipe why` for the jobs of the last build with the arguments `words`.
 
     `reading` are the same options, for reading recipes. Returns None without a stored plan, and if more than the
     content of sources has changed since.
@@ -36,6 +37,6 @@ def findings(words: Sequence[str], reading: Reading) -> list[Finding] | None:
 
     lookup = StoredLookup(Store(Path(changes.path).parent.parent), plan)
     variants = (StoredVariant(fields, loading(reading)) for fields in plan.every())
-    examined = [finding for variant in variants for finding in examine(variant, lookup)]
+    findings = [finding for variant in variants for finding in examine(variant, lookup)]
     lookup.store.leave()
-    return examined
+    return lookup, findings

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.builder.job import Job, SourceName, Traits
 from engine.builder.lookup import Lookup, PlannedVariant
+from engine.builder.trace import declaring
 from engine.store.heads import Subject
 from engine.store.stat_cache import Row
 from engine.store.store import Record, Store
@@ -37,6 +38,7 @@ class StoredJob(Job):
             recipe=recipe,
             name=fields["name"],
             needs=fields["needs"],
+            hermetic=fields["hermetic"],
             gates=fields["gates"],
             traits=traits._replace(sources=sources),
             rows=fields["rows"],
@@ -120,6 +122,11 @@ class StoredLookup(Lookup):
         return self._plan.machine
 
 
+def has_warnings(job: Job, record: Record) -> bool:
+    """Say whether a build prints warnings about what the job read. A stored plan does not know their lines."""
+    return bool(record.gaps) and not job.traits.kind.startswith(f"{declaring.OURS}.")
+
+
 def fields_of(variant: PlannedVariant, records: Mapping[str, Record], rows: Callable[[Job], Key]) -> dict[str, Any]:
     """Return a variant as plain data, with the rows of each job's own key and the job's record."""
     subject = variant.subject
@@ -136,6 +143,7 @@ def _fields_of_job(job: Job, record: Record, rows: Key) -> dict[str, Any]:
         "name": job.name,
         "needs": dict(job.needs),
         "gates": tuple(job.gates),
+        "hermetic": job.hermetic,
         "traits": tuple({**traits._asdict(), "sources": sources}.values()),
         "rows": dict(rows),
         "key": str(record.digest),

@@ -20,6 +20,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `recipe why`."""
     options.add_recipes(parser, many=False)
     options.add_step(parser)
+    parser.add_argument("--read", action="store_true", help="list what each job read, by the row that covers it")
     options.add_refresh(parser)
     options.add_json(parser)
 
@@ -35,17 +36,24 @@ def run(arguments: argparse.Namespace) -> Exit:
     from engine.report import costs
 
     reading = options.reading(arguments)
-    findings = standing.findings(_words_of_build(arguments), reading)
-    if findings is None:
+    examined = standing.examined(_words_of_build(arguments), reading)
+    if examined is None:
         from engine import api
 
-        findings = api.why(arguments.recipes, **reading)
+        session = api.session(arguments.recipes, **reading)
+        examined = session.lookup, session.findings()
+        session.lookup.store.leave()
+    lookup, findings = examined
     whole = total(findings, slots.default())
     if arguments.step is not None:
         findings = [finding for finding in findings if finding.job.name == arguments.step]
         if not findings:
             raise UsageError(f"this recipe has no job {arguments.step!r}")
-    if arguments.json:
+    if arguments.read:
+        from engine.report import reads
+
+        reads.show(lookup, findings, json=arguments.json)
+    elif arguments.json:
         print(json.dumps([_fields(finding) for finding in findings], ensure_ascii=False, indent=1))
     else:
         for line in _lines(findings):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import asdict
 from pathlib import Path
 from typing import Self
 
@@ -81,6 +82,8 @@ def _ended(event: Ended) -> dict[str, object]:
         fields |= {"key": event.key, "artifact": event.artifact, "path": str(event.path)}
     if event.waits_for is not None:
         fields["for"] = event.waits_for
+    if event.gaps:
+        fields["not_covered"] = [asdict(gap) for gap in event.gaps]
     if event.measured_at is not None:
         fields["measured_at"] = event.measured_at
     if event.error is not None:

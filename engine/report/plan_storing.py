@@ -25,15 +25,18 @@ def store_plan(
 ) -> None:
     """Store the plan of a build beside the snapshot at `path`. Raises OSError, UserError.
 
-    No plan is stored for a build with a lock, and for a build in which a job has no record or waits for hardware.
+    No plan is stored for a build with a lock, and for a build in which a job has no record, waits for hardware or
+    makes the build print a warning.
     """
     lookup = session.lookup
     if type(lookup) is not Lookup or finished.exit is not Exit.OK:
         return
     if any(lookup.away(job) is not None for job in session.jobs):
         return
-    if any(len(summaries[variant.name][0].records) < len(variant.jobs) for variant in session.variants):
-        return
+    for variant in session.variants:
+        records = summaries[variant.name][0].records
+        if any(job.name not in records or stored.has_warnings(job, records[job.name]) for job in variant.jobs):
+            return
     plan = StoredPlan.new(
         list(_variants(session, finished, summaries)),
         fixed={*fixed(session), *planning_reads.names(), *_source_files(lookup, session.jobs, local=False)},

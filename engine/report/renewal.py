@@ -71,6 +71,8 @@ def _keep(resumed: Resumed, finished: Finished, keys: Mapping[tuple[str, str], s
         package = finished.packages.get(variant.name)
         if len(whole) < len(variant.jobs):
             return
+        if any(stored.has_warnings(job, whole[job.name]) for job in variant.jobs):
+            return
         new[number] = {
             **resumed.before[number],
             **stored.fields_of(variant, whole, resumed.lookup.own_rows),

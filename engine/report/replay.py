@@ -22,7 +22,7 @@ from engine.machine import tools
 from engine.recipe.ways import mark_of
 from engine.report import json_lines, outputs, plain, plan_storing
 from engine.snapshot import TOKEN_BYTES, Candidate, path_of
-from engine.store.file_systems import mount_folder, tells_changes
+from engine.store.file_systems import mount_folder, overlay_number, tells_changes
 from engine.store.stat_cache import TICK_NS
 from engine.store.store import Record
 
@@ -72,7 +72,8 @@ def _keep(
         way |= variant.loaded.way  # of two marks of one place, the one that was read first counts
     way |= {folder: mark_of(folder) for folder in {mount_folder(name) for name in present} if folder is not None}
     roots = {str(variant.loaded.path): str(variant.loaded.project) for variant in session.variants}
-    candidate = Candidate(inputs=inputs, outputs=written, notes=notes, way=way, roots=roots)
+    overlays = dict(filter(None, map(overlay_number, present)))
+    candidate = Candidate(inputs=inputs, outputs=written, notes=notes, way=way, roots=roots, overlays=overlays)
     if candidate.newest_ns() > began_ns - TICK_NS or not _is_whole(session, summaries, finished):
         return
     if session.lookup.source_changed():

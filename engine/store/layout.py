@@ -49,6 +49,11 @@ class Layout:
         return self.root / "logs"
 
     @cached_property
+    def traces(self) -> Path:
+        """What jobs read: a file `<digest of its content>.json` for each trace, which records name."""
+        return self.root / "traces"
+
+    @cached_property
     def staging(self) -> Path:
         """The unfinished work of builders, a folder for each builder."""
         return self.root / "staging"

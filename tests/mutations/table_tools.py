@@ -26,18 +26,20 @@ _USED_BY = {
     "torch": "export reference",
     "transformers": "export reference",
     "onnx": "export shape-infer fuse quantize bench package",
-    "onnxruntime": "shape-infer fuse quantize validate bench",
+    "onnxruntime": "export shape-infer fuse quantize validate bench package",
     "onnxscript": "export",
     "onnx-ir": "export",
-    "numpy": "reference quantize validate bench",
-    "sympy": "shape-infer fuse",
+    "numpy": "export shape-infer fuse reference quantize validate bench package",
+    "ml_dtypes": "export shape-infer fuse quantize bench package",
+    "protobuf": "export shape-infer fuse quantize bench package",
+    "safetensors": "export reference",
+    "sympy": "export shape-infer fuse",
     "tokenizers": "reference package",
-    "protobuf": "package",
     "tritonclient": "package",
 }
 """What each step computes with, by its own account of what it does."""
 _UNUSED = (
-    distribution.NAME, "pydantic", "networkx", "rich", "xxhash", "pyyaml", "pytest", "huggingface-hub", "safetensors",
+    distribution.NAME, "pydantic", "networkx", "rich", "xxhash", "pyyaml", "pytest", "huggingface-hub",
     "grpcio", "mpmath", "some-package", "filelock", "tensorrt", "regex", "tqdm",
 )  # fmt: skip
 
