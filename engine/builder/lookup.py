@@ -281,7 +281,11 @@ class Lookup:
         for path, row in self.code_read(job):
             if _differs(path, row):
                 return path
-        return self._changed_file(job.traits.sources.values()) or self._tools.changed(job.traits.tools)
+        return self._changed_file(job.traits.sources.values()) or self.changed_tool(job)
+
+    def changed_tool(self, job: Job) -> Path | None:
+        """Return a file of a job's tools that changed after the tools were looked up; None if no file changed."""
+        return self._tools.changed(job.traits.tools)
 
     def source_changed(self) -> bool:
         """Say whether a file of any source changed after the file was read."""

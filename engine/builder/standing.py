@@ -35,7 +35,7 @@ def examined(words: Sequence[str], reading: Reading) -> tuple[Lookup, list[Findi
     from engine.builder.stored import StoredLookup, StoredVariant, loading
     from engine.store.store import Store
 
-    lookup = StoredLookup(Store(Path(changes.path).parent.parent), plan)
+    lookup = StoredLookup(Store(Path(changes.path).parent.parent), plan, changes)
     variants = (StoredVariant(fields, loading(reading)) for fields in plan.every())
     findings = [finding for variant in variants for finding in examine(variant, lookup)]
     lookup.store.leave()

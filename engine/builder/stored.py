@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import os
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -14,11 +16,13 @@ from engine.builder.trace import declaring
 from engine.store.heads import Subject
 from engine.store.stat_cache import Row
 from engine.store.store import Record, Store
+from engine.system import watched
 
 if TYPE_CHECKING:
     from engine.builder.selection import Reading
     from engine.key import Key
     from engine.recipe.load import LoadedRecipe
+    from engine.snapshot import ChangedFiles
     from engine.step import Step
     from engine.store.stored_plan import StoredPlan
 
@@ -99,13 +103,26 @@ def loading(reading: Reading) -> Callable[[Subject], LoadedRecipe]:
 class StoredLookup(Lookup):
     """A look-up that takes the rows of a key from the stored plan, except the rows for inputs."""
 
-    def __init__(self, store: Store, plan: StoredPlan) -> None:
+    def __init__(self, store: Store, plan: StoredPlan, changes: ChangedFiles) -> None:
         super().__init__(store)
         self._plan = plan
+        self._changes = changes
 
     def own_rows(self, job: Job) -> Key:
         """Return the rows of a job's key for code, options, tools, facts and variables, as the stored plan has them."""
         return job.rows if isinstance(job, StoredJob) else super().own_rows(job)
+
+    def tool_reasons(self) -> Mapping[str, str]:
+        """Return why the code of tools may differ from what their versions promise: no row for a tool has changed."""
+        return {}
+
+    def changed_tool(self, job: Job) -> Path | None:
+        """Return a file of an installed tool that has changed since the build began; None if no file changed."""
+        if not job.traits.tools:
+            return None
+        folders = tuple(f"{entry}{os.sep}" for entry in sys.path if os.path.isdir(entry))
+        changed = watched.changed(self._changes.snapshot["watched"])
+        return next((Path(name) for name in changed if name.startswith(folders)), None)
 
     def is_judged(self, job: Job, record: Record) -> bool:
         """Say whether the record is the one that the last build read and judged by the same bounds."""

@@ -39,7 +39,9 @@ def prepared(changes: ChangedFiles, plan: StoredPlan, numbers: Sequence[int], re
     store = Store(Path(changes.path).parent.parent)
     lines = RepeatedLines(changes.snapshot, fields.values(), store, many=plan.size > 1)
     variants = {number: StoredVariant(each, loading(reading)) for number, each in fields.items()}
-    return Resumed(changes, plan, StoredLookup(store, plan), fields, variants, lines) if lines.are_known else None
+    return (
+        Resumed(changes, plan, StoredLookup(store, plan, changes), fields, variants, lines) if lines.are_known else None
+    )
 
 
 def build(

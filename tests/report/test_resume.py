@@ -4,11 +4,13 @@ import json
 import os
 import random
 import shutil
+import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from tiny_project import HEAVY
 
 from engine import cli
 from engine.report import early
@@ -228,6 +230,19 @@ def test_only_the_jobs_behind_a_changed_source_run_and_equal_output_stops_them(p
     assert built.rebuilt == {("v-2", "read"), ("v-2", "first"), *((f"v-{number}", "join") for number in range(COUNT))}
     assert [event["event"] for event in built.events].count("plan") == COUNT
     assert len(built.ends) == 3 * COUNT
+
+
+def test_the_builder_imports_no_slow_package_for_a_changed_source(project):
+    project.write("1", "1 again\n")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("RECIPE_")}
+    environment["PYTHONPATH"] = os.pathsep.join([str(project.folder / "site"), *filter(None, sys.path)])
+    words = ["-X", "importtime", "-P", "-m", "engine", "build", "r.yaml", "--to", "join", "--json"]
+    done = subprocess.run(
+        [sys.executable, *words], cwd=project.folder, env=environment, capture_output=True, text=True, check=True
+    )
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "engine.builder.loop" in imported
+    assert not imported & (HEAVY | {"engine.step", "engine.api", "importlib.metadata"})
 
 
 def breaks_the_code(project):
