@@ -96,7 +96,12 @@ def _tasks(stream: IO[bytes]) -> Any:
             tasks.put(WorkerTask(**json.loads(line)))
         os._exit(0)
 
-    threading.Thread(target=read, daemon=True).start()
+    try:
+        threading.Thread(target=read, daemon=True).start()
+    except RuntimeError:  # the system starts no further thread: the tasks are read one after the other
+        for line in stream:
+            yield WorkerTask(**json.loads(line))
+        os._exit(0)
     while True:
         yield tasks.get()
 
