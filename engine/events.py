@@ -14,6 +14,19 @@ BuildState = Literal["built", "up to date", "waiting", "failed", "interrupted"]
 
 
 @dataclass(frozen=True)
+class Gap:
+    """Something that a job read and that no row of its key covers: a change of it would make no job run again."""
+
+    kind: str
+    """`file`, `folder`, `package`, `variable`, `machine`, `program` or `network`."""
+    name: str
+    at: str = ""
+    """The file and line of the step's code that read it; empty for a read by native code."""
+    hint: str = ""
+    """How the step can declare it."""
+
+
+@dataclass(frozen=True)
 class Noticed:
     """A notice about this machine or store for the user."""
 
@@ -72,6 +85,8 @@ class Ended:
     path: Path | None = None
     waits_for: str | None = None
     error: UserError | None = None
+    gaps: tuple[Gap, ...] = ()
+    """What the job read without a row of its key, if the step belongs to another Python package."""
     measured_at: float | None = None
     """If a job failed by the stored report of an earlier run: the time of that run, in seconds since the epoch."""
 

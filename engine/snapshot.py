@@ -11,7 +11,7 @@ from zlib import crc32
 
 from engine.recipe import ways
 from engine.seal import Seal
-from engine.system import regular
+from engine.system import mount_numbers, regular
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
     from engine.recipe.ways import Mark
 
-FORMAT = 6
+    _Part = tuple[str, str, bytes]
+    """A folder, the names of files relative to the folder, and the packed stat rows of the files."""
+
+FORMAT = 7
 _PART = 1024
 """The number of files in a part of a snapshot: several processes compare the parts.
 
@@ -102,12 +105,14 @@ class Candidate:
         notes: Iterable[str],
         way: Mapping[str, Mark],
         roots: Mapping[str, str],
+        overlays: Mapping[str, int],
     ) -> None:
         """Read the stat rows of all files of the build.
 
         `inputs` are the files that the plan read, `outputs` the files that the build wrote. `way` holds the folders and
         links on the way to the paths in recipes, with the marks that they had when the plan was made. `roots` maps the
-        path of each recipe to the root of the recipe's project.
+        path of each recipe to the root of the recipe's project. `overlays` maps the mount point of each overlay file
+        system to the number of the mount.
 
         `notes` are files about this build that other builds may change, so a snapshot only needs each note to exist:
         the next build writes a missing note.
@@ -118,6 +123,7 @@ class Candidate:
         self.written = {name: _row_of(name) for name in sorted(written - fed)}
         self.way = dict(way)
         self.roots = dict(roots)
+        self.overlays = dict(overlays)
 
     def newest_ns(self) -> int:
         """Return the latest change time of the files that the build read, in nanoseconds."""
@@ -152,6 +158,7 @@ class Candidate:
             "notes": self.notes,
             "way": self.way,
             "roots": self.roots,
+            "overlays": self.overlays,
             "exit": code,
             "talk": talk,
             "data": data,
@@ -186,7 +193,7 @@ def names_in(path: str) -> list[str]:
 
     Raises OSError for an unreadable snapshot and ValueError for a damaged snapshot.
     """
-    return [name for names, _ in _read(path)["watched"] for name in names.split("\0")]
+    return [folder + name for folder, names, _ in _read(path)["watched"] for name in names.split("\0")]
 
 
 def _read(path: str) -> Mapping[str, Any]:
@@ -219,20 +226,30 @@ def _stands(snapshot: Mapping[str, Any]) -> bool:
 
     return (
         ways.holds(snapshot["way"])
+        and all(mount_numbers.of(point) == number for point, number in snapshot["overlays"].items())
         and all(root_of(recipe) == root for recipe, root in snapshot["roots"].items())
         and not any(map(os.path.exists, snapshot["absent"]))
         and all(map(os.path.exists, snapshot["notes"]))
     )
 
 
-def _watched(rows: Mapping[str, tuple[int, ...]]) -> list[tuple[str, bytes]]:
-    """Return the names and stat rows of files in parts of `_PART` files, as text and bytes that compare fast."""
-    names = list(rows)
+def _watched(rows: Mapping[str, tuple[int, ...]]) -> list[_Part]:
+    """Return the names and stat rows of files in parts of `_PART` files, as text and bytes that compare fast.
+
+    The names of a part are relative to a folder that the files share, because the system follows short paths faster.
+    """
+    names = sorted(rows)
     parts = [names[start : start + _PART] for start in range(0, len(names), _PART)]
-    return [("\0".join(part), _packed(rows[name] for name in part)) for part in parts]
+    return [_part(part, _packed(rows[name] for name in part)) for part in parts]
 
 
-def _changed(watched: Sequence[tuple[str, bytes]]) -> list[str]:
+def _part(names: Sequence[str], rows: bytes) -> _Part:
+    common = os.path.commonprefix([names[0], names[-1]])  # noqa: RUF071 - sorted names, cut at a slash below
+    folder = common[: common.rfind("/") + 1] if common.startswith("/") else ""
+    return folder, "\0".join(name[len(folder) :] for name in names), rows
+
+
+def _changed(watched: Sequence[_Part]) -> list[str]:
     """Return the names of the files whose stat rows have changed; a process for each CPU compares some of the parts."""
     hands = min(_cpu_count(), len(watched))
     helpers = []
@@ -254,21 +271,28 @@ def _changed(watched: Sequence[tuple[str, bytes]]) -> list[str]:
     return [name for part in parts for name in _differing_names(*watched[part])]
 
 
-def _differing(watched: Sequence[tuple[str, bytes]], first: int, step: int) -> list[int]:
+def _differing(watched: Sequence[_Part], first: int, step: int) -> list[int]:
     """Return the numbers of the parts in which a stat row differs, of every part number `first`, `first + step`, ..."""
-    return [part for part in range(first, len(watched), step) if not _is_unchanged(*watched[part])]
-
-
-def _is_unchanged(names: str, rows: bytes) -> bool:
+    home = os.open(".", getattr(os, "O_PATH", os.O_RDONLY))
     try:
+        return [part for part in range(first, len(watched), step) if not _is_unchanged(home, *watched[part])]
+    finally:
+        os.fchdir(home)
+        os.close(home)
+
+
+def _is_unchanged(home: int, folder: str, names: str, rows: bytes) -> bool:
+    try:
+        os.chdir(folder or home)
         return _packed(map(stat_fields, map(os.stat, names.split("\0")))) == rows
     except OSError:
         return False
 
 
-def _differing_names(names: str, rows: bytes) -> list[str]:
+def _differing_names(folder: str, names: str, rows: bytes) -> list[str]:
     before: list[tuple[int, ...]] = marshal.loads(rows)  # noqa: S302 - from the snapshot, whose seal fits
-    return [name for name, row in zip(names.split("\0"), before, strict=True) if _row_of(name) != row]
+    paths = (folder + name for name in names.split("\0"))
+    return [path for path, row in zip(paths, before, strict=True) if _row_of(path) != row]
 
 
 def _packed(rows: Iterable[tuple[int, ...]]) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Self
 
@@ -12,6 +12,7 @@ from engine.builder import inputs
 from engine.builder.executors import environment
 from engine.builder.job import Job
 from engine.builder.lookup import Lookup
+from engine.builder.trace import traces
 from engine.builder.worker import Outcome, WorkerTask
 from engine.errors import StepError, UserError
 from engine.key import Key, digest_of
@@ -85,6 +86,7 @@ class Attempt:
             self._keep_log_of_failure()
             raise
         store = self.lookup.store
+        trace = traces.of_run(self.lookup, self.job, self.key, self.inputs, self.log.parent)
         traits = self.job.traits
         if traits.kept_by:
             name = kept.name_of(self.job.name, traits.kept_by, self.key)
@@ -100,6 +102,8 @@ class Attempt:
             machine=self.lookup.machine,
             log=self._redacted_log(),
             job=self.job.name,
+            trace=b"" if trace is None else traces.encoded(trace),
+            gaps=() if trace is None else tuple(asdict(gap) for gap in trace.gaps),
         )
 
     def close(self) -> None:

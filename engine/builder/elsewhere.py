@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from engine.key import Change, Key, changes
-from engine.runtimes.versions import agrees, is_later
+from engine.runtimes.versions import agrees, is_later, is_same_release
 from engine.store.store import Record, Store
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def _same_release(change: Change) -> bool:
     """Say whether two versions of a tool differ only in their build, like 2.13.0+cpu and 2.13.0+cu126."""
     if not change.row.startswith(_TOOL) or change.old is None or change.new is None:
         return False
-    return change.old.partition("+")[0] == change.new.partition("+")[0]
+    return is_same_release(change.old, change.new)
 
 
 def _without_machine(key: Key) -> Key:

@@ -10,9 +10,10 @@ from pathlib import Path
 from engine.builder.board import Board
 from engine.builder.lookup import Lookup, PlannedVariant
 from engine.builder.tickets import Ticket
+from engine.builder.trace import declaring
 from engine.digest import Digest
 from engine.errors import Exit, JudgementError, StoreError, UserError
-from engine.events import BuildState, Ended, Finished, JobState, Noticed
+from engine.events import BuildState, Ended, Finished, Gap, JobState, Noticed
 from engine.store.heads import JobNote, job_note
 from engine.store.materialize import materialize, withdraw
 from engine.store.store import Record
@@ -46,8 +47,11 @@ class Endings:
         if state == "built":
             self._ran.add(record.digest)
         traits = ticket.job.traits
+        gaps = declaring.gaps_of(record)
         try:
             self._lookup.accept(ticket.job, record)
+            if ticket.job.hermetic:
+                declaring.refuse(ticket.job.name, gaps)
             if traits.reads_report:
                 _judge(ticket, record)
             if traits.delivers:
@@ -60,7 +64,8 @@ class Endings:
             return self.end(ticket, "failed", seconds=seconds, error=error)
         except UserError as error:
             return self.end(ticket, "failed", seconds=seconds, error=error)
-        return self.end(ticket, state, seconds=seconds)
+        ours = ticket.job.traits.kind.startswith(f"{declaring.OURS}.")
+        return self.end(ticket, state, seconds=seconds, gaps=() if ours else gaps)
 
     def fail(self, ticket: Ticket, error: UserError, *, seconds: float) -> Ended:
         """End a job whose run failed."""
@@ -75,6 +80,7 @@ class Endings:
         seconds: float = 0.0,
         error: UserError | None = None,
         waits_for: str | None = None,
+        gaps: tuple[Gap, ...] = (),
         measured_at: float | None = None,
     ) -> Ended:
         """End a ticket's job in the state `state`, without judging a report."""
@@ -93,6 +99,7 @@ class Endings:
             path=self._lookup.store.artifact_path(record.artifact) if record else None,
             waits_for=waits_for,
             error=error,
+            gaps=gaps,
             measured_at=measured_at,
         )
         self.board.end(ticket, ended)

@@ -52,6 +52,8 @@ class Job:
     step: Step
     needs: Mapping[str, str]
     """For each parameter of the step's `run`, the name of the job whose output is passed."""
+    hermetic: bool = False
+    """Whether the recipe wants every read of the job to be covered by a row of the job's key."""
     gates: tuple[str, ...] = ()
     """The jobs that must pass before this job starts, in addition to the jobs whose outputs this job reads."""
 

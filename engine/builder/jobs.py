@@ -31,6 +31,7 @@ def plan(recipe: Recipe, steps: Mapping[str, type[Step]]) -> tuple[Job, ...]:
             name=name,
             step=step,
             needs=wiring.needs(name),
+            hermetic=recipe.hermetic,
             gates=tuple(gate for gate in step.gates if gate in planned),
         )
         for name, step in planned.items()

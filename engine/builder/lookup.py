@@ -24,6 +24,7 @@ from engine.store.store import Record, Store
 if TYPE_CHECKING:
     from engine.builder.elsewhere import Elsewhere
     from engine.builder.sources import Resolved
+    from engine.builder.tools import Tools
     from engine.recipe.load import LoadedRecipe
     from engine.step import Hardware, Source, Step
 
@@ -112,7 +113,8 @@ class Lookup:
         """Return the record of a job, or None.
 
         For a job whose hardware this machine lacks, a record from a machine with that hardware is returned. A record
-        with an unreadable report counts as missing, so that the job runs again.
+        with an unreadable report counts as missing, so that the job runs again. For a hermetic recipe, so does a record
+        without a trace.
         """
         away = self.away(job)
         if away is None:
@@ -123,6 +125,8 @@ class Lookup:
 
     def _read(self, job: Job, key: Key) -> Record | None:
         record = self.store.find(key)
+        if record is not None and job.hermetic and not record.trace:
+            return None
         if record is None or not (job.traits.reads_report or record.report_version != job.traits.report_version):
             return record
         from engine.builder import reports
@@ -157,10 +161,16 @@ class Lookup:
         return {name: self.note(facts.of(name, hardware)) for name in names}
 
     def tools(self, names: Iterable[str]) -> dict[str, str]:
-        """Return the installed version of each distribution, or `tools.MISSING`, by the distribution's name."""
-        from engine.machine import tools
+        """Return the installed version of each distribution, or `tools.MISSING`, by the distribution's name.
 
-        return {name: self.note(tools.known(name)) for name in names}
+        If the code of a distribution may differ from what its version promises, the value also has a digest of the
+        code.
+        """
+        return {name: self.note(self._tools.known(name)) for name in names}
+
+    def tool_reasons(self) -> Mapping[str, str]:
+        """Return why the code of tools may differ from what their versions promise, by the name of the tool."""
+        return self._tools.reasons
 
     def variables(self, names: Iterable[str]) -> dict[str, str]:
         """Return the values of environment variables by name; a variable that is not set is left out."""
@@ -174,6 +184,12 @@ class Lookup:
         step_code = code.of_step(step)
         self.note(Known(step_code.digest, tuple(str(path) for path in step_code.files)))
         return step_code.digest
+
+    @cached_property
+    def _tools(self) -> Tools:
+        from engine.builder.tools import Tools
+
+        return Tools(self.store.notes)
 
     @cached_property
     def elsewhere(self) -> Elsewhere:
@@ -244,7 +260,7 @@ class Lookup:
         for path, row in self.code_read(job):
             if _differs(path, row):
                 return path
-        return self._changed_file(job.traits.sources.values())
+        return self._changed_file(job.traits.sources.values()) or self._tools.changed(job.traits.tools)
 
     def source_changed(self) -> bool:
         """Say whether a file of any source changed after the file was read."""

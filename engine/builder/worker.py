@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from engine.builder.trace import hook
 from engine.digest import Digest
 from engine.errors import StepError, UserError, causes
 from engine.store import output
@@ -71,6 +72,7 @@ def main() -> None:
 
     While a task runs, the standard output and standard error of Python and native code go to the task's log.
     """
+    hook.install()
     requests = os.fdopen(os.dup(0), "rb")
     answers = os.fdopen(os.dup(1), "wb")
     null = os.open(os.devnull, os.O_RDWR)
@@ -114,7 +116,8 @@ def _serve(task: WorkerTask) -> Outcome:
     files: Files = {}
     try:
         _speak_into(task.log)
-        report = perform(task)
+        with hook.recording(task.step, os.path.dirname(task.log), task.inputs.values()):
+            report = perform(task)
         files = output.take(Path(task.out))
     except UserError as known:
         error = known

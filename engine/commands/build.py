@@ -15,6 +15,7 @@ from engine.errors import Exit, UserError
 
 if TYPE_CHECKING:
     from engine.api import Session
+    from engine.builder.findings import Finding
     from engine.events import Event
     from engine.report import BuildReport
 
@@ -42,7 +43,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="read every source, stored file and package, whatever its times say",
     )
-    parser.add_argument("--dry-run", action="store_true", help="say what would be built, and build nothing")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="say what would be built and what it costs, and build nothing"
+    )
     parser.add_argument(
         "-o", "--output", metavar="DIR", type=Path, help="where packages go (default: the project's build/)"
     )
@@ -61,7 +64,7 @@ def run(arguments: argparse.Namespace) -> Exit:
             _print_refusal(error)
         raise
     if arguments.dry_run:
-        return _dry_run(session)
+        return _dry_run(session, arguments.jobs, as_json=arguments.json)
     events: list[Event] = []
     report = report_for(json=arguments.json, many=len(session.variants) > 1)
     with report:
@@ -107,13 +110,37 @@ def report_for(*, json: bool, many: bool) -> BuildReport:
     return PlainReport(many=many)
 
 
-def _dry_run(session: Session) -> Exit:
-    from engine.report import grid
+def _dry_run(session: Session, parallel: int | None, *, as_json: bool) -> Exit:
+    from engine.api import default_parallel
+    from engine.builder.costs import total
+    from engine.report import costs, grid
 
+    findings = session.findings()
+    whole = total(findings, parallel or default_parallel())
     words = {"cached": "cached", "stale": "would build", "new": "would build", "unknown": "may build"}
-    grid.show([(words[finding.state], finding.job.recipe, finding.job.name) for finding in session.findings()])
+    if as_json:
+        jobs = [
+            {
+                "recipe": finding.job.recipe,
+                "job": finding.job.name,
+                "state": words[finding.state],
+                "cost": costs.fields_of_job(finding),
+            }
+            for finding in findings
+        ]
+        print(json.dumps({"jobs": jobs, "cost": costs.fields_of_build(whole)}, ensure_ascii=False, indent=1))
+    else:
+        grid.show([(words[each.state], each.job.recipe, each.job.name, _cost(each)) for each in findings])
+    if whole is not None and not as_json:
+        print(costs.of_build(whole))
     session.refusals.refuse(len(session.selection.paths))
     return Exit.OK
+
+
+def _cost(finding: Finding) -> str:
+    from engine.report import costs
+
+    return "" if finding.state == "cached" else costs.of_job(finding)
 
 
 def _print_refusal(error: UserError) -> None:

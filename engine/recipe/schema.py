@@ -247,6 +247,8 @@ class Recipe(RecipePart):
     graphs: Annotated[Mapping[Name, GraphSection], Field(max_length=16)] = {}
     generate: Generate = {}
     preprocess: Preprocess = {}
+    hermetic: Flag = False
+    """Whether a job fails that reads anything which no row of its key covers."""
     runtimes: Annotated[Mapping[Name, Mapping[str, Any]], Field(max_length=16)] = {}
     """Options of runtimes from other Python packages, by the name of the runtime. A runtime of another
     package validates its options with a pydantic model of its own.

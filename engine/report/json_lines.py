@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -85,6 +86,8 @@ def _ended(event: Ended) -> dict[str, object]:
         fields |= {"key": event.key, "artifact": event.artifact, "path": str(event.path)}
     if event.waits_for is not None:
         fields["for"] = event.waits_for
+    if event.gaps:
+        fields["not_covered"] = [asdict(gap) for gap in event.gaps]
     if event.measured_at is not None:
         fields["measured_at"] = event.measured_at
     if event.error is not None:

@@ -100,6 +100,8 @@ class LiveReport:
         print(plain.data(end, summaries), end="", flush=True)
 
     def _explain(self, event: Ended) -> None:
+        for line in plain.warnings(event):
+            self._live.console.print(Text(line, style="yellow"))
         if event.error is not None:
             title = f"{event.recipe} {event.job}" if self._many else event.job
             self._live.console.print(Text(f"{title} failed", style="bold red"))

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 
+from engine.builder.trace import declaring
 from engine.events import Ended, Event, Finished, Noticed, Planned, Refused, RunsElsewhere, Started
 from engine.report.json_lines import shown
 from engine.report.reasons import Reasons
@@ -81,7 +82,19 @@ def how_to_continue(waits_for: str) -> str:
     return f"waits for: {waits_for}; run the same command there with this cache (copy cache/ along, or share it)"
 
 
+def warnings(event: Ended) -> list[str]:
+    """Return the lines about what a job of another package's step read without a row of its key."""
+    if not event.gaps:
+        return []
+    title = f"  warning: {event.job} reads what no row of its key covers; if it changes, the job does not run again"
+    return [title, *(f"    {declaring.sentence(gap)}" for gap in event.gaps)]
+
+
 def _ended(event: Ended, *, many: bool, reasons: Reasons) -> list[str]:
+    return [*_state(event, many=many, reasons=reasons), *warnings(event)]
+
+
+def _state(event: Ended, *, many: bool, reasons: Reasons) -> list[str]:
     if event.state == "built":
         return [_row("built", event.recipe, event.job, many=many) + f"  {event.seconds:.1f} s"]
     head = _row(event.state, event.recipe, event.job, many=many)

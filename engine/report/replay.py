@@ -22,7 +22,7 @@ from engine.machine import tools
 from engine.recipe.ways import mark_of
 from engine.report import json_lines, plain
 from engine.snapshot import Candidate
-from engine.store.file_systems import mount_folder, tells_changes
+from engine.store.file_systems import mount_folder, overlay_number, tells_changes
 from engine.store.materialize import is_in_place, marker
 from engine.store.stat_cache import TICK_NS
 
@@ -66,7 +66,8 @@ def _keep(
         way |= variant.loaded.way  # of two marks of one place, the one that was read first counts
     way |= {folder: mark_of(folder) for folder in {mount_folder(name) for name in present} if folder is not None}
     roots = {str(variant.loaded.path): str(variant.loaded.project) for variant in session.variants}
-    candidate = Candidate(inputs=inputs, outputs=outputs, notes=notes, way=way, roots=roots)
+    overlays = dict(filter(None, map(overlay_number, present)))
+    candidate = Candidate(inputs=inputs, outputs=outputs, notes=notes, way=way, roots=roots, overlays=overlays)
     if candidate.newest_ns() > began_ns - TICK_NS or not _is_whole(session, summaries, finished):
         return
     if session.lookup.source_changed():
@@ -137,6 +138,7 @@ def _inputs(session: Session) -> Iterator[str]:
     for module in plugins.loaded():
         yield from (str(path) for path in code.of_module(module).files)
     yield from plugins.listings()
+    yield from (entry for entry in sys.path if not Path(entry).exists())  # a tool may appear there
     ours = Path(engine.__file__).parent.rglob("*")
     # Python writes into __pycache__ at any time.
     yield from (str(path) for path in ours if "__pycache__" not in path.parts)

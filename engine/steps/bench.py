@@ -138,7 +138,7 @@ class Bench(Step):
 
     def tools_used(self) -> tuple[str, ...]:
         """Return the Python packages of the runtimes that run the models: the recipe's and the rivals' runtimes."""
-        tools = ["onnx", *self.execution.tools]
+        tools = [*onnx_files.TOOLS, *self.execution.tools]
         for rival in self.against:
             tools += registry.find(rival.runtime).rival_tools(library=images.library(self.images))
         return tuple(dict.fromkeys((*tools, *(() if self.serving is None else _SERVER_TOOLS))))

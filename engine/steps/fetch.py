@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 from engine.errors import StepError
 from engine.feasibility.facts import GraphFacts, ModelFacts
 from engine.kit.checkpoints import checkpoint, hub, model_files, pickles, weights
-from engine.kit.onnx import onnx_source
+from engine.kit.onnx import onnx_files, onnx_source
 from engine.step import Source, Step, TypedReport
 from engine.store.copying import copy
 
@@ -41,7 +41,9 @@ class Fetch(Step):
         )
 
     def tools_used(self) -> tuple[str, ...]:
-        """Return the Python packages that convert pickles; none where files are only copied."""
+        """Return the Python packages that convert pickles, or write ONNX files; none where files are only copied."""
+        if self.source.uri.lower().endswith(".onnx"):
+            return onnx_files.TOOLS
         return self.tools if self.weights == "pickle-tensors-only" else ()
 
     def model_facts(self, place: Path) -> ModelFacts:

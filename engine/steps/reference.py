@@ -12,6 +12,7 @@ from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.inputs import cases
 from engine.kit.inputs.cases import Case
+from engine.kit.onnx import onnx_files
 from engine.kit.reference import originals, questions
 from engine.kit.reference.originals import Original
 from engine.recipe import images
@@ -92,9 +93,9 @@ class Reference(Step):
     def tools_used(self) -> tuple[str, ...]:
         """Return the Python packages that run the original and prepare its inputs; numpy draws random inputs."""
         if images.modality(self.images) is Modality.IMAGE:
-            return ("torch", images.library(self.images), "numpy")
-        runs = ("onnx", "onnxruntime") if self.onnx else ("torch", "transformers")
-        return (*runs, "numpy", "tokenizers")
+            return ("torch", images.library(self.images), "numpy", "pillow", "safetensors")
+        runs = (*onnx_files.TOOLS, "onnxruntime") if self.onnx else ("torch", "transformers", "safetensors")
+        return tuple(dict.fromkeys((*runs, "numpy", "tokenizers")))
 
     def facts_used(self) -> tuple[str, ...]:
         """Return the names of the facts that decide the kernels: `cpu.isa` and, for ONNX, ONNX Runtime's build."""

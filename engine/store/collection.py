@@ -150,6 +150,9 @@ class _Collection:
         yield from (at.files / name for name in digest.walk(at.files) if name.rpartition("/")[2] not in stored)
         runs = heads.runs(self.store)
         yield from (path for path in at.logs.iterdir() if path.name.partition(".")[0] not in records.keys() | runs)
+        traces = {f"{record.trace}.json" for record in records.values()}
+        if at.traces.is_dir():
+            yield from (path for path in at.traces.iterdir() if path.name not in traces)
         if at.quarantine.is_dir():
             yield from at.quarantine.iterdir()
         if self.limits.older_than_seconds is not None:

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from engine.store import overlays
+from engine.system import mount_numbers
+
 _TELLING = {"ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "bcachefs", "jfs"}
 """File systems for which the kernel sets the change time at every write, rename and link, also after an `mmap`.
 
@@ -17,8 +20,9 @@ The set leaves out:
   time as it was;
 - tmpfs and ramfs, because a write through a mapping leaves all times as they were;
 - squashfs, erofs and iso9660, because another image may have other content and equal time stamps;
-- overlay, because its layers may be any of these, and a container does not show what its layers are.
+- overlay, because its layers may be any of these: `engine.store.overlays` tries the layer that is written to.
 """
+_OVERLAY = "overlay"
 _DRIVERS = {"ext2": "ext4", "ext3": "ext4"}
 """The folder in /sys/fs of a kind of file system, where it has another name than the kind."""
 _WHOLE_FILE_AND_WAIT = 7
@@ -31,11 +35,24 @@ class Mount:
 
     kind: str
     device: int
+    point: str = "/"
 
     @property
     def tells_changes(self) -> bool:
         """Whether an equal stat row proves that a file is unchanged."""
+        if self.kind == _OVERLAY:
+            return overlays.tells_changes(self.point, _point_of)
         return self.kind in _TELLING
+
+    @property
+    def number(self) -> int:
+        """A number that another mount of the file system changes; 0 where the kernel has no such number."""
+        if self.kind == _OVERLAY:
+            return mount_numbers.of(self.point) or 0
+        try:
+            return os.stat(self.folder).st_ino  # the kernel gives each folder of /sys a number of its own
+        except OSError:
+            return 0
 
     @property
     def folder(self) -> str:
@@ -47,7 +64,12 @@ class Mount:
 def tells_changes(path: str | Path) -> bool:
     """Say whether an equal stat row proves that the file at `path` is unchanged."""
     # macOS has no list of mounts to read; its own disks (APFS, HFS+) keep change times.
-    return sys.platform == "darwin" or _mount_of_device(_device(path), str(path)).tells_changes
+    if sys.platform == "darwin":
+        return True
+    device = _device(path)
+    mount = _mount_of_device(device, str(path))
+    # Some files of an overlay have the device number of a layer, which says nothing about the layer.
+    return mount.tells_changes and (mount.kind != _OVERLAY or mount.device == device)
 
 
 def kind_of(path: str | Path) -> str:
@@ -72,19 +94,19 @@ def mount_folder(path: str | Path) -> str | None:
     return folder if os.path.isdir(folder) else None
 
 
+def overlay_number(path: str | Path) -> tuple[str, int] | None:
+    """Return the mount point and the number of the overlay at `path`; None for any other kind of file system."""
+    mount = _mount_of_device(_device(path), str(path))
+    return (mount.point, mount.number) if mount.kind == _OVERLAY else None
+
+
 def mounted(device: int) -> str | None:
     """Return a text that another mount of the device changes; None for a device that is not in the table of mounts.
 
     The text begins with the identity of the boot and a slash.
     """
     mount = next((each for each in _mounts().values() if each.device == device), None)
-    if mount is None:
-        return None
-    try:
-        number = os.stat(mount.folder).st_ino  # the kernel gives each folder of /sys a number of its own
-    except OSError:
-        number = 0
-    return f"{_boot()}/{mount.kind}/{number}"
+    return None if mount is None else f"{_boot()}/{mount.kind}/{mount.number}"
 
 
 def write_back(path: str | Path) -> bool:
@@ -95,7 +117,8 @@ def write_back(path: str | Path) -> bool:
     """
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        if sys.platform != "linux":
+        # On an overlay, sync_file_range has no effect: the pages belong to a file of the upper layer.
+        if sys.platform != "linux" or mount_of(path).kind == _OVERLAY:
             os.fsync(handle)
             return True
         import ctypes
@@ -104,6 +127,10 @@ def write_back(path: str | Path) -> bool:
         return bool(ctypes.CDLL(None).sync_file_range(ctypes.c_int(handle), *everything) == 0)
     finally:
         os.close(handle)
+
+
+def _point_of(path: str) -> str:
+    return mount_of(path).point
 
 
 def _device(path: str | Path) -> int:
@@ -134,21 +161,24 @@ def _boot() -> str:
 
 @cache
 def _mounts() -> dict[str, Mount]:
-    """Return a mapping from each mount point to its mount, as proc(5) describes mountinfo.
+    try:
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
+            return table_of(file.read())
+    except OSError:
+        return {}
+
+
+def table_of(text: str) -> dict[str, Mount]:
+    """Return a mapping from each mount point to its mount; proc(5) describes the text of mountinfo.
 
     If two file systems have one mount point, the one that was mounted later counts.
     """
-    try:
-        with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
-            lines = file.read().splitlines()
-    except OSError:
-        return {}
     mounts = {}
-    for line in lines:
+    for line in text.splitlines():
         fields, _, rest = line.partition(" - ")
         device, place = fields.split(" ")[2], fields.split(" ")[4]
         for code, letter in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
             place = place.replace(code, letter)
         major, _, minor = device.partition(":")
-        mounts[place] = Mount(rest.split(" ", 1)[0], os.makedev(int(major), int(minor)))
+        mounts[place] = Mount(rest.split(" ", 1)[0], os.makedev(int(major), int(minor)), place)
     return mounts

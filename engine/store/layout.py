@@ -11,6 +11,7 @@ from engine.digest import Digest
 from engine.errors import StoreError
 from engine.store import file_lock
 from engine.store.disk import replace
+from engine.store.notes import KINDS
 from engine.store.sealed import sealed, unsealed
 from engine.system import regular
 
@@ -46,6 +47,11 @@ class Layout:
     def logs(self) -> Path:
         """Logs of jobs, a file `<digest of the key>.log` for each."""
         return self.root / "logs"
+
+    @cached_property
+    def traces(self) -> Path:
+        """What jobs read: a file `<digest of its content>.json` for each trace, which records name."""
+        return self.root / "traces"
 
     @cached_property
     def staging(self) -> Path:
@@ -101,7 +107,7 @@ def prepare(layout: Layout) -> None:
         layout.locks,
         layout.snapshots,
     )
-    for folder in (*folders, layout.root / "heads", layout.root / "stat", layout.root / "resolutions"):
+    for folder in (*folders, *(layout.root / kind for kind in KINDS)):
         folder.mkdir(parents=True, exist_ok=True)
     stamp = sealed({"format": FORMAT})
     try:

@@ -12,8 +12,8 @@ from engine.errors import StoreError
 from engine.store.sealed import sealed, unsealed
 from engine.system import regular
 
-KINDS = ("heads", "stat", "resolutions")
-"""The folders of notes: last builds of recipes, digests by stat row, and commits of branches and tags of a hub."""
+KINDS = ("heads", "stat", "resolutions", "tools")
+"""The folders of notes: last builds, digests by stat row, commits of revisions on a hub, and the code of tools."""
 
 
 class Notes:

@@ -6,7 +6,7 @@ import contextlib
 import os
 import stat
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -50,6 +50,10 @@ class Record:
     """The digest of the run's log; empty for an empty log."""
     job: str = ""
     """The name of the job, for explanations only."""
+    trace: str = ""
+    """The digest of the trace: what the run read. Empty for a record of a version that kept no traces."""
+    gaps: Sequence[Mapping[str, str]] = ()
+    """What the run read and no row of the key covers: the fields of each `Gap`."""
 
     @property
     def digest(self) -> Digest:
@@ -106,6 +110,7 @@ class Store:
             raw = unsealed(regular.read(self.record_path(key)))
             files = {name: (int(size), Digest(content)) for name, (size, content) in raw.pop("files").items()}
             raw.setdefault("job", raw["key"].get("step", ""))  # older records have the step's name as a row of the key
+            raw["gaps"] = tuple(raw.get("gaps", ()))
             record = Record(**raw, files=files)
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
             return None
@@ -132,6 +137,18 @@ class Store:
     def log_path(self, key: Digest | str, *, failed: bool = False) -> Path:
         """Return the path of the log of the run that made a record, or of a failed run."""
         return self.layout.logs / f"{key}{'.failed' if failed else ''}.log"
+
+    def trace(self, record: Record) -> bytes | None:
+        """Return the trace of the run that made a record; None for a record without an undamaged trace."""
+        try:
+            content = regular.read(self.trace_path(record.trace))
+        except OSError:
+            return None
+        return content if digest.of_bytes(content) == record.trace else None
+
+    def trace_path(self, trace: str) -> Path:
+        """Return the path of the trace with a digest."""
+        return self.layout.traces / f"{trace}.json"
 
     def is_whole(self, record: Record) -> bool:
         """Say whether a record's artifact holds the record's files, unchanged, and nothing else."""
@@ -210,7 +227,7 @@ class Store:
 
     def commit(self, key: Key, folder: Path, files: Files, *, report: Mapping[str, object], report_version: int = 1,
                seconds: float, peak_bytes: int, machine: Mapping[str, str], log: bytes = b"",
-               job: str = "") -> Record:  # fmt: skip
+               job: str = "", trace: bytes = b"", gaps: Sequence[Mapping[str, str]] = ()) -> Record:  # fmt: skip
         """Move the output folder `folder` into the store as the artifact of `key`, and write the record.
 
         Raises StoreError.
@@ -220,10 +237,11 @@ class Store:
         record = Record(
             key=key, artifact=output.tree(files), files=files, report=report, report_version=report_version,
             seconds=round(seconds, 3), peak_bytes=peak_bytes, machine=machine, made_at=round(time.time(), 3),
-            log=digest.of_bytes(log) if log else "", job=job,
+            log=digest.of_bytes(log) if log else "", job=job, trace=digest.of_bytes(trace) if trace else "", gaps=gaps,
         )  # fmt: skip
         with explained(self.root), file_lock.hold(self.layout.gate, shared=True):
             self.keep_log(record.digest, log)
+            self._keep_trace(record.trace, trace)
             for name, (_, content) in files.items():
                 self._pool(folder / name, content)
             self._publish(folder, record)
@@ -241,6 +259,13 @@ class Store:
             self.write(self.log_path(key, failed=failed), log)
         elif not failed:
             remove(self.log_path(key))
+
+    def _keep_trace(self, name: str, content: bytes) -> None:
+        """Write a trace to the store, unless the store has it; many jobs have the same trace. Raises OSError."""
+        path = self.trace_path(name)
+        if content and not path.exists():
+            self.layout.traces.mkdir(exist_ok=True)
+            self.write(path, content)
 
     def _pool(self, path: Path, content: Digest) -> None:
         """Replace a staged file by a link to the pool's file of this content, or add it to the pool. Raises OSError."""

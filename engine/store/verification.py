@@ -176,6 +176,7 @@ class _Inspection:
         self._pool()
         self._artifacts()
         self._logs()
+        self._traces()
         self._notes()
         self._kept()
         self._snapshots()
@@ -272,6 +273,20 @@ class _Inspection:
                     self.store.put_aside(path)
                 without: Record = replace(current, log="")
                 self.store.write(self.store.record_path(key), sealed(without.fields()))
+
+    def _traces(self) -> None:
+        damaged = {
+            record.trace for record in self.records.values() if record.trace and self.store.trace(record) is None
+        }
+        for name in sorted(damaged):
+            path = self.store.trace_path(name)
+            self._say(path, "the trace is not as it was written" if path.exists() else "the trace is missing")
+            if path.exists():
+                self.store.put_aside(path)
+        for key in (key for key, record in self.records.items() if record.trace in damaged and key not in self.lost):
+            current = self.store.read(key)
+            if current is not None and current.trace in damaged:
+                self.store.write(self.store.record_path(key), sealed(replace(current, trace="").fields()))
 
     def _log_digest(self, path: Path) -> str | None:
         try:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 
+import fake_wheels
 import pytest
 from program import Program
 from tiny_project import CHAIN, HEAVY, RECIPE, SAMPLES
@@ -140,9 +141,7 @@ def test_new_weights_rebuild_all_that_holds_them(project):
 
 
 def test_an_upgraded_tool_rebuilds_the_steps_that_use_it(project, tmp_path):
-    info = tmp_path / "upgrade" / "transformers-99.0.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: transformers\nVersion: 99.0\n")
+    info = fake_wheels.install(tmp_path / "upgrade", "transformers", "99.0", {})
     project("build", "r.yaml", expect=0)
     project.environment["PYTHONPATH"] = os.pathsep.join([str(info.parent), os.environ.get("PYTHONPATH", "")])
     [change] = project.why("r.yaml")["export"]["changes"]

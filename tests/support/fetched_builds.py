@@ -38,7 +38,7 @@ class Build:
 
     @property
     def notices(self) -> list[str]:
-        return [event["text"] for event in self.events if event["event"] == "notice"]
+        return [event["text"] for event in self.events if event["event"] == "note"]
 
 
 def model(folder: Path, number: float) -> Path:

@@ -19,7 +19,7 @@ _PREFIXES = ("LC_", "HF_", "HUGGING_FACE_", "XDG_")
 If an environment variable changes the result of a step, the step names the variable in `Step.variables`.
 """
 
-_FIXED = {
+FIXED = {
     "PYTHONHASHSEED": "0",
     "PYTHONDONTWRITEBYTECODE": "1",
     "PYTHONUNBUFFERED": "1",
@@ -37,11 +37,16 @@ _HUB_TOKEN = re.compile(rb"hf_[A-Za-z0-9]{20,}")
 _URL_LOGIN = re.compile(rb"(://)[^/\s:@]+:[^/\s@]+@")
 
 
+def varies(name: str) -> bool:
+    """Say whether every worker gets an environment variable from the user's environment, with the user's value."""
+    return name in _NAMES or name.startswith(_PREFIXES)
+
+
 def for_worker(variables: Iterable[str] = (), environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Return the environment of a worker, including the `variables` that its steps name."""
     names = _NAMES.union(variables)
     kept = {k: v for k, v in environment.items() if k in names or k.startswith(_PREFIXES)}
-    return {**kept, **_FIXED}
+    return {**kept, **FIXED}
 
 
 def redacted(text: bytes, environment: Mapping[str, str] = os.environ) -> bytes:
