@@ -21,6 +21,7 @@ from engine.snapshot import stat_fields
 from engine.store.file_systems import tells_changes
 from engine.store.notes import Notes
 from engine.store.stat_cache import settled_row, stat_row
+from engine.system import regular
 from engine.text import lists
 
 KIND = "tools"
@@ -136,9 +137,7 @@ def _differing(tool: ToolFiles) -> dict[str, str]:
 def _checksum(path: str) -> str:
     """Return the SHA-256 of a file's content as RECORD writes it; empty for a missing file."""
     try:
-        if not os.path.isfile(path):  # a pipe would never end
-            return ""
-        with open(path, "rb") as file:
+        with regular.open_file(path) as file:
             content = hashlib.file_digest(file, "sha256").digest()
     except OSError:
         return ""

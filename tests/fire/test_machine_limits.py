@@ -10,7 +10,7 @@ from fire.builders import Builders
 from fire.cgroups import limited
 from fire.project import Ground, Project
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.whole]
 
 EAT = '''\
 """Fills memory."""

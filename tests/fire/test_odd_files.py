@@ -34,7 +34,7 @@ def sample(tier, *tables, count):
 
 
 def test_odd_files_in_the_store_are_repaired(tier, field, tmp_path):
-    for place, kind in sample(tier, IN_STORE, ODD, count=4):
+    for place, kind in sample(tier, IN_STORE, ODD, count=2):
         what = f"{kind} in the place of {place}"
         ground = field.undisturbed.copy(tmp_path / "ground")
         field.builders.build(ground)
@@ -67,7 +67,7 @@ COMMANDS = ("why", "show", "logs", "check", "build --dry-run", "cache stats", "c
 
 
 def test_no_command_hangs_on_odd_files_in_the_store(tier, field, tmp_path):
-    for command, place, kind in sample(tier, COMMANDS, READ, ODD, count=3):
+    for command, place, kind in sample(tier, COMMANDS, READ, ODD, count=2):
         ground = field.undisturbed.copy(tmp_path / "ground")
         put(kind, min(ground.cache.glob(IN_STORE[place])))
         words = command.split()

@@ -110,7 +110,7 @@ def is_clear(builder, what):
 
 def test_streams_and_folders_that_are_gone(tier, ready):
     start, expected = ready
-    for line, name in cases(tier, STREAMS, 6):
+    for line, name in cases(tier, STREAMS, 5):
         usual = expected(line)
         builder = start(line, **STREAMS[name])
         text = is_clear(builder, f"{line}, {name}")
@@ -130,7 +130,7 @@ def test_streams_and_folders_that_are_gone(tier, ready):
 
 def test_limits_and_environments(tier, ready):
     start, expected = ready
-    for line, name in cases(tier, LIMITS, 4):
+    for line, name in cases(tier, LIMITS, 3):
         usual = expected(line)
         builder = start(line, **LIMITS[name])
         text = is_clear(builder, f"{line}, {name}")
@@ -142,10 +142,8 @@ def test_limits_and_environments(tier, ready):
             assert [json.loads(each) for each in builder.stdout.splitlines() if each.startswith("{")], text
 
 
-@pytest.mark.parametrize(
-    "limit", [{"NOFILE": 12}, *(pytest.param({"FSIZE": size}, marks=pytest.mark.whole) for size in (50_000, 500_000))],
-    ids=str,
-)  # fmt: skip
+@pytest.mark.whole
+@pytest.mark.parametrize("limit", [{"NOFILE": 12}, {"FSIZE": 50_000}, {"FSIZE": 500_000}], ids=str)
 def test_a_build_at_a_limit_fails_with_the_cause_and_goes_on_without_it(limit, field, tmp_path):
     ground = field.template.copy(tmp_path / "ground")
     builder = field.builders.start((*ground.words, "-j2"), ground, limits=limit).wait(expect=1)
