@@ -144,6 +144,7 @@ def test_a_quota_that_is_used_up(away, tmp_path):
         disk.remove()
 
 
+@pytest.mark.whole
 def test_a_quota_is_named_where_no_kernel_has_to_count(away, tmp_path):
     """The same answer of the system, from a trap in the builder."""
     ground = away.template.copy(tmp_path / "ground")

@@ -34,7 +34,7 @@ def sample(tier, *tables, count):
 
 
 def test_odd_files_in_the_store_are_repaired(tier, field, tmp_path):
-    for place, kind in sample(tier, IN_STORE, ODD, count=2):
+    for place, kind in sample(tier, IN_STORE, ODD, count=1):
         what = f"{kind} in the place of {place}"
         ground = field.undisturbed.copy(tmp_path / "ground")
         field.builders.build(ground)

@@ -130,7 +130,7 @@ def test_streams_and_folders_that_are_gone(tier, ready):
 
 def test_limits_and_environments(tier, ready):
     start, expected = ready
-    for line, name in cases(tier, LIMITS, 3):
+    for line, name in cases(tier, LIMITS, 2):
         usual = expected(line)
         builder = start(line, **LIMITS[name])
         text = is_clear(builder, f"{line}, {name}")
