@@ -19,6 +19,7 @@ from engine.builder.summary import Summary
 from engine.errors import Exit, UserError
 from engine.events import Ended, Event, Finished, Noticed, Refused, RunsElsewhere, Started
 from engine.machine import tools
+from engine.recipe.project import project_of
 from engine.recipe.ways import mark_of
 from engine.report import json_lines, plain
 from engine.snapshot import Candidate
@@ -65,7 +66,8 @@ def _keep(
     for variant in reversed(session.variants):
         way |= variant.loaded.way  # of two marks of one place, the one that was read first counts
     way |= {folder: mark_of(folder) for folder in {mount_folder(name) for name in present} if folder is not None}
-    roots = {str(variant.loaded.path): str(variant.loaded.project) for variant in session.variants}
+    roots = {str(path): str(project_of(path)) for path in session.selection.paths}  # abstract recipes, too
+    roots |= {str(variant.loaded.path): str(variant.loaded.project) for variant in session.variants}
     overlays = dict(filter(None, map(overlay_number, present)))
     candidate = Candidate(inputs=inputs, outputs=outputs, notes=notes, way=way, roots=roots, overlays=overlays)
     if candidate.newest_ns() > began_ns - TICK_NS or not _is_whole(session, summaries, finished):

@@ -173,6 +173,7 @@ class _Inspection:
     def run(self) -> None:
         self.verdict.records = len(self.records)
         self._record_files()
+        self._bindings()
         self._pool()
         self._artifacts()
         self._logs()
@@ -194,6 +195,21 @@ class _Inspection:
                 self.store.put_aside(path)
             self.lost.add(path.stem)
             self._say(path, "the record is not as it was written")
+
+    def _bindings(self) -> None:
+        """Put records aside whose output was made for another key or by another step."""
+        for key, record in list(self.records.items()):
+            if record.is_bound:
+                continue
+            path = self.store.record_path(key)
+            with file_lock.hold(self.store.layout.gate):
+                current = self.store.read(key)
+                if current is None or current.is_bound:
+                    continue  # the job has run again meanwhile
+                self.store.put_aside(path)
+            del self.records[key]
+            self.lost.add(key)
+            self._say(path, "the output belongs to another key or to another step")
 
     def _pool(self) -> None:
         for name in digest.walk(self.store.layout.files):

@@ -89,7 +89,9 @@ ENGINE = Path(engine.__file__).parent
 OUTSIDE = ("kit", "runtimes", "server", "client", "steps", "system")
 """Rooms whose code reads what a step or a server has checked or made, in a process with a time limit of its own."""
 OTHERWISE = {
-    "builder/worker.py": "opens the null device, its own log and a file of /proc",
+    "builder/processes.py": "reads files of /proc",
+    "builder/worker.py": "opens its own log",
+    "builder/zygote.py": "opens the null device",
     "builder/trace/mapped.py": "reads a file of /proc",
     "builder/trace/recorder.py": "writes into the folder of its own job",
     "machine/cpu.py": "reads files of /proc and /sys",
