@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Unpack
 
-from engine import feasibility
-from engine.builder import destination, registry, sources
+from engine.builder import destination, preflight, registry
 from engine.builder import findings as explanations
 from engine.builder.executors.local import LocalExecutor
 from engine.builder.findings import Finding
@@ -24,7 +23,6 @@ from engine.builder.summary import Summary, summarize
 from engine.digest import Digest
 from engine.errors import Exit, Refusals, UsageError, UserError
 from engine.events import Event, Finished, Noticed, Refused
-from engine.feasibility.facts import ModelFacts
 from engine.lockfile import file, locking
 from engine.lockfile.locking import Locked
 from engine.machine import cpu
@@ -62,9 +60,10 @@ class Checked:
 def check(recipes: Recipes, **reading: Unpack[Reading]) -> list[Checked]:
     """Check the recipes' fields, hardware feasibility and plans without writing anything.
 
-    Raises RecipeError, StepError.
+    Raises UserError, with the errors of all wrong recipes.
 
-    `check` also checks the model's files if the model is on this machine or an earlier build fetched the model.
+    `check` also looks at everything on this machine that a build would read or need: the model's files, samples,
+    Python packages and servers. A fault has the words of the build's error, at the place of the field.
     """
     return examine(recipes, **reading).checks
 
@@ -84,10 +83,8 @@ def examine(recipes: Recipes, **reading: Unpack[Reading]) -> Examination:
     checks = []
     for variant in planned.without_refused():
         with planned.refusals.collecting(variant.loaded.path):
-            facts = _model_facts(selection, variant)
-            if facts is not None:
-                feasibility.check_model(variant.loaded, facts)
-            checks.append(Checked(variant, model=facts is not None))
+            subject = preflight.look(variant, selection.store)
+            checks.append(Checked(variant, model=subject.facts is not None))
     planned.refusals.refuse(len(selection.paths))
     return Examination(checks, planned.abstract)
 
@@ -255,26 +252,6 @@ class Session:
     def summaries(self) -> list[Summary]:
         """Return the summary of each variant's last build."""
         return [summarize(self.lookup, variant) for variant in self.variants]
-
-
-def _model_facts(selection: Selection, variant: Variant) -> ModelFacts | None:
-    """Return the ModelFacts report of a model whose files are on this machine or in the store; None without the files.
-
-    `_model_facts` reads no tensor and writes no file.
-    """
-    step = next((job.step for job in variant.jobs if job.step.report is ModelFacts), None)
-    if step is None:
-        return None
-    try:
-        place = next((sources.place_of(source) for source in step.sources().values()), None)
-        facts = None if place is None else step.model_facts(place)
-    except UserError:
-        return None  # the build reports an incomplete model in more detail
-    if facts is not None:
-        return facts
-    if not (selection.store / "format").is_file():
-        return None
-    return summarize(Lookup(Store(selection.store)), variant).facts
 
 
 def default_parallel() -> int:

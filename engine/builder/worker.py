@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from engine.builder.answers import WorkerAnswer
+from engine.builder.imports import cannot_import
 from engine.builder.trace import hook
 from engine.errors import StepError, UserError, causes
 from engine.store.output import Files
 from engine.system import limits
-from engine.text import distribution
 
 _ROOM = 1 << 16
 """A disk that has fewer free bytes than this number counts as full."""
@@ -158,11 +158,7 @@ def unexpected(task: WorkerTask, error: BaseException) -> StepError:
     text = f"{type(error).__name__}: {error}".strip()
     reached = limits.reached(error)
     if isinstance(error, ImportError) and error.name and reached is None and not error.name.startswith("engine"):
-        return StepError(
-            f"the step {task.name!r} needs {error.name.partition('.')[0]!r}, which cannot be imported",
-            text.splitlines()[:1],
-            f"install it: `{distribution.install('cpu')}` has all that a CPU build needs (`recipe doctor`)",
-        )
+        return cannot_import(task.name, error.name.partition(".")[0], *text.splitlines()[:1])
     if _is_full(error) or _has_no_room(task.out):
         return StepError(
             f"the disk is full: the step {task.name!r} could not write what it makes",

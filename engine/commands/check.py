@@ -1,4 +1,4 @@
-"""Check schema, hardware feasibility and plan; write nothing."""
+"""Check schema, hardware feasibility, plan, and what a build would read and need here; write nothing."""
 
 from __future__ import annotations
 

@@ -21,6 +21,15 @@ def load(path: Path) -> Any:
         ) from None
 
 
+def is_valid(path: Path) -> bool:
+    """Tell whether a file holds valid JSON."""
+    try:
+        json.loads(path.read_bytes())
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
 def settings(path: Path) -> dict[str, Any]:
     """Return the JSON object in a file as a dict; {} where the file is missing or holds anything but a JSON object.
 
