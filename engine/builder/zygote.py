@@ -24,6 +24,11 @@ from engine.builder.worker import WorkerTask
 from engine.errors import UserError
 from engine.store import binding, output
 
+PRELOADED = ("torch", "transformers", "timm", "onnx", "sympy") if sys.platform == "linux" else ()
+"""Tools that are slow to import and start no threads that outlive a fork: zygotes import them before jobs do.
+
+Two steps share the zygotes of the tools that both name first, in this order.
+"""
 _GRACE_SECONDS = 0.5
 """How long processes that a job leaves behind may take to end by themselves."""
 _GRACE_STEP = 0.01
@@ -70,7 +75,7 @@ class Zygote:
     def __init__(self, control: socket.socket, module: str) -> None:
         """Import a module. A module that cannot be imported is the error of the job that needs the module."""
         _tell(control, {"zygote": os.getpid()})
-        with contextlib.suppress(BaseException), hook.importing(module):
+        with contextlib.suppress(BaseException):
             importlib.import_module(module)
         self._control = control
         self._memory = AnswerMemory()

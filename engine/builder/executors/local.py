@@ -6,7 +6,6 @@ import contextlib
 import itertools
 import os
 import selectors
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,14 +15,10 @@ from engine.builder import processes
 from engine.builder.executors.outcomes import crash, outcome, overtime
 from engine.builder.executors.zygotes import Lineage, ZygoteHandle
 from engine.builder.worker import Outcome, WorkerTask
+from engine.builder.zygote import PRELOADED
 from engine.errors import StepError
 
 _POLL_SECONDS = 0.2
-_PRELOADED = ("torch", "transformers", "timm", "onnx", "sympy") if sys.platform == "linux" else ()
-"""Tools that are slow to import and start no threads that outlive a fork: zygotes import them before jobs do.
-
-Two steps share the zygotes of the tools that both name first, in this order.
-"""
 _SERIAL = itertools.count()
 
 
@@ -65,7 +60,7 @@ class LocalExecutor:
         Raises OSError where the system allows no further process or open file.
         """
         task = replace(task, id=f"{os.getpid()}-{next(_SERIAL)}")
-        modules = (*(tool for tool in _PRELOADED if tool in tools), task.step.partition(":")[0])
+        modules = (*(tool for tool in PRELOADED if tool in tools), task.step.partition(":")[0])
         self._start(ident, task, tuple(variables), modules, time_limit)
 
     def _start(
