@@ -120,7 +120,8 @@ def _print_goals(count: int, results: Results) -> None:
         if took:
             beyond = median(took) - median(alone)
             goal = f"; the goal is {duration(GOALS[count])}" if count in GOALS else ""
-            print(f"- {who}: one file changed takes {duration(beyond)} beyond the job alone ({cpu(took)} of CPU time in all){goal}.")
+            whole = f"{cpu(took)} of CPU time in all"
+            print(f"- {who}: one file changed takes {duration(beyond)} beyond the job alone ({whole}){goal}.")
 
 
 def _cell(phases: dict[str, list[Took]], phase: str, base: dict[str, list[Took]], options: argparse.Namespace) -> str:
