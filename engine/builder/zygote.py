@@ -75,7 +75,7 @@ class Zygote:
     def __init__(self, control: socket.socket, module: str) -> None:
         """Import a module. A module that cannot be imported is the error of the job that needs the module."""
         _tell(control, {"zygote": os.getpid()})
-        with contextlib.suppress(BaseException), hook.importing("" if module in PRELOADED else module):
+        with contextlib.suppress(BaseException):
             importlib.import_module(module)
         self._control = control
         self._memory = AnswerMemory()

@@ -12,6 +12,7 @@ from importlib import metadata
 from pathlib import Path
 
 from engine.machine.loadable import is_importable, is_loadable
+from engine.system import regular
 
 _EDITABLE = "__editable__"
 """How the names of files begin that some installers write for an editable installation."""
@@ -93,7 +94,7 @@ class Wheel:
         """Return the names of the import packages of a distribution whose RECORD lists no package."""
         names = (self._text("top_level.txt") or "").split()
         for link in self._links:
-            text = link.read_text("utf-8", "replace")
+            text = regular.read_text(link, errors="replace")
             names += _LINK.findall(text) if link.suffix == ".py" else _packages_on(text.splitlines())
         own = re.sub(r"[-.]+", "_", self.name)
         return list(dict.fromkeys(names)) or list(dict.fromkeys((own, own.lower())))
@@ -110,7 +111,7 @@ class Wheel:
 
     def _text(self, name: str) -> str | None:
         try:
-            return (self.info / name).read_text("utf-8", "surrogateescape")
+            return regular.read_text(self.info / name, errors="surrogateescape")
         except OSError:
             return None
 
@@ -128,7 +129,7 @@ def listed_by_others(wheel: Wheel, names: set[str]) -> set[str]:
     listed: set[str] = set()
     for record in wheel.site.glob("*.dist-info/RECORD"):
         if names - listed and record.parent != wheel.info:
-            lines = record.read_text("utf-8", "surrogateescape")
+            lines = regular.read_text(record, errors="surrogateescape")
             listed |= {name for name in names - listed if f"\n{name}," in f"\n{lines}"}
     return listed
 

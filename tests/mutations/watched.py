@@ -76,10 +76,10 @@ def _mapping(rows: Mapping[str, Any], stays: Callable[[str], bool]) -> dict[str,
     return {name: row for name, row in rows.items() if stays(name)}
 
 
-def _packed(parts: list[tuple[str, bytes]], stays: Callable[[str], bool]) -> list[tuple[str, bytes]]:
+def _packed(parts: list[tuple[str, str, bytes]], stays: Callable[[str], bool]) -> list[tuple[str, str, bytes]]:
     rows: dict[str, Any] = {}
-    for names, packed in parts:
-        rows |= zip(names.split("\0"), marshal.loads(packed), strict=True)
+    for folder, names, packed in parts:
+        rows |= zip((folder + name for name in names.split("\0")), marshal.loads(packed), strict=True)
     return snapshot._watched(_mapping(rows, stays))
 
 

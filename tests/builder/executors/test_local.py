@@ -145,6 +145,18 @@ def test_workers_see_a_clean_environment():
     assert not {"SECRET_THING", "PYTHONPATH", "OMP_NUM_THREADS"} & seen.keys()
 
 
+def test_every_worker_has_one_time_zone_and_one_locale_unless_a_step_names_another():
+    around = {"TZ": "Asia/Tokyo", "LANG": "de_DE.UTF-8", "LC_NUMERIC": "de_DE.UTF-8", "LANGUAGE": "de"}
+    seen = for_worker(environment=around)
+    assert (seen["TZ"], seen["LC_ALL"]) == ("UTC", "C.UTF-8")
+    assert not {"LANG", "LC_NUMERIC", "LANGUAGE"} & seen.keys()
+    assert for_worker(("TZ",), around)["TZ"] == "Asia/Tokyo"
+    assert "TZ" not in for_worker(("TZ",), {})
+    numbers = for_worker(("LC_NUMERIC",), around)
+    assert numbers["LC_NUMERIC"] == "de_DE.UTF-8"
+    assert not {"LC_ALL", "LANG"} & numbers.keys()
+
+
 def test_logs_show_no_secrets():
     text = b"token abcdefgh1234 and hf_" + b"A" * 30 + b" at https://me:pass@host/x, PATH /usr/bin"
     clean = redacted(text, {"HF_TOKEN": "abcdefgh1234", "PATH": "/usr/bin"})
