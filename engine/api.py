@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Unpack
 
 from engine.builder import destination, preflight, registry
 from engine.builder import findings as explanations
+from engine.builder.executors import slots
 from engine.builder.executors.local import LocalExecutor
 from engine.builder.findings import Finding
 from engine.builder.job import Job
@@ -25,7 +25,6 @@ from engine.errors import Exit, Refusals, UsageError, UserError
 from engine.events import Event, Finished, Noticed, Refused
 from engine.lockfile import file, locking
 from engine.lockfile.locking import Locked
-from engine.machine import cpu
 from engine.recipe.schema import Recipe
 from engine.store import file_lock
 from engine.store.store import Store
@@ -37,11 +36,6 @@ __all__ = [
 
 VERSION = 1
 """The version number of the functions of `engine.api`, as docs/stability.md explains."""
-_MEMORY_PER_JOB = 4 << 30
-"""Bytes of memory that each of several parallel jobs may need.
-
-The export of MiniLM needs about 1 GB at its peak, and the export of BERT-large needs about 4 GB.
-"""
 
 
 def plan(recipes: Recipes, **reading: Unpack[Reading]) -> tuple[Variant, ...]:
@@ -232,7 +226,7 @@ class Session:
         for path, error in self.refusals.by_path.items():
             on_event(Refused(str(path), error))
         with file_lock.announcing(lambda text: on_event(Noticed(text))):
-            for event in run(self.variants, self.lookup, LocalExecutor(parallel or default_parallel()), options):
+            for event in run(self.variants, self.lookup, LocalExecutor(parallel or slots.default()), options):
                 if isinstance(event, Finished):
                     last = self._with_refusals(event)
                 on_event(last if isinstance(event, Finished) else event)
@@ -252,12 +246,3 @@ class Session:
     def summaries(self) -> list[Summary]:
         """Return the summary of each variant's last build."""
         return [summarize(self.lookup, variant) for variant in self.variants]
-
-
-def default_parallel() -> int:
-    """Return how many jobs run at once by default, by the number of CPUs and the memory."""
-    try:
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError):
-        memory = _MEMORY_PER_JOB
-    return max(1, min(len(cpu.usable()), memory // _MEMORY_PER_JOB))

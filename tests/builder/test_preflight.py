@@ -1,6 +1,7 @@
 """`recipe check` sees what would fail after minutes, in the words of the step that would fail, and writes nothing."""
 
 import json
+import zipfile
 from pathlib import Path
 
 import graphs
@@ -8,6 +9,7 @@ import numpy as np
 import onnx
 import pytest
 import tokenizers
+from onnx import helper
 
 from engine import api, server
 from engine.builder import sources
@@ -93,6 +95,10 @@ def config(project, **fields):
     path.write_text(json.dumps({**json.loads(path.read_text()), **fields}))
 
 
+def write_header(project, header):
+    (project / "model" / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + bytes(16))
+
+
 MODEL_FAULTS = {
     "weights are missing": lambda p: (p / "model" / "model.safetensors").unlink(),
     "weights are cut off": lambda p: cut(p / "model" / "model.safetensors"),
@@ -112,6 +118,24 @@ MODEL_FAULTS = {
             '{"weight_map": {"w": "model-1-of-1.safetensors"}}'
         )
     ),
+    "weights of an impossible length": lambda p: (p / "model" / "model.safetensors").write_bytes(b"\xff" * 16),
+    "a header that is a list": lambda p: write_header(p, b"[1, 2]"),
+    "a header nested without end": lambda p: write_header(p, b"[" * 100_000),
+    "a header with a tensor beyond the end": lambda p: write_header(
+        p, b'{"w": {"dtype": "F32", "shape": [4], "data_offsets": [0, 99999]}}'
+    ),
+    "a folder in place of the weights": lambda p: (
+        (p / "model" / "model.safetensors").unlink() or (p / "model" / "model.safetensors").mkdir()
+    ),
+    "a link to weights that are gone": lambda p: (
+        (p / "model" / "model.safetensors").unlink() or (p / "model" / "model.safetensors").symlink_to("gone")
+    ),
+    "an index of shards that is no JSON": lambda p: (p / "model" / "model.safetensors").rename(
+        p / "model" / "model.safetensors.index.json"
+    ),
+    "config.json is a list": lambda p: (p / "model" / "config.json").write_text("[]"),
+    "config.json names a number as its type": lambda p: config(p, model_type=7),
+    "config.json is nested without end": lambda p: (p / "model" / "config.json").write_text("[" * 100_000),
     "no model at all": lambda p: [path.unlink() for path in (p / "model").iterdir()],
 }
 
@@ -126,6 +150,12 @@ ONNX_FAULTS = {
     "cut off": lambda p: cut(p / "model.onnx"),
     "empty": lambda p: cut(p / "model.onnx", 0),
     "no protobuf": lambda p: (p / "model.onnx").write_text("this is no model " * 9),
+    "reads a file outside its folder": lambda p: moved_data(p, "../data.bin"),
+    "reads a file by an absolute path": lambda p: moved_data(p, "/etc/passwd"),
+    "takes no inputs": lambda p: graphs.write(
+        p,
+        graphs.graph([helper.make_node("Relu", ["w"], ["y"])], [], [("y", graphs.FLOAT, [4])], [graphs.weight("w", 4)]),
+    ),
     "its external data is missing": lambda p: external(p).unlink(),
     "its external data is cut off": lambda p: cut(external(p)),
 }
@@ -135,6 +165,14 @@ def external(project):
     model = onnx.load(project / "model.onnx")
     onnx.save_model(model, project / "model.onnx", save_as_external_data=True, location="data.bin", size_threshold=0)
     return project / "data.bin"
+
+
+def moved_data(project, location):
+    external(project)
+    model = onnx.load(project / "model.onnx", load_external_data=False)
+    for tensor in model.graph.initializer:
+        next(entry for entry in tensor.external_data if entry.key == "location").value = location
+    (project / "model.onnx").write_bytes(model.SerializeToString())
 
 
 @pytest.mark.parametrize("spoil", ONNX_FAULTS.values(), ids=ONNX_FAULTS)
@@ -167,6 +205,9 @@ SAMPLE_FAULTS = {
     "a label of another model": '{"text": "fine", "label": 0}\n{"text": "a good film", "label": "POSITIVE"}\n',
     "a label that is no label": '{"text": "a good film", "label": 1.5}\n',
     "half a character": '{"text": "\\ud800"}\n',
+    "a NUL byte": '{"text": "a\0b"}\n',
+    "nested without end": "[" * 100_000 + "\n",
+    "a number as a text": '{"text": 7}\n',
     "nothing": "\n\n",
 }
 
@@ -180,6 +221,22 @@ def test_a_fault_of_the_samples_has_the_words_of_the_step(project, text):
         samples.read(project / "samples.jsonl", project / "model", {"input_ids": tokens})
     assert (error.what, error.facts, error.hint) == (caught.value.what, caught.value.facts, caught.value.hint)
     assert (error.position.line, error.position.column) == (4, 12)
+
+
+def test_a_byte_order_mark_and_line_ends_of_windows_pass(project):
+    (project / "samples.jsonl").write_bytes(b'\xef\xbb\xbf{"text": "a good film"}\r\n{"text": "fine"}\r\n')
+    assert api.check("text.yaml")
+
+
+def test_a_label_without_end_is_refused(project):
+    (project / "samples.jsonl").write_text('{"text": "a good film", "label": 1' + "0" * 40 + "}\n")
+    assert "none of the model's classes" in refused("text.yaml").what
+
+
+def test_another_file_in_an_npz_is_left_alone(project):
+    with zipfile.ZipFile(project / "samples.npz", "a") as archive:
+        archive.writestr("README.txt", "made by hand")
+    assert api.check("onnx.yaml")
 
 
 def test_a_line_of_bytes_that_are_no_text_is_refused(project):
@@ -227,8 +284,10 @@ def test_texts_without_a_tokenizer_are_refused(project):
     assert api.check("text.yaml"), "without samples, random tokens are drawn"
 
 
-def test_a_broken_tokenizer_is_refused(project):
-    cut(project / "model" / "tokenizer.json")
+@pytest.mark.parametrize("content", [None, "{}", "[]", "[" * 100_000, '{"model": '])
+def test_a_broken_tokenizer_is_refused(project, content):
+    path = project / "model" / "tokenizer.json"
+    cut(path) if content is None else path.write_text(content)
     assert refused("text.yaml").what == "tokenizer.json cannot be read"
 
 

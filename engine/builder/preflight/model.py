@@ -73,7 +73,7 @@ def _look_at_named_tokenizer(uri: str) -> None:
 def _look_at_tokenizer(directory: Path) -> None:
     """Raise StepError where tokenizer.json is broken; the tokenizers package is imported only for the error's words."""
     path = checkpoints.tokenizer_file(directory)
-    if path is not None and not json_files.is_valid(path):
+    if path is not None and not json_files.has_field(path, "model"):
         from engine.kit.inputs import tokenizer
 
         tokenizer.read(path)

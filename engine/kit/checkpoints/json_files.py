@@ -21,13 +21,13 @@ def load(path: Path) -> Any:
         ) from None
 
 
-def is_valid(path: Path) -> bool:
-    """Tell whether a file holds valid JSON."""
+def has_field(path: Path, name: str) -> bool:
+    """Tell whether a file holds a JSON object with a field `name`."""
     try:
-        json.loads(path.read_bytes())
-    except (ValueError, RecursionError):
+        value = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
         return False
-    return True
+    return isinstance(value, dict) and name in value
 
 
 def settings(path: Path) -> dict[str, Any]:

@@ -64,7 +64,8 @@ def headers(path: Path) -> dict[str, ArrayHeader]:
 
     try:
         with np.load(path, allow_pickle=False) as file:
-            return {name: _header(file.zip, f"{name}.npy") for name in file.files}
+            members = set(file.zip.namelist())
+            return {name: _header(file, name) for name in file.files if f"{name}.npy" in members}
     except _UNREADABLE as error:
         raise _unreadable(path, error) from error
 
@@ -82,16 +83,19 @@ class ArrayHeader:
         return len(self.shape)
 
 
-def _header(archive: zipfile.ZipFile, name: str) -> ArrayHeader:
+def _header(archive: Any, name: str) -> ArrayHeader:
+    """Return the header of an array in an opened `.npz` file; for a rare version of the format the array is read."""
     from numpy.lib import format as npy
 
-    with archive.open(name) as file:
-        version = npy.read_magic(file)
-        read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-        shape, _, dtype = read_header(file)
-        if dtype.hasobject:
-            raise ValueError("Object arrays cannot be loaded when allow_pickle=False")
-        return ArrayHeader(dtype, shape)
+    readers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+    with archive.zip.open(f"{name}.npy") as file:
+        read_header = readers.get(npy.read_magic(file))
+        if read_header is not None:
+            shape, _, dtype = read_header(file)
+            if not dtype.hasobject:
+                return ArrayHeader(dtype, shape)
+    array = archive[name]  # numpy refuses pickled objects itself
+    return ArrayHeader(array.dtype, array.shape)
 
 
 def refuse_unusual(value: Input) -> None:
