@@ -294,10 +294,21 @@ DOUBTS = (
 )  # fmt: skip
 
 
+def test_a_source_that_a_step_reads_when_it_is_planned_is_planned_anew(project):
+    steps = project.folder / "site" / "resume_steps.py"
+    reading = "number = step.number + 0 * len(Path(home.removeprefix('file:'), str(step.number)).read_text())"
+    steps.write_text(steps.read_text().replace(", step.number\n", ", 0\n        " + reading + "\n", 1))
+    assert reading in steps.read_text()
+    assert project.build().code == 0
+    project.write("c0", "no step reads this when it is planned\n")
+    assert project.build().resumed == [True]
+    project.write("1", "1 again\n")
+    assert project.build().resumed == [False]
+
+
+@pytest.mark.whole
 @pytest.mark.parametrize("doubt", DOUBTS, ids=lambda doubt: doubt.__name__)
-def test_any_other_change_is_planned_anew(project, doubt, request):
-    if doubt is not changes_the_recipe and not request.config.getoption("--whole"):
-        pytest.skip("a sample of the doubts; --whole tries all")
+def test_any_other_change_is_planned_anew(project, doubt):
     doubt(project)
     project.write("1", "1 again\n")
     built = project.build()
