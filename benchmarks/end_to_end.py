@@ -24,8 +24,8 @@ import into_readme
 import program
 import timing
 
-_NOISY = 0.5
-"""From this noise on, `recipe` itself warns: the rounds differ by half of their median."""
+_NOISY = 0.1
+"""From this noise on, `recipe` itself warns that the machine was busy."""
 HEADER = ("recipe", "shape", "runtime", "via", "mean ms", "p50", "p95", "p99", "ours is faster")
 
 
@@ -102,7 +102,7 @@ def conditions(shown: list[dict[str, Any]], words: list[str], architecture: str 
         aside = ", with a stand-in in Python for its ONNX Runtime backend" if server["stand_in"] else ""
         lines.append(f"The server is Triton {server['version']} ({server['kind']}{aside});")
         lines.append(f"clients call its model {server['asked']}.")
-    spread = "the width of the middle half of the rounds' medians, as a share of their median"
+    spread = "half the width of the 95 % confidence interval of the median latency, as a share of the median"
     lines.append(f"The noise is at most {noise:.0%} ({spread}). {timing.machine()}.")
     if noise > _NOISY:
         lines.append("**The machine was busy, so these numbers are not reliable.**")

@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Unpack
 
-from engine import feasibility
-from engine.builder import registry, sources
+from engine.builder import destination, preflight, registry
+from engine.builder import findings as explanations
+from engine.builder import remake as remaking
+from engine.builder.executors import slots
 from engine.builder.executors.local import LocalExecutor
-from engine.builder.findings import Finding, examine
-from engine.builder.jobs import Job
+from engine.builder.findings import Finding
+from engine.builder.job import Job
 from engine.builder.lookup import Lookup
 from engine.builder.lookup import PlannedVariant as Variant
 from engine.builder.loop import Options, run
-from engine.builder.selection import Reading, Recipes, Selection, known_step, select, variants
+from engine.builder.planning import Plan, variants
+from engine.builder.planning import plan as plan_of
+from engine.builder.selection import Reading, Recipes, Selection, known_step, select
 from engine.builder.summary import Summary, summarize
 from engine.digest import Digest
-from engine.errors import Exit, UsageError, UserError
-from engine.events import Event, Finished
-from engine.feasibility.facts import ModelFacts
+from engine.errors import Exit, Refusals, UsageError, UserError
+from engine.events import Event, Finished, Noticed, Refused
 from engine.lockfile import file, locking
 from engine.lockfile.locking import Locked
-from engine.machine import cpu
 from engine.recipe.schema import Recipe
+from engine.store import file_lock
 from engine.store.store import Store
 
 __all__ = [
@@ -35,11 +37,6 @@ __all__ = [
 
 VERSION = 1
 """The version number of the functions of `engine.api`, as docs/stability.md explains."""
-_MEMORY_PER_JOB = 4 << 30
-"""Bytes of memory that each of several parallel jobs may need.
-
-The export of MiniLM needs about 1 GB at its peak, and the export of BERT-large needs about 4 GB.
-"""
 
 
 def plan(recipes: Recipes, **reading: Unpack[Reading]) -> tuple[Variant, ...]:
@@ -58,18 +55,33 @@ class Checked:
 def check(recipes: Recipes, **reading: Unpack[Reading]) -> list[Checked]:
     """Check the recipes' fields, hardware feasibility and plans without writing anything.
 
-    Raises RecipeError, StepError.
+    Raises UserError, with the errors of all wrong recipes.
 
-    `check` also checks the model's files if the model is on this machine or an earlier build fetched the model.
+    `check` also looks at everything on this machine that a build would read or need: the model's files, samples,
+    Python packages and servers. A fault has the words of the build's error, at the place of the field.
     """
+    return examine(recipes, **reading).checks
+
+
+@dataclass(frozen=True)
+class Examination:
+    """The variants that passed the check, and the named files that other recipes extend and that make no package."""
+
+    checks: list[Checked]
+    abstract: tuple[Path, ...]
+
+
+def examine(recipes: Recipes, **reading: Unpack[Reading]) -> Examination:
+    """Check recipes as `check` does. Raises UserError, with the errors of all wrong recipes."""
     selection = select(recipes, **reading)
+    planned = plan_of(selection)
     checks = []
-    for variant in variants(selection):
-        facts = _model_facts(selection, variant)
-        if facts is not None:
-            feasibility.check_model(variant.loaded, facts)
-        checks.append(Checked(variant, model=facts is not None))
-    return checks
+    for variant in planned.without_refused():
+        with planned.refusals.collecting(variant.loaded.path):
+            subject = preflight.look(variant, selection.store)
+            checks.append(Checked(variant, model=subject.facts is not None))
+    planned.refusals.refuse(len(selection.paths))
+    return Examination(checks, planned.abstract)
 
 
 def why(recipes: Recipes, **reading: Unpack[Reading]) -> list[Finding]:
@@ -101,6 +113,7 @@ def build(
     out: Path | str | None = None,
     parallel: int | None = None,
     force: Iterable[str] = (),
+    remake: Iterable[str] = (),
     keep_going: bool = False,
     allow_waiting: bool = False,
     on_event: Callable[[Event], None] = lambda _: None,
@@ -108,31 +121,51 @@ def build(
 ) -> Finished:
     """Build all jobs that are not cached and return the last event; packages go under `out` (default: `build/`).
 
-    Raises RecipeError and UsageError before any job runs; the failures of jobs are in the events.
+    Raises RecipeError and UsageError before any job runs; the failures of jobs are in the events. With `keep_going`,
+    the other recipes are built although a recipe is wrong. `remake` names steps whose stored jobs run again, to compare
+    the bytes of both runs; "all" stands for every reproducible step.
     """
-    return session(recipes, **reading).build(
+    return session(recipes, keep_going=keep_going, **reading).build(
         out=Path(out) if out is not None else None,
         parallel=parallel,
         force=force,
+        remake=remake,
         keep_going=keep_going,
         allow_waiting=allow_waiting,
         on_event=on_event,
     )
 
 
-def session(recipes: Recipes, **reading: Unpack[Reading]) -> Session:
-    """Read, check and plan recipes for a build."""
+def session(recipes: Recipes, *, keep_going: bool = False, **reading: Unpack[Reading]) -> Session:
+    """Read, check and plan recipes for a build.
+
+    Raises UserError, with the errors of all wrong recipes. With `keep_going`, an error is raised only if no recipe is
+    right; otherwise the session has the errors in `refusals`.
+    """
     selection = select(recipes, **reading)
-    planned = variants(selection)
-    store = Store(selection.store)
+    planned = plan_of(selection)
+    _refuse(planned, selection, keep_going=keep_going)
+    lookup, locks = _lookup(selection, planned)
+    _refuse(planned, selection, keep_going=keep_going)
+    return Session(selection, planned.without_refused(), lookup, locks, planned.refusals, planned.abstract)
+
+
+def _refuse(planned: Plan, selection: Selection, *, keep_going: bool) -> None:
+    """Raise the errors of wrong recipes; with `keep_going` only if no recipe is right."""
+    if not (keep_going and planned.without_refused()):
+        planned.refusals.refuse(len(selection.paths))
+
+
+def _lookup(selection: Selection, planned: Plan) -> tuple[Lookup, tuple[Path, ...]]:
+    """Return the look-up of a build, and the paths of its locks; the errors of locks are collected in the plan."""
+    store = Store(selection.store, afresh=selection.paranoid)
+    if not (selection.locked or selection.frozen):
+        return Lookup(store, refresh=selection.refresh), ()
+    locks = locking.locks_of(planned.without_refused(), planned.refusals)
     if selection.frozen:
-        locks = locking.locks_of(planned)
-        return Session(selection, planned, locking.frozen(store, locks), tuple(locks))
-    if selection.locked:
-        locks = locking.locks_of(planned)
-        partly = bool(selection.set or selection.only or selection.to)
-        return Session(selection, planned, locking.checked(store, locks, partly=partly), tuple(locks))
-    return Session(selection, planned, Lookup(store, refresh=selection.refresh))
+        return locking.frozen(store, locks), tuple(locks)
+    partly = bool(selection.set or selection.only or selection.to)
+    return locking.checked(store, locks, planned.refusals, partly=partly), tuple(locks)
 
 
 def lock(recipes: Recipes, **reading: Unpack[Reading]) -> list[Locked]:
@@ -142,7 +175,8 @@ def lock(recipes: Recipes, **reading: Unpack[Reading]) -> list[Locked]:
     revisions, unless `refresh` is set.
     """
     selection = select(recipes, **reading)
-    return locking.write(Store(selection.store), variants(selection), refresh=selection.refresh)
+    planned = variants(selection)
+    return locking.write(Store(selection.store), planned, refresh=selection.refresh)
 
 
 @dataclass(frozen=True)
@@ -154,6 +188,10 @@ class Session:
     lookup: Lookup
     locks: tuple[Path, ...] = ()
     """The paths of the lock files of a `--locked` or `--frozen` build."""
+    refusals: Refusals = field(default_factory=Refusals)
+    """The errors of the recipes that are wrong and therefore left out."""
+    abstract: tuple[Path, ...] = ()
+    """The named files that other recipes extend and that make no package of their own."""
 
     @property
     def jobs(self) -> Iterator[Job]:
@@ -166,61 +204,52 @@ class Session:
         out: Path | None,
         parallel: int | None,
         force: Iterable[str],
+        remake: Iterable[str] = (),
         keep_going: bool,
         allow_waiting: bool,
         on_event: Callable[[Event], None],
     ) -> Finished:
-        """Build all variants; every event goes to `on_event`, and the last event is returned."""
-        if self.selection.frozen and tuple(force):
-            raise UsageError("--frozen builds nothing that is in the store", hint="leave --force out, or use --locked")
+        """Build all variants; every event goes to `on_event`, and the last event is returned.
+
+        Raises UsageError, before anything is built, for a folder `out` in which packages would damage something else.
+        """
+        if self.selection.frozen and (tuple(force) or tuple(remake)):
+            name = "--force" if tuple(force) else "--remake"
+            raise UsageError("--frozen builds nothing that is in the store", hint=f"leave {name} out, or use --locked")
         for name in force:
             known_step(name, registry.steps())
+        place = out or self.selection.project / "build"
+        destination.refuse(place, chosen=out is not None, store=self.lookup.store.root, variants=self.variants)
         options = Options(
-            out=out or self.selection.project / "build",
+            out=place,
             force=frozenset(force),
+            remake=remaking.checked(remake),
             keep_going=keep_going,
             allow_waiting=allow_waiting,
         )
         last = Finished("failed", 0.0, Exit.FAILED, {})
-        for event in run(self.variants, self.lookup, LocalExecutor(parallel or default_parallel()), options):
-            on_event(event)
-            if isinstance(event, Finished):
-                last = event
+        for path in self.abstract:
+            on_event(Noticed(f"{path} is abstract, skipped"))
+        for path, error in self.refusals.by_path.items():
+            on_event(Refused(str(path), error))
+        with file_lock.announcing(lambda text: on_event(Noticed(text))):
+            for event in run(self.variants, self.lookup, LocalExecutor(parallel or slots.default()), options):
+                if isinstance(event, Finished):
+                    last = self._with_refusals(event)
+                on_event(last if isinstance(event, Finished) else event)
         return last
+
+    def _with_refusals(self, finished: Finished) -> Finished:
+        """Return the last event of a build; if recipes were refused, the build has failed with the worst exit code."""
+        codes = [error.exit for error in self.refusals.by_path.values()]
+        if not codes or finished.exit is Exit.INTERRUPTED:
+            return finished
+        return replace(finished, state="failed", exit=Exit.worst([finished.exit, *codes]))
 
     def findings(self) -> list[Finding]:
         """Return the findings of `recipe why`: which jobs are cached, and which rows of a key changed."""
-        return [finding for variant in self.variants for finding in examine(variant, self.lookup)]
+        return [finding for variant in self.variants for finding in explanations.examine(variant, self.lookup)]
 
     def summaries(self) -> list[Summary]:
         """Return the summary of each variant's last build."""
         return [summarize(self.lookup, variant) for variant in self.variants]
-
-
-def _model_facts(selection: Selection, variant: Variant) -> ModelFacts | None:
-    """Return the ModelFacts report of a model whose files are on this machine or in the store; None without the files.
-
-    `_model_facts` reads no tensor and writes no file.
-    """
-    step = next((job.step for job in variant.jobs if job.step.report is ModelFacts), None)
-    if step is None:
-        return None
-    try:
-        place = next((sources.place_of(source) for source in step.sources().values()), None)
-        facts = None if place is None else step.model_facts(place)
-    except UserError:
-        return None  # the build reports an incomplete model in more detail
-    if facts is not None:
-        return facts
-    if not (selection.store / "format").is_file():
-        return None
-    return summarize(Lookup(Store(selection.store)), variant).facts
-
-
-def default_parallel() -> int:
-    """Return how many jobs run at once by default, by the number of CPUs and the memory."""
-    try:
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError):
-        memory = _MEMORY_PER_JOB
-    return max(1, min(len(cpu.usable()), memory // _MEMORY_PER_JOB))

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import os
 import sys
+
+from engine.system import streams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import NoReturn
+
+    from engine.snapshot import ChangedFiles
 
 
 _INTERRUPTED = 130
@@ -17,26 +20,27 @@ _INTERRUPTED = 130
 
 As in shells, the exit code after Ctrl-C is 128 plus 2, the number of the signal SIGINT.
 """
+_DEBUG = "--debug"
 
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Run the program and exit with its code."""
-    _leave_own_folder()
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # for names that the terminal cannot show
     words = list(sys.argv[1:] if argv is None else argv)
     try:
-        if words[:1] == ["build"]:
-            from engine import snapshot
-
-            code_of_no_op = snapshot.answer(words[1:])
-            if code_of_no_op is not None:
-                _exit(code_of_no_op, at_once=argv is None)
-        code = _run(words)
+        if argv is None:
+            streams.protect()
+        _leave_own_folder()
+        answered = _no_op(words, at_once=argv is None)
+        code = answered if isinstance(answered, int) else _run(words, answered)
+        sys.stdout.flush()
     except KeyboardInterrupt:
         code = _interrupted()
-    except OSError as error:
+    except (BrokenPipeError, streams.OutputError) as error:
         code = _output_lost(error)
+    except Exception as error:
+        if _DEBUG in words:
+            raise
+        code = _failed(error)
     sys.exit(code)
 
 
@@ -54,15 +58,19 @@ def _leave_own_folder() -> None:
         del sys.path[0]
 
 
-def _exit(code: int, *, at_once: bool) -> NoReturn:
-    """Exit.
+def _no_op(words: list[str], *, at_once: bool) -> int | ChangedFiles | None:
+    """Answer a build in which nothing changed from its snapshot; otherwise return what changed, if that is known.
 
-    If `at_once` is true, Python skips its clean-up at exit, which saves a fifth of the time of a build in which nothing
-    changed.
+    If `at_once` is true, Python skips its clean-up at exit, which saves a fifth of the time of such a build.
     """
-    if at_once:
-        os._exit(code)
-    sys.exit(code)
+    if words[:1] != ["build"]:
+        return None
+    from engine import snapshot
+
+    answered = snapshot.answer(words[1:])
+    if isinstance(answered, int) and at_once:
+        os._exit(answered)
+    return answered
 
 
 def _interrupted() -> int:
@@ -71,39 +79,47 @@ def _interrupted() -> int:
 
 
 def _output_lost(error: OSError) -> int:
-    """Return the exit code after a failure to write the output: 0 where the reader closed its pipe, else 1.
-
-    `_output_lost` also redirects stdout to the null device, so that the flush of stdout at exit does not fail.
-    """
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    """Return the exit code after a failure to write the output: 0 where the reader closed its pipe, else 1."""
+    streams.give_up_output()
     if isinstance(error, BrokenPipeError):
         return 0
     sys.stderr.write(f"error: the output cannot be written: {error.strerror}\n")
     return 1
 
 
-def _run(words: list[str]) -> int:
+def _run(words: list[str], changes: ChangedFiles | None) -> int:
     import signal
 
     from engine.commands import parse
-    from engine.errors import Exit, UserError
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # `nohup` ignores it: a build goes on without its terminal
+        signal.signal(signal.SIGHUP, signal.default_int_handler)
     try:
         arguments = parse(words)
+        arguments.changes = changes
         return int(arguments.run(arguments))
-    except UserError as error:
-        if "--debug" in words:
-            raise
-        sys.stderr.write(f"error: {error}\n")
-        return int(error.exit)
-    except BrokenPipeError:
-        raise
-    except Exception as error:
-        if "--debug" in words:
-            raise
-        sys.stderr.write(
-            f"error: an error in recipe itself: {type(error).__name__}: {error}\n"
-            "hint: run the same command with --debug, and report what it prints\n"
-        )
-        return int(Exit.FAILED)
+    except SystemExit as ended:  # of `--help` and `--version`
+        return ended.code if isinstance(ended.code, int) else 0
+
+
+def _failed(error: Exception) -> int:
+    """Print an error with its cause and a hint, and return the exit code."""
+    try:
+        text, code = _explained(error)
+    except MemoryError:  # there is no room left for the modules that explain
+        text, code = "the memory is used up\nhint: close other programs, or use a machine with more memory", 1
+    sys.stderr.write(f"error: {text}\n")
+    return code
+
+
+def _explained(error: Exception) -> tuple[str, int]:
+    """Return the text about an error, and the exit code."""
+    from engine.errors import Exit, UserError
+    from engine.system.limits import failure
+
+    known = error if isinstance(error, UserError) else failure(error)
+    if known is not None:
+        return str(known), int(known.exit)
+    what = f"an error in recipe itself: {type(error).__name__}: {error}"
+    return f"{what}\nhint: run the same command with --debug, and report what it prints", int(Exit.FAILED)

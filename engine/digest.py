@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NewType
 
 import xxhash
+
+from engine.system.regular import open_file
 
 Digest = NewType("Digest", str)
 """A checksum of 128 bits (xxh3), as 32 lowercase hexadecimal digits."""
@@ -26,7 +28,7 @@ def of_bytes(data: bytes) -> Digest:
 def of_file(path: str | Path) -> Digest:
     """Return the digest of a file's content, which is read in chunks. Raises OSError."""
     state = xxhash.xxh3_128()
-    with open(path, "rb", buffering=0) as file:
+    with open_file(path) as file:
         # The buffer is no larger than the file: most files are small, and Python fills a fresh buffer with zeros.
         buffer = bytearray(min(_CHUNK, os.fstat(file.fileno()).st_size + 1))
         view = memoryview(buffer)
@@ -57,13 +59,16 @@ def of_tree(files: Mapping[str, Digest]) -> Digest:
 
 def walk(root: str | Path) -> list[str]:
     """Return the sorted relative POSIX paths of all files and links under `root`; links are not followed."""
-    return sorted(_walk(str(root), ""))
+    return sorted(entries(root)[0])
 
 
-def _walk(folder: str, prefix: str) -> Iterator[str]:
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                yield from _walk(entry.path, f"{prefix}{entry.name}/")
-            else:
-                yield prefix + entry.name
+def entries(root: str | Path) -> tuple[list[str], list[str]]:
+    """Return the relative POSIX paths of all files and links, and of all folders, under `root`."""
+    files: list[str] = []
+    folders = [""]
+    for folder in folders:  # grows meanwhile: folders may be nested deeper than calls of Python
+        prefix = f"{folder}/" if folder else ""
+        with os.scandir(os.path.join(root, folder)) as listed:
+            for entry in listed:
+                (folders if entry.is_dir(follow_symlinks=False) else files).append(prefix + entry.name)
+    return files, folders[1:]

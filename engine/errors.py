@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from enum import IntEnum
+from typing import TYPE_CHECKING
 
 from engine.text.places import Position
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class Exit(IntEnum):
@@ -111,3 +116,51 @@ class RecipeError(UserError):
             caret = " " * (len(gutter) + self.position.column - 1) + "^"
             shown = [gutter + line, caret]
         return "\n".join([f"{self.position}: {head}", *shown, *rest])
+
+    def fields(self) -> dict[str, object]:
+        """Return the error as a dictionary for JSON, with its place."""
+        return {**super().fields(), "position": str(self.position)}
+
+
+class RecipesError(UserError):
+    """Several recipes are wrong; the error shows the error of each recipe."""
+
+    def __init__(self, errors: Sequence[UserError], *, recipes: int) -> None:
+        super().__init__(f"{len(errors)} of {recipes} recipes are wrong, so nothing was done")
+        self.args = (errors,)
+        self.errors = tuple(errors)
+        self.exit = Exit.worst([error.exit for error in errors])
+
+    def fields(self) -> dict[str, object]:
+        """Return the error as a dictionary for JSON; `errors` holds the errors of the recipes."""
+        return {**super().fields(), "errors": [error.fields() for error in self.errors]}
+
+    def __str__(self) -> str:
+        return "\nerror: ".join([*map(str, self.errors), self.what])
+
+
+class Refusals:
+    """Collects the errors of wrong recipes, so that a command reports every wrong recipe and not only the first."""
+
+    def __init__(self) -> None:
+        self.by_path: dict[Path, UserError] = {}
+
+    @contextmanager
+    def collecting(self, recipe: Path) -> Iterator[None]:
+        """Keep a UserError of the block as the error of the file `recipe`."""
+        try:
+            yield
+        except UserError as error:
+            self.by_path.setdefault(recipe, error)
+
+    def distinct(self) -> list[UserError]:
+        """Return the errors, each text once: a wrong option of the command line is the same error for each recipe."""
+        return list({str(error): error for error in self.by_path.values()}.values())
+
+    def refuse(self, recipes: int) -> None:
+        """Raise the error of a wrong recipe, or a RecipesError for several; `recipes` counts the recipes in all."""
+        errors = self.distinct()
+        if len(errors) == 1:
+            raise errors[0]
+        if errors:
+            raise RecipesError(errors, recipes=recipes)

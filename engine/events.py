@@ -9,8 +9,21 @@ from typing import Literal
 
 from engine.errors import Exit, UserError
 
-JobState = Literal["cached", "built", "waiting", "failed", "skipped"]
+JobState = Literal["cached", "built", "reproduced", "waiting", "failed", "skipped"]
 BuildState = Literal["built", "up to date", "waiting", "failed", "interrupted"]
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Something that a job read and that no row of its key covers: a change of it would make no job run again."""
+
+    kind: str
+    """`file`, `folder`, `package`, `variable`, `machine`, `program` or `network`."""
+    name: str
+    at: str = ""
+    """The file and line of the step's code that read it; empty for a read by native code."""
+    hint: str = ""
+    """How the step can declare it."""
 
 
 @dataclass(frozen=True)
@@ -18,6 +31,14 @@ class Noticed:
     """A notice about this machine or store for the user."""
 
     text: str
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A recipe is wrong, and `--keep-going` builds the other recipes."""
+
+    path: str
+    error: UserError
 
 
 @dataclass(frozen=True)
@@ -38,6 +59,20 @@ class Started:
 
 
 @dataclass(frozen=True)
+class RunsElsewhere:
+    """The event that another builder runs a job, so that this builder waits for the job's record."""
+
+    recipe: str
+    job: str
+    builder: str
+    """The other builder: its process, machine and start, as text."""
+    pid: int | None = None
+    host: str | None = None
+    since: float | None = None
+    """The time at which the other builder began, in seconds since the epoch."""
+
+
+@dataclass(frozen=True)
 class Ended:
     """The event that a job has ended."""
 
@@ -50,6 +85,10 @@ class Ended:
     path: Path | None = None
     waits_for: str | None = None
     error: UserError | None = None
+    gaps: tuple[Gap, ...] = ()
+    """What the job read without a row of its key, if the step belongs to another Python package."""
+    measured_at: float | None = None
+    """If a job failed by the stored report of an earlier run: the time of that run, in seconds since the epoch."""
 
 
 @dataclass(frozen=True)
@@ -62,4 +101,4 @@ class Finished:
     packages: Mapping[str, Path]
 
 
-Event = Noticed | Planned | Started | Ended | Finished
+Event = Noticed | Refused | Planned | Started | RunsElsewhere | Ended | Finished

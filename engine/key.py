@@ -13,6 +13,9 @@ from engine.digest import Digest
 Key = dict[str, str]
 """The rows of a key, from name to value: "tools.onnxruntime" has the value "1.31.1", "options.precision" has "int8"."""
 
+_INPUTS = "inputs."
+"""How the names of the rows for a job's inputs begin."""
+
 
 @dataclass(frozen=True)
 class Change:
@@ -38,11 +41,16 @@ def key_of(
     """
     rows = {"code": str(code)}
     rows.update(option_rows(options))
-    rows.update({f"inputs.{name}": value for name, value in inputs.items()})
     rows.update({f"tools.{name}": value for name, value in tools.items()})
     rows.update({f"facts.{name}": value for name, value in facts.items()})
     rows.update({f"env.{name}": value for name, value in variables.items()})
-    return dict(sorted(rows.items()))
+    return with_inputs(rows, inputs)
+
+
+def with_inputs(rows: Key, inputs: Mapping[str, str]) -> Key:
+    """Return a key with the rows `rows`, in which the rows for inputs are replaced by rows for `inputs`."""
+    others = {row: value for row, value in rows.items() if not row.startswith(_INPUTS)}
+    return dict(sorted({**others, **{f"{_INPUTS}{name}": value for name, value in inputs.items()}}.items()))
 
 
 def option_rows(options: Mapping[str, Any]) -> dict[str, str]:

@@ -9,45 +9,46 @@ import time
 from _operator import attrgetter
 from zlib import crc32
 
+from engine.recipe import ways
 from engine.seal import Seal
+from engine.system import mount_numbers, regular, watched
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
-FORMAT = 5
-_PART = 1024
-"""The number of files in a part of a snapshot: several processes compare the parts.
+    from engine.recipe.ways import Mark
 
-Comparing the stat rows of a part with so many files takes longer than starting a process.
-"""
+
+FORMAT = 8
+TOKEN_BYTES = 16
+"""The length of the random bytes that a snapshot and its stored plan have in common."""
 _VALUED = {"-j", "--jobs"}
-_FLAGS = {"--json"}
+_PARANOID = "--paranoid"
+"""The option of a build that reads every file: no snapshot answers it, but it keeps a snapshot for other builds."""
+_FLAGS = {"--json", _PARANOID}
 """Options of the command line that do not change the result of a build."""
-_FILE_TYPE, _FOLDER = 0o170000, 0o040000
-"""The constants S_IFMT and S_IFDIR of the module `stat`, which would be slow to import."""
-stat_fields = attrgetter("st_dev", "st_ino", "st_size", "st_mtime_ns", "st_ctime_ns")
-"""A function that returns the stat row for an `os.stat` result; a file that changes gets another stat row."""
 _place = attrgetter("st_dev", "st_ino")
 UNREADABLE = (OSError, ValueError, EOFError, TypeError, KeyError)
 """The errors that reading a missing, damaged or older snapshot may raise."""
 
 
-def answer(argv: Sequence[str]) -> int | None:
-    """Print the output of an up-to-date build and return its exit code; None if the build is not up to date."""
-    started = time.perf_counter()
-    path = path_of(argv)
-    if path is None:
-        return None
+def answer(argv: Sequence[str]) -> int | ChangedFiles | None:
+    """Print the output of an up-to-date build and return its exit code.
+
+    If only the content of watched files has changed, return the ChangedFiles that names the files. In all other cases,
+    for example for another environment, return None.
+    """
+    changes = compare(argv)
+    if changes is None or changes.names:
+        return changes
+    snapshot = changes.snapshot
     try:
-        snapshot = _read(path)
-        if snapshot["identity"] != _identity(argv, snapshot["variables"]) or not _holds(snapshot):
-            return None
-        os.utime(path)  # the time of the last use, for collection
-    except UNREADABLE:
+        os.utime(changes.path)  # the time of the last use, for collection
+    except OSError:
         return None
-    seconds = f"{time.perf_counter() - started:.3f}"
+    seconds = f"{time.perf_counter() - changes.started:.3f}"
     json = "--json" in argv
     if not json:
         sys.stderr.write(snapshot["talk"].replace("\0", seconds))
@@ -57,25 +58,65 @@ def answer(argv: Sequence[str]) -> int | None:
     return int(snapshot["exit"])
 
 
+class ChangedFiles:
+    """A snapshot and the files whose stat rows differ from it. Everything else is as the snapshot says."""
+
+    def __init__(self, path: str, snapshot: Mapping[str, Any], names: Sequence[str], started: float) -> None:
+        """`started` is the time at which the comparison began, from `time.perf_counter`."""
+        self.path = path
+        self.snapshot = snapshot
+        self.names = names
+        self.started = started
+
+
+def compare(argv: Sequence[str]) -> ChangedFiles | None:
+    """Compare the snapshot of a command line with the files of today.
+
+    Returns None without a readable snapshot, and where more than the content of files is different.
+    """
+    started = time.perf_counter()
+    path = None if _PARANOID in argv else path_of(argv)
+    if path is None:
+        return None
+    try:
+        snapshot = read(path)
+        if snapshot["identity"] != _identity(argv, snapshot["variables"]) or not _stands(snapshot):
+            return None
+        return ChangedFiles(path, snapshot, watched.changed(snapshot["watched"]), started)
+    except UNREADABLE:
+        return None
+
+
 class Candidate:
     """A snapshot that is not written yet: the stat rows of all files of a build."""
 
     def __init__(
-        self, *, inputs: Iterable[str], outputs: Iterable[str], notes: Iterable[str], links: Iterable[str]
+        self,
+        *,
+        inputs: Iterable[str],
+        outputs: Iterable[str],
+        notes: Iterable[str],
+        way: Mapping[str, Mark],
+        roots: Mapping[str, str],
+        overlays: Mapping[str, int],
     ) -> None:
         """Read the stat rows of all files of the build.
 
-        `inputs` are the files that the plan read, `outputs` the files that the build wrote, `links` the paths in
-        recipes.
+        `inputs` are the files that the plan read, `outputs` the files that the build wrote. `way` holds the folders and
+        links on the way to the paths in recipes, with the marks that they had when the plan was made. `roots` maps the
+        path of each recipe to the root of the recipe's project. `overlays` maps the mount point of each overlay file
+        system to the number of the mount.
 
         `notes` are files about this build that other builds may change, so a snapshot only needs each note to exist:
         the next build writes a missing note.
         """
         fed, written = set(inputs), set(outputs)
         self.notes = sorted(notes)
-        self.fed = {name: _row_of(name) for name in sorted(fed)}
-        self.written = {name: _row_of(name) for name in sorted(written - fed)}
-        self.ways = _ways(links)
+        self.fed = {name: watched.row_of(name) for name in sorted(fed)}
+        self.written = {name: watched.row_of(name) for name in sorted(written - fed)}
+        self.way = dict(way)
+        self.roots = dict(roots)
+        self.overlays = dict(overlays)
 
     def newest_ns(self) -> int:
         """Return the latest change time of the files that the build read, in nanoseconds."""
@@ -86,6 +127,7 @@ class Candidate:
         argv: Sequence[str],
         *,
         write: Callable[[str, bytes], None],
+        token: bytes,
         variables: Iterable[str],
         code: int,
         talk: str,
@@ -94,8 +136,9 @@ class Candidate:
     ) -> None:
         """Write the snapshot to the store with `write(path, content)`, which replaces a file atomically.
 
-        `variables` names the environment variables that the build depends on. In the texts `talk`, `data` and `json`, a
-        NUL character marks the place for the duration, in seconds, of the later run that answers from the snapshot.
+        `token` are random bytes that the stored plan of the same build has, too. `variables` names the environment
+        variables that the build depends on. In the texts `talk`, `data` and `json`, a NUL character marks the place for
+        the duration, in seconds, of the later run that answers from the snapshot.
         """
         path = path_of(argv)
         if path is None or None in self.written.values():
@@ -103,18 +146,21 @@ class Candidate:
         rows = {name: row for name, row in (self.fed | self.written).items() if row is not None}
         names = sorted(set(variables))
         snapshot = {
+            "token": token,
             "identity": _identity(argv, names),
             "variables": names,
-            "watched": _watched(rows),
+            "watched": watched.packed(rows),
             "absent": [name for name, row in self.fed.items() if row is None],
             "notes": self.notes,
-            "ways": self.ways,
+            "way": self.way,
+            "roots": self.roots,
+            "overlays": self.overlays,
             "exit": code,
             "talk": talk,
             "data": data,
             "json": json,
         }
-        write(path, _SEAL.close(marshal.dumps(snapshot), _place_of(path)))
+        write(path, sealed(path, snapshot))
 
 
 def path_of(argv: Sequence[str]) -> str | None:
@@ -143,12 +189,17 @@ def names_in(path: str) -> list[str]:
 
     Raises OSError for an unreadable snapshot and ValueError for a damaged snapshot.
     """
-    return [name for names, _ in _read(path)["watched"] for name in names.split("\0")]
+    return [name for part in read(path)["watched"] for name, _ in watched.unpacked(*part)]
 
 
-def _read(path: str) -> Mapping[str, Any]:
-    with open(path, "rb") as file:
-        raw = file.read()
+def sealed(path: str, content: Mapping[str, Any]) -> bytes:
+    """Return the bytes of a snapshot's file, or of a stored plan's file, for the path `path`."""
+    return _SEAL.close(marshal.dumps(dict(content)), _place_of(path))
+
+
+def read(path: str) -> Mapping[str, Any]:
+    """Return the content of a file that `sealed` made. Raises an error of UNREADABLE."""
+    raw = regular.read(path)
     snapshot: Mapping[str, Any] = marshal.loads(_SEAL.open(raw, _place_of(path)))  # noqa: S302 - our own file, in the user's own cache
     return snapshot
 
@@ -171,79 +222,17 @@ _CHECKSUM_BYTES = 4
 _SEAL = Seal(_checksum, length=_CHECKSUM_BYTES)
 
 
-def _holds(snapshot: Mapping[str, Any]) -> bool:
-    """Say whether all inputs and outputs of the build are unchanged."""
+def _stands(snapshot: Mapping[str, Any]) -> bool:
+    """Say whether a build would find the files of the snapshot at the same places, whatever the files contain."""
+    from engine.recipe.project import root_of
+
     return (
-        all(_way(name) == way for name, way in snapshot["ways"])
-        and not any(map(os.path.lexists, snapshot["absent"]))
+        ways.holds(snapshot["way"])
+        and all(mount_numbers.of(point) == number for point, number in snapshot["overlays"].items())
+        and all(root_of(recipe) == root for recipe, root in snapshot["roots"].items())
+        and not any(map(os.path.exists, snapshot["absent"]))
         and all(map(os.path.exists, snapshot["notes"]))
-        and _unchanged(snapshot["watched"])
     )
-
-
-def _watched(rows: Mapping[str, tuple[int, ...]]) -> list[tuple[str, bytes]]:
-    """Return the names and stat rows of files in parts of `_PART` files, as text and bytes that compare fast."""
-    names = list(rows)
-    parts = [names[start : start + _PART] for start in range(0, len(names), _PART)]
-    return [("\0".join(part), _packed(rows[name] for name in part)) for part in parts]
-
-
-def _unchanged(watched: Sequence[tuple[str, bytes]]) -> bool:
-    """Say whether all files still have their stat rows; one process for each CPU compares some of the files."""
-    hands = min(_cpu_count(), len(watched))
-    helpers = []
-    for hand in range(1, hands):
-        helper = os.fork()
-        if helper == 0:
-            os._exit(not _all_unchanged(watched[hand::hands]))
-        helpers.append(helper)
-    own = _all_unchanged(watched[::hands])
-    theirs = [os.waitpid(helper, 0)[1] == 0 for helper in helpers]  # waits for every helper
-    return all(theirs) and own
-
-
-def _all_unchanged(watched: Iterable[tuple[str, bytes]]) -> bool:
-    try:
-        return all(_packed(map(stat_fields, map(os.stat, names.split("\0")))) == rows for names, rows in watched)
-    except OSError:
-        return False
-
-
-def _packed(rows: Iterable[tuple[int, ...]]) -> bytes:
-    # Version 2 of marshal has no references, so equal rows always give equal bytes.
-    return marshal.dumps([*rows], 2)
-
-
-def _row_of(name: str) -> tuple[int, ...] | None:
-    try:
-        row: tuple[int, ...] = stat_fields(os.stat(name))
-    except OSError:
-        return None
-    return row
-
-
-def _ways(links: Iterable[str]) -> list[tuple[str, tuple[int, ...] | None]]:
-    """Return each folder and link on the paths `links`, with the folder's device and inode or the link's stat row.
-
-    A path that leads through a folder or link leads to other files after the folder or link is replaced.
-    """
-    names: set[str] = set()
-    for link in links:
-        while link not in names:
-            names.add(link)
-            link = os.path.dirname(link)  # noqa: PLW2901 - up to the root
-    return [(name, _way(name)) for name in sorted(names) if os.path.islink(name) or os.path.isdir(name)]
-
-
-def _way(name: str) -> tuple[int, ...] | None:
-    """Return the device and inode of a folder, or the stat row of a link."""
-    try:
-        status = os.lstat(name)
-    except OSError:
-        return None
-    is_folder = status.st_mode & _FILE_TYPE == _FOLDER
-    pick: Callable[[os.stat_result], tuple[int, ...]] = _place if is_folder else stat_fields
-    return pick(status)
 
 
 def _identity(argv: Sequence[str], variables: Iterable[str]) -> tuple[Any, ...]:
@@ -268,7 +257,7 @@ def _machine() -> tuple[Any, ...]:
     boot = _text("/proc/sys/kernel/random/boot_id") or here.nodename
     quota = _text("/sys/fs/cgroup/cpu.max")
     devices = map(_device, ("/proc/cpuinfo", "/proc/driver/nvidia", "/dev/nvidia0"))
-    return boot, here.sysname, here.machine, _cpu_count(), quota, *devices
+    return boot, here.sysname, here.machine, watched.cpu_count(), quota, *devices
 
 
 def _text(name: str) -> str:
@@ -277,10 +266,6 @@ def _text(name: str) -> str:
             return file.read()
     except OSError:
         return ""
-
-
-def _cpu_count() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _device(name: str) -> tuple[int, int] | None:

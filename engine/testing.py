@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from engine import digest, plugins
+from engine.builder import inputs as stored
 from engine.builder import jobs, registry
-from engine.builder.attempt import damaged
-from engine.builder.jobs import Job
+from engine.builder.job import Job
 from engine.builder.worker import WorkerTask, perform
 from engine.recipe.schema import Recipe
 from engine.step import KEY_VARIABLE, Step
@@ -62,7 +62,7 @@ def run_step(step: Step, folder: Path, **inputs: Path | str) -> StepOutput:
     files = output.take(Path(task.out))
     for name, place in inputs.items():
         if _content(place) != before[name]:
-            raise damaged(task.name, name)
+            raise stored.changed(task.name, name)
     return StepOutput(Path(task.out), report, files)
 
 

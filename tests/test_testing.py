@@ -51,7 +51,7 @@ def test_what_a_build_would_refuse_is_refused(tmp_path):
     text.mkdir()
     (text / "text.txt").write_text("abc")
     for name, step, inputs, words in (
-        ("a", toy.Spoil(), {"text": text}, "damaged its input"),
+        ("a", toy.Spoil(), {"text": text}, "the input 'text' changed while"),
         ("b", Link(), {}, "no plain file"),
         ("c", Tell(), {}, "JSON cannot represent"),
         ("d", toy.Misbehave(how="raise"), {}, "this cannot be"),

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Self
 
-from engine.builder import reports
+from engine.builder import inputs
 from engine.builder.executors import environment
-from engine.builder.jobs import Job
+from engine.builder.job import Job
 from engine.builder.lookup import Lookup
+from engine.builder.trace import traces
 from engine.builder.worker import Outcome, WorkerTask
 from engine.errors import StepError, UserError
 from engine.key import Key, digest_of
-from engine.step import KEPT
-from engine.store import kept
+from engine.store import binding, kept
 from engine.store.disk import explained
 from engine.store.file_lock import FileLock
+from engine.store.stat_cache import Row
 from engine.store.store import Record
+from engine.system import regular
 
 
 @dataclass(frozen=True)
@@ -36,29 +38,33 @@ class Attempt:
     inputs: Mapping[str, Record]
     task: WorkerTask
     cleanup: contextlib.ExitStack
+    rows: Mapping[str, Sequence[Row | None]]
+    """The stat rows that the files of each input had when the run began."""
 
     @classmethod
-    def prepare(cls, lookup: Lookup, job: Job, key: Key, inputs: Mapping[str, Record], lock: FileLock) -> Self:
+    def prepare(cls, lookup: Lookup, job: Job, key: Key, taken: Mapping[str, Record], lock: FileLock) -> Self:
         """Return an Attempt (one run of a job), with a new folder for the job's output and log. Raises StoreError."""
         store = lookup.store
         with contextlib.ExitStack() as resources, explained(store.root):
             resources.callback(lock.release)
             folder = resources.enter_context(store.presence.workplace())
             cleanup = resources.pop_all()
-        places = {name: str(lookup.source(source).location) for name, source in job.step.sources().items()}
-        places.update({name: str(store.artifact_path(record.artifact)) for name, record in inputs.items()})
-        kind = type(job.step)
+        traits = job.traits
+        places = {name: str(lookup.source(source).location) for name, source in traits.sources.items()}
+        places.update({name: str(store.artifact_path(record.artifact)) for name, record in taken.items()})
         task = WorkerTask(
-            step=f"{kind.__module__}:{kind.__name__}",
+            step=traits.kind,
             name=job.name,
-            options=job.step.model_dump(mode="json", by_alias=True),
+            options=traits.options,
             inputs=places,
             out=str(folder / "out"),
             log=str(folder / "log"),
             key=digest_of(key),
         )
-        kept.lend(store, kept.name_of(kind, key), folder / KEPT)
-        return cls(lookup, job, key, inputs, task, cleanup)
+        if traits.kept_by:
+            kept.lend(store, kept.name_of(job.name, traits.kept_by, key), _kept_file(folder))
+        rows = {name: inputs.rows(store, record) for name, record in taken.items()}
+        return cls(lookup, job, key, taken, task, cleanup, rows)
 
     @property
     def log(self) -> Path:
@@ -70,28 +76,42 @@ class Attempt:
 
         Raises UserError if the worker failed, or if an input changed during the run.
         """
-        try:
-            if outcome.error is not None:
-                raise outcome.error
-            self._refuse_changed_sources()
-            self._refuse_damaged_inputs()
-        except UserError:
-            self._keep_log_of_failure()
-            raise
+        self.check(outcome)
         store = self.lookup.store
-        kept.take(store, kept.name_of(type(self.job.step), self.key), Path(self.task.out).parent / KEPT)
+        trace = traces.of_run(self.lookup, self.job, self.key, self.inputs, self.log.parent)
+        traits = self.job.traits
+        if traits.kept_by:
+            name = kept.name_of(self.job.name, traits.kept_by, self.key)
+            kept.take(store, name, _kept_file(Path(self.task.out).parent))
         return store.commit(
             self.key,
             Path(self.task.out),
             outcome.files,
             report=outcome.report or {},
-            report_version=reports.version_of(type(self.job.step)),
+            report_version=traits.report_version,
             seconds=outcome.seconds,
             peak_bytes=outcome.peak_bytes,
             machine=self.lookup.machine,
             log=self._redacted_log(),
             job=self.job.name,
+            step=self.task.step,
+            bound=outcome.binding,
+            trace=b"" if trace is None else traces.encoded(trace),
+            gaps=() if trace is None else tuple(asdict(gap) for gap in trace.gaps),
         )
+
+    def check(self, outcome: Outcome) -> None:
+        """Raise UserError if the worker failed, or if an input changed during the run."""
+        try:
+            # A step fails for the reason that its source or input is not what it was: the reason comes first.
+            self._refuse_changed_sources()
+            self._refuse_damaged_inputs()
+            if outcome.error is not None:
+                raise outcome.error
+            self._refuse_foreign_answer(outcome)
+        except UserError:
+            self._keep_log_of_failure()
+            raise
 
     def close(self) -> None:
         """Delete the folder and the log of this run of the job, and release the lock of the job's key."""
@@ -101,13 +121,23 @@ class Attempt:
     def _redacted_log(self) -> bytes:
         """Return the job's log, with `[redacted]` in the place of secrets."""
         try:
-            return environment.redacted(self.log.read_bytes())
+            return environment.redacted(regular.read(self.log))
         except OSError:
             return b""
 
     def _keep_log_of_failure(self) -> None:
         with contextlib.suppress(OSError):  # the error is reported in any case
             self.lookup.store.keep_log(digest_of(self.key), self._redacted_log(), failed=True)
+
+    def _refuse_foreign_answer(self, outcome: Outcome) -> None:
+        """Raise StepError for an output or a report that was not made for this key and this step."""
+        own = binding.of(step=self.task.step, key=digest_of(self.key), files=outcome.files, report=outcome.report or {})
+        if outcome.binding != own:
+            raise StepError(
+                f"the answer to {self.job.name!r} belongs to another job",
+                ["the output was thrown away: it was made for another key or by another step"],
+                "build again, and report the error if it comes back",
+            )
 
     def _refuse_changed_sources(self) -> None:
         changed = self.lookup.changed_meanwhile(self.job)
@@ -121,13 +151,11 @@ class Attempt:
     def _refuse_damaged_inputs(self) -> None:
         for name, record in self.inputs.items():
             if not self.lookup.store.is_whole(record):
-                raise damaged(self.job.name, name, f"a file of the artifact {record.artifact} is not as it was stored")
+                raise inputs.fault(self.lookup.store, record, self.rows[name], step=self.job.name, name=name)
 
 
-def damaged(step: str, name: str, *facts: str) -> StepError:
-    """Return the error of a step that changed the files of its input `name`."""
-    return StepError(
-        f"the step {step!r} damaged its input {name!r}",
-        facts,
-        "a step that changes a file must work on a copy of the file",
-    )
+def _kept_file(folder: Path) -> Path:
+    """Return the path at which a step in the working folder `folder` finds and leaves its kept file."""
+    from engine.step import KEPT
+
+    return folder / KEPT

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from engine.key import Change, Key, changes
-from engine.runtimes.versions import agrees, is_later
-from engine.step import Hardware
+from engine.runtimes.versions import agrees, is_later, is_same_release
 from engine.store.store import Record, Store
+
+if TYPE_CHECKING:
+    from engine.step import Hardware
 
 _MACHINE = ("facts.", "env.")
 """How the names of those rows of a key begin that only a machine with the job's hardware can compute."""
@@ -37,10 +40,15 @@ class Elsewhere:
         return (record for record in same if not self.differences(record, key, hardware))
 
     def nearest(self, job: str, key: Key, hardware: Hardware) -> tuple[Change, ...]:
-        """Return the rows in which a key differs from the nearest record of the job `job`; () without a record."""
+        """Return the rows in which a key differs from the nearest record of the job `job`; () without a record.
+
+        A record counts only if it was made from the same inputs. A record with other inputs belongs to another model,
+        perhaps of another recipe, and explains nothing about this job.
+        """
         named = (record for record in self._every() if record.job == job)
         every = sorted((self.differences(record, key, hardware) for record in named), key=len)
-        return tuple(every[0]) if every else ()
+        same_inputs = (rows for rows in every if not any(change.row.startswith(_INPUT) for change in rows))
+        return tuple(next(same_inputs, ()))
 
     def differences(self, record: Record, key: Key, hardware: Hardware) -> list[Change]:
         """Return the rows in which a record differs from a key or from the required hardware.
@@ -96,7 +104,7 @@ def _same_release(change: Change) -> bool:
     """Say whether two versions of a tool differ only in their build, like 2.13.0+cpu and 2.13.0+cu126."""
     if not change.row.startswith(_TOOL) or change.old is None or change.new is None:
         return False
-    return change.old.partition("+")[0] == change.new.partition("+")[0]
+    return is_same_release(change.old, change.new)
 
 
 def _without_machine(key: Key) -> Key:

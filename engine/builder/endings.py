@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
-from engine import feasibility
-from engine.builder import reports
 from engine.builder.board import Board
 from engine.builder.lookup import Lookup, PlannedVariant
 from engine.builder.tickets import Ticket
-from engine.errors import Exit, UserError
-from engine.events import BuildState, Ended, Finished, JobState
-from engine.feasibility.facts import ModelFacts
+from engine.builder.trace import declaring
+from engine.digest import Digest
+from engine.errors import Exit, JudgementError, StoreError, UserError
+from engine.events import BuildState, Ended, Finished, Gap, JobState, Noticed
 from engine.store.heads import JobNote, job_note
-from engine.store.materialize import materialize
+from engine.store.materialize import materialize, withdraw
 from engine.store.store import Record
 
 
@@ -30,7 +30,8 @@ class Endings:
         self._started = time.monotonic()
         self._exits: list[Exit] = []
         self._packages: dict[str, Path] = {}
-        self._heads = {variant.name: lookup.heads.of(variant.loaded) for variant in variants}
+        self._ran: set[Digest] = set()
+        self._heads = {variant.name: lookup.heads.of(variant.subject) for variant in variants}
         self._notes: dict[str, dict[str, JobNote]] = {variant.name: {} for variant in variants}
         self.board = Board(variants, self._heads)
 
@@ -43,20 +44,28 @@ class Endings:
         """End a job that has a record: judge the report, and copy the package to `build/` if the job made it."""
         ticket.record = record
         self._note(ticket, passed=True)
-        step = ticket.job.step
+        if state == "built":
+            self._ran.add(record.digest)
+        traits = ticket.job.traits
+        gaps = declaring.gaps_of(record)
         try:
             self._lookup.accept(ticket.job, record)
-            report = reports.read(type(step), record)
-            step.judge(report)
-            if isinstance(report, ModelFacts):
-                feasibility.check_model(ticket.variant.loaded, report)
-            if step.delivers:
+            if ticket.job.hermetic:
+                declaring.refuse(ticket.job.name, gaps)
+            if traits.reads_report and not self._lookup.is_judged(ticket.job, record):
+                _judge(ticket, record)
+            if traits.delivers:
                 place = self._out / ticket.variant.name
                 materialize(self._lookup.store, record, place)
                 self._packages[ticket.variant.name] = place
+        except JudgementError as error:
+            if record.digest not in self._ran:
+                return self.end(ticket, "failed", error=_replayed(error, record), measured_at=record.made_at)
+            return self.end(ticket, "failed", seconds=seconds, error=error)
         except UserError as error:
             return self.end(ticket, "failed", seconds=seconds, error=error)
-        return self.end(ticket, state, seconds=seconds)
+        ours = ticket.job.traits.kind.startswith(f"{declaring.OURS}.")
+        return self.end(ticket, state, seconds=seconds, gaps=() if ours else gaps)
 
     def fail(self, ticket: Ticket, error: UserError, *, seconds: float) -> Ended:
         """End a job whose run failed."""
@@ -71,6 +80,8 @@ class Endings:
         seconds: float = 0.0,
         error: UserError | None = None,
         waits_for: str | None = None,
+        gaps: tuple[Gap, ...] = (),
+        measured_at: float | None = None,
     ) -> Ended:
         """End a ticket's job in the state `state`, without judging a report."""
         if error is not None:
@@ -88,14 +99,38 @@ class Endings:
             path=self._lookup.store.artifact_path(record.artifact) if record else None,
             waits_for=waits_for,
             error=error,
+            gaps=gaps,
+            measured_at=measured_at,
         )
         self.board.end(ticket, ended)
         return ended
 
+    def withdrawn(self) -> Iterator[Noticed]:
+        """Move away each package of an earlier build that this build could not deliver again, and tell the user.
+
+        The recipe at present does not vouch for such a package: a bound was missed, a job failed, or a job waits for
+        hardware. A package is left in its place if its jobs were not reached.
+        """
+        ended = [ticket.ended for ticket in self.board.tickets if ticket.ended is not None]
+        unbuilt = {each.recipe for each in ended if each.state in ("failed", "waiting")} - self._packages.keys()
+        for variant in self._variants:
+            if variant.name not in unbuilt or not any(job.traits.delivers for job in variant.jobs):
+                continue
+            place = self._out / variant.name
+            try:
+                aside = withdraw(self._lookup.store, place)
+            except StoreError as error:
+                yield Noticed(f"{error.what}; it is from an earlier build, and this build does not vouch for it")
+                continue
+            if aside is not None:
+                yield Noticed(
+                    f"{place} is from an earlier build, and this build does not vouch for it: moved to {aside}"
+                )
+
     def finished(self, *, interrupted: bool) -> Finished:
         """Save the notes and return the last event of the build."""
         for variant in self._variants:
-            self._lookup.heads.keep(variant.loaded, self._notes[variant.name])
+            self._lookup.heads.keep(variant.subject, self._notes[variant.name])
         self._lookup.heads.save()
         code = Exit.INTERRUPTED if interrupted else Exit.worst(self._exits)
         states = {ticket.ended.state for ticket in self.board.tickets if ticket.ended is not None}
@@ -114,3 +149,25 @@ class Endings:
             self._notes[ticket.variant.name][ticket.job.name] = job_note(
                 ticket.job, ticket.digest, before, ticket.record if passed else None
             )
+
+
+def _replayed(error: JudgementError, record: Record) -> JudgementError:
+    """Return the error of a judgement about a stored report, with the time of the measurement and how to repeat it."""
+    moment = datetime.fromtimestamp(record.made_at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    again = f"--force {record.job} measures again"
+    fact = f"replayed: measured at {moment}, and not measured again, because nothing changed that could change it"
+    hint = error.hint if f"--force {record.job}" in error.hint else "; ".join(filter(None, (error.hint, again)))
+    return JudgementError(error.what, (*error.facts, fact), hint)
+
+
+def _judge(ticket: Ticket, record: Record) -> None:
+    """Compare a job's report with the recipe's bounds. Raises UserError for a missed bound."""
+    from engine import feasibility
+    from engine.builder import reports
+    from engine.feasibility.facts import ModelFacts
+
+    step = ticket.job.step
+    report = reports.read(type(step), record)
+    step.judge(report)
+    if isinstance(report, ModelFacts):
+        feasibility.check_model(ticket.variant.loaded, report)

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from engine.builder import reports
-from engine.builder.jobs import Job
+from engine.builder.job import Job
 from engine.builder.lookup import Lookup, PlannedVariant, content_of
 from engine.errors import UserError
 from engine.key import Change, changes, digest_of
-from engine.store.heads import Head, rows_of
+from engine.store.heads import Head
 from engine.store.store import Record
 
 State = Literal["cached", "stale", "new", "unknown"]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """The duration of a job's last run, which the next run will take, too, as far as one can tell."""
+
+    seconds: float
+    machine: str = ""
+    """The GPU or the CPU of the run, if it was another machine's; else empty."""
 
 
 @dataclass(frozen=True)
@@ -26,16 +35,24 @@ class Finding:
     changes: tuple[Change, ...] = ()
     record: Record | None = None
     error: UserError | None = None
+    cost: Cost | None = None
+    """What a run of the job will cost; None for a cached job, and for a job about whose duration nothing is known."""
+    waits_for: str | None = None
+    """The hardware that the job needs and this machine lacks, if the job is not cached; else None."""
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    """For each row of a tool that has a digest of the tool's code, why the version of the tool is not enough."""
 
 
 def examine(variant: PlannedVariant, lookup: Lookup) -> list[Finding]:
     """Return for each job of a variant whether it is cached, and if not, the rows that changed."""
-    head = lookup.heads.of(variant.loaded)
+    head = lookup.heads.of(variant.subject)
     recipe = _recipe_changes(head, variant)
     findings: dict[str, Finding] = {}
     for job in variant.jobs:
-        findings[job.name] = _examine(job, findings, head, lookup, recipe)
-    return list(findings.values())
+        finding = _examine(job, findings, head, lookup, recipe)
+        findings[job.name] = finding if finding.state == "cached" else _with_cost(finding, head, lookup)
+    reasons = {f"tools.{name}": reason for name, reason in lookup.tool_reasons().items()}
+    return [replace(finding, reasons=reasons) for finding in findings.values()]
 
 
 def _examine(job: Job, earlier: Mapping[str, Finding], head: Head, lookup: Lookup, recipe: Sequence[Change]) -> Finding:
@@ -63,6 +80,22 @@ def _examine(job: Job, earlier: Mapping[str, Finding], head: Head, lookup: Looku
     return Finding(job, "unknown" if missing else "stale", (*rows, *rewired))
 
 
+def _with_cost(finding: Finding, head: Head, lookup: Lookup) -> Finding:
+    """Return a finding with the cost of the job's last run, which the record or, without a record, the head tells."""
+    last, away = head.jobs.get(finding.job.name), lookup.away(finding.job)
+    record = lookup.store.read(last.key) if last and last.key else None
+    cost = Cost(last.seconds) if last and last.seconds is not None else None
+    if record is not None:
+        cost = Cost(record.seconds, _machine_of(record, lookup.machine))
+    return replace(finding, cost=cost, waits_for=None if away is None else str(away))
+
+
+def _machine_of(record: Record, here: Mapping[str, str]) -> str:
+    """Return the GPU or else the CPU of the machine that made a record, if this machine has another one; else ""."""
+    models = (record.machine.get(fact, "") for fact in ("gpu.name", "cpu.model"))
+    return next((model for model in models if model not in ("", "none", *here.values())), "")
+
+
 def _lost(job: Job, before: Record | None) -> Change:
     """Return why a job with an unchanged key runs again, as a Change: its record or artifact is missing or damaged."""
     if before is None:
@@ -70,8 +103,10 @@ def _lost(job: Job, before: Record | None) -> Change:
     if reports.current(type(job.step), before) is None:
         known = reports.version_of(type(job.step))
         return Change("report", f"version {before.report_version}", f"cannot be read as version {known}")
+    if job.hermetic and not before.trace:
+        return Change("trace", "none", "needed, because the recipe is hermetic")
     return Change("artifact", str(before.artifact), "missing or damaged")
 
 
 def _recipe_changes(head: Head, variant: PlannedVariant) -> tuple[Change, ...]:
-    return changes(dict(head.recipe), rows_of(variant.loaded)) if head.recipe else ()
+    return changes(dict(head.recipe), dict(variant.subject.fields)) if head.recipe else ()

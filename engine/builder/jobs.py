@@ -3,32 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from heapq import heappop, heappush
 
+from engine.builder.job import Job
 from engine.errors import StepError
 from engine.recipe.schema import Recipe
 from engine.step import Step
-
-
-@dataclass(frozen=True)
-class Job:
-    """One step, with its options, that is to run for one variant of a recipe."""
-
-    recipe: str
-    name: str
-    step: Step
-    needs: Mapping[str, str]
-    """For each parameter of the step's `run`, the name of the job whose output is passed."""
-    gates: tuple[str, ...] = ()
-    """The jobs that must pass before this job starts, in addition to the jobs whose outputs this job reads."""
-
-    @property
-    def earlier(self) -> tuple[str, ...]:
-        """The jobs that must pass before this job, each once."""
-        return tuple(dict.fromkeys((*self.needs.values(), *self.gates)))
 
 
 def plan(recipe: Recipe, steps: Mapping[str, type[Step]]) -> tuple[Job, ...]:
@@ -49,6 +31,7 @@ def plan(recipe: Recipe, steps: Mapping[str, type[Step]]) -> tuple[Job, ...]:
             name=name,
             step=step,
             needs=wiring.needs(name),
+            hermetic=recipe.hermetic,
             gates=tuple(gate for gate in step.gates if gate in planned),
         )
         for name, step in planned.items()

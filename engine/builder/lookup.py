@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from engine.builder import code, facts, reports, sources
-from engine.builder.elsewhere import Elsewhere
-from engine.builder.jobs import Job
-from engine.builder.sources import Resolved
+from engine import digest
+from engine.builder.job import Job, SourceName
 from engine.digest import Digest
 from engine.errors import StepError
-from engine.key import Key, key_of
+from engine.key import Key, key_of, with_inputs
 from engine.known import Known
-from engine.machine import tools
-from engine.recipe.load import LoadedRecipe
-from engine.step import Hardware, Source, Step
-from engine.store.heads import Heads
-from engine.store.stat_cache import Row, row_of, settled_row, stat_row
+from engine.store.file_systems import tells_changes
+from engine.store.heads import Heads, Subject, subject_of
+from engine.store.stat_cache import Row, is_settled, row_of, settled_row, stat_row
 from engine.store.store import Record, Store
+
+if TYPE_CHECKING:
+    from engine.builder.elsewhere import Elsewhere
+    from engine.builder.sources import Resolved
+    from engine.builder.tools import Tools
+    from engine.recipe.load import LoadedRecipe
+    from engine.step import Hardware, Source, Step
+
+_CHANGED = 4
+"""The index of the change time in a stat row."""
+_MOST_READINGS = 4
+"""How often a source is read in a row while a program adds files to the folders of the source."""
 
 
 @dataclass(frozen=True)
@@ -36,13 +46,19 @@ class PlannedVariant:
         """The name of the variant, unique in a build."""
         return self.loaded.recipe.name
 
+    @cached_property
+    def subject(self) -> Subject:
+        """The subject of the variant's head."""
+        return subject_of(self.loaded)
+
 
 @dataclass
 class _Watched:
-    """A source, with the stat rows that its files had when their content was read."""
+    """A source, with the stat rows that its files had when their content was read, and the digests of the files."""
 
     resolved: Resolved
     rows: Mapping[Path, Row] = field(default_factory=dict)
+    digests: Mapping[Path, Digest] = field(default_factory=dict)
 
 
 class Lookup:
@@ -57,9 +73,10 @@ class Lookup:
         self.heads = Heads(store.notes)
         self._refresh = refresh
         self._pinned = pinned or {}
-        self._sources: dict[Source, _Watched] = {}
+        self._sources: dict[SourceName, _Watched] = {}
         self._resolutions = store.notes.get("resolutions", "hub")
         self._seen: dict[Known, None] = {}
+        self._own: dict[tuple[str, str], Key] = {}
 
     def key(self, job: Job, inputs: Mapping[str, str]) -> Key:
         """Return a job's key, given the rows of the inputs that other jobs make.
@@ -67,9 +84,24 @@ class Lookup:
         For a job whose hardware this machine lacks, the key has no rows for facts, environment variables and the tool
         of the hardware. Raises UserError where a source cannot be found or resolved.
         """
+        content = {name: self.source(source).row for name, source in job.traits.sources.items()}
+        return with_inputs(self.own_rows(job), {**content, **inputs})
+
+    def own_rows(self, job: Job) -> Key:
+        """Return the rows of a job's key for code, options, tools, facts and environment variables.
+
+        Raises StepError for a fact that no module declares.
+        """
+        place = job.recipe, job.name
+        if place not in self._own:
+            self._own[place] = self._own_rows(job)
+        return self._own[place]
+
+    def _own_rows(self, job: Job) -> Key:
+        from engine.builder import facts
+
         step = job.step
         away = self.away(job)
-        content = {name: self.source(source).row for name, source in step.sources().items()}
         try:
             known = self.facts(step.facts_used(), step.hardware()) if away is None else {}
         except KeyError as unknown:
@@ -80,7 +112,7 @@ class Lookup:
         return key_of(
             options=step.options(),
             code=self.code(step),
-            inputs={**content, **inputs},
+            inputs={},
             tools=self.tools(tool for tool in step.tools_used() if away is None or tool != away.tool),
             facts=known,
             variables=self.variables(step.variables if away is None else ()),
@@ -90,7 +122,8 @@ class Lookup:
         """Return the record of a job, or None.
 
         For a job whose hardware this machine lacks, a record from a machine with that hardware is returned. A record
-        with an unreadable report counts as missing, so that the job runs again.
+        with an unreadable report counts as missing, so that the job runs again. For a hermetic recipe, so does a record
+        without a trace.
         """
         away = self.away(job)
         if away is None:
@@ -101,10 +134,22 @@ class Lookup:
 
     def _read(self, job: Job, key: Key) -> Record | None:
         record = self.store.find(key)
-        return None if record is None else reports.current(type(job.step), record)
+        if record is not None and job.hermetic and not record.trace:
+            return None
+        if record is None or self.is_judged(job, record):
+            return record
+        if not job.traits.reads_report and record.report_version == job.traits.report_version:
+            return record
+        from engine.builder import reports
+
+        return reports.current(type(job.step), record)
 
     def away(self, job: Job) -> Hardware | None:
         """Return the hardware that a job needs and this machine lacks, or None."""
+        if not job.traits.needs_hardware:
+            return None
+        from engine.builder import facts
+
         hardware = job.step.hardware()
         if hardware is None:
             return None
@@ -122,11 +167,21 @@ class Lookup:
 
         Raises KeyError for an undeclared fact, and for a GPU that this machine lacks.
         """
+        from engine.builder import facts
+
         return {name: self.note(facts.of(name, hardware)) for name in names}
 
     def tools(self, names: Iterable[str]) -> dict[str, str]:
-        """Return the installed version of each distribution, or `tools.MISSING`, by the distribution's name."""
-        return {name: self.note(tools.known(name)) for name in names}
+        """Return the installed version of each distribution, or `tools.MISSING`, by the distribution's name.
+
+        If the code of a distribution may differ from what its version promises, the value also has a digest of the
+        code.
+        """
+        return {name: self.note(self._tools.known(name)) for name in names}
+
+    def tool_reasons(self) -> Mapping[str, str]:
+        """Return why the code of tools may differ from what their versions promise, by the name of the tool."""
+        return self._tools.reasons
 
     def variables(self, names: Iterable[str]) -> dict[str, str]:
         """Return the values of environment variables by name; a variable that is not set is left out."""
@@ -135,43 +190,86 @@ class Lookup:
 
     def code(self, step: Step) -> Digest:
         """Return the digest of the code that a step with its options runs."""
+        from engine.builder import code
+
         step_code = code.of_step(step)
         self.note(Known(step_code.digest, tuple(str(path) for path in step_code.files)))
         return step_code.digest
 
     @cached_property
+    def _tools(self) -> Tools:
+        from engine.builder.tools import Tools
+
+        return Tools(self.store.notes, afresh=self.store.contents.afresh)
+
+    @cached_property
     def elsewhere(self) -> Elsewhere:
         """The finder of records from other machines, for jobs whose hardware this machine lacks."""
+        from engine.builder.elsewhere import Elsewhere
+
         return Elsewhere(self.store)
 
     @cached_property
     def machine(self) -> Mapping[str, str]:
         """The facts about this machine that are written into each record that this machine makes."""
+        return self.describe_machine()
+
+    def describe_machine(self) -> Mapping[str, str]:
+        """Return the facts that describe this machine."""
+        from engine.builder import facts
+
         return facts.describing()
 
-    def source(self, source: Source) -> Resolved:
+    def source(self, source: Source | SourceName) -> Resolved:
         """Return the location of a source, and the digest or commit of the source's content."""
+        source = SourceName(source.uri, source.revision, source.part)
         known = self._sources.get(source)
         if known is None:
-            rows: dict[Path, Row] = {}
-
-            def digest_file(path: Path) -> Digest:
-                rows[path] = settled_row(path)  # before the content is read
-                return self.store.contents.digest(path)
-
-            resolved = sources.resolve(
-                source,
-                digest_file=digest_file,
-                remembered=lambda name: self._pinned.get(name) or self._resolutions.get(name),
-                refresh=self._refresh,
-            )
-            if resolved.resolution is not None and resolved.resolution[0] not in self._pinned:
-                name, commit = resolved.resolution
-                self._resolutions[name] = commit
-                self.store.notes.keep("resolutions", "hub", self._resolutions)
-            known = _Watched(resolved, {path: rows.get(path) or stat_row(path) for path in resolved.files})
-            self._sources[source] = known
+            known = self._sources[source] = self._settled(source)
         return known.resolved
+
+    def _settled(self, source: SourceName) -> _Watched:
+        """Read a source; read it again where a folder changed meanwhile, because a file may have been added."""
+        for _ in range(_MOST_READINGS):
+            began_ns = time.time_ns()
+            watched = self._read_source(source)
+            folders = watched.rows.keys() - watched.digests.keys()
+            rows = [watched.rows[path] for path in folders]
+            # A change time in the future is not waited for: the clock was set back.
+            if all(is_settled(row, began_ns) or row[_CHANGED] > time.time_ns() for row in rows):
+                break
+        return watched
+
+    def _read_source(self, source: SourceName) -> _Watched:
+        from engine.builder import sources
+
+        rows: dict[Path, Row] = {}
+        digests: dict[Path, Digest] = {}
+
+        def digest_file(path: Path) -> Digest:
+            rows[path] = settled_row(path)  # before the content is read
+            digests[path] = self.store.contents.digest(path)
+            return digests[path]
+
+        resolved = sources.resolve(
+            source,
+            digest_file=digest_file,
+            remembered=lambda name: self._pinned.get(name) or self._resolutions.get(name),
+            refresh=self._refresh,
+        )
+        if resolved.resolution is not None and resolved.resolution[0] not in self._pinned:
+            name, commit = resolved.resolution
+            self._resolutions[name] = commit
+            self.store.notes.keep("resolutions", "hub", self._resolutions)
+        return _Watched(resolved, {path: rows.get(path) or settled_row(path) for path in resolved.files}, digests)
+
+    def is_judged(self, job: Job, record: Record) -> bool:
+        """Say whether an earlier build has read the record's report and judged it by the bounds of today.
+
+        In the base class, no record is judged yet.
+        """
+        del job, record
+        return False
 
     def accept(self, job: Job, record: Record) -> None:
         """Raise UserError if this build must not use `record` as the record of `job`.
@@ -184,22 +282,49 @@ class Lookup:
 
         A worker imports a step when the job starts, perhaps long after the key was computed.
         """
-        for path, before in code.of_step(job.step).before.items():
-            if _differs(path, row_of(before)):
+        for path, row in self.code_read(job):
+            if _differs(path, row):
                 return path
-        for source in job.step.sources().values():
+        return self._changed_file(job.traits.sources.values()) or self.changed_tool(job)
+
+    def changed_tool(self, job: Job) -> Path | None:
+        """Return a file of a job's tools that changed after the tools were looked up; None if no file changed."""
+        return self._tools.changed(job.traits.tools)
+
+    def source_changed(self) -> bool:
+        """Say whether a file of any source changed after the file was read."""
+        return self._changed_file(self._sources) is not None
+
+    def _changed_file(self, sources: Iterable[SourceName]) -> Path | None:
+        for source in sources:
             known = self._sources.get(source)
             for path, row in (known.rows if known else {}).items():
-                if _differs(path, row):
+                if _differs(path, row) or (known and _reads_differently(path, known.digests.get(path))):
                     return path
         return None
+
+    def code_read(self, job: Job) -> Iterable[tuple[Path, Row]]:
+        """Yield the files of a job's code with the stat rows that the files had when they were read."""
+        from engine.builder import code
+
+        return ((path, row_of(before)) for path, before in code.of_step(job.step).before.items())
+
+    def source_rows(self, source: SourceName) -> Mapping[str, Row]:
+        """Return the files of a source with the stat rows that the files had before they were read."""
+        known = self._sources.get(source)
+        return {str(path): row for path, row in known.rows.items()} if known else {}
 
     def watched(self) -> Known:
         """Return all files, folders and environment variables that the keys depend on."""
         sources = (str(path) for source in self._sources.values() for path in source.rows)
+        machine = self.watched_machine()
+        return Known("", tuple(dict.fromkeys((*sources, *machine.paths))), machine.variables)
+
+    def watched_machine(self) -> Known:
+        """Return all files, folders and environment variables that the keys depend on, except the files of sources."""
         paths = (path for known in self._seen for path in known.paths)
         variables = (name for known in self._seen for name in known.variables)
-        return Known("", tuple(dict.fromkeys((*sources, *paths))), tuple(dict.fromkeys(variables)))
+        return Known("", tuple(dict.fromkeys(paths)), tuple(dict.fromkeys(variables)))
 
 
 def content_of(maker: Job, record: Record) -> str:
@@ -209,7 +334,7 @@ def content_of(maker: Job, record: Record) -> str:
     reproducible, the value names the key that the output was made for, so that all outputs for one key have the same
     value.
     """
-    return str(record.artifact) if maker.step.reproducible else under(record.digest)
+    return str(record.artifact) if maker.traits.reproducible else under(record.digest)
 
 
 def under(key: str) -> str:
@@ -220,5 +345,13 @@ def under(key: str) -> str:
 def _differs(path: Path, row: Row) -> bool:
     try:
         return stat_row(path) != row
+    except OSError:
+        return True
+
+
+def _reads_differently(path: Path, content: Digest | None) -> bool:
+    """Read a file again whose stat row may not show a change; say whether its digest is another than `content`."""
+    try:
+        return content is not None and not tells_changes(path) and digest.of_file(path) != content
     except OSError:
         return True

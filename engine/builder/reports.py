@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from engine.reporting import TypedReport
-from engine.step import Report, Step
 from engine.store.store import Record
+
+if TYPE_CHECKING:
+    from engine.reporting import TypedReport
+    from engine.step import Report, Step
 
 
 def version_of(step: type[Step]) -> int:

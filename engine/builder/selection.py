@@ -1,4 +1,4 @@
-"""Select recipes: read and check them, and plan their variants."""
+"""Select recipes, with the options for reading them; check and plan a variant of a recipe."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from engine import feasibility
-from engine.builder import jobs, registry
+from engine.builder import jobs
+from engine.builder.job import Job
 from engine.builder.lookup import PlannedVariant
 from engine.errors import UsageError
 from engine.kit.inputs import overlap
 from engine.machine import tools
-from engine.recipe.load import LoadedRecipe, load
+from engine.recipe.load import LoadedRecipe
 from engine.recipe.project import project_of
 from engine.runtimes import registry as runtimes
 from engine.step import Step
@@ -33,6 +34,7 @@ class Reading(TypedDict, total=False):
     refresh: bool
     locked: bool
     frozen: bool
+    paranoid: bool
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,8 @@ class Selection:
     refresh: bool = False
     locked: bool = False
     frozen: bool = False
+    paranoid: bool = False
+    """Whether every file is read once, whatever the stat rows of earlier builds are."""
 
     @property
     def project(self) -> Path:
@@ -86,6 +90,7 @@ def select(recipes: Recipes, **reading: Unpack[Reading]) -> Selection:
         refresh=reading.get("refresh", False),
         locked=reading.get("locked", False),
         frozen=reading.get("frozen", False),
+        paranoid=reading.get("paranoid", False),
     )
 
 
@@ -98,23 +103,8 @@ def _refuse_contradictions(reading: Reading) -> None:
         )
 
 
-def variants(selection: Selection) -> tuple[PlannedVariant, ...]:
-    """Read, check and plan all variants of a selection."""
-    steps = registry.steps()
-    for name in selection.to:
-        known_step(name, steps)
-    loaded = [
-        each
-        for path in selection.paths
-        for each in load(
-            path, set=selection.set, only=selection.only, allow=selection.allow, must_exist=not selection.frozen
-        )
-    ]
-    _refuse_twins(loaded)
-    return tuple(_variant(each, steps, selection.to) for each in loaded)
-
-
-def _variant(loaded: LoadedRecipe, steps: Mapping[str, type[Step]], to: Sequence[str]) -> PlannedVariant:
+def planned_variant(loaded: LoadedRecipe, steps: Mapping[str, type[Step]], to: Sequence[str]) -> PlannedVariant:
+    """Return a variant with its jobs. Raises UserError where the recipe cannot work, or cannot be planned."""
     feasibility.check(loaded)
     _refuse_overlap(loaded)
     _refuse_version(loaded)
@@ -156,7 +146,7 @@ def _refuse_overlap(loaded: LoadedRecipe) -> None:
         raise loaded.error(overlap.what(both), "calibrate", "samples", facts=facts, hint=overlap.HINT)
 
 
-def _planned(loaded: LoadedRecipe, steps: Mapping[str, type[Step]]) -> tuple[jobs.Job, ...]:
+def _planned(loaded: LoadedRecipe, steps: Mapping[str, type[Step]]) -> tuple[Job, ...]:
     from pydantic import ValidationError
 
     options = _Consulted(loaded.recipe.steps)
@@ -189,20 +179,6 @@ class _Consulted(dict[str, Mapping[str, Any]]):
     def __contains__(self, key: object) -> bool:
         self.consulted.add(str(key))
         return super().__contains__(key)
-
-
-def _refuse_twins(loaded: Sequence[LoadedRecipe]) -> None:
-    seen: dict[str, LoadedRecipe] = {}
-    for each in loaded:
-        name = each.recipe.name
-        if name in seen:
-            raise each.error(
-                f"two recipes are called {name!r}",
-                "name",
-                facts=[str(seen[name].path), str(each.path)],
-                hint="their packages would overwrite each other: rename one",
-            )
-        seen[name] = each
 
 
 def known_step(name: str, steps: Mapping[str, type[Step]]) -> None:

@@ -6,14 +6,16 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from engine import digest
 from engine.digest import Digest
 from engine.errors import StepError
-from engine.kit.checkpoints import hub, model_files, packages, weights
-from engine.kit.onnx import onnx_source
-from engine.recipe import paths
-from engine.step import Source
+from engine.kit.checkpoints import model_files, weights
+
+if TYPE_CHECKING:
+    from engine.builder.job import SourceName
+    from engine.step import Source
 
 _REPOSITORY = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
@@ -35,7 +37,7 @@ class Resolved:
 
 
 def resolve(
-    source: Source,
+    source: Source | SourceName,
     *,
     digest_file: Callable[[Path], Digest],
     remembered: Callable[[str], str | None],
@@ -52,10 +54,14 @@ def resolve(
     if scheme == "file":
         return _local(Path(rest), digest_file, tokenizer=tokenizer)
     if scheme == "python":
+        from engine.kit.checkpoints import packages
+
         folder, folders = packages.locate(rest)
         local = _local(folder, digest_file, tokenizer=tokenizer)
         return Resolved(local.row, local.location, tuple(dict.fromkeys((*folders, *local.files))))
     if scheme in {"hf", "timm"}:
+        from engine.recipe import paths
+
         repository = paths.hub_name(source.uri).partition(":")[2]
         return _on_hub(repository, source.revision or "main", remembered, refresh=refresh)
     raise StepError(
@@ -64,13 +70,15 @@ def resolve(
     )
 
 
-def place_of(source: Source) -> Path | None:
+def place_of(source: Source | SourceName) -> Path | None:
     """Return the path of a source, None for a hub's repository.
 
     Raises StepError if the Python package of a source `python:PACKAGE/PATH` is missing.
     """
     scheme, _, rest = source.uri.partition(":")
     if scheme == "python":
+        from engine.kit.checkpoints import packages
+
         return packages.locate(rest)[0]
     return Path(rest) if scheme == "file" else None
 
@@ -89,24 +97,26 @@ def _local(path: Path, digest_file: Callable[[Path], Digest], *, tokenizer: bool
 
 def _directory(path: Path, digest_file: Callable[[Path], Digest], *, tokenizer: bool) -> Resolved:
     """Return the digest of the files of the model or tokenizer; the step `fetch` checks whether they are complete."""
-    names, folders = model_files.listing(path)
-    chosen = model_files.of_tokenizer(names) if tokenizer else model_files.of_model(names)
-    if not chosen:
-        part = "tokenizer" if tokenizer else "model"
-        content = model_files.content_line(sorted(entry.name for entry in path.iterdir()))
-        raise StepError(f"there is no {part} in {path}", [content], "name its own directory")
+    if tokenizer:
+        chosen, folders = model_files.tokenizer_at(path), model_files.listing(path)[1]
+    else:
+        chosen, folders = model_files.model_at(path)
     tree = digest.of_tree({name: _digest(path / name, digest_file) for name in chosen})
     return Resolved(tree, path, (*folders, *(path / name for name in chosen)))
 
 
 def _onnx(path: Path, digest_file: Callable[[Path], Digest]) -> Resolved:
     """Return the digest of an ONNX model with its external weight files, named as the model names them."""
+    from engine.kit.onnx import onnx_source
+
     files = {"model.onnx": path, **{name: path.parent / name for name in onnx_source.data_files(path)}}
     tree = digest.of_tree({name: _digest(file, digest_file) for name, file in files.items()})
     return Resolved(tree, path, tuple(files.values()))
 
 
 def _on_hub(repository: str, revision: str, remembered: Callable[[str], str | None], *, refresh: bool) -> Resolved:
+    from engine.kit.checkpoints import hub
+
     if not _REPOSITORY.fullmatch(repository):
         raise StepError(
             f"{repository!r} is no name of a repository", hint="write hf:OWNER/NAME, as the model's page has it"

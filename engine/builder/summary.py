@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from engine.builder import reports
-from engine.builder.jobs import Job
+from engine.builder.job import Job
 from engine.builder.lookup import Lookup, PlannedVariant
 from engine.feasibility.facts import ModelFacts
 from engine.reporting import TypedReport
@@ -96,7 +96,7 @@ def carrying(jobs: Sequence[Job]) -> set[str]:
 
 def summarize(lookup: Lookup, variant: PlannedVariant) -> Summary:
     """Return the records of a variant's last build, as far as the store still has the records."""
-    notes = lookup.heads.of(variant.loaded).jobs
+    notes = lookup.heads.of(variant.subject).jobs
     records = {}
     for job in variant.jobs:
         note = notes.get(job.name)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import cached_property
 
-from engine.builder.jobs import Job
+from engine.builder.job import Job
 from engine.builder.lookup import PlannedVariant
 from engine.builder.schedule import urgencies
 from engine.digest import Digest
@@ -44,7 +44,7 @@ _NEXT: Mapping[State, frozenset[State]] = {
     State.STARTABLE: frozenset({State.RUNNING, State.FOLLOWING, State.LOCKED_ELSEWHERE, State.ENDED}),
     State.STARTABLE_ALONE: frozenset({State.RUNNING, State.FOLLOWING, State.LOCKED_ELSEWHERE, State.ENDED}),
     State.LOCKED_ELSEWHERE: frozenset({State.READY}),
-    State.RUNNING: frozenset({State.ENDED}),
+    State.RUNNING: frozenset({State.READY, State.ENDED}),
     State.FOLLOWING: frozenset({State.READY, State.ENDED}),
     State.ENDED: frozenset(),
 }

@@ -6,7 +6,7 @@ import argparse
 import re
 import time
 
-from engine.text import sizes
+from engine.text import quantities, sizes
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _MOST_JOBS = 1024
@@ -15,7 +15,9 @@ _LAST_PORT = 65535
 
 
 def size(text: str) -> int:
-    """Return the number of bytes that a text means: `20GB`, `512MiB`, `1.5g`. Raises ArgumentTypeError."""
+    """Return the number of bytes that a text with a unit means: `20GB`, `512MiB`, `1.5g`. Raises ArgumentTypeError."""
+    if sizes.lacks_unit(text):
+        raise argparse.ArgumentTypeError(f"{text!r} has no unit: {sizes.mend(text)}")
     try:
         return sizes.parse(text.strip(), letters=True)
     except ValueError as error:
@@ -23,11 +25,21 @@ def size(text: str) -> int:
 
 
 def age(text: str) -> float:
-    """Return the seconds of an age: `30d`, `12h`, `2w`. Raises ArgumentTypeError."""
-    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([smhdw])", text.strip().lower())
-    if match is None:
+    """Return the seconds of an age: `30d`, `12h`, `2w`. Raises ArgumentTypeError.
+
+    A capital M is an error, because it may mean minutes or months.
+    """
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([a-zA-Z]*)", text.strip())
+    if match is None or len(match[2]) > 1:
         raise argparse.ArgumentTypeError(f"{text!r} is no age: write 30d, 12h or 2w")
-    return float(match[1]) * _SECONDS[match[2]]
+    number, unit = match[1], match[2]
+    if not unit:
+        raise argparse.ArgumentTypeError(f"{text!r} has no unit: write {number}d for days, {number}h for hours")
+    if unit == "M":
+        raise argparse.ArgumentTypeError(f"{text!r} may mean minutes or months: write {number}m, or the days as in 30d")
+    if unit.lower() not in _SECONDS:
+        raise argparse.ArgumentTypeError(f"{text!r} is no age: write 30d, 12h or 2w")
+    return float(number) * _SECONDS[unit.lower()]
 
 
 def count(text: str) -> int:
@@ -57,7 +69,7 @@ def seconds(text: str) -> float:
     except ValueError:
         number = 0.0
     if not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0")
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0{_mend(text, '_seconds')}")
     return number
 
 
@@ -68,7 +80,7 @@ def share(text: str) -> float:
     except ValueError:
         number = -1.0
     if not 0 <= number <= 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no share from 0 to 1")
+        raise argparse.ArgumentTypeError(f"{text!r} is no share from 0 to 1{_mend(text)}")
     return number
 
 
@@ -80,8 +92,16 @@ def since(moment: float) -> str:
     return f"{seconds / _SECONDS[unit]:.0f} {names[unit]}"
 
 
+def _mend(text: str, name: str = "") -> str:
+    """Return the end of an error message that writes `text`, such as "60s" or "1%", as a plain number; else ""."""
+    hint = quantities.mend(text, name)
+    return f": {hint}" if hint else ""
+
+
 def _within(text: str, most: int) -> int:
     """Return the whole number that `text` holds, from 1 to `most`. Raises ArgumentTypeError."""
+    if not text.removeprefix("-").isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number{_mend(text)}")
     number = int(text)
     if not 1 <= number <= most:
         raise argparse.ArgumentTypeError(f"{number} is not from 1 to {most}")

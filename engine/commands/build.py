@@ -15,10 +15,11 @@ from engine.errors import Exit, UserError
 
 if TYPE_CHECKING:
     from engine.api import Session
+    from engine.builder.findings import Finding
     from engine.events import Event
     from engine.report import BuildReport
 
-_NOT_REPEATABLE = ("force", "refresh", "dry_run")
+_NOT_REPEATABLE = ("force", "remake", "refresh", "dry_run")
 """Options that make a repeated command build again; a build with such an option keeps no snapshot."""
 
 
@@ -33,9 +34,25 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--force", metavar="STEP", action="append", default=[], help="build this step though it is cached"
     )
-    parser.add_argument("--keep-going", action="store_true", help="after a failure, build what does not depend on it")
+    parser.add_argument(
+        "--remake",
+        metavar="STEP",
+        action="append",
+        default=[],
+        help="run this cached step again and compare the bytes (`all`: every reproducible step); exit 1 if they differ",
+    )
+    parser.add_argument(
+        "--keep-going", action="store_true", help="build what does not depend on a failed job or a wrong recipe"
+    )
     parser.add_argument("--allow-waiting", action="store_true", help="exit 0 though jobs wait for hardware")
-    parser.add_argument("--dry-run", action="store_true", help="say what would be built, and build nothing")
+    parser.add_argument(
+        "--paranoid",
+        action="store_true",
+        help="read every source, stored file and package, whatever its times say",
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="say what would be built and what it costs, and build nothing"
+    )
     parser.add_argument(
         "-o", "--output", metavar="DIR", type=Path, help="where packages go (default: the project's build/)"
     )
@@ -44,17 +61,20 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> Exit:
     """Build, and report the progress to a terminal, a log or a program."""
-    from engine import api
-
     began_ns = time.time_ns()
     try:
-        session = api.session(arguments.recipes, **options.reading(arguments))
+        resumed = _resume(arguments)
+        if resumed is not None:
+            return resumed
+        from engine import api
+
+        session = api.session(arguments.recipes, keep_going=arguments.keep_going, **options.reading(arguments))
     except UserError as error:
         if arguments.json:
             _print_refusal(error)
         raise
     if arguments.dry_run:
-        return _dry_run(session)
+        return _dry_run(session, arguments.jobs, as_json=arguments.json)
     events: list[Event] = []
     report = report_for(json=arguments.json, many=len(session.variants) > 1)
     with report:
@@ -63,21 +83,38 @@ def run(arguments: argparse.Namespace) -> Exit:
             events.append(event)
             report.on_event(event)
 
-        finished = session.build(
-            out=arguments.output,
-            parallel=arguments.jobs,
-            force=arguments.force,
-            keep_going=arguments.keep_going,
-            allow_waiting=arguments.allow_waiting,
-            on_event=on_event,
-        )
-    summaries = session.summaries()
-    report.finish(summaries)
+        try:
+            finished = session.build(
+                out=arguments.output,
+                parallel=arguments.jobs,
+                force=arguments.force,
+                remake=arguments.remake,
+                keep_going=arguments.keep_going,
+                allow_waiting=arguments.allow_waiting,
+                on_event=on_event,
+            )
+        except UserError as error:
+            if arguments.json:
+                _print_refusal(error)
+            raise
+    from engine.report import plain, table
+
+    summaries = {each.variant.name: (each, table.tables([each])) for each in session.summaries()}
+    report.finish(plain.data(finished, "".join(text for _, text in summaries.values())))
     if not any(getattr(arguments, name) for name in _NOT_REPEATABLE):
         from engine.report import replay
 
-        replay.keep(arguments.words[1:], session, events, summaries, began_ns)
+        replay.keep(arguments.words[1:], session, events, summaries, began_ns=began_ns)
     return finished.exit
+
+
+def _resume(arguments: argparse.Namespace) -> Exit | None:
+    """Build what reads the changed sources, and return the exit code; None if more than sources has changed."""
+    if arguments.changes is None:
+        return None
+    from engine.report import early
+
+    return early.build(arguments, arguments.changes, reading=options.reading(arguments), report_for=report_for)
 
 
 def report_for(*, json: bool, many: bool) -> BuildReport:
@@ -95,25 +132,46 @@ def report_for(*, json: bool, many: bool) -> BuildReport:
     return PlainReport(many=many)
 
 
-def _dry_run(session: Session) -> Exit:
-    from engine.report import grid
+def _dry_run(session: Session, parallel: int | None, *, as_json: bool) -> Exit:
+    from engine.builder.costs import total
+    from engine.builder.executors import slots
+    from engine.report import costs, grid
 
+    findings = session.findings()
+    whole = total(findings, parallel or slots.default())
     words = {"cached": "cached", "stale": "would build", "new": "would build", "unknown": "may build"}
-    grid.show([(words[finding.state], finding.job.recipe, finding.job.name) for finding in session.findings()])
+    if as_json:
+        jobs = [
+            {
+                "recipe": finding.job.recipe,
+                "job": finding.job.name,
+                "state": words[finding.state],
+                "cost": costs.fields_of_job(finding),
+            }
+            for finding in findings
+        ]
+        print(json.dumps({"jobs": jobs, "cost": costs.fields_of_build(whole)}, ensure_ascii=False, indent=1))
+    else:
+        grid.show([(words[each.state], each.job.recipe, each.job.name, _cost(each)) for each in findings])
+    if whole is not None and not as_json:
+        print(costs.of_build(whole))
+    session.refusals.refuse(len(session.selection.paths))
     return Exit.OK
 
 
+def _cost(finding: Finding) -> str:
+    from engine.report import costs
+
+    return "" if finding.state == "cached" else costs.of_job(finding)
+
+
 def _print_refusal(error: UserError) -> None:
-    fields = error.fields()
-    position = getattr(error, "position", None)
-    if position is not None:
-        fields["position"] = str(position)
     end = {
         "event": "build",
         "state": "failed",
         "seconds": 0.0,
         "exit": int(error.exit),
         "packages": {},
-        "error": fields,
+        "error": error.fields(),
     }
     print(json.dumps(end, ensure_ascii=False))

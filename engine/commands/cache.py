@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from engine.store.store import Record
     from engine.store.verification import Verdict
 
+_MOST = 0.5
+"""The share of the store's records or bytes that a collection may remove without a question."""
+_CONFIRM = "`--dry-run` lists what would go; `--yes` removes it"
 _PROGRESS_FILES = 64
 """How many files `recipe cache verify` reads between two updates of its progress on the terminal."""
 
@@ -34,6 +37,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.add_cache(action("ls", "one line per record"))
     verify = action("verify", "read everything; put aside what is damaged, so that the next build makes it again")
     verify.add_argument("-j", "--jobs", metavar="N", type=amounts.count, help="read N files at a time")
+    verify.add_argument(
+        "--sources", action="store_true", help="also read the sources and packages of builds, whatever their times say"
+    )
     options.add_cache(verify)
     options.add_json(verify)
     collect = action("gc", "remove leftovers and what the limits do not let stay, safe beside running builds")
@@ -43,18 +49,22 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     collect.add_argument("--older-than", metavar="AGE", type=amounts.age, help="what was not used for so long: 30d")
     collect.add_argument("--dry-run", action="store_true", help="say what would go, and remove nothing")
+    collect.add_argument("--yes", action="store_true", help="remove more than half of the store without a question")
     options.add_json(collect)
 
 
 def run(arguments: argparse.Namespace) -> Exit:
     """Run the action that the command line names, for example `gc`. Raises UsageError where there is no store."""
     from engine.builder.selection import store_of
+    from engine.store import file_lock
 
     recipes = getattr(arguments, "recipes", [])
     root = store_of(arguments.cache, recipes[0] if recipes else Path("recipe.yaml"))
     if not root.is_dir() or not any((root / name).exists() for name in ("format", "records")):
         raise UsageError(f"there is no store at {root}", hint="name one with --cache, or build something first")
-    return {"stats": _stats, "ls": _list, "verify": _verify, "gc": _collect}[arguments.action](arguments, root)
+    action = {"stats": _stats, "ls": _list, "verify": _verify, "gc": _collect}[arguments.action]
+    with file_lock.announcing(lambda text: print(f"note: {text}", file=sys.stderr, flush=True)):
+        return action(arguments, root)
 
 
 def _records(root: Path) -> Sequence[Record]:
@@ -105,7 +115,8 @@ def _verify(arguments: argparse.Namespace, root: Path) -> Exit:
             sys.stderr.write(f"\rread {done} of {total} files")
             sys.stderr.flush()
 
-    verdict = verification.verify(root, parallel=arguments.jobs or len(cpu.usable()), on_progress=progress)
+    parallel = arguments.jobs or len(cpu.usable())
+    verdict = verification.verify(root, parallel=parallel, sources=arguments.sources, on_progress=progress)
     if shown:
         sys.stderr.write("\r\033[K")
     if arguments.json:
@@ -142,7 +153,8 @@ def _print_json_verdict(verdict: Verdict, root: Path) -> None:
 
 
 def _inside(path: Path, root: Path) -> str:
-    return path.relative_to(root.absolute()).as_posix()
+    """Return a path relative to the store; the path of a source outside the store stays as it is."""
+    return path.relative_to(root.absolute()).as_posix() if path.is_relative_to(root.absolute()) else str(path)
 
 
 def _collect(arguments: argparse.Namespace, root: Path) -> Exit:
@@ -152,12 +164,42 @@ def _collect(arguments: argparse.Namespace, root: Path) -> Exit:
 
     reach = api.reach(arguments.recipes, **options.reading(arguments)) if arguments.recipes else None
     limits = CollectionLimits(reach, arguments.max_size, arguments.older_than)
-    result = collect(Store(root), limits, dry_run=arguments.dry_run)
+    store = Store(root)
+    ask = not arguments.json and sys.stdin.isatty() and sys.stdout.isatty()
+    limited = any(limit is not None for limit in (limits.reach, limits.max_bytes, limits.older_than_seconds))
+    if limited and not (
+        arguments.dry_run or arguments.yes or _is_confirmed(collect(store, limits, dry_run=True), ask=ask)
+    ):
+        raise UsageError("nothing was removed", hint=_CONFIRM)
+    result = collect(store, limits, dry_run=arguments.dry_run)
     if arguments.json:
         _print_json_collected(result)
     else:
         _print_collected(result, dry_run=arguments.dry_run)
     return Exit.OK
+
+
+def _is_confirmed(preview: Collected, *, ask: bool) -> bool:
+    """Tell whether a collection may remove the records of `preview`: at most half of the store, or with consent.
+
+    Raises UsageError where more than half of the store would go and nobody can be asked.
+    """
+    if preview.share <= _MOST:
+        return True
+    if not ask:
+        total = len(preview.records) + preview.left_records
+        raise UsageError(
+            f"this would remove more than half of the store: {len(preview.records)} of {total} records, "
+            f"{sizes.decimal(preview.bytes)} of {sizes.decimal(preview.bytes + preview.left_bytes)}",
+            ["nothing was removed"],
+            _CONFIRM,
+        )
+    _print_collected(preview, dry_run=True)
+    try:
+        return input("this is more than half of the store; remove it? [y/N] ").strip().lower() in ("y", "yes")
+    except EOFError:
+        print()
+        return False
 
 
 def _print_collected(result: Collected, *, dry_run: bool) -> None:
@@ -180,5 +222,5 @@ def _print_json_collected(result: Collected) -> None:
         {"key": record.digest, "step": record.job, "bytes": record.size, "last_used": last}
         for record, last in result.records
     ]
-    numbers = {name: getattr(result, name) for name in ("bytes", "leftovers", "in_use", "left_bytes")}
+    numbers = {name: getattr(result, name) for name in ("bytes", "leftovers", "in_use", "left_records", "left_bytes")}
     print(json.dumps({"records": records, **numbers}))

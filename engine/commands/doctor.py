@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import os
 import platform
+import sys
+from pathlib import Path
 
 from engine.errors import Exit
 from engine.text import distribution
@@ -55,11 +58,36 @@ def run(_arguments: argparse.Namespace) -> Exit:
     print()
     print(f"a Triton server for `recipe serve`: {_triton()}")
     print()
+    print(f"unchanged files: {_file_systems()}")
+    print()
     print(f"steps: {', '.join(sorted(registry.steps()))}")
     if any(tools.version_of(tool) == tools.MISSING for tool in ("torch", "transformers", "onnxruntime")):
         cpu, onnx = distribution.install("cpu"), distribution.install("onnx")
         print(f"hint: `{cpu}` has all that a CPU build needs, `{onnx}` all for ONNX files")
     return Exit.OK
+
+
+def _file_systems() -> str:
+    """Return whether builds recognize unchanged files by their times, or where and why each build reads every file."""
+    from engine.store.file_systems import kind_of, tells_changes
+
+    places = {
+        "this folder": ".",
+        "the store": os.environ.get("RECIPE_CACHE") or "cache",
+        "Python": sys.prefix,
+        "recipe": str(Path(__file__).parent),
+    }
+    present = {name: place for name, place in places.items() if os.path.exists(place)}
+    unreliable = [f"{name} ({kind_of(place)})" for name, place in present.items() if not tells_changes(place)]
+    if not unreliable:
+        return "recognized by their time stamps, without reading them"
+    return "\n  ".join(
+        [
+            "read in each build, because time stamps do not show every change here",
+            *unreliable,
+            "hint: a disk with ext4, xfs or btrfs, for example a volume of the container, makes builds faster",
+        ]
+    )
 
 
 def _triton() -> str:

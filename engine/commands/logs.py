@@ -8,6 +8,7 @@ from pathlib import Path
 
 from engine.commands import options
 from engine.errors import Exit, UsageError
+from engine.system import regular
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,7 +22,8 @@ def run(arguments: argparse.Namespace) -> Exit:
 
     Raises UsageError for a recipe without logs.
     """
-    from engine.builder.selection import select, variants
+    from engine.builder.planning import variants
+    from engine.builder.selection import select
     from engine.store.heads import Heads
     from engine.store.store import Store
 
@@ -30,7 +32,7 @@ def run(arguments: argparse.Namespace) -> Exit:
     heads = Heads(store.notes)
     titled: list[tuple[str, Path]] = []
     for variant in variants(selection):
-        notes = heads.of(variant.loaded).jobs
+        notes = heads.of(variant.subject).jobs
         for job in variant.jobs:
             if job.name not in notes:
                 continue
@@ -45,5 +47,5 @@ def run(arguments: argparse.Namespace) -> Exit:
     for title, log in titled:
         if len(titled) > 1:
             print(f"== {title}")
-        sys.stdout.write(log.read_text(errors="replace"))
+        sys.stdout.write(regular.read_text(log, errors="replace"))
     return Exit.OK

@@ -74,4 +74,5 @@ def reading(arguments: argparse.Namespace) -> Reading:
         "refresh": getattr(arguments, "refresh", False),
         "locked": getattr(arguments, "locked", False),
         "frozen": getattr(arguments, "frozen", False),
+        "paranoid": getattr(arguments, "paranoid", False),
     }

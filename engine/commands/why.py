@@ -1,4 +1,4 @@
-"""Say for each job whether the job is cached, or which rows of its key changed, through which jobs or sources."""
+"""Say for each job whether the job is cached, or which rows of its key changed, and what a rebuild will cost."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `recipe why`."""
     options.add_recipes(parser, many=False)
     options.add_step(parser)
+    parser.add_argument("--read", action="store_true", help="list what each job read, by the row that covers it")
     options.add_refresh(parser)
     options.add_json(parser)
 
@@ -29,31 +30,65 @@ def run(arguments: argparse.Namespace) -> Exit:
 
     Raises UsageError for a job that the plan lacks.
     """
-    from engine import api
+    from engine.builder import standing
+    from engine.builder.costs import total
+    from engine.builder.executors import slots
+    from engine.report import costs
 
-    findings = api.why(arguments.recipes, **options.reading(arguments))
+    reading = options.reading(arguments)
+    examined = standing.examined(_words_of_build(arguments), reading)
+    if examined is None:
+        from engine import api
+
+        session = api.session(arguments.recipes, **reading)
+        examined = session.lookup, session.findings()
+        session.lookup.store.leave()
+    lookup, findings = examined
+    whole = total(findings, slots.default())
     if arguments.step is not None:
         findings = [finding for finding in findings if finding.job.name == arguments.step]
         if not findings:
             raise UsageError(f"this recipe has no job {arguments.step!r}")
-    if arguments.json:
+    if arguments.read:
+        from engine.report import reads
+
+        reads.show(lookup, findings, json=arguments.json)
+    elif arguments.json:
         print(json.dumps([_fields(finding) for finding in findings], ensure_ascii=False, indent=1))
     else:
         for line in _lines(findings):
             print(line)
+        if whole is not None and arguments.step is None:
+            print(costs.of_build(whole))
     return Exit.OK
 
 
+def _words_of_build(arguments: argparse.Namespace) -> list[str]:
+    """Return the arguments of `recipe build` for the same recipe and options: those of `why` without STEP."""
+    words: list[str] = arguments.words[1:]
+    if arguments.step in words:
+        words.remove(arguments.step)
+    return words
+
+
 def _fields(finding: Finding) -> dict[str, object]:
+    from engine.report import costs
+
     fields: dict[str, object] = {
         "recipe": finding.job.recipe,
         "job": finding.job.name,
         "state": finding.state,
-        "changes": [{"row": change.row, "old": change.old, "new": change.new} for change in finding.changes],
+        "changes": [_change_fields(change, finding) for change in finding.changes],
+        "cost": costs.fields_of_job(finding),
     }
     if finding.error is not None:
         fields["error"] = finding.error.fields()
     return fields
+
+
+def _change_fields(change: Change, finding: Finding) -> dict[str, object]:
+    reason = finding.reasons.get(change.row)
+    return {"row": change.row, "old": change.old, "new": change.new, **({"reason": reason} if reason else {})}
 
 
 def _lines(findings: list[Finding]) -> list[str]:
@@ -75,12 +110,17 @@ def _rows(finding: Finding) -> Iterator[tuple[str, str]]:
 
 
 def _remark(finding: Finding) -> str:
+    from engine.report import costs
+
     if finding.record is not None:
         machine = finding.record.machine
         return f"  (made on {machine.get('cpu.model', 'an unknown CPU')}, GPU: {machine.get('gpu.name', 'none')})"
+    remarks = [costs.of_job(finding)] if finding.error is None else []
     if finding.state == "unknown" and finding.error is None:
-        return f"  (known once {', '.join(dict.fromkeys(finding.job.needs.values()))} is built)"
-    return "  (never built)" if finding.state == "new" else ""
+        remarks.insert(0, f"known once {', '.join(dict.fromkeys(finding.job.needs.values()))} is built")
+    if finding.state == "new":
+        remarks.insert(0, "never built")
+    return f"  ({'; '.join(remarks)})" if remarks else ""
 
 
 def _change(change: Change, finding: Finding) -> str:
@@ -88,7 +128,9 @@ def _change(change: Change, finding: Finding) -> str:
     origin = ""
     if kind == "inputs" and name in finding.job.needs:
         origin = f"  (from {finding.job.needs[name]})"
-    elif kind == "inputs" and name in finding.job.step.sources():
-        origin = f"  ({finding.job.step.sources()[name].uri})"
+    elif kind == "inputs" and name in finding.job.traits.sources:
+        origin = f"  ({finding.job.traits.sources[name].uri})"
+    elif change.row in finding.reasons:
+        origin = f"  ({finding.reasons[change.row]})"
     unknown = "(not known yet)" if kind == "inputs" else "(none)"
     return f"{change.row}: {change.old or '(none)'} -> {change.new or unknown}{origin}"

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from engine.builder.jobs import Job
+from engine.builder.job import Job
 from engine.builder.lookup import Lookup, PlannedVariant
 from engine.errors import LockError, StepError, UserError
 from engine.key import Key, digest_of, key_of

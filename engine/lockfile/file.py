@@ -10,6 +10,7 @@ from engine.lockfile.content import Lock
 from engine.lockfile.text import dump, parse
 from engine.recipe.text import not_utf8
 from engine.store.disk import replace
+from engine.system import regular
 from engine.text.places import Text
 
 _SUFFIX = ".lock"
@@ -34,7 +35,7 @@ def path_of(recipe: Path) -> Path:
 def find(path: Path) -> Lock | None:
     """Return the lock at `path`; None if there is no file. Raises RecipeError, with a position, for a broken lock."""
     try:
-        data = path.read_bytes()
+        data = regular.read(path)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -61,7 +62,7 @@ def write(path: Path, lock: Lock) -> bool:
     """
     data = dump(lock).encode()
     try:
-        if path.exists() and path.read_bytes() == data:
+        if path.exists() and regular.read(path) == data:
             return False
         place = path.resolve()  # a link stays a link
         replace(place, data, fresh=place.with_name(f".{place.name}.{os.urandom(8).hex()}"), flushed=True)

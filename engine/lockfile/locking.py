@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.builder.lookup import Lookup, PlannedVariant
+from engine.errors import Refusals
 from engine.lockfile import file
 from engine.lockfile.building import FrozenLookup, LockedLookup
 from engine.lockfile.content import Lock
@@ -36,38 +37,47 @@ class RecipeLock:
 
 
 def write(store: Store, variants: Sequence[PlannedVariant], *, refresh: bool) -> list[Locked]:
-    """Write a lock for each recipe that the planned variants belong to. On a UserError no lock is written."""
+    """Write a lock for each recipe that the planned variants belong to.
+
+    Raises UserError, with the errors of all recipes whose lock cannot be written; no lock is written then.
+    """
     locks = []
-    for recipe, own in _by_recipe(variants).items():
-        path = file.path_of(recipe)
-        old = file.find(path)
-        lookup = Lookup(store, refresh=refresh, pinned=pins(old) if old and not refresh else {})
-        here = observe(own, lookup, old, ask=True)
-        store.leave()
-        locks.append((path, merged(old, here.lock, elsewhere=here.elsewhere)))
+    refusals = Refusals()
+    recipes = _by_recipe(variants)
+    for recipe, own in recipes.items():
+        with refusals.collecting(recipe):
+            path = file.path_of(recipe)
+            old = file.find(path)
+            lookup = Lookup(store, refresh=refresh, pinned=pins(old) if old and not refresh else {})
+            here = observe(own, lookup, old, ask=True)
+            locks.append((path, merged(old, here.lock, elsewhere=here.elsewhere)))
+    store.leave()
+    refusals.refuse(len(recipes))
     return [Locked(path, lock, file.write(path, lock)) for path, lock in locks]
 
 
-def locks_of(variants: Sequence[PlannedVariant]) -> dict[Path, RecipeLock]:
-    """Return the locks of all recipes by the paths of the locks. Raises LockError for a missing or broken lock."""
+def locks_of(variants: Sequence[PlannedVariant], refusals: Refusals) -> dict[Path, RecipeLock]:
+    """Return the locks of all recipes by the paths of the locks; `refusals` collects the errors about other locks."""
     locks = {}
     for recipe, own in _by_recipe(variants).items():
-        path = file.path_of(recipe)
-        locks[path] = RecipeLock(file.read(path, recipe), recipe, own)
+        with refusals.collecting(recipe):
+            path = file.path_of(recipe)
+            locks[path] = RecipeLock(file.read(path, recipe), recipe, own)
     return locks
 
 
-def checked(store: Store, locks: Mapping[Path, RecipeLock], *, partly: bool) -> Lookup:
+def checked(store: Store, locks: Mapping[Path, RecipeLock], refusals: Refusals, *, partly: bool) -> Lookup:
     """Return the look-up of a `--locked` build, after comparing every lock with this machine.
 
-    `partly` is True if the command line selects some variants or jobs for the build. Raises LockError, which lists the
-    differing rows, if a lock differs from this machine.
+    `partly` is True if the command line selects some variants or jobs for the build. If a lock differs from this
+    machine, `refusals` collects an error that lists the differing rows.
     """
     lookup = LockedLookup(store, _by_variant(locks))
     for path, own in locks.items():
-        here = observe(own.variants, lookup, own.lock, ask=False)
-        comparison = Comparison(whole=not partly, elsewhere=here.elsewhere)
-        refuse(own.lock, here.lock, comparison, lock=str(path), recipe=str(own.recipe))
+        with refusals.collecting(own.recipe):
+            here = observe(own.variants, lookup, own.lock, ask=False)
+            comparison = Comparison(whole=not partly, elsewhere=here.elsewhere)
+            refuse(own.lock, here.lock, comparison, lock=str(path), recipe=str(own.recipe))
     return lookup
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from engine.builder.jobs import Job
+from engine.builder.job import Job
 from engine.builder.lookup import Lookup, PlannedVariant, under
 from engine.key import digest_of, option_rows
 from engine.lockfile.content import Lock, LockedJob, LockedOutput, LockedVariant, Place, Rows, sections

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import os
 import re
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 
 from engine.known import Known
+from engine.system import regular
 
 MISSING = "not installed"
 
@@ -65,6 +67,11 @@ def _installed(distribution: str) -> str:
     return MISSING if provider is None else provider.version
 
 
+def provider(distribution: str) -> metadata.Distribution | None:
+    """Return the installed distribution that provides an import package, or None."""
+    return _distribution(distribution)
+
+
 @cache
 def _behind(distribution: str) -> tuple[str, ...]:
     """Return the files that hold the name and the version of the distribution that provides an import package."""
@@ -81,9 +88,28 @@ def _metadata_file(provider: metadata.Distribution) -> str | None:
 def _candidates(name: str) -> list[metadata.Distribution]:
     distributions: list[metadata.Distribution] = []
     for candidate in (name, *_STAND_INS.get(name, ())):
-        with contextlib.suppress(metadata.PackageNotFoundError):
-            distributions.append(metadata.distribution(candidate))
+        distributions += _described(candidate)[:1]
     return distributions
+
+
+def _described(name: str) -> list[metadata.Distribution]:
+    """Return the descriptions of a distribution in the first folder of the import path that has one, the best first.
+
+    An interrupted installation leaves two descriptions, of which one lists files that do not exist any more.
+    """
+    every = list(metadata.distributions(name=name))
+    beside = [each for each in every if _folder(each) == _folder(every[0])]
+    return sorted(beside, key=lambda each: (-_fitting(each), each.version)) if beside[1:] else beside
+
+
+def _folder(distribution: metadata.Distribution) -> str:
+    return os.path.dirname(str(getattr(distribution, "_path", "")))
+
+
+def _fitting(distribution: metadata.Distribution) -> int:
+    """Return the number of the files of a distribution that exist with the size that its list RECORD has for them."""
+    sizes = ((file.locate(), file.size) for file in distribution.files or () if file.size is not None)
+    return sum(os.path.isfile(path) and os.path.getsize(path) == size for path, size in sizes)
 
 
 def _distribution(name: str) -> metadata.Distribution | None:
@@ -102,7 +128,7 @@ def _own_name(module: str) -> str | None:
     """Return the name of the distribution from an import package's own files, without importing the package."""
     for folder in _folders(module):
         with contextlib.suppress(OSError):
-            match = re.search(r"package_name = '([\w-]+)'", Path(folder, *_SELF_DESCRIPTION).read_text("utf-8"))
+            match = re.search(r"package_name = '([\w-]+)'", regular.read_text(Path(folder, *_SELF_DESCRIPTION)))
             if match:
                 return match[1]
     return None

@@ -14,7 +14,7 @@ from engine.recipe.fields import PATTERNS
 from engine.recipe.node import Node, place, walk_down
 from engine.recipe.outline import dotted, fields_at
 from engine.recipe.text import described, shown
-from engine.text import suggestions
+from engine.text import quantities, suggestions
 from engine.text.places import Position
 
 _SHORT_FORMS = {
@@ -37,6 +37,9 @@ _TYPES = {
     "mapping_type": "a mapping of fields is meant, as in {key: value}",
     "finite_number": "a finite number is meant",
 }
+_NUMBERS = ("int_parsing", "float_parsing", "int_type", "int_from_float", "float_type")
+_NUMERIC_FORMS = ("Range", "Bound", "Metric")
+"""The pydantic models whose short form is a number."""
 _KEY = "[key]"
 """If `_KEY` stands in a path of pydantic, the error is about a key of a mapping, not about the key's value."""
 
@@ -117,7 +120,15 @@ def _in_words(detail: Any, root: Node) -> tuple[str, str]:
     if kind == "literal_error":
         choices = re.findall(r"'([^']*)'", context["expected"])
         return f"{name} cannot be {description(node)}", suggestions.hint(shown(node.written), choices)
-    return f"{name} is {description(node)}; {_meant(kind, context)}", ""
+    return f"{name} is {description(node)}; {_meant(kind, context)}", _mend(kind, context, existing, node)
+
+
+def _mend(kind: str, context: Mapping[str, Any], path: Sequence[str | int], node: Node) -> str:
+    """Return the hint for a number with a unit, such as `5ms`, or in quotes; "" where the value is no such number."""
+    number = kind in _NUMBERS or context.get("class_name") in _NUMERIC_FORMS
+    if not (number and isinstance(node.value, str | float)):
+        return ""
+    return quantities.mend(node.written, next((each for each in reversed(path) if isinstance(each, str)), ""))
 
 
 def _meant(kind: str, context: Mapping[str, Any]) -> str:
@@ -132,7 +143,7 @@ def _meant(kind: str, context: Mapping[str, Any]) -> str:
 _LIMITS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "string_type": lambda _: "text is meant",
     "greater_than_equal": lambda context: f"at least {context['ge']:,} is meant",
-    "greater_than": lambda context: f"more than {context['gt']:,} is meant",
+    "greater_than": lambda context: f"more than {context['gt']:g} is meant",
     "less_than_equal": lambda context: f"at most {context['le']:,} is meant",
     "string_too_long": lambda context: f"at most {context['max_length']} characters are meant",
     "string_pattern_mismatch": lambda context: f"{PATTERNS.get(context['pattern'], 'other text')} is meant",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.errors import RecipeError
+from engine.recipe import abstract
 from engine.recipe.complaints import description
 from engine.recipe.node import Node, merged, without
 from engine.recipe.paths import Bounds
@@ -30,16 +31,19 @@ A recipe that was merged with its parents has no version field.
 class Document:
     """A recipe merged with its parents.
 
-    `files` lists the recipe's own file first, then the files of the recipe's parents.
+    `files` lists the recipe's own file first, then the files of the recipe's parents. `abstract` is the place of
+    `abstract: true` in the recipe's own file.
     """
 
     root: Node
     files: tuple[Path, ...]
+    abstract: Position | None = None
 
 
 def document(path: Path, bounds: Bounds) -> Document:
     """Read a recipe and all files that it extends, and merge them. Raises RecipeError."""
     layers: list[Node] = []
+    marks: list[Position | None] = []
     files: list[Path] = []
     file: Path | None = path
     while file is not None:
@@ -50,12 +54,13 @@ def document(path: Path, bounds: Bounds) -> Document:
             what = f"{text.name} holds {description(layer)}; a recipe is a mapping"
             raise RecipeError(what, layer.at, hint="a recipe starts with: name: my-model")
         _check_version(layer)
-        layers.append(without(without(layer, VERSION_FIELD), "extends"))
+        marks.append(abstract.place_of(layer))
+        layers.append(without(layer, VERSION_FIELD, abstract.FIELD, "extends"))
         file = _parent(layer, files, bounds)
     root = layers.pop()
     while layers:
         root = merged(root, layers.pop())
-    return Document(root, tuple(files))
+    return Document(root, tuple(files), marks[0])
 
 
 def _check_version(layer: Node) -> None:

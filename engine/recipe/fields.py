@@ -19,7 +19,8 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError, core_schema
 
-from engine.text import sizes
+from engine.recipe.text import shown
+from engine.text import quantities, sizes
 
 if TYPE_CHECKING:
     from pydantic.json_schema import JsonSchemaValue
@@ -69,23 +70,29 @@ def unknown(name: str) -> PydanticCustomError:
 def _memory(value: Any) -> Any:
     """Return the number of bytes that a text such as `2GiB` means.
 
-    A value that is not a text, for example a number of bytes, is returned unchanged.
+    A whole number without a unit is a number of bytes if it is at least a MiB. A smaller number is an error, because
+    `workspace: 2` means 2 GiB to its author. Other values are returned unchanged.
     """
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return value
+    text = str(value)
+    if sizes.lacks_unit(text) and not (isinstance(value, int) and (value >= sizes.MIB or value < 1)):
+        raise wrong(f"is {shown(text)}, a size without a unit", sizes.mend(text))
     if not isinstance(value, str):
         return value
     try:
-        return sizes.parse(value)
+        return sizes.parse(value.strip())
     except ValueError:
-        raise wrong(f"is {value[:40]!r}; a size is meant", "sizes look like 512MiB, 2GiB or 1.5GB") from None
+        raise wrong(f"is {shown(value)!r}; a size is meant", sizes.mend(value)) from None
 
 
 Memory = Annotated[
     int,
     Field(strict=True, ge=1, le=4 * sizes.TIB),
     BeforeValidator(_memory),
-    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string"}]}),
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": sizes.MIB}, {"type": "string"}]}),
 ]
-"""A size in bytes, at most 4 TiB. In a recipe such a size is an integer, or a text with a unit, such as `2GiB`."""
+"""A size in bytes, at most 4 TiB: in a recipe a text such as `2GiB`, or a number of bytes of at least a MiB."""
 
 
 _EXTENTS = ("min", "opt", "max")
@@ -116,13 +123,19 @@ def one_sided(side: str) -> Callable[[Any], Any]:
     return short_form
 
 
+_PERCENT = 2
+"""From 2 on, a number in place of a share is taken for a percentage."""
+
+
 def limits_within(low: float, high: float) -> Callable[[Any], Any]:
     """Return a validator that raises an error if `at_least` or `at_most` of a bound is below `low` or above `high`."""
 
     def check(bound: Any) -> Any:
         for side in (bound.at_least, bound.at_most):
             if side is not None and not low <= side <= high:
-                raise wrong(f"asks for {side:g}; a number from {low:g} to {high:g} is meant")
+                share = side / 100
+                hint = f"write {quantities.plain(share)}" if side >= _PERCENT and low <= share <= high else ""
+                raise wrong(f"asks for {side:g}; a number from {low:g} to {high:g} is meant", hint)
         return bound
 
     return check

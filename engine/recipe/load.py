@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
 from engine.errors import RecipeError
+from engine.recipe import abstract
 from engine.recipe.complaints import complaint
 from engine.recipe.expand import Variant, variants
 from engine.recipe.extends import Document, document
@@ -19,6 +21,9 @@ from engine.recipe.project import project_of
 from engine.recipe.schema import Recipe
 from engine.text.places import Position
 
+if TYPE_CHECKING:
+    from engine.recipe.ways import Mark
+
 
 @dataclass(frozen=True)
 class LoadedRecipe:
@@ -26,8 +31,8 @@ class LoadedRecipe:
 
     `path` is the path of the recipe file, as the caller wrote the path. `project` is the root folder of the recipe's
     project. `variant` is the label with the variant's values, "target.device=T4,precision=fp16", and empty without a
-    matrix. `files` are the recipe's file and the files of its parents. `links` maps each path that the recipe names,
-    made absolute, to the same path with its symbolic links followed.
+    matrix. `files` are the recipe's file and the files of its parents. `way` holds every folder and link on the way to
+    these files, to the paths that the recipe names and to the allowed folders, as `engine.recipe.ways` describes them.
     """
 
     recipe: Recipe
@@ -35,7 +40,7 @@ class LoadedRecipe:
     project: Path
     variant: str
     files: tuple[Path, ...]
-    links: Mapping[str, str]
+    way: Mapping[str, Mark]
     _root: Node = field(repr=False)
 
     def position(self, *path: str | int) -> Position | None:
@@ -89,19 +94,49 @@ def load(
     recipe's project and into the folders `allow`. Only the recipe and its parents are read; of files that the recipe
     names, only the kind is checked. If `must_exist` is false, the files that the recipe names may be missing.
     """
-    project = project_of(path)
-    bounds = Bounds(project, tuple(allow))
-    read = document(path, bounds)
-    sets = assignments(SET, set)
-    selected = variants(read.root, sets, assignments(ONLY, only))
-    return tuple(_loaded(variant, read, bounds, path, must_exist=must_exist) for variant in selected)
+    return opened(path, allow=allow).variants(set=set, only=only, must_exist=must_exist)
 
 
-def _loaded(variant: Variant, read: Document, bounds: Bounds, path: Path, *, must_exist: bool) -> LoadedRecipe:
-    _validated(variant.root, read.files)
-    root, links = resolved(variant.root, bounds, path.parent, must_exist=must_exist)
-    recipe = _validated(root, read.files)
-    return LoadedRecipe(recipe, path, bounds.project, variant.label, read.files, links, root)
+@dataclass(frozen=True)
+class OpenedRecipe:
+    """A recipe file that was read and merged with its parents, and whose variants are not validated yet."""
+
+    path: Path
+    document: Document
+    bounds: Bounds = field(repr=False)
+
+    @property
+    def has_name(self) -> bool:
+        """Whether the recipe or one of its parents has a name."""
+        return self.document.root.child("name") is not None
+
+    def variants(
+        self,
+        *,
+        set: Sequence[str] = (),  # noqa: A002  the command line's word
+        only: Sequence[str] = (),
+        must_exist: bool = True,
+    ) -> tuple[LoadedRecipe, ...]:
+        """Return the validated variants, as `load` does. Raises RecipeError, also for an abstract recipe."""
+        if self.document.abstract is not None:
+            raise abstract.refusal(self.document.abstract)
+        selected = variants(self.document.root, assignments(SET, set), assignments(ONLY, only))
+        return tuple(self._loaded(variant, must_exist=must_exist) for variant in selected)
+
+    def _loaded(self, variant: Variant, *, must_exist: bool) -> LoadedRecipe:
+        files = self.document.files
+        _validated(variant.root, files)
+        root = resolved(variant.root, self.bounds, self.path.parent, must_exist=must_exist)
+        recipe = _validated(root, files)
+        return LoadedRecipe(recipe, self.path, self.bounds.project, variant.label, files, self.bounds.way, root)
+
+
+def opened(path: Path, *, allow: Sequence[Path] = ()) -> OpenedRecipe:
+    """Read a recipe file and its parents. Raises RecipeError."""
+    bounds = Bounds(project_of(path), tuple(allow))
+    for each in (path, *allow):
+        bounds.walk(each)
+    return OpenedRecipe(path, document(path, bounds), bounds)
 
 
 def _validated(root: Node, files: Sequence[Path]) -> Recipe:

@@ -7,15 +7,19 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from engine.errors import RecipeError
+from engine.recipe import ways
 from engine.recipe.node import Node, put
 from engine.recipe.outline import dotted
 from engine.recipe.overrides import SET
 from engine.recipe.text import near_names, reason_of, shown, shown_path
 from engine.text import suggestions
 from engine.text.places import Position
+
+if TYPE_CHECKING:
+    from engine.recipe.ways import Mark
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+-]+):(.*)")
 _PART = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"
@@ -41,16 +45,22 @@ class Bounds:
 
     project: Path
     allowed: tuple[Path, ...]
-    resolutions: dict[tuple[Any, Position, Path], tuple[str, dict[str, str]]] = field(
-        default_factory=dict, compare=False
-    )
-    """Resolved paths: (path as written, place in the text, folder that the path is relative to) -> (URI, links).
+    resolutions: dict[tuple[Any, Position, Path], str] = field(default_factory=dict, compare=False)
+    """Resolved paths: (path as written, place in the text, folder that the path is relative to) -> URI.
 
     Remembering resolved paths saves time, because the variants of a recipe share most of their paths.
     """
+    way: dict[str, Mark] = field(default_factory=dict, compare=False)
+    """Every folder and link on the way to a path that was read or checked, with its mark before the path was used."""
+
+    def walk(self, path: Path) -> None:
+        """Add the way to a path to `way`, before the path is used; marks that were read earlier stay."""
+        for place, mark in ways.way_to(str(path)).items():
+            self.way.setdefault(place, mark)
 
     def check(self, path: Path, at: Position) -> None:
         """Raise RecipeError where `path`, after its symbolic links are resolved, leads out of the allowed folders."""
+        self.walk(path)
         real = Path(os.path.realpath(path))
         if not any(real.is_relative_to(os.path.realpath(folder)) for folder in (self.project, *self.allowed)):
             raise RecipeError(
@@ -100,24 +110,21 @@ PATH_FIELDS = (
 )
 
 
-def resolved(root: Node, bounds: Bounds, home: Path, *, must_exist: bool = True) -> tuple[Node, dict[str, str]]:
-    """Return the recipe with URIs `file:/absolute/path` instead of paths, and the paths with symbolic links resolved.
+def resolved(root: Node, bounds: Bounds, home: Path, *, must_exist: bool = True) -> Node:
+    """Return the recipe with URIs `file:/absolute/path` instead of paths, without symbolic links.
 
     A path in a YAML file is relative to the folder of that YAML file. A path in an argument of the command line is
-    relative to `home`, the folder of the recipe file. The second of the two returned values maps each path that the
-    recipe names, made absolute, to the same path with symbolic links resolved. If a file that the recipe names is
-    missing, RecipeError is raised unless `must_exist` is false.
+    relative to `home`, the folder of the recipe file. If a file that the recipe names is missing, RecipeError is raised
+    unless `must_exist` is false.
     """
-    links: dict[str, str] = {}
     for each, path, node in _named(root):
         folder = _folder_of(node, home)
         place = (node.value, node.at, folder)
         if place not in bounds.resolutions:
-            bounds.resolutions[place] = _resolved(each, node, bounds, folder, must_exist=must_exist)
-        uri, own_links = bounds.resolutions[place]
-        links |= own_links
+            bounds.resolutions[place] = _uri(each, node, bounds, folder, must_exist=must_exist)
+        uri = bounds.resolutions[place]
         root = put(root, path, Node(uri, node.at, written=node.written))
-    return root, links
+    return root
 
 
 def _named(root: Node) -> Iterator[tuple[PathField, tuple[str, ...], Node]]:
@@ -146,16 +153,6 @@ def _segments(node: Node) -> Sequence[str]:
     if node.mapping is not None:
         return list(node.mapping)
     return [str(index) for index in range(len(node.items or ()))]
-
-
-def _resolved(
-    field: PathField, node: Node, bounds: Bounds, folder: Path, *, must_exist: bool
-) -> tuple[str, dict[str, str]]:
-    uri = _uri(field, node, bounds, folder, must_exist=must_exist)
-    if not uri.startswith("file:"):
-        return uri, {}
-    path = os.path.abspath(folder / str(node.value))
-    return uri, {path: os.path.realpath(path)}
 
 
 def _folder_of(node: Node, home: Path) -> Path:

@@ -4,35 +4,55 @@ from __future__ import annotations
 
 import os
 
+from engine.system import regular
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
 
-_MARKS = (".git", "pyproject.toml", os.path.join("cache", "format"))
-"""Files and folders that mark the root of a project. The file `cache/format` shows that `cache` is a store."""
+_MARKS = (".git", "pyproject.toml", "recipe.toml")
+"""Files and folders that mark the root of a project. A store called `cache` is the fourth mark."""
+_STAMP_BYTES = 200
+"""The largest size of a store's file `format`, which is less than 100 bytes in all versions of the store."""
 
 
 def project_of(path: Path) -> Path:
     """Return the root of the project of the recipe file `path`: an absolute path without symbolic links.
 
-    The root of the project is the nearest folder above the recipe file that contains `.git`, `pyproject.toml` or a
-    store called `cache`. If no folder above the recipe file contains `.git`, `pyproject.toml` or a store, the root is
-    the folder of the recipe file, or the parent of that folder if the folder is called `recipes`.
+    The root of the project is the nearest folder above the recipe file that contains `.git`, `pyproject.toml`,
+    `recipe.toml` or a store called `cache`. A folder `cache` that is no store marks nothing. If no folder above the
+    recipe file has a mark, the root is the folder of the recipe file, or the parent of that folder if the folder is
+    called `recipes`.
     """
-    return type(path)(_root_of(str(path)))
+    return type(path)(root_of(str(path)))
 
 
 def cache_of(recipe: str) -> str:
     """Return the folder `cache` of a recipe's project, which is the default store."""
-    return os.path.join(_root_of(recipe), "cache")
+    return os.path.join(root_of(recipe), "cache")
 
 
-def _root_of(recipe: str) -> str:
+def root_of(recipe: str) -> str:
+    """Return the root of the project of a recipe file, as `project_of` does, without `pathlib`."""
     start = folder = os.path.realpath(os.path.dirname(recipe) or ".")
     while True:
-        if any(os.path.lexists(os.path.join(folder, mark)) for mark in _MARKS):
+        if any(os.path.lexists(os.path.join(folder, mark)) for mark in _MARKS) or _has_store(folder):
             return folder
         parent = os.path.dirname(folder)
         if parent == folder:
             return os.path.dirname(start) if os.path.basename(start) == "recipes" else start
         folder = parent
+
+
+def _has_store(folder: str) -> bool:
+    """Say whether the folder `cache` in a folder is a store: its file `format` has the form that `recipe` writes.
+
+    The checksum in the file is not compared, because a damaged store is a store, too.
+    """
+    try:
+        with regular.open_file(os.path.join(folder, "cache", "format")) as file:
+            stamp = file.read(_STAMP_BYTES).strip()
+    except OSError:
+        return False
+    # The first version of the store wrote the number without a seal.
+    return stamp.isdigit() or (stamp.startswith(b'{"seal": "') and b'"format": ' in stamp)

@@ -127,9 +127,7 @@ class Metric(Bound):
 
 _AtLeast = BeforeValidator(one_sided("at_least"))
 _AtMost = BeforeValidator(one_sided("at_most"))
-_Share = AfterValidator(limits_within(0, 2))
-# A bound above 1 on a share fails every model, and users may want a check that fails. A bound above 2 is a mistake: a
-# percentage in place of a share.
+_Share = AfterValidator(limits_within(0, 1))
 
 
 class Validation(RecipePart):
@@ -139,7 +137,7 @@ class Validation(RecipePart):
     """
 
     samples: Text | None = None
-    cosine: Annotated[Bound, _AtLeast, AfterValidator(limits_within(-1, 2))] | None = None
+    cosine: Annotated[Bound, _AtLeast, AfterValidator(limits_within(-1, 1))] | None = None
     agreement: Annotated[Bound, _AtLeast, _Share] | None = None
     max_abs: Annotated[Bound, _AtMost, AfterValidator(limits_within(0, 1e12))] | None = None
     metric: Annotated[Metric, _AtLeast, _Share] | None = None
@@ -249,6 +247,8 @@ class Recipe(RecipePart):
     graphs: Annotated[Mapping[Name, GraphSection], Field(max_length=16)] = {}
     generate: Generate = {}
     preprocess: Preprocess = {}
+    hermetic: Flag = False
+    """Whether a job fails that reads anything which no row of its key covers."""
     runtimes: Annotated[Mapping[Name, Mapping[str, Any]], Field(max_length=16)] = {}
     """Options of runtimes from other Python packages, by the name of the runtime. A runtime of another
     package validates its options with a pydantic model of its own.

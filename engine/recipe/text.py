@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import os
-import stat
 from collections.abc import Mapping
 from pathlib import Path
 
 from engine.errors import RecipeError
+from engine.system.regular import NotRegularError, open_file
 from engine.text import sizes, suggestions
 from engine.text.places import Position, Text
 
@@ -72,25 +73,16 @@ def read(path: Path, name: str) -> Text:
 
 def _bytes_of(path: Path, name: str) -> bytes:
     try:
-        # Without O_NONBLOCK, opening a pipe that has no writer would wait for ever.
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with io.BufferedReader(open_file(path)) as file:
+            data = file.read(MAX_BYTES + 1)
+            size = max(os.fstat(file.fileno()).st_size, len(data))
+    except NotRegularError as error:
+        raise _whole_file(name, f"{name} is {error.kind}; a recipe is a YAML file") from None
     except (OSError, ValueError) as error:
         raise _unreadable(path, name, error) from None
-    try:
-        facts = os.fstat(handle)
-        if not stat.S_ISREG(facts.st_mode):
-            kind = "a directory" if stat.S_ISDIR(facts.st_mode) else "no regular file"
-            raise _whole_file(name, f"{name} is {kind}; a recipe is a YAML file")
-        if facts.st_size <= MAX_BYTES:
-            with open(handle, "rb", closefd=False) as file:
-                data = file.read(MAX_BYTES + 1)
-        if facts.st_size > MAX_BYTES or len(data) > MAX_BYTES:
-            what = f"the file has {max(facts.st_size, MAX_BYTES + 1):,} bytes; a recipe has at most {MAX_BYTES:,}"
-            raise _whole_file(name, what, hint="is this a recipe? Data belongs into a file that the recipe names")
-    except OSError as error:
-        raise _unreadable(path, name, error) from None
-    finally:
-        os.close(handle)
+    if size > MAX_BYTES:
+        what = f"the file has {size:,} bytes; a recipe has at most {MAX_BYTES:,}"
+        raise _whole_file(name, what, hint="is this a recipe? Data belongs into a file that the recipe names")
     return data
 
 

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
-from engine.events import Ended, Event, Finished, Noticed, Planned, Started
-
-if TYPE_CHECKING:
-    from engine.builder.summary import Summary
+from engine.events import Ended, Event, Finished, Noticed, Planned, Refused, RunsElsewhere, Started
 
 VERSION = 1
 """The version of the format of the JSON lines, which the first line about each recipe holds (docs/stability.md)."""
@@ -30,7 +27,7 @@ class JsonReport:
         """Print the event's line."""
         print(line(event), flush=True)
 
-    def finish(self, summaries: Sequence[Summary]) -> None:
+    def finish(self, data: str) -> None:
         """Print no results, because programs read the measured numbers with `recipe show --json`."""
 
 
@@ -49,13 +46,15 @@ def _fields(event: Event) -> dict[str, object]:
     match event:
         case Noticed():
             return {"event": "note", "text": event.text}
+        case Refused():
+            return {"event": "refused", "path": event.path, "error": event.error.fields()}
         case Planned():
             jobs = [{"job": name, "step": name, "needs": list(needs)} for name, needs in event.jobs]
             return {"event": "plan", "version": VERSION, "recipe": event.recipe, "jobs": jobs}
         case Started():
             return {"event": "start", "recipe": event.recipe, "job": event.job}
-        case Ended():
-            return _ended(event)
+        case RunsElsewhere() | Ended():
+            return _waiting(event) if isinstance(event, RunsElsewhere) else _ended(event)
         case Finished():
             return {
                 "event": "build",
@@ -64,6 +63,11 @@ def _fields(event: Event) -> dict[str, object]:
                 "exit": int(event.exit),
                 "packages": {name: shown(path) for name, path in event.packages.items()},
             }
+
+
+def _waiting(event: RunsElsewhere) -> dict[str, object]:
+    by = {"pid": event.pid, "host": event.host, "since": event.since, "text": event.builder}
+    return {"event": "wait", "recipe": event.recipe, "job": event.job, "by": by}
 
 
 def _ended(event: Ended) -> dict[str, object]:
@@ -78,6 +82,10 @@ def _ended(event: Ended) -> dict[str, object]:
         fields |= {"key": event.key, "artifact": event.artifact, "path": str(event.path)}
     if event.waits_for is not None:
         fields["for"] = event.waits_for
+    if event.gaps:
+        fields["not_covered"] = [asdict(gap) for gap in event.gaps]
+    if event.measured_at is not None:
+        fields["measured_at"] = event.measured_at
     if event.error is not None:
         fields["error"] = event.error.fields()
     return fields

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -14,17 +14,15 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from engine.builder.executors.local import last_lines
-from engine.events import Ended, Event, Finished, Noticed, Planned, Started
+from engine.builder.executors.outcomes import last_lines
+from engine.events import Ended, Event, Finished, Noticed, Planned, Refused, RunsElsewhere, Started
 from engine.report import plain
 from engine.report.reasons import Reasons
-
-if TYPE_CHECKING:
-    from engine.builder.summary import Summary
 
 _MARKS = {
     "cached": ("=", "dim"),
     "built": ("+", "green"),
+    "reproduced": ("=", "green"),
     "waiting": ("~", "yellow"),
     "failed": ("x", "bold red"),
     "skipped": (".", "dim"),
@@ -42,6 +40,8 @@ class _Line:
     job: str
     started: float | None = None
     log: Path | None = None
+    waits_for: str | None = None
+    """The builder that runs the job, while this builder waits for it."""
     ended: Ended | None = None
     spinner: Spinner = field(default_factory=lambda: Spinner("dots"))
 
@@ -72,27 +72,34 @@ class LiveReport:
         match event:
             case Noticed():
                 self._console.print(f"note: {event.text}", markup=False)
+            case Refused():
+                for row in plain.lines(event, many=self._many):
+                    self._console.print(Text(row))
             case Planned():
                 for job, _ in event.jobs:
                     self._lines[event.recipe, job] = _Line(event.recipe, job)
             case Started():
                 line = self._lines[event.recipe, event.job]
                 line.started, line.log = time.monotonic(), event.log
+            case RunsElsewhere():
+                self._lines[event.recipe, event.job].waits_for = event.builder
             case Ended():
                 self._lines[event.recipe, event.job].ended = event
                 self._explain(event)
             case Finished():
                 self._finished = event
 
-    def finish(self, summaries: Sequence[Summary]) -> None:
+    def finish(self, data: str) -> None:
         """Print the result of the build, the tables and the packages below the view of the jobs."""
         if self._finished is None:
             return
         end = self._finished
         self._console.print(plain.last_line(end.state, f"{end.seconds:.1f}", int(end.exit)), highlight=False)
-        print(plain.data(end, summaries), end="", flush=True)
+        print(data, end="", flush=True)
 
     def _explain(self, event: Ended) -> None:
+        for line in plain.warnings(event):
+            self._live.console.print(Text(line, style="yellow"))
         if event.error is not None:
             title = f"{event.recipe} {event.job}" if self._many else event.job
             self._live.console.print(Text(f"{title} failed", style="bold red"))
@@ -125,6 +132,8 @@ class LiveReport:
             doing = " ".join(last_lines(line.log, 1)) if line.log else ""
             shown = Text(doing, "dim", overflow="ellipsis", no_wrap=True)
             return (line.spinner, name, Text("running", "cyan"), Text(elapsed), shown)
+        if line.waits_for is not None:
+            return (line.spinner, name, Text("waiting", "yellow"), Text(""), Text(f"for {line.waits_for}", "yellow"))
         return (Text(" "), name, Text("", "dim"), Text(""), Text(""))
 
 
@@ -132,4 +141,4 @@ def _is_news(line: _Line) -> bool:
     """Tell whether a line is about a job that runs, failed or waits for hardware."""
     if line.ended is not None:
         return line.ended.state in ("failed", "waiting")
-    return line.started is not None
+    return line.started is not None or line.waits_for is not None

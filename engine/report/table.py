@@ -17,11 +17,8 @@ from engine.server.installation import KIND_NAMES
 from engine.step import Section
 from engine.text import sizes
 
-_NOISY = 0.5
-"""The noise, as a share of the median, above which the table calls the machine busy.
-
-Noise is the width of the middle half of the rounds' medians, divided by the median of those medians.
-"""
+_NOISY = 0.1
+"""The noise, as a share of the median latency, above which the table calls the machine busy: see `BenchRow.noise`."""
 _BEFORE, _BEHIND = ("shape", "runtime", "via", "size", "cosine"), ("speed-up",)
 """The columns of the table that stand before the measured numbers, and the columns that stand after them."""
 _USUAL = "ms"
@@ -68,10 +65,10 @@ def _measured(summary: Summary, bench: BenchReport, validated: AccuracyReport | 
     lines = [
         *_aligned(_without_one_way([header, *_grouped(rows)])),
         *_generated(bench.rows),
-        f"latencies in {_USUAL}, interleaved in one run on {_where(bench)}; noise up to {bench.noise:.0%}",
+        f"latencies in {_USUAL}, interleaved in one run on {_where(bench)}; {bench.noise_in_words}",
         *_server(bench.server),
     ]
-    if bench.noise > _NOISY:
+    if bench.noise is not None and bench.noise > _NOISY:
         lines.append("the machine was busy, so these numbers are not reliable; --force bench measures again")
     return lines
 
@@ -127,9 +124,8 @@ def _row(
         return (shape, row.runtime, row.via, size, cosine, *cells, "")
     record = summary.taken(Section.BENCH, _rival_of(row.runtime))
     ours = bench.ours_beside(row)
-    ratio = None if ours is None else ours.ratio_to.get(row.runtime)
     size = sizes.decimal(record.size) if record else ""
-    return (shape, row.runtime, row.via, size, "", *cells, f"{ratio:.2f} x" if ratio else "")
+    return (shape, row.runtime, row.via, size, "", *cells, "" if ours is None else ours.speed_up(row.runtime))
 
 
 def _rival_of(name: str) -> str:

@@ -235,6 +235,10 @@ class Runtime:
         """Return the names of the distributions that the model's outputs depend on."""
         return ("numpy",)
 
+    def package_tools(self) -> tuple[str, ...]:
+        """Return the names of the distributions that the runtime's part of a package depends on."""
+        return ()
+
     def facts(self, execution: ExecutionView) -> tuple[str, ...]:
         """Return the names of the facts of the machine that the model's outputs depend on."""
         return ("cpu.isa",)

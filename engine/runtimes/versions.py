@@ -6,6 +6,24 @@ _ANY = ("", "x", "*")
 """Parts of a version in a recipe that stand for any number."""
 
 
+_CONTENT = " (content: "
+
+
+def with_content(version: str, content: str) -> str:
+    """Return a version with the digest of the code, for code that may differ from what the version promises."""
+    return f"{version}{_CONTENT}{content})" if content else version
+
+
+def is_same_release(one: str, other: str) -> bool:
+    """Tell whether two versions differ only in their build, like 2.13.0+cpu and 2.13.0+cu126."""
+    return _release(one) == _release(other)
+
+
+def _release(version: str) -> tuple[str, str]:
+    number, _, content = version.partition(_CONTENT)
+    return number.partition("+")[0], content
+
+
 def parts(version: str) -> tuple[str, ...]:
     """Return the parts of a version that stand for one number: `10.x` -> ("10",)."""
     return tuple(part for part in version.split(".") if part not in _ANY)
@@ -13,7 +31,7 @@ def parts(version: str) -> tuple[str, ...]:
 
 def numbers(version: str) -> tuple[int, ...]:
     """Return the numbers of a version, without parts that are text: `10.9.0.post1` -> (10, 9, 0)."""
-    return tuple(int(part) for part in parts(version) if part.isdigit())
+    return tuple(int(part) for part in parts(version.partition(_CONTENT)[0]) if part.isdigit())
 
 
 def agrees(requested: str, version: str) -> bool:
@@ -21,7 +39,7 @@ def agrees(requested: str, version: str) -> bool:
 
     Two versions are compared only in the parts that both versions have, so "10.9.0.34" and "10.9" agree.
     """
-    fixed, actual = parts(requested), tuple(version.split("."))
+    fixed, actual = parts(requested), tuple(version.partition(_CONTENT)[0].split("."))
     return actual[: len(fixed)] == fixed[: len(actual)]
 
 

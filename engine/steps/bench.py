@@ -5,16 +5,18 @@ from __future__ import annotations
 import contextlib
 import importlib
 import json
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, repeat
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, Self
 
 from engine import tasks
-from engine.errors import JudgementError
-from engine.kit.bench.interleaving import Budget, Contender, bench_rows
-from engine.kit.bench.report import BenchReport, BenchRow, ServerReport
+from engine.kit.bench import budgets
+from engine.kit.bench.interleaving import Budget, Contender
+from engine.kit.bench.report import BenchReport, BenchRow, ServerReport, in_words
 from engine.kit.inputs import bench_inputs
 from engine.kit.onnx import graphs, onnx_files
 from engine.kit.triton.serving import Serving
@@ -32,6 +34,7 @@ from engine.step import Hardware, Section, Step, TypedReport
 Axes = Mapping[str, int]
 
 LATENCIES = "latencies.json"
+_NO_LIMITS: Mapping[str, float] = {}
 _SERVER_TOOLS = ("protobuf", "tokenizers", "tritonclient")
 _SERVER = "engine.server.measured"
 """The name of the module that starts servers for measurements.
@@ -84,7 +87,10 @@ class Bench(Step):
     serving: Serving | None = None
     """How the model is served; None where models are not measured through a server."""
     budgets: tuple[Mapping[str, float], ...] = ()
-    """The budgets of the built model in milliseconds, by name (`p95_ms` and so on); a mapping for each shape."""
+    """The budgets of the built model in milliseconds, by name (`p95_ms` and so on); a mapping for each shape.
+
+    A budget changes no measurement, but a latency near its budget is measured longer.
+    """
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self | None:
@@ -133,7 +139,7 @@ class Bench(Step):
 
     def tools_used(self) -> tuple[str, ...]:
         """Return the Python packages of the runtimes that run the models: the recipe's and the rivals' runtimes."""
-        tools = ["onnx", *self.execution.tools]
+        tools = [*onnx_files.TOOLS, *self.execution.tools]
         for rival in self.against:
             tools += registry.find(rival.runtime).rival_tools(library=images.library(self.images))
         return tuple(dict.fromkeys((*tools, *(() if self.serving is None else _SERVER_TOOLS))))
@@ -165,15 +171,15 @@ class Bench(Step):
         graph = onnx_files.load_graph(exported / graphs.folders(exported)[0])
         measured: list[tuple[BenchRow, list[list[float]]]] = []
         states: list[Mapping[str, str]] = []
+        until = time.perf_counter() + budgets.REPEATING_SECONDS
         with contextlib.ExitStack() as stack:
             served, server = self._served(models, out.parent, stack)
             contenders = (*here, *served)
-            for axes in self.shapes:
-                print(f"measuring {_words(axes)}, {threads} threads: {', '.join(map(str, contenders))}")
+            for axes, limits in zip(self.shapes, chain(self.budgets, repeat(_NO_LIMITS)), strict=False):
+                print(f"measuring {in_words(axes)}, {threads} threads: {', '.join(map(str, contenders))}")
                 inputs = bench_inputs.draw(graph, axes) if new is None else bench_inputs.prompts(graph, axes)
-                rows = [
-                    (_generated(row, new), rounds) for row, rounds in bench_rows(axes, inputs, contenders, self.budget)
-                ]
+                timed = budgets.decided_rows(axes, inputs, contenders, self.budget, limits, until=until)
+                rows = [(_generated(row, new), rounds) for row, rounds in timed]
                 measured += rows
                 states += gpu_state.look(gpu.name) if gpu else []
                 for row, _ in rows:
@@ -193,25 +199,9 @@ class Bench(Step):
     def judge(self, report: BenchReport) -> None:
         """Compare the built model's latencies with the budgets.
 
-        Raises JudgementError, which lists every missed budget.
+        Raises JudgementError, which lists every missed budget, and every budget that the measurement cannot decide.
         """
-        ours = [row for row in report.rows if row.ours]
-        ways = len({row.via for row in ours})
-        missed = [
-            f"{_place(row)}: {name} is {took:.3f}, {took - limit:.3f} over its budget of {limit:g}"
-            for row, budget in zip(ours, (each for each in self.budgets for _ in range(ways)), strict=False)
-            for name, limit in budget.items()
-            if not (took := getattr(row, name)) <= limit
-        ]
-        if missed:
-            noise = max(row.noise for row in ours)
-            where = report.gpu.name if report.gpu is not None else report.processor
-            facts = [*missed[1:], f"on {where}; noise up to {noise:.0%}"]
-            raise JudgementError(
-                f"A latency is over its budget: {missed[0]}",
-                facts,
-                "set another budget under bench.shapes, or free the machine",
-            )
+        budgets.judge(report, self.budgets)
 
     def _in_process(self, models: _Models) -> tuple[Contender, ...]:
         """Return the contenders that run in process.
@@ -296,16 +286,8 @@ def _name(runtime: str, precision: str) -> str:
     return f"{runtime}-{precision}"
 
 
-def _place(row: BenchRow) -> str:
-    return _words(row.shape) + ("" if row.via == IN_PROCESS else f" via {row.via}")
-
-
-def _words(axes: Axes) -> str:
-    return " x ".join(f"{axis} {extent}" for axis, extent in axes.items()) or "the model's own shape"
-
-
 def _in_words(row: BenchRow) -> str:
-    ratios = "".join(f", {ratio:.2f} x {name}" for name, ratio in row.ratio_to.items())
+    ratios = "".join(f", {name}: {row.speed_up(name)}" for name in row.ratio_to)
     tokens = "" if row.tokens_per_s is None else f", {row.tokens_per_s:g} tokens/s"
     took = f"p50 {row.p50_ms:.3f} ms, p99 {row.p99_ms:.3f} ms{tokens} in {row.runs} runs"
     return f"{row.runtime} {row.via}: {took}{ratios}"

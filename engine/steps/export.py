@@ -76,8 +76,8 @@ class Export(Step):
     makes = "exported"
     report: ClassVar[type[TypedReport] | None] = ExportReport
     carries_model = True
-    # Not onnxruntime, which only checks the exported graph and changes no byte of it.
-    tools = ("torch", "onnx", "onnxscript", "onnx-ir")
+    # A graph whose outputs differ in ONNX Runtime is exported again, by another exporter.
+    tools = (*onnx_files.TOOLS, "torch", "onnxruntime", "onnxscript", "onnx-ir", "safetensors", "sympy")
     inline_limit: ClassVar[int] = onnx_files.INLINE_LIMIT
 
     task: str | None = None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 from engine.errors import StepError
 from engine.feasibility.facts import GraphFacts, ModelFacts
 from engine.kit.checkpoints import checkpoint, hub, model_files, pickles, weights
-from engine.kit.onnx import onnx_source
+from engine.kit.onnx import onnx_files, onnx_source
 from engine.step import Source, Step, TypedReport
 from engine.store.copying import copy
 
@@ -41,7 +41,9 @@ class Fetch(Step):
         )
 
     def tools_used(self) -> tuple[str, ...]:
-        """Return the Python packages that convert pickles; none where files are only copied."""
+        """Return the Python packages that convert pickles, or write ONNX files; none where files are only copied."""
+        if self.source.uri.lower().endswith(".onnx"):
+            return onnx_files.TOOLS
         return self.tools if self.weights == "pickle-tensors-only" else ()
 
     def model_facts(self, place: Path) -> ModelFacts:
@@ -88,11 +90,7 @@ def describe(place: Path) -> ModelFacts:
 
 
 def _copy_model(directory: Path, out: Path, allowed: model_files.Weights) -> None:
-    names, _ = model_files.listing(directory)
-    model_files.refuse_incomplete(names, weights=allowed, where=str(directory))
-    chosen = model_files.of_model(names)
-    weights.check(directory, chosen)
-    _copy_all(directory, chosen, out)
+    _copy_all(directory, weights.complete(directory, allowed=allowed), out)
 
 
 def _copy_onnx(path: Path, out: Path) -> None:
@@ -116,16 +114,7 @@ def _add_tokenizer(tokenizer: Path | str, out: Path) -> None:
     if isinstance(tokenizer, str):
         hub.download(*_on_hub(tokenizer), out, weights="safetensors", tokenizer=True)
         return
-    directory = tokenizer if tokenizer.is_dir() else tokenizer.parent
-    names = model_files.listing(directory)[0] if tokenizer.is_dir() else [tokenizer.name]
-    chosen = model_files.of_tokenizer(names)
-    if not chosen:
-        raise StepError(
-            f"there is no tokenizer in {tokenizer}",
-            [model_files.content_line(names)],
-            "name a directory with tokenizer.json, or the file tokenizer.json itself",
-        )
-    _copy_all(directory, chosen, out)
+    _copy_all(tokenizer if tokenizer.is_dir() else tokenizer.parent, model_files.tokenizer_at(tokenizer), out)
 
 
 def _copy_all(directory: Path, names: Sequence[str], out: Path) -> None:

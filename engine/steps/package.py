@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar, Self
 
+from engine.kit.onnx import onnx_files
 from engine.kit.triton import repository, warmups
 from engine.kit.triton.repository import PackageReport
 from engine.kit.triton.serving import Serving
@@ -19,7 +20,7 @@ class Package(Step):
 
     makes: ClassVar[str] = "package"
     delivers: ClassVar[bool] = True
-    tools: ClassVar[tuple[str, ...]] = ("onnx", "protobuf", "tokenizers", "tritonclient")
+    tools: ClassVar[tuple[str, ...]] = (*onnx_files.TOOLS, "tokenizers", "tritonclient")
     report: ClassVar[type[TypedReport] | None] = PackageReport
     gates: ClassVar[tuple[str, ...]] = ("bench",)
 
@@ -42,7 +43,8 @@ class Package(Step):
 
     def tools_used(self) -> tuple[str, ...]:
         """Return the Python packages that write the folders, and those whose versions the folders' models need."""
-        return (*self.tools, "pillow") if images.modality(self.serving.images) is Modality.IMAGE else self.tools
+        tools = (*self.tools, *self.serving.execution.by.package_tools())
+        return (*tools, "pillow") if images.modality(self.serving.images) is Modality.IMAGE else tools
 
     def run(self, out: Path, *, validated: Path, checkpoint: Path, **warmup: Path) -> PackageReport:
         """Write the package and return its report.

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 from engine import tasks
 from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
+from engine.kit.checkpoints import labels
 from engine.kit.inputs import cases
 from engine.kit.inputs.cases import Case
+from engine.kit.onnx import onnx_files
 from engine.kit.reference import failures, originals, questions
 from engine.kit.reference.originals import Original
 from engine.recipe import images
@@ -94,9 +96,9 @@ class Reference(Step):
     def tools_used(self) -> tuple[str, ...]:
         """Return the Python packages that run the original and prepare its inputs; numpy draws random inputs."""
         if images.modality(self.images) is Modality.IMAGE:
-            return ("torch", images.library(self.images), "numpy")
-        runs = ("onnx", "onnxruntime") if self.onnx else ("torch", "transformers")
-        return (*runs, "numpy", "tokenizers")
+            return ("torch", images.library(self.images), "numpy", "pillow", "safetensors")
+        runs = (*onnx_files.TOOLS, "onnxruntime") if self.onnx else ("torch", "transformers", "safetensors")
+        return tuple(dict.fromkeys((*runs, "numpy", "tokenizers")))
 
     def facts_used(self) -> tuple[str, ...]:
         """Return the names of the facts that decide the kernels: `cpu.isa` and, for ONNX, ONNX Runtime's build."""
@@ -190,8 +192,5 @@ def _refuse_labels(unanswered: Sequence[Case], outputs: Mapping[str, np.ndarray]
         return
     count = logits.shape[1]
     for case in unanswered:
-        if case.label is not None and not 0 <= case.label < count:
-            raise StepError(
-                f"the label {case.label} of {case.name} is none of the model's classes",
-                [f"the model has {count} classes: 0 to {count - 1}"],
-            )
+        if case.label is not None:
+            labels.refuse_number(case.label, case.name, count)

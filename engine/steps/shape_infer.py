@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from engine.errors import StepError
 from engine.kit.onnx import graphs, onnx_files, shapes
@@ -43,7 +45,7 @@ class ShapeInfer(Step):
 
     makes: ClassVar[str] = "shaped"
     carries_model: ClassVar[bool] = True
-    tools: ClassVar[tuple[str, ...]] = ("onnx", "onnxruntime", "sympy")
+    tools: ClassVar[tuple[str, ...]] = (*onnx_files.TOOLS, "onnxruntime", "sympy")
     report: ClassVar[type[TypedReport] | None] = ShapeReport
 
     @classmethod
@@ -123,14 +125,29 @@ def _check(directory: Path, skeleton: onnx.ModelProto) -> None:
 
 
 def _symbolic(model: onnx.ModelProto) -> onnx.ModelProto:
-    from onnxruntime.tools.symbolic_shape_infer import SymbolicShapeInference
-
     # A failing symbolic inference leaves a file in the working directory.
     with TemporaryDirectory() as folder, contextlib.chdir(folder):
-        inferred = SymbolicShapeInference.infer_shapes(model, auto_merge=True)
+        inferred = _symbolic_inference().infer_shapes(model, auto_merge=True)
     if inferred is None:
         raise ValueError("it needs opset 7 or later")
     return inferred
+
+
+@cache
+def _symbolic_inference() -> Any:
+    """Return ONNX Runtime's class for symbolic inference.
+
+    The module is loaded by its file, because the package `onnxruntime.tools` imports torch, which takes seconds.
+    """
+    import onnxruntime
+
+    file = Path(onnxruntime.__file__).parent / "tools" / "symbolic_shape_infer.py"
+    spec = importlib.util.spec_from_file_location("symbolic_shape_infer", file)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{file} is no module")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.SymbolicShapeInference
 
 
 def _by_onnx(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -72,7 +72,7 @@ class TrtBuild(Step, BuilderOptions):
 
     makes: ClassVar[str] = "compiled"
     carries_model: ClassVar[bool] = True
-    tools: ClassVar[tuple[str, ...]] = ("onnx",)
+    tools: ClassVar[tuple[str, ...]] = onnx_files.TOOLS
     report: ClassVar[type[TypedReport] | None] = EngineReport
     variables: ClassVar[tuple[str, ...]] = ("NVIDIA_TF32_OVERRIDE",)
     reproducible: ClassVar[bool] = False

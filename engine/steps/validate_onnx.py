@@ -32,7 +32,7 @@ class ValidateOnnx(Judged):
     makes: ClassVar[str] = "checked"
     section: ClassVar[Section | None] = Section.VALIDATION_ONNX
     carries_model: ClassVar[bool] = True
-    tools: ClassVar[tuple[str, ...]] = ("numpy", "onnx", "onnxruntime")
+    tools: ClassVar[tuple[str, ...]] = (*onnx_files.TOOLS, "onnxruntime")
     facts: ClassVar[tuple[str, ...]] = ("cpu.isa", "onnxruntime.build")
 
     samples: Source | None = None

@@ -13,8 +13,9 @@ from pathlib import Path
 from engine import digest, snapshot
 from engine.digest import Digest
 from engine.errors import StoreError
-from engine.store import file_lock, heads, kept, presence
+from engine.store import file_lock, heads, kept, presence, tool_contents
 from engine.store.store import Record, Store
+from engine.system import regular
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,14 @@ class Collected:
     """The number of removed files and folders that no record names, including the contents of `quarantine/`."""
     in_use: int = 0
     """The number of records that the limits would remove and that stay because a running build uses them."""
+    left_records: int = 0
     left_bytes: int = 0
+
+    @property
+    def share(self) -> float:
+        """The removed share of the store's records or of its bytes, whichever is larger: from 0 to 1."""
+        records = len(self.records) / max(1, len(self.records) + self.left_records)
+        return max(records, self.bytes / max(1, self.bytes + self.left_bytes))
 
 
 def collect(store: Store, limits: CollectionLimits, *, dry_run: bool) -> Collected:
@@ -96,13 +104,13 @@ class _Collection:
         builds' lists of records in use, so it notices each removed record that a build has read.
         """
         raw = {}
-        with file_lock.hold(self.store.layout.gate):
+        with file_lock.hold(self.store.layout.gate, task="cache gc"):
             # First the notes, then the records: `verify` reports a missing record that a note names.
             heads.forget(self.store, set(chosen))
             for key in chosen:
                 path = self.store.record_path(key)
                 with contextlib.suppress(FileNotFoundError):
-                    raw[key] = path.read_bytes()
+                    raw[key] = regular.read(path)
                     path.unlink()
             named = presence.used(staging).intersection(raw)
             for key in raw.keys() & named:
@@ -112,7 +120,7 @@ class _Collection:
 
     def _clean(self, known: Mapping[Digest, Record]) -> None:
         """Remove the files and folders of the store that no record names any more."""
-        with file_lock.hold(self.store.layout.gate):
+        with file_lock.hold(self.store.layout.gate, task="cache gc"):
             # Builds may have added records meanwhile. While the collection holds the gate alone, builds add no records.
             now = {
                 path.stem: known.get(Digest(path.stem)) or self.store.read(path.stem)
@@ -142,12 +150,18 @@ class _Collection:
         yield from (at.files / name for name in digest.walk(at.files) if name.rpartition("/")[2] not in stored)
         runs = heads.runs(self.store)
         yield from (path for path in at.logs.iterdir() if path.name.partition(".")[0] not in records.keys() | runs)
+        traces = {f"{record.trace}.json" for record in records.values()}
+        if at.traces.is_dir():
+            yield from (path for path in at.traces.iterdir() if path.name not in traces)
         if at.quarantine.is_dir():
             yield from at.quarantine.iterdir()
         if self.limits.older_than_seconds is not None:
             yield from kept.unused(self.store, self.limits.older_than_seconds)
+        yield from tool_contents.unused(self.store)
         if at.snapshots.is_dir():
             yield from (path for path in at.snapshots.iterdir() if not self._is_good(path))
+        if at.plans.is_dir():
+            yield from (path for path in at.plans.iterdir() if not self._is_good(at.snapshots / path.name))
 
     def _is_good(self, path: Path) -> bool:
         """Say whether a snapshot is undamaged and all files that the snapshot watches exist."""
@@ -157,6 +171,7 @@ class _Collection:
             return False
 
     def _sum_up(self, records: Mapping[Digest, Record], left: Mapping[Digest, Record]) -> None:
+        self.result.left_records = len(left)
         self.result.left_bytes = _size(left.values())
         self.result.bytes = _size(records.values()) - self.result.left_bytes
 

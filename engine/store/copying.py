@@ -9,9 +9,12 @@ import sys
 from pathlib import Path
 
 from engine.errors import StepError
+from engine.system import regular
 
 _CLONE = 0x40049409
 """FICLONE of linux/fs.h: make a file share the blocks of another, copy-on-write."""
+MODE = 0o644
+"""The mode of copied files: the owner may write them, and everybody may read them."""
 _CHUNK = 1 << 20
 """The number of bytes that `copy` reads and writes at a time."""
 
@@ -20,10 +23,10 @@ def copy(source: Path, target: Path) -> None:
     """Copy a file's content to `target`, without mode and times; share blocks where possible. Raises StepError."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with source.open("rb") as reader, target.open("wb") as writer:
+        with regular.open_file(source) as reader, target.open("wb") as writer:
             if not _cloned(reader.fileno(), writer.fileno()):
                 shutil.copyfileobj(reader, writer, _CHUNK)
-        target.chmod(0o644)
+        target.chmod(MODE)
     except OSError as error:
         raise StepError(
             f"{source.name} could not be copied", [f"{error.strerror}: {error.filename or target}"], _hint(error)

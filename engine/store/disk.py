@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from engine.errors import StoreError
+from engine.system import limits
 
 
 @contextlib.contextmanager
@@ -23,10 +24,11 @@ def explained(root: Path) -> Iterator[None]:
             errno.EROFS: "the disk is read-only: name a writable folder with --cache or RECIPE_CACHE",
             errno.EACCES: "name a folder that you may write with --cache or RECIPE_CACHE",
         }
+        reached = limits.reached(error)
         raise StoreError(
             f"the store at {root} cannot be used: {error.strerror or error}",
             [f"while touching {error.filename}"] if error.filename else [],
-            hints.get(error.errno or 0, ""),
+            hints.get(error.errno or 0) or (reached.hint if reached is not None else ""),
         ) from error
 
 
@@ -58,6 +60,35 @@ def flush(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def remove(path: Path) -> None:
+    """Remove a file, a link, or a folder with all that it holds, also a folder without rights; ignore errors."""
+    if path.is_symlink() or not path.is_dir():
+        with contextlib.suppress(OSError):
+            path.unlink()
+        return
+    folders = [str(path)]
+    for folder in folders:  # grows meanwhile: folders may be nested deeper than calls of Python
+        with contextlib.suppress(OSError):
+            os.chmod(folder, 0o700)
+        folders += _emptied(folder)
+    for folder in reversed(folders):
+        with contextlib.suppress(OSError):
+            os.rmdir(folder)
+
+
+def _emptied(folder: str) -> list[str]:
+    """Remove the files and links of a folder, and return its folders."""
+    inner = []
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                inner.append(entry.path)
+            else:
+                with contextlib.suppress(OSError):
+                    os.unlink(entry.path)
+    return inner
 
 
 def same_file(one: Path, other: Path) -> bool:

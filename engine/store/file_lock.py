@@ -8,9 +8,16 @@ import contextlib
 import errno
 import fcntl
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from engine.store import holder
+
+PATIENCE = 1.0
+"""The seconds of a wait for a lock after which the wait is announced."""
+_POLL_SECONDS = 0.01
+_listeners: list[Callable[[str], None]] = []
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}
 """The errors with which flock(2) answers on a file system without locks."""
 
@@ -48,8 +55,10 @@ def take(path: Path | str) -> FileLock:
     return FileLock(handle)
 
 
-def try_take(path: Path | str) -> FileLock | None:
+def try_take(path: Path | str, *, task: str = "a job") -> FileLock | None:
     """Take the lock of the file at `path`, or return None while another process holds it. Raises OSError.
+
+    `task` says what this process does while it holds the lock; `holder.holder_of` reads it.
 
     `release` removes the lock file. If a process opened the lock file before the removal, the process would lock a file
     without a name, so `try_take` opens the path again.
@@ -62,6 +71,7 @@ def try_take(path: Path | str) -> FileLock | None:
                 os.close(handle)
                 return None
             if _is_named(handle, name):
+                holder.sign(handle, task)
                 return FileLock(handle, name)
         except BaseException:
             os.close(handle)
@@ -70,19 +80,48 @@ def try_take(path: Path | str) -> FileLock | None:
 
 
 @contextlib.contextmanager
-def hold(path: Path | str, *, shared: bool = False, wait: bool = True) -> Iterator[None]:
+def hold(path: Path | str, *, shared: bool = False, wait: bool = True, task: str = "writing") -> Iterator[None]:
     """Hold the lock of a file or folder inside the `with` block; a missing file is made, and is not removed.
 
     Several processes can hold a `shared` lock. Raises OSError. With `wait=False` raises BlockingIOError while another
-    process holds the lock.
+    process holds the lock. A wait of more than a second is announced (`announcing`).
     """
     handle = _open(path)
     try:
-        if not _lock(handle, shared=shared, wait=wait):
-            raise BlockingIOError(errno.EWOULDBLOCK, "held by another", str(path))
+        if not _lock(handle, shared=shared, wait=False):
+            if not wait:
+                raise BlockingIOError(errno.EWOULDBLOCK, "held by another", str(path))
+            _wait(handle, path, shared=shared)
+        if not shared:
+            holder.sign(handle, task)
         yield
     finally:
         os.close(handle)
+
+
+@contextlib.contextmanager
+def announcing(tell: Callable[[str], None]) -> Iterator[None]:
+    """Call `tell` with a text, inside the `with` block, whenever this process waits for a lock for long."""
+    _listeners.append(tell)
+    try:
+        yield
+    finally:
+        _listeners.remove(tell)
+
+
+def _wait(handle: int, path: Path | str, *, shared: bool) -> None:
+    """Wait for a lock; after `PATIENCE` seconds, announce which process holds the lock."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        time.sleep(_POLL_SECONDS)
+        if _lock(handle, shared=shared, wait=False):
+            return
+    # Processes that share a lock do not sign it.
+    is_shared = not shared and _lock(handle, shared=True, wait=False)
+    other = None if is_shared else holder.holder_of(path)
+    for tell in _listeners:
+        tell(f"waiting for {'running builds' if other is None else other}, to lock {path}")
+    _lock(handle, shared=shared)
 
 
 def is_locked(path: Path | str) -> bool:

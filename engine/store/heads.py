@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from engine import digest
 from engine.digest import Digest
 from engine.key import leaves
-from engine.recipe.load import LoadedRecipe
 from engine.reporting import TypedReport
 from engine.store.notes import Notes
 from engine.store.store import Record, Store
 
 if TYPE_CHECKING:
-    from engine.builder.jobs import Job
+    from engine.builder.job import Job
+    from engine.recipe.load import LoadedRecipe
 
 KIND = "heads"
 
@@ -58,42 +59,63 @@ NEVER = Head(name="", recipe={}, jobs={})
 """The head of a variant that was never built."""
 
 
+@dataclass(frozen=True)
+class Subject:
+    """The variant that a head is about."""
+
+    path: Path
+    """The path of the recipe file."""
+    variant: str
+    """The label with the variant's values of the matrix; empty without a matrix."""
+    name: str
+    fields: Mapping[str, str]
+    """The recipe's fields by dotted name, which `recipe why` compares with the fields of the last build."""
+
+
+def subject_of(loaded: LoadedRecipe) -> Subject:
+    """Return the subject of a loaded variant's head."""
+    return Subject(loaded.path, loaded.variant, loaded.recipe.name, _fields_of(loaded))
+
+
 class Heads:
     """The heads of a store: one note for each recipe file, with the last build of each variant.
 
-    Heads are looked up by recipe file and variant, not by the name of the recipe.
+    A head belongs to a recipe file, as seen from the store, and to a variant. The name of the recipe does not count:
+    recipes of other files or of other projects may have the same name.
     """
 
     def __init__(self, notes: Notes) -> None:
         self._notes = notes
-        self._files: dict[str, dict[str, Head]] = {}
-        self._by_name: dict[str, Head] | None = None
+        self._files: dict[str, dict[str, Any]] = {}
+        self._own: dict[tuple[str, str], Head] = {}
         self._changed: dict[str, dict[str, Head]] = {}
 
-    def of(self, loaded: LoadedRecipe) -> Head:
-        """Return the head of a variant.
+    def of(self, subject: Subject) -> Head:
+        """Return the head of a variant; NEVER for a variant that was never built.
 
-        For a variant without a head, the method returns the head of a recipe with the same name, or else NEVER (never
-        built).
+        Of a note with many heads, only the variant's own head is made of its JSON.
         """
-        own = self._file(_name_of(loaded.path, loaded.project)).get(loaded.variant)
-        return own if own is not None else self._named(loaded.recipe.name)
+        name = self._name_of(subject)
+        if (name, subject.variant) not in self._own:
+            if name not in self._files:
+                self._files[name] = self._notes.get(KIND, name)
+            self._own[name, subject.variant] = _head(self._files[name].get(subject.variant)) or NEVER
+        return self._own[name, subject.variant]
 
-    def keep(self, loaded: LoadedRecipe, jobs: Mapping[str, JobNote]) -> None:
+    def keep(self, subject: Subject, jobs: Mapping[str, JobNote]) -> None:
         """Put the notes of a build's jobs into the head of the variant.
 
         A job that the build did not reach keeps the note of an earlier build in the head.
         """
-        name = _name_of(loaded.path, loaded.project)
-        before = self._file(name).get(loaded.variant, NEVER)
-        head = Head(loaded.recipe.name, rows_of(loaded), {**before.jobs, **jobs}, round(time.time()))
+        name, before = self._name_of(subject), self.of(subject)
+        head = Head(subject.name, subject.fields, {**before.jobs, **jobs}, round(time.time()))
         if head != before:
-            self._file(name)[loaded.variant] = head
-            self._changed.setdefault(name, {})[loaded.variant] = head
+            self._own[name, subject.variant] = head
+            self._changed.setdefault(name, {})[subject.variant] = head
 
-    def path(self, loaded: LoadedRecipe) -> Path:
+    def path(self, subject: Subject) -> Path:
         """Return the path of a recipe file's note."""
-        return self._notes.path(KIND, _name_of(loaded.path, loaded.project))
+        return self._notes.path(KIND, self._name_of(subject))
 
     def save(self) -> None:
         """Write the new heads; heads that other builds have written to the same note meanwhile stay."""
@@ -101,15 +123,8 @@ class Heads:
             _write(self._notes, name, heads)
         self._changed.clear()
 
-    def _file(self, name: str) -> dict[str, Head]:
-        if name not in self._files:
-            self._files[name] = _read(self._notes.get(KIND, name))
-        return self._files[name]
-
-    def _named(self, name: str) -> Head:
-        if self._by_name is None:
-            self._by_name = {head.name: head for _, heads in _every(self._notes) for head in heads.values()}
-        return self._by_name.get(name, NEVER)
+    def _name_of(self, subject: Subject) -> str:
+        return _name_of(subject.path, self._notes.root)
 
 
 def _every(notes: Notes) -> Iterator[tuple[str, dict[str, Head]]]:
@@ -122,11 +137,16 @@ def _read(raw: Mapping[str, object]) -> dict[str, Head]:
 
     A head that is not valid JSON of a `Head` is left out, because heads explain builds and decide nothing.
     """
-    heads = {}
-    for variant, each in raw.items():
+    read = ((variant, _head(each)) for variant, each in raw.items())
+    return {variant: head for variant, head in read if head is not None}
+
+
+def _head(raw: object) -> Head | None:
+    """Return a head from its JSON; None for a missing head and for JSON that is no `Head`."""
+    if raw is not None:
         with suppress(ValueError):
-            heads[variant] = Head.from_json(each)
-    return heads
+            return Head.from_json(raw)
+    return None
 
 
 def _write(notes: Notes, name: str, heads: Mapping[str, Head]) -> None:
@@ -192,15 +212,18 @@ def job_note(job: Job, key: Digest, before: JobNote | None, record: Record | Non
     return JobNote(run=key) if before is None else replace(before, run=key, gone=False)
 
 
-def rows_of(loaded: LoadedRecipe) -> dict[str, str]:
-    """Return the recipe's fields, by dotted name; `recipe why` compares them with the fields of the last build."""
+def _fields_of(loaded: LoadedRecipe) -> dict[str, str]:
+    """Return the recipe's fields, by dotted name."""
     fields = loaded.recipe.model_dump(mode="json", by_alias=True, exclude_none=True)
     return {name: str(value) for name, value in leaves("recipe", fields) if not isinstance(value, dict | list)}
 
 
 @cache
-def _name_of(path: Path, project: Path) -> str:
-    """Return a note's name, from the recipe's path in its project: a copy of the project has the same names."""
-    file, root = path.resolve(), project.resolve()
-    relative = file.relative_to(root) if file.is_relative_to(root) else file
+def _name_of(path: Path, store: Path) -> str:
+    """Return a note's name, from the recipe's path relative to the folder in which the store lies.
+
+    If a project is moved or copied together with its store, the names stay. Two projects that share a store have
+    different names, even for recipes with equal paths in their projects.
+    """
+    relative = Path(os.path.relpath(path.resolve(), store.resolve().parent))
     return digest.of_bytes(relative.as_posix().encode("utf-8", "surrogateescape"))

@@ -5,22 +5,25 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from engine import digest
 from engine.key import Key
-from engine.step import Step
 from engine.store.sealed import sealed_bytes, unsealed_bytes
 from engine.store.store import Store
+from engine.system import regular
 
 
-def name_of(step: type[Step], key: Key) -> str | None:
-    """Return the name of a step's kept file for a key; None for a step that keeps none."""
-    rows = [(row, key[row]) for row in step.kept_by if row in key]
-    if not step.kept_by or len(rows) < len(step.kept_by):
+def name_of(step: str, kept_by: Sequence[str], key: Key) -> str | None:
+    """Return the name of the kept file of the step `step` for a key; None for a step that keeps none.
+
+    `kept_by` is the step's attribute of that name: the names of the rows of the key that name the kept file.
+    """
+    rows = [(row, key[row]) for row in kept_by if row in key]
+    if not kept_by or len(rows) < len(kept_by):
         return None
-    return digest.of_rows([("step", step.step_name()), *rows])
+    return digest.of_rows([("step", step), *rows])
 
 
 def lend(store: Store, name: str | None, place: Path) -> None:
@@ -29,7 +32,7 @@ def lend(store: Store, name: str | None, place: Path) -> None:
         return
     path = store.layout.kept / name
     with contextlib.suppress(OSError, ValueError):
-        place.write_bytes(unsealed_bytes(path.read_bytes()))
+        place.write_bytes(unsealed_bytes(regular.read(path)))
         os.utime(path)  # the time of the last use
 
 
@@ -39,14 +42,14 @@ def take(store: Store, name: str | None, place: Path) -> None:
         return
     with contextlib.suppress(OSError):  # a kept file only saves time
         store.layout.kept.mkdir(exist_ok=True)
-        store.write(store.layout.kept / name, sealed_bytes(place.read_bytes()))
+        store.write(store.layout.kept / name, sealed_bytes(regular.read(place)))
 
 
 def damaged(store: Store) -> Iterator[Path]:
     """Yield the paths of damaged kept files, for example of a damaged timing cache of TensorRT."""
     for path in _all(store):
         try:
-            unsealed_bytes(path.read_bytes())
+            unsealed_bytes(regular.read(path))
         except FileNotFoundError:
             continue
         except (OSError, ValueError):

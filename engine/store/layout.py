@@ -11,7 +11,9 @@ from engine.digest import Digest
 from engine.errors import StoreError
 from engine.store import file_lock
 from engine.store.disk import replace
+from engine.store.notes import KINDS
 from engine.store.sealed import sealed, unsealed
+from engine.system import regular
 
 FORMAT = 2
 """The version number of the store's layout on disk."""
@@ -47,6 +49,11 @@ class Layout:
         return self.root / "logs"
 
     @cached_property
+    def traces(self) -> Path:
+        """What jobs read: a file `<digest of its content>.json` for each trace, which records name."""
+        return self.root / "traces"
+
+    @cached_property
     def staging(self) -> Path:
         """The unfinished work of builders, a folder for each builder."""
         return self.root / "staging"
@@ -77,6 +84,11 @@ class Layout:
         return self.root / "snapshots"
 
     @cached_property
+    def plans(self) -> Path:
+        """The folder of stored plans, one for each snapshot, under the snapshot's name (`engine.store.stored_plan`)."""
+        return self.root / "plans"
+
+    @cached_property
     def stamp(self) -> Path:
         """The file with the version of the store's layout."""
         return self.root / "format"
@@ -99,12 +111,13 @@ def prepare(layout: Layout) -> None:
         layout.staging,
         layout.locks,
         layout.snapshots,
+        layout.plans,
     )
-    for folder in (*folders, layout.root / "heads", layout.root / "stat", layout.root / "resolutions"):
+    for folder in (*folders, *(layout.root / kind for kind in KINDS)):
         folder.mkdir(parents=True, exist_ok=True)
     stamp = sealed({"format": FORMAT})
     try:
-        content = layout.stamp.read_bytes()
+        content = regular.read(layout.stamp)
     except FileNotFoundError:
         content = b""
     if content == stamp:
@@ -123,7 +136,7 @@ def prepare(layout: Layout) -> None:
 def is_stamped(root: Path) -> bool:
     """Say whether the file with the layout's version exists in the store at `root` and is undamaged."""
     try:
-        return Layout(root).stamp.read_bytes() == sealed({"format": FORMAT})
+        return regular.read(Layout(root).stamp) == sealed({"format": FORMAT})
     except OSError:
         return False
 

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
-import shutil
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
 from engine import digest
 from engine.errors import StoreError
 from engine.store import file_lock
-from engine.store.copying import copy
+from engine.store.copying import MODE, copy
+from engine.store.disk import remove, replace
 from engine.store.store import Record, Store
+from engine.system import limits, regular
+
+_ABOUT_PLACE = {errno.EROFS, errno.EACCES, errno.ENOSPC, errno.EDQUOT}
+"""Errors for which another folder helps."""
 
 
 def materialize(store: Store, record: Record, place: Path) -> None:
@@ -21,21 +27,62 @@ def materialize(store: Store, record: Record, place: Path) -> None:
     A folder that already holds exactly the artifact's files is not touched. Builders that write the same folder take
     turns.
     """
-    if is_in_place(store, record, place) and not any(left.exists() for left in _beside(place)):
+    if is_in_place(store, record, place) and not any(os.path.lexists(left) for left in _beside(place)):
+        _forget_withdrawn(place)
         return
     try:
         with _turn(store, place):
             for left in _beside(place):  # left by a build that was killed
-                shutil.rmtree(left, ignore_errors=True)
+                remove(left)
             if not _holds(store, record, place):
-                _refuse_strangers(place)
+                refuse_strangers(place)
                 _replace(store, record, place)
-            marker(place).write_text(f"{record.artifact}\n")
+            _give_modes(record, place)
+            _mark(place, f"{record.artifact}\n")
+        _forget_withdrawn(place)
     except OSError as error:
+        reached = limits.reached(error)
         raise StoreError(
             f"the package cannot be written to {place}: {error.strerror}",
-            hint="name a writable folder with -o; the package itself is in the store",
+            [f"while touching {error.filename}"] if error.filename else [],
+            f"{reached.hint}; the package itself is in the store"
+            if reached is not None and error.errno not in _ABOUT_PLACE
+            else "name a writable folder with -o; the package itself is in the store",
         ) from error
+
+
+def withdraw(store: Store, place: Path) -> Path | None:
+    """Move a package of an earlier build to the folder `.previous` beside it, so that nothing deploys the package.
+
+    Returns the package's new path; None if there is no package, or if the folder was not made by a build. Raises
+    StoreError. `materialize` removes the moved package as soon as a build delivers the package again.
+    """
+    if not (place.is_dir() and marker(place).is_file()):
+        return None
+    aside = _withdrawn(place)
+    try:
+        with _turn(store, place):
+            remove(aside)
+            aside.parent.mkdir(exist_ok=True)
+            os.rename(place, aside)
+            marker(place).unlink(missing_ok=True)
+    except OSError as error:
+        raise StoreError(f"the package {place} cannot be moved away: {error.strerror}") from error
+    return aside
+
+
+def _withdrawn(place: Path) -> Path:
+    """Return the path of a package that was moved away; `build/*` of a shell does not match its folder."""
+    return place.parent / ".previous" / place.name
+
+
+def _forget_withdrawn(place: Path) -> None:
+    """Remove the package that was moved away, after a build has delivered the package again."""
+    aside = _withdrawn(place)
+    if os.path.lexists(aside):
+        with contextlib.suppress(OSError):  # other packages may be in the folder `.previous`
+            remove(aside)
+            aside.parent.rmdir()
 
 
 @contextlib.contextmanager
@@ -44,7 +91,8 @@ def _turn(store: Store, place: Path) -> Iterator[None]:
     place.parent.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as turn:
         try:
-            turn.enter_context(file_lock.hold(store.layout.locks / digest.of_bytes(os.fsencode(place.absolute()))))
+            lock = store.layout.locks / digest.of_bytes(os.fsencode(place.absolute()))
+            turn.enter_context(file_lock.hold(lock, task=f"writing {place}"))
         except OSError:  # a full or read-only store has no lock to take, and packages can still be copied out of it
             turn.enter_context(file_lock.hold(place.parent))
         yield
@@ -53,7 +101,8 @@ def _turn(store: Store, place: Path) -> Iterator[None]:
 def is_in_place(store: Store, record: Record, place: Path) -> bool:
     """Say whether the folder `place` equals a record's artifact and its marker file names that artifact."""
     try:
-        return _holds(store, record, place) and marker(place).read_text() == f"{record.artifact}\n"
+        marked = regular.read(marker(place)) == f"{record.artifact}\n".encode()
+        return marked and _holds(store, record, place) and not any(_wrong_modes(record, place))
     except OSError:
         return False
 
@@ -64,22 +113,39 @@ def marker(place: Path) -> Path:
 
 
 def _holds(store: Store, record: Record, place: Path) -> bool:
-    """Say whether a folder has the artifact's files, by content, and no other file or folder."""
+    """Say whether a folder has the artifact's files, by content, and no other file, folder or link."""
     try:
-        if digest.walk(place) != sorted(record.files):
+        files, folders = digest.entries(place)
+        if place.is_symlink() or sorted(files) != sorted(record.files):
+            return False
+        if not all(stat.S_ISREG(os.lstat(place / name).st_mode) for name in record.files):
             return False
         # Empty folders count, because Triton takes each folder for a model.
-        folders = {str(path.relative_to(place)) for path in place.rglob("*") if path.is_dir()}
-        if folders != {str(parent) for name in record.files for parent in Path(name).parents} - {"."}:
+        if set(folders) != {str(parent) for name in record.files for parent in Path(name).parents} - {"."}:
             return False
         return all(store.contents.digest(place / name) == content for name, (_, content) in record.files.items())
     except OSError:
         return False
 
 
-def _refuse_strangers(place: Path) -> None:
-    """Refuse to replace a folder that no build made. Raises StoreError."""
-    if not place.exists() or marker(place).exists() or (place.is_dir() and not any(place.iterdir())):
+def _wrong_modes(record: Record, place: Path) -> Iterator[Path]:
+    """Yield the package's files whose modes are not the modes that a build gives."""
+    files = (place / name for name in record.files)
+    return (path for path in files if stat.S_IMODE(os.lstat(path).st_mode) != MODE)
+
+
+def _give_modes(record: Record, place: Path) -> None:
+    """Give the package's files their modes; ignore a file system that has no modes."""
+    for path in _wrong_modes(record, place):
+        with contextlib.suppress(OSError):
+            os.chmod(path, MODE)
+
+
+def refuse_strangers(place: Path) -> None:
+    """Refuse to replace a file, link or folder that no build made. Raises StoreError, and OSError."""
+    if not os.path.lexists(place) or os.path.lexists(marker(place)):
+        return
+    if place.is_dir() and not place.is_symlink() and not any(place.iterdir()):
         return
     raise StoreError(
         f"{place} is in the way: it was not made by a build",
@@ -87,22 +153,30 @@ def _refuse_strangers(place: Path) -> None:
     )
 
 
-def _beside(place: Path) -> tuple[Path, Path]:
-    """Return the temporary paths for a new copy of the package and for the old package."""
-    return place.parent / f".{place.name}.fresh", place.parent / f".{place.name}.old"
+def _beside(place: Path) -> tuple[Path, Path, Path]:
+    """Return the temporary paths for a new copy of the package, for the old package and for a new marker."""
+    fresh, old, mark = (place.parent / f".{place.name}.{kind}" for kind in ("fresh", "old", "mark"))
+    return fresh, old, mark
+
+
+def _mark(place: Path, text: str) -> None:
+    """Write the package's marker in the place of whatever lies there. Raises OSError."""
+    if marker(place).is_dir() and not marker(place).is_symlink():
+        remove(marker(place))
+    replace(marker(place), text.encode(), fresh=_beside(place)[-1])
 
 
 def _replace(store: Store, record: Record, place: Path) -> None:
     """Make a new copy of the package beside the old package, and exchange the two by renaming."""
-    fresh, old = _beside(place)
+    fresh, old, _ = _beside(place)
     fresh.mkdir()
     try:
         for relative in record.files:
             copy(store.artifact_path(record.artifact) / relative, fresh / relative)
-        marker(place).touch()  # before the package, so that a killed build leaves no package without a marker
-        if place.exists():
+        _mark(place, "")  # before the package, so that a killed build leaves no package without a marker
+        if os.path.lexists(place):
             os.rename(place, old)
         os.rename(fresh, place)
     finally:
         for left in (fresh, old):
-            shutil.rmtree(left, ignore_errors=True)
+            remove(left)

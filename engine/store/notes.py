@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from engine.errors import StoreError
 from engine.store.sealed import sealed, unsealed
+from engine.system import regular
 
-KINDS = ("heads", "stat", "resolutions")
-"""The folders of notes: last builds of recipes, digests by stat row, and commits of branches and tags of a hub."""
+KINDS = ("heads", "stat", "resolutions", "tools")
+"""The folders of notes: last builds, digests by stat row, commits of revisions on a hub, and the code of tools."""
 
 
 class Notes:
@@ -19,7 +21,7 @@ class Notes:
 
     def __init__(self, root: Path, write: Callable[[Path, bytes], None]) -> None:
         """`root` is the store's folder; `write(path, content)` is a function that replaces a file in one step."""
-        self._root = root
+        self.root = root
         self._write = write
 
     def get(self, kind: str, name: str) -> dict[str, Any]:
@@ -35,11 +37,11 @@ class Notes:
         Raises OSError for a note that cannot be read, and ValueError for a note that is damaged or was written for
         another file name.
         """
-        return unsealed(self.path(kind, name).read_bytes(), f"{kind}/{name}")
+        return unsealed(regular.read(self.path(kind, name)), f"{kind}/{name}")
 
     def every(self, kind: str) -> Iterator[tuple[str, dict[str, Any]]]:
         """Yield the name and the content of each note of the kind `kind`, for example of each head."""
-        for path in sorted((self._root / kind).glob("*.json")):
+        for path in sorted((self.root / kind).glob("*.json")):
             yield path.stem, self.get(kind, path.stem)
 
     def keep(self, kind: str, name: str, value: Mapping[str, object]) -> None:
@@ -52,6 +54,10 @@ class Notes:
         with contextlib.suppress(OSError):
             self.path(kind, name).unlink(missing_ok=True)
 
+    def hold(self, place: str) -> bool:
+        """Say whether an absolute path leads into the store of these notes."""
+        return place.startswith(f"{self.root}{os.sep}")
+
     def path(self, kind: str, name: str) -> Path:
         """Return the path of a note."""
-        return self._root / kind / f"{name}.json"
+        return self.root / kind / f"{name}.json"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator
 from itertools import count
@@ -12,7 +11,8 @@ from pathlib import Path
 
 from engine.digest import Digest
 from engine.store import file_lock
-from engine.store.disk import replace
+from engine.store.disk import remove, replace
+from engine.system import regular
 
 _USES = "uses"
 
@@ -49,7 +49,11 @@ class Presence:
         `write` does not flush the content to the disk. `write` is for sealed files only: a file that a power cut tore
         no longer matches its seal, and is made again.
         """
-        replace(path, data, fresh=self._fresh())
+        try:
+            replace(path, data, fresh=self._fresh())
+        except IsADirectoryError:  # a folder has no business in the place of a file of the store
+            remove(path)
+            replace(path, data, fresh=self._fresh())
 
     @contextlib.contextmanager
     def workplace(self) -> Iterator[Path]:
@@ -62,14 +66,14 @@ class Presence:
             try:
                 os.rmdir(folder)
             except OSError:
-                shutil.rmtree(folder, ignore_errors=True)
+                remove(Path(folder))
 
     def _fresh(self) -> str:
         return f"{self.folder}/{next(self._numbers)}"
 
     def leave(self) -> None:
         """Remove the builder's folder and release the file lock."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        remove(self.folder)
         self._lock.release()
 
 
@@ -79,7 +83,7 @@ def used(staging: Path) -> set[str]:
     for folder in _builders(staging):
         if file_lock.is_locked(folder / _USES):
             with contextlib.suppress(FileNotFoundError):
-                keys.update((folder / _USES).read_text().split())
+                keys.update(regular.read_text(folder / _USES).split())
     return keys
 
 
@@ -97,10 +101,7 @@ def sweep(staging: Path, gate: Path) -> int:
     except BlockingIOError:
         return 0  # other builders are at work: a later builder sweeps
     for entry in dead:
-        if entry.is_dir():
-            shutil.rmtree(entry, ignore_errors=True)
-        else:
-            entry.unlink(missing_ok=True)
+        remove(entry)
     return len(dead)
 
 

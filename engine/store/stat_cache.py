@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from engine import digest
 from engine.digest import Digest
-from engine.snapshot import stat_fields
-from engine.store.file_systems import tells_changes
+from engine.store.file_systems import mounted, tells_changes, write_back
 from engine.store.notes import Notes
+from engine.system.watched import stat_fields
 
 TICK_NS = 20_000_000
 """Two writes within one tick of the kernel's clock may leave the same time stamp (Linux: 4-10 ms, by CONFIG_HZ)."""
@@ -23,6 +24,9 @@ _MOST = 200_000
 If the cache has more files than `_MOST`, the cache forgets the files that this build did not use.
 """
 
+_PATH = 4
+"""The index of a file's path in an entry of the cache; the entry of a stored file has no path."""
+
 Row = tuple[int, int, int, int, int]
 """A stat row: device, inode, size in bytes, modification time in ns and change time in ns."""
 
@@ -33,12 +37,18 @@ class StatCache:
     The digest of a file that was read within a clock tick of the file's last change is not remembered, because the file
     may change again with the same time stamp. Git has this rule, too, for files that it calls "racily clean". The cache
     compares the change time of a file, because no program can set the change time. If the time stamps of a file system
-    may not show every change, the cache remembers no digest of its files.
+    may not show every change, the cache remembers no digest of its files. After a file system was mounted again, the
+    cache forgets what it knew about the file system, because the disk may be another one.
     """
 
-    def __init__(self, notes: Notes) -> None:
+    def __init__(self, notes: Notes, *, afresh: bool = False) -> None:
+        """If `afresh` is true, each file is read once, whatever earlier builds remembered."""
+        self.contradicted: list[str] = []
+        """The files whose content changed, although their stat rows did not; only known if `afresh` is true."""
+        self.afresh = afresh
         self._notes = notes
-        self._known: dict[str, list[int | str]] | None = None
+        self._earlier: dict[str, list[int | str]] | None = None
+        self._known: dict[str, list[int | str]] = {}
         self._met: set[str] = set()
         self._forgotten: set[str] = set()
         self._changed = False
@@ -50,47 +60,98 @@ class StatCache:
         if known is not None:
             return known
         started = time.time_ns()
+        tells = tells_changes(path) and write_back(path)
         content = digest.of_file(path)
-        if is_settled(row, started) and stat_row(path) == row and tells_changes(path):
-            self._remember(row, content)
+        self._compare(path, row, content)
+        if tells and is_settled(row, started) and stat_row(path) == row:
+            self._remember(path, row, content)
         return content
 
     def known(self, row: Row) -> Digest | None:
         """Return the remembered digest of the file with this stat row; None if no digest is remembered."""
         name = inode(row)
-        entry = self._entries().get(name)
+        entry = self._known.get(name) or (None if self.afresh else self._of_earlier_builds().get(name))
         if entry is None or not is_about(entry, row):
             return None
         self._met.add(name)
         return Digest(str(entry[3]))
 
+    def read_outside(self) -> Iterator[tuple[Path, int, bool]]:
+        """Read each remembered file outside the store that has its remembered stat row, and forget changed content.
+
+        Yield the path, the size in bytes, and whether the content is the remembered content.
+        """
+        for name, entry in list(self._of_earlier_builds().items()):
+            with contextlib.suppress(OSError):
+                path = Path(str(entry[_PATH])) if len(entry) > _PATH else None
+                row = stat_row(path) if path else None
+                if path and row and inode(row) == name and is_about(entry, row):
+                    same = digest.of_file(path) == entry[3]
+                    if not same:
+                        self.forget(row)
+                    yield path, row[2], same
+
     def forget(self, row: Row) -> None:
         """Forget the remembered digest of a file whose content has turned out to be different."""
         name = inode(row)
         self._forgotten.add(name)
-        self._changed |= self._entries().pop(name, None) is not None
+        for entries in (self._known, self._of_earlier_builds()):
+            self._changed |= entries.pop(name, None) is not None
 
     def save(self) -> None:
         """Write the remembered digests for the next build; keep the digests that other builds wrote meanwhile."""
-        if not self._changed or self._known is None:
+        if not self._changed:
             return
-        others = {k: v for k, v in self._notes.get("stat", "files").items() if k not in self._forgotten}
+        others = {name: entry for name, entry in self._read().items() if name not in self._forgotten}
         merged = {**others, **self._known}
         if len(merged) > _MOST:
             merged = {name: entry for name, entry in merged.items() if name in self._met}
         self._notes.keep("stat", "files", merged)
+        devices = {name.partition(":")[0] for name in merged}
+        self._notes.keep("stat", "mounts", {device: mounted(int(device)) or "" for device in devices})
         self._changed = False
 
-    def _remember(self, row: Row, content: Digest) -> None:
+    def _remember(self, path: str | Path, row: Row, content: Digest) -> None:
         name = inode(row)
-        self._entries()[name] = entry(row, content)
+        place = os.path.abspath(path)
+        self._known[name] = [*entry(row, content), *(() if self._notes.hold(place) else (place,))]
         self._met.add(name)
         self._changed = True
 
-    def _entries(self) -> dict[str, list[int | str]]:
-        if self._known is None:
-            self._known = self._notes.get("stat", "files")
-        return self._known
+    def _compare(self, path: str | Path, row: Row, content: Digest) -> None:
+        """Note a file whose content differs from the content that an earlier build read under the same stat row."""
+        before = self._of_earlier_builds().get(inode(row)) if self.afresh else None
+        if before is not None and is_about(before, row) and before[3] != content:
+            self.contradicted.append(str(path))
+            self._forgotten.add(inode(row))
+            self._changed = True
+
+    def _of_earlier_builds(self) -> dict[str, list[int | str]]:
+        if self._earlier is None:
+            self._earlier = self._read()
+        return self._earlier
+
+    def _read(self) -> dict[str, list[int | str]]:
+        """Return what earlier builds remembered, without what another mount of a file system made doubtful."""
+        entries: dict[str, list[int | str]] = self._notes.get("stat", "files")
+        now = {device: (before, mounted(int(device))) for device, before in self._notes.get("stat", "mounts").items()}
+        doubtful = {device: pair for device, pair in now.items() if pair[1] is not None and pair[0] != pair[1]}
+        if not doubtful:
+            return entries
+        return {name: entry for name, entry in entries.items() if _survives(name, entry, doubtful)}
+
+
+def _survives(name: str, entry: Sequence[int | str], doubtful: Mapping[str, tuple[str, str | None]]) -> bool:
+    """Say whether a remembered digest stays valid after its file system was mounted again.
+
+    After a restart of the machine, a digest stays valid if the file's change time has a fraction of a second: the clock
+    of a kernel set it. The programs that make images of disks write change times in whole seconds.
+    """
+    before, now = doubtful.get(name.partition(":")[0], ("", ""))
+    if before == now:
+        return True
+    same_boot = before.partition("/")[0] == str(now).partition("/")[0]
+    return not same_boot and int(entry[2]) % 1_000_000_000 != 0
 
 
 def stat_row(path: str | Path) -> Row:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
+import stat
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -15,16 +15,18 @@ from engine import digest
 from engine.digest import Digest
 from engine.errors import StoreError
 from engine.key import Key, digest_of
-from engine.store import file_lock, layout, output
+from engine.store import binding, file_lock, layout, output
 from engine.store.copying import link_or_copy
-from engine.store.disk import explained, same_file
+from engine.store.disk import explained, remove, same_file
 from engine.store.file_lock import FileLock
+from engine.store.holder import Holder, holder_of
 from engine.store.layout import Layout
 from engine.store.notes import Notes
 from engine.store.output import Files
 from engine.store.presence import Presence, sweep
 from engine.store.sealed import sealed, unsealed
-from engine.store.stat_cache import StatCache, stat_row
+from engine.store.stat_cache import StatCache, row_of
+from engine.system import regular
 
 _MOST_NUMBERS = 1 << 20
 """The greatest number of files with one name in `quarantine/`; a further damaged file of the name is deleted."""
@@ -48,6 +50,17 @@ class Record:
     """The digest of the run's log; empty for an empty log."""
     job: str = ""
     """The name of the job, for explanations only."""
+    step: str = ""
+    """The class of the step that ran, as `module:Class`; empty in older records."""
+    binding: str = ""
+    """The digest of step, key, output and report (`engine.store.binding`), computed where the output was read.
+
+    The binding is empty in older records, which cannot be checked against it.
+    """
+    trace: str = ""
+    """The digest of the trace: what the run read. Empty for a record of a version that kept no traces."""
+    gaps: Sequence[Mapping[str, str]] = ()
+    """What the run read and no row of the key covers: the fields of each `Gap`."""
 
     @property
     def digest(self) -> Digest:
@@ -58,6 +71,12 @@ class Record:
     def size(self) -> int:
         """The artifact's size in bytes."""
         return sum(size for size, _ in self.files.values())
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether the output and the report were made for the record's own key and step, as far as the record tells."""
+        own = binding.of(step=self.step, key=self.digest, files=self.files, report=self.report)
+        return self.binding in ("", own)
 
     def fields(self) -> dict[str, object]:
         """Return the record's fields as a mapping from name to value, as the record's file has them."""
@@ -73,15 +92,18 @@ class Store:
     if its content does not match its digest, the file is moved to `quarantine/`.
     """
 
-    def __init__(self, root: Path) -> None:
-        """Open the store at `root`; a missing store is made. Raises StoreError."""
+    def __init__(self, root: Path, *, afresh: bool = False) -> None:
+        """Open the store at `root`; a missing store is made. Raises StoreError.
+
+        If `afresh` is true, no stat row of an earlier build is trusted: every file is read once.
+        """
         self.root = root.absolute()
         self.layout = Layout(self.root)
         self._presence: Presence | None = None
         with explained(self.root):
             layout.prepare(self.layout)
         self.notes = Notes(self.root, self.write)
-        self.contents = StatCache(self.notes)
+        self.contents = StatCache(self.notes, afresh=afresh)
 
     # -- reading ---------------------------------------------------------------------------------------------
 
@@ -98,9 +120,10 @@ class Store:
     def read(self, key: Digest | str) -> Record | None:
         """Return the record filed under a key's digest; None for a missing or damaged record."""
         try:
-            raw = unsealed(self.record_path(key).read_bytes())
+            raw = unsealed(regular.read(self.record_path(key)))
             files = {name: (int(size), Digest(content)) for name, (size, content) in raw.pop("files").items()}
             raw.setdefault("job", raw["key"].get("step", ""))  # older records have the step's name as a row of the key
+            raw["gaps"] = tuple(raw.get("gaps", ()))
             record = Record(**raw, files=files)
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
             return None
@@ -128,19 +151,34 @@ class Store:
         """Return the path of the log of the run that made a record, or of a failed run."""
         return self.layout.logs / f"{key}{'.failed' if failed else ''}.log"
 
+    def trace(self, record: Record) -> bytes | None:
+        """Return the trace of the run that made a record; None for a record without an undamaged trace."""
+        try:
+            content = regular.read(self.trace_path(record.trace))
+        except OSError:
+            return None
+        return content if digest.of_bytes(content) == record.trace else None
+
+    def trace_path(self, trace: str) -> Path:
+        """Return the path of the trace with a digest."""
+        return self.layout.traces / f"{trace}.json"
+
     def is_whole(self, record: Record) -> bool:
         """Say whether a record's artifact holds the record's files, unchanged, and nothing else."""
         folder = self.artifact_path(record.artifact)
         try:
-            return all(
-                self._holds(folder / name, size, content) for name, (size, content) in record.files.items()
-            ) and digest.walk(folder) == sorted(record.files)
+            return (
+                not folder.is_symlink()
+                and all(self._holds(folder / name, size, content) for name, (size, content) in record.files.items())
+                and digest.walk(folder) == sorted(record.files)
+            )
         except OSError:
             return False
 
     def _holds(self, path: Path, size: int, content: Digest) -> bool:
-        row = stat_row(path)
-        if row[2] != size:
+        status = os.lstat(path)
+        row = row_of(status)
+        if row[2] != size or not stat.S_ISREG(status.st_mode):
             return False
         if self.contents.known(row) == content:
             return True
@@ -150,6 +188,12 @@ class Store:
         with contextlib.suppress(OSError):
             self.offer(path, content)
         return True
+
+    def drop_snapshots(self) -> None:
+        """Remove all snapshots, so that the next build of each recipe reads its files."""
+        for path in self.layout.snapshots.glob("*"):
+            with contextlib.suppress(OSError):
+                path.unlink()
 
     # -- writing ---------------------------------------------------------------------------------------------
 
@@ -182,30 +226,38 @@ class Store:
         except OSError:
             return True  # a full or read-only store: the first write reports the error
 
-    def try_lock(self, name: str) -> FileLock | None:
+    def try_lock(self, name: str, *, task: str = "a job") -> FileLock | None:
         """Take the lock of a key, or return None while another builder holds it.
 
         If the builder that held the lock has died, the lock is free.
         """
         with explained(self.root):
-            return file_lock.try_take(self.layout.locks / name)
+            return file_lock.try_take(self.layout.locks / name, task=task)
+
+    def holder_of(self, name: str) -> Holder | None:
+        """Return the process that holds the lock of a key; None if the process has not signed the lock."""
+        return holder_of(self.layout.locks / name)
 
     def commit(self, key: Key, folder: Path, files: Files, *, report: Mapping[str, object], report_version: int = 1,
                seconds: float, peak_bytes: int, machine: Mapping[str, str], log: bytes = b"",
-               job: str = "") -> Record:  # fmt: skip
+               job: str = "", step: str = "", bound: str = "", trace: bytes = b"",
+               gaps: Sequence[Mapping[str, str]] = ()) -> Record:  # fmt: skip
         """Move the output folder `folder` into the store as the artifact of `key`, and write the record.
 
         Raises StoreError.
 
+        `bound` is the record's binding, as the process that read the output computed it for the class `step`.
         The record is written last, so that a record never names an artifact that is not in the store yet.
         """
         record = Record(
             key=key, artifact=output.tree(files), files=files, report=report, report_version=report_version,
             seconds=round(seconds, 3), peak_bytes=peak_bytes, machine=machine, made_at=round(time.time(), 3),
-            log=digest.of_bytes(log) if log else "", job=job,
+            log=digest.of_bytes(log) if log else "", job=job, step=step, binding=bound,
+            trace=digest.of_bytes(trace) if trace else "", gaps=gaps,
         )  # fmt: skip
         with explained(self.root), file_lock.hold(self.layout.gate, shared=True):
             self.keep_log(record.digest, log)
+            self._keep_trace(record.trace, trace)
             for name, (_, content) in files.items():
                 self._pool(folder / name, content)
             self._publish(folder, record)
@@ -218,11 +270,18 @@ class Store:
 
     def keep_log(self, key: Digest, log: bytes, *, failed: bool = False) -> None:
         """Write the log of a job's last run to the store; an empty log removes the old log. Raises OSError."""
-        self.log_path(key, failed=True).unlink(missing_ok=True)
+        remove(self.log_path(key, failed=True))
         if log:
             self.write(self.log_path(key, failed=failed), log)
         elif not failed:
-            self.log_path(key).unlink(missing_ok=True)
+            remove(self.log_path(key))
+
+    def _keep_trace(self, name: str, content: bytes) -> None:
+        """Write a trace to the store, unless the store has it; many jobs have the same trace. Raises OSError."""
+        path = self.trace_path(name)
+        if content and not path.exists():
+            self.layout.traces.mkdir(exist_ok=True)
+            self.write(path, content)
 
     def _pool(self, path: Path, content: Digest) -> None:
         """Replace a staged file by a link to the pool's file of this content, or add it to the pool. Raises OSError."""
@@ -247,8 +306,10 @@ class Store:
         pooled = self.layout.pooled(content)
         if same_file(path, pooled) or self._is(pooled, content):
             return False
+        if not pooled.parent.is_dir():
+            remove(pooled.parent)
         pooled.parent.mkdir(exist_ok=True)
-        pooled.unlink(missing_ok=True)
+        remove(pooled)
         with contextlib.suppress(OSError):  # the file system has no hard links, or another builder was first
             os.link(path, pooled)
             return True
@@ -256,13 +317,13 @@ class Store:
 
     def _is(self, path: Path, content: Digest) -> bool:
         try:
-            return self.contents.digest(path) == content
+            return self.contents.digest(path) == content and not path.is_symlink()
         except OSError:
             return False
 
     def _publish(self, folder: Path, record: Record) -> None:
         place = self.artifact_path(record.artifact)
-        if place.exists():
+        if os.path.lexists(place):
             if self.is_whole(record):
                 return
             self.put_aside(place)
@@ -283,7 +344,7 @@ class Store:
                 whole = all(
                     self._gathered(fresh / name, place / name, content) for name, (_, content) in record.files.items()
                 )
-                if place.exists():
+                if os.path.lexists(place):
                     self.put_aside(place)
                 if whole:
                     os.rename(fresh, place)
@@ -304,9 +365,9 @@ class Store:
         self.layout.quarantine.mkdir(exist_ok=True)
         for number in range(_MOST_NUMBERS):
             place = self.layout.quarantine / f"{path.name}.{number}"
-            if not place.exists():
+            if not os.path.lexists(place):
                 with contextlib.suppress(FileNotFoundError):
                     os.rename(path, place)
                 return place
-        shutil.rmtree(path)
+        remove(path)
         return path

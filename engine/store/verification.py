@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +13,8 @@ from pathlib import Path
 from engine import digest, snapshot
 from engine.digest import Digest
 from engine.store import file_lock, heads, kept, layout, presence, stat_cache
+from engine.store.disk import remove
+from engine.store.file_systems import tells_changes
 from engine.store.notes import KINDS
 from engine.store.sealed import sealed
 from engine.store.stat_cache import Row, stat_row
@@ -19,6 +22,7 @@ from engine.store.store import Record, Store
 
 _PROGRESS = ("stat", "verified")
 _SAVE_SECONDS = 2.0
+_CONTRADICTED = "the content changed, but the size and the times did not; the next build reads the file"
 
 
 @dataclass(frozen=True)
@@ -46,8 +50,13 @@ class Verdict:
     swept: int = 0
 
 
-def verify(root: Path, *, parallel: int, on_progress: Callable[[int, int], None] = lambda *_: None) -> Verdict:
+def verify(
+    root: Path, *, parallel: int, sources: bool = False, on_progress: Callable[[int, int], None] = lambda *_: None
+) -> Verdict:
     """Read every file of the store at `root`; mend damaged files or move them to `quarantine/`. Raises StoreError.
+
+    With `sources`, also read the sources and packages that builds have read, and make the next build of each recipe
+    read its files.
 
     Builds may run during a verification. An interrupted verification continues after the files that it has read
     already. `on_progress` gets the number of files read so far and the number of all files.
@@ -63,6 +72,13 @@ def verify(root: Path, *, parallel: int, on_progress: Callable[[int, int], None]
         contents.read()
         _Inspection(store, verdict, contents).run()
         contents.finish()
+        if sources:
+            store.drop_snapshots()
+            for path, size, same in store.contents.read_outside():
+                verdict.files += 1
+                verdict.bytes += size
+                if not same:
+                    verdict.damages.append(Damage(path, _CONTRADICTED, mended=True))
     finally:
         store.leave()
     return verdict
@@ -91,7 +107,7 @@ class _Contents:
                     continue
                 self._verdict.files += 1
                 self._verdict.bytes += row[2]
-                if stat_cache.is_about(earlier.get(name), row):
+                if stat_cache.is_about(earlier.get(name), row) and tells_changes(path):
                     self._read[name] = earlier[name]
                     self._verdict.resumed += 1
                 else:
@@ -108,7 +124,9 @@ class _Contents:
             raise
 
     def of(self, path: Path) -> Digest | None:
-        """Return the digest of a file's bytes, None where the file cannot be read."""
+        """Return the digest of a file's bytes, None for a link and where the file cannot be read."""
+        if path.is_symlink():
+            return None
         try:
             row = stat_row(path)
             known = self._read.get(stat_cache.inode(row))
@@ -155,9 +173,11 @@ class _Inspection:
     def run(self) -> None:
         self.verdict.records = len(self.records)
         self._record_files()
+        self._bindings()
         self._pool()
         self._artifacts()
         self._logs()
+        self._traces()
         self._notes()
         self._kept()
         self._snapshots()
@@ -169,12 +189,27 @@ class _Inspection:
         for path in sorted(self.store.layout.records.iterdir()):
             if path.suffix == ".json" and path.stem in self.records:
                 continue
-            with file_lock.hold(self.store.layout.gate):
-                if self.store.read(path.stem) is not None or not path.exists():
+            with file_lock.hold(self.store.layout.gate, task="cache verify"):
+                if self.store.read(path.stem) is not None or not os.path.lexists(path):
                     continue  # replaced or collected meanwhile
                 self.store.put_aside(path)
             self.lost.add(path.stem)
             self._say(path, "the record is not as it was written")
+
+    def _bindings(self) -> None:
+        """Put records aside whose output was made for another key or by another step."""
+        for key, record in list(self.records.items()):
+            if record.is_bound:
+                continue
+            path = self.store.record_path(key)
+            with file_lock.hold(self.store.layout.gate):
+                current = self.store.read(key)
+                if current is None or current.is_bound:
+                    continue  # the job has run again meanwhile
+                self.store.put_aside(path)
+            del self.records[key]
+            self.lost.add(key)
+            self._say(path, "the output belongs to another key or to another step")
 
     def _pool(self) -> None:
         for name in digest.walk(self.store.layout.files):
@@ -184,7 +219,8 @@ class _Inspection:
                 if content is not None and path == self.store.layout.pooled(content):
                     self.verdict.orphans += path.stat().st_nlink == 1
                     continue
-                self.store.contents.forget(stat_row(path))
+                with contextlib.suppress(OSError):  # a link that leads nowhere
+                    self.store.contents.forget(stat_row(path))
                 self.store.put_aside(path)
                 self._say(path, "the content is not what its name says")
 
@@ -210,7 +246,7 @@ class _Inspection:
         """
         record = next(record for record in self.records.values() if record.artifact == artifact)
         folder = self.store.artifact_path(artifact)
-        if not folder.is_dir():
+        if folder.is_symlink() or not folder.is_dir():
             return None if self.store.read(record.digest) is None else "the artifact is missing"
         for name, (_, content) in record.files.items():
             path = folder / name
@@ -235,7 +271,7 @@ class _Inspection:
 
     def _drop(self, key: Digest) -> None:
         """Move a record with a lost artifact to `quarantine/`, unless a builder has made the artifact again."""
-        with file_lock.hold(self.store.layout.gate):
+        with file_lock.hold(self.store.layout.gate, task="cache verify"):
             record = self.store.read(key)
             if record is not None and not self.store.artifact_path(record.artifact).exists():
                 self.store.put_aside(self.store.record_path(key))
@@ -254,6 +290,20 @@ class _Inspection:
                 without: Record = replace(current, log="")
                 self.store.write(self.store.record_path(key), sealed(without.fields()))
 
+    def _traces(self) -> None:
+        damaged = {
+            record.trace for record in self.records.values() if record.trace and self.store.trace(record) is None
+        }
+        for name in sorted(damaged):
+            path = self.store.trace_path(name)
+            self._say(path, "the trace is not as it was written" if path.exists() else "the trace is missing")
+            if path.exists():
+                self.store.put_aside(path)
+        for key in (key for key, record in self.records.items() if record.trace in damaged and key not in self.lost):
+            current = self.store.read(key)
+            if current is not None and current.trace in damaged:
+                self.store.write(self.store.record_path(key), sealed(replace(current, trace="").fields()))
+
     def _log_digest(self, path: Path) -> str | None:
         try:
             return digest.of_file(path)
@@ -268,23 +318,24 @@ class _Inspection:
                 except FileNotFoundError:
                     continue
                 except (OSError, ValueError):
-                    path.unlink(missing_ok=True)
+                    remove(path)
                     self._say(path, "the note is not as it was written")
         for key in heads.without_record(self.store, self.lost):
             self._say(self.store.record_path(key), "the record that a build has left is missing")
 
     def _kept(self) -> None:
         for path in kept.damaged(self.store):
-            path.unlink(missing_ok=True)
+            remove(path)
             self._say(path, "the kept file is not as it was kept")
 
     def _snapshots(self) -> None:
-        with contextlib.suppress(FileNotFoundError):
-            for path in sorted(self.store.layout.snapshots.iterdir()):
+        at = self.store.layout
+        for folder, name in ((at.snapshots, "snapshot"), (at.plans, "stored plan")):
+            for path in sorted(folder.iterdir()) if folder.is_dir() else ():
                 try:
-                    snapshot.names_in(str(path))
+                    snapshot.read(str(path))
                 except FileNotFoundError:
                     continue
                 except snapshot.UNREADABLE:
-                    path.unlink(missing_ok=True)
-                    self._say(path, "the snapshot is not as it was written")
+                    remove(path)
+                    self._say(path, f"the {name} is not as it was written")

@@ -12,6 +12,12 @@ _FACTORS = {
     "kib": KIB, "mib": MIB, "gib": GIB, "tib": TIB,
 }  # fmt: skip
 _SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,6})?) *([kmgt]i?)?(b)?", re.IGNORECASE)
+_BARE = re.compile(r"[-+]?[0-9][0-9_,]*(\.[0-9]*)?([eE][-+]?[0-9]+)?")
+_QUANTITY = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,6})?) *([a-zA-Z]?)")
+_LETTERS = "KMGT"
+_EXAMPLES = "sizes look like 512MiB, 2GiB or 1.5GB"
+_SMALL = 256
+"""A number below 256 without a unit is more likely a number of GiB than of MiB."""
 
 
 def parse(text: str, *, letters: bool = False) -> int:
@@ -23,6 +29,24 @@ def parse(text: str, *, letters: bool = False) -> int:
     if match is None or (match[2] and not match[3] and not letters):
         raise ValueError(f"{text!r} is no size")
     return int(float(match[1]) * _FACTORS[(match[2] or "").lower() + "b"])
+
+
+def lacks_unit(text: str) -> bool:
+    """Tell whether a text is a number without a unit, which may mean bytes, MiB or GiB."""
+    return _BARE.fullmatch(text.strip()) is not None
+
+
+def mend(text: str) -> str:
+    """Return the hint for a size that lacks its unit or has a wrong unit, with the size in units that can be meant."""
+    match = _QUANTITY.fullmatch(text.strip())
+    if match is None:
+        return _EXAMPLES
+    number, letter = match[1], match[2].upper()
+    if letter:
+        return f"write {number}{letter}B or {number}{letter}iB" if letter in _LETTERS else _EXAMPLES
+    if float(number) < _SMALL:
+        return f"write {number}GiB or {number}MiB; {number}B if bytes are meant"
+    return f"write {number}MiB; {number}B if bytes are meant"
 
 
 def decimal(size: float) -> str:

@@ -85,7 +85,7 @@ def test_a_step_that_rewrites_its_input_fails_and_the_input_is_made_again(projec
     events = build(project, variant(project, toy.Begin(), toy.Spoil()))
     assert states(events) == {"begin": "built", "spoil": "failed"}
     failed = next(event for event in events if isinstance(event, Ended) and event.state == "failed")
-    assert "'spoil' damaged its input 'text'" in failed.error.what
+    assert failed.error.what == "the input 'text' changed while the step 'spoil' was running"
     assert states(build(project, variant(project, toy.Begin(), toy.Shout()))) == {"begin": "built", "shout": "built"}
 
 

@@ -3,7 +3,7 @@
 import pretended
 import pytest
 
-from engine.builder.jobs import Job
+from engine.builder.job import Job
 from engine.builder.lookup import Lookup
 from engine.key import changes
 from engine.machine import local_gpus, tools

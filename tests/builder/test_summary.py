@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import ClassVar
 
-from engine.builder.jobs import Job
+from engine.builder.job import Job
 from engine.builder.summary import Summary
 from engine.feasibility.facts import ModelFacts
 from engine.kit.bench.report import BenchReport

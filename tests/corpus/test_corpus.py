@@ -113,6 +113,8 @@ def test_what_show_says_of_a_build_is_what_was_said(release, store):
     told = {record.job: reports.current(kinds[record.job], record) for record in store.records()}
     for step in was["steps"]:
         record = told[step["job"]]
+        if step["job"] == "bench":  # the noise of version 1 was another statistic, and is not read
+            step["report"]["rows"] = [{**row, "noise": None} for row in step["report"]["rows"]]
         assert record is None or {**record.report, **step["report"]} == dict(record.report), step["job"]
 
 

@@ -1,7 +1,12 @@
 """`recipe cache ...` as users type it."""
 
+import contextlib
 import json
+import os
+import pty
 import random
+import subprocess
+import sys
 
 import pytest
 from program import Program
@@ -58,14 +63,79 @@ def test_collection_by_size_and_age(project):
     assert [record["step"] for record in removed["records"]] == ["export"]
     assert removed["left_bytes"] == 1000
     assert json.loads(project("cache", "gc", "--older-than", "1d", "--json", expect=0).stdout)["records"] == []
-    assert len(json.loads(project("cache", "gc", "--older-than", "0s", "--json", expect=0).stdout)["records"]) == 2
+    assert (
+        len(json.loads(project("cache", "gc", "--older-than", "0s", "--json", "--yes", expect=0).stdout)["records"])
+        == 2
+    )
+
+
+def left(project):
+    return len(list((project.folder / "cache" / "records").iterdir()))
+
+
+@pytest.mark.parametrize("limits", [["--max-size", "5B"], ["--older-than", "0s"], ["--max-size", "700B", "--json"]])
+def test_without_a_terminal_more_than_half_goes_only_with_yes(project, limits):
+    refused = project("cache", "gc", *limits, expect=2)
+    assert "this would remove more than half of the store" in refused.stderr
+    assert "--yes" in refused.stderr
+    assert left(project) == 3
+    assert "would remove" in project("cache", "gc", *limits[:2], "--dry-run", expect=0).stdout
+    assert left(project) == 3
+    project("cache", "gc", *limits, "--yes", expect=0)
+    assert left(project) < 2
+
+
+def test_half_of_the_bytes_count_also_where_they_are_one_record_of_many(project):
+    store = Store(project.folder / "cache")
+    put(store, {"options.n": "large"}, {"model.onnx": "large" * 5000}, job="export")
+    store.leave()
+    # The large record is the youngest, so that a limit below its size removes everything.
+    assert "4 of 4 records" in project("cache", "gc", "--max-size", "1kB", expect=2).stderr
+    assert "removed 2 records" in project("cache", "gc", "--max-size", "25.5kB", expect=0).stdout
+
+
+@pytest.mark.parametrize(("answer", "code", "count"), [("y", 0, 0), ("YES", 0, 0), ("", 2, 3), ("n", 2, 3)])
+def test_on_a_terminal_gc_shows_what_goes_and_asks(project, answer, code, count):
+    output, status = on_terminal(project, ["cache", "gc", "--older-than", "0s"], answer)
+    assert status == code
+    assert output.index("would remove export") < output.index("remove it? [y/N]")
+    assert ("nothing was removed" in output) == (code == 2)
+    assert left(project) == count
+
+
+def on_terminal(project, words, answer):
+    """Run a command on a pseudo-terminal, answer its question, and return its output and its exit code."""
+    leader, follower = pty.openpty()
+    command = [sys.executable, "-m", "engine", *words]
+    process = subprocess.Popen(
+        command, cwd=project.folder, env=project.environment, stdin=follower, stdout=follower, stderr=follower
+    )
+    os.close(follower)
+    output = ""
+    with contextlib.suppress(OSError):  # the terminal closes with the program
+        while chunk := os.read(leader, 4096):
+            output += chunk.decode()
+            if "[y/N] " in output and answer is not None:
+                os.write(leader, f"{answer}\n".encode())
+                answer = None
+    os.close(leader)
+    return output, process.wait(60)
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (["gc", "--max-size", "many"], "'many' is no size: write 20GB or 512MiB"),
+        (["gc", "--max-size", "5"], "'5' has no unit: write 5GiB or 5MiB; 5B if bytes are meant"),
+        (["gc", "--max-size", "5000000"], "'5000000' has no unit"),
+        (["gc", "--max-size", "5ms"], "'5ms' is no size"),
+        (["gc", "--max-size", "-5GB"], "argument --max-size"),
         (["gc", "--older-than", "yesterday"], "'yesterday' is no age: write 30d, 12h or 2w"),
+        (["gc", "--older-than", "30"], "'30' has no unit: write 30d for days"),
+        (["gc", "--older-than", "1M"], "'1M' may mean minutes or months"),
+        (["gc", "--older-than", "5ms"], "'5ms' is no age"),
+        (["gc", "--older-than", "nan"], "'nan' is no age"),
+        (["verify", "-j", "2x"], "'2x' is no whole number: write 2"),
         (["verify", "-j", "0"], "0 is not from 1 to 1024"),
         (["verify", "--cache", "nowhere"], "there is no store at nowhere"),
         (["gc", "missing.yaml"], "missing.yaml"),
@@ -78,7 +148,8 @@ def test_what_makes_no_sense_is_one_error(project, words, message):
 
 
 @pytest.mark.parametrize(
-    ("text", "size"), [("20GB", 20 * 10**9), ("512MiB", 512 << 20), ("1.5g", 1_500_000_000), ("7", 7), ("3 kB", 3000)]
+    ("text", "size"),
+    [("20GB", 20 * 10**9), ("512MiB", 512 << 20), ("1.5g", 1_500_000_000), ("7B", 7), ("5 gb", 5 * 10**9)],
 )
 def test_sizes(text, size):
     assert amounts.size(text) == size

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import fake_hub
+import fake_wheels
 import models
 import pytest
 from fake_hub import FIRST, REPO, SECOND, FakeHub
@@ -94,9 +95,7 @@ def weights(folder, _):
 
 def upgrade(tool):
     def install(folder, environment):
-        info = folder / "upgrade" / f"{tool}-99.0.dist-info"
-        info.mkdir(parents=True)
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {tool}\nVersion: 99.0\n")
+        info = fake_wheels.install(folder / "upgrade", tool, "99.0", {})
         environment["PYTHONPATH"] += os.pathsep + str(info.parent)
         # In front of the installed ones only for whoever looks along the whole path.
         environment["PYTHONPATH"] = os.pathsep.join(reversed(environment["PYTHONPATH"].split(os.pathsep)))

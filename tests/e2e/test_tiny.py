@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 
+import fake_wheels
 import pytest
 from program import Program
 from tiny_project import CHAIN, HEAVY, RECIPE, SAMPLES
@@ -140,9 +141,7 @@ def test_new_weights_rebuild_all_that_holds_them(project):
 
 
 def test_an_upgraded_tool_rebuilds_the_steps_that_use_it(project, tmp_path):
-    info = tmp_path / "upgrade" / "transformers-99.0.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: transformers\nVersion: 99.0\n")
+    info = fake_wheels.install(tmp_path / "upgrade", "transformers", "99.0", {})
     project("build", "r.yaml", expect=0)
     project.environment["PYTHONPATH"] = os.pathsep.join([str(info.parent), os.environ.get("PYTHONPATH", "")])
     [change] = project.why("r.yaml")["export"]["changes"]
@@ -156,12 +155,12 @@ def test_an_upgraded_tool_rebuilds_the_steps_that_use_it(project, tmp_path):
 def test_a_missed_bound_withholds_the_package_and_the_mended_bound_measures_nothing_again(project):
     shutil.rmtree(project.folder / "build")
     shutil.rmtree(project.folder / "cache")
-    edit(project, ("cosine: {at_least: 0.5}", "cosine: {at_least: 1.1}"))
+    edit(project, ("cosine: {at_least: 0.5}", "cosine: {at_least: 1}"))
     failed = project("build", "r.yaml", expect=4)
     assert "below" in failed.stderr
     assert "case" in failed.stderr or "sample" in failed.stderr
     assert not (project.folder / "build").exists()
-    edit(project, ("cosine: {at_least: 1.1}", "cosine: {at_least: 0.5}"))
+    edit(project, ("cosine: {at_least: 1}", "cosine: {at_least: 0.5}"))
     assert rebuilt(project) <= {"validate", "bench", "package"}
     assert (project.folder / "build" / "tiny").is_dir()
 
@@ -353,3 +352,23 @@ def test_a_wrong_command_line_is_one_error_and_exit_2(project, words, message):
     done = project(*words, expect=2)
     assert done.stderr.startswith("error: ")
     assert message in done.stderr
+
+
+def test_one_broken_recipe_does_not_keep_the_others_from_being_built(project):
+    shutil.rmtree(project.folder / "build")
+    write(project, "extends: base.yaml\nname: tiny\n", "a.yaml")
+    write(project, RECIPE.replace("name: tiny\n", ""), "base.yaml")
+    write(project, RECIPE.replace("cosine: {at_least: 0.5}", "cosine: 95%"), "broken.yaml")
+    recipes = ("a.yaml", "base.yaml", "broken.yaml")
+    refused = project("build", *recipes, expect=2)
+    assert "hint: write 0.95" in refused.stderr
+    assert not (project.folder / "build").exists()
+    done = project("build", *recipes, "--keep-going", expect=2)
+    assert "note: base.yaml is abstract, skipped" in done.stderr
+    assert "failed   broken.yaml\n  broken.yaml:" in done.stderr
+    assert "tiny -> build/tiny" in done.stdout
+    events = project.events(*recipes, "--keep-going", expect=2)
+    [refusal] = [event for event in events if event["event"] == "refused"]
+    assert (refusal["path"], refusal["error"]["hint"]) == ("broken.yaml", "write 0.95")
+    assert (events[-1]["exit"], list(events[-1]["packages"])) == (2, ["tiny"])
+    assert "base.yaml: abstract, skipped" in project("check", *recipes[:2], expect=0).stdout

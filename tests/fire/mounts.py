@@ -1,10 +1,11 @@
-"""Disks of a test's own: small ones, full ones, read-only ones, in a mount namespace that nobody else sees."""
+"""Disks of a test's own, in a mount namespace that nobody else sees: small, full, read-only, on a loop device."""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,16 @@ import pytest
 
 _CLONE_NEWNS = 0x00020000
 """unshare(2), setns(2): mounts."""
+_MAKERS = {
+    "ext4": ("mkfs.ext4", "-q", "-F"),
+    "xfs": ("mkfs.xfs", "-q", "-f"),
+    "squashfs": ("mksquashfs",),
+    "erofs": ("mkfs.erofs",),
+    "iso9660": ("xorriso", "-as", "mkisofs"),
+}
+"""The program that makes a file system of a kind, with its first words."""
+_MEGABYTES = {"xfs": 320}
+"""The smallest size of a file system in MB, where it is more than the usual one."""
 
 
 @contextlib.contextmanager
@@ -56,5 +67,76 @@ class Disk:
         subprocess.run(["umount", str(self.place)], check=True)
 
 
+class LoopDisk:
+    """A real file system in a file, on a loop device. A test may copy the file, or put another in its place."""
+
+    def __init__(self, kind: str, image: Path, place: Path, *, options: str = "") -> None:
+        """Mount the image of a file system of this kind; `options` are words for `mount -o`."""
+        self.kind = kind
+        self.image = image
+        self.place = place
+        self.options = options
+        place.mkdir(parents=True, exist_ok=True)
+        self.mount()
+
+    def mount(self) -> None:
+        _mount("-t", self.kind, "-o", ",".join(filter(None, ("loop", self.options))), str(self.image), str(self.place))
+
+    def remove(self) -> None:
+        """Take the mount away; the image stays, and can be mounted again."""
+        subprocess.run(["umount", str(self.place)], check=True)
+
+
+def new_disk(
+    kind: str, folder: Path, *, megabytes: int = 64, make: tuple[str, ...] = (), options: str = ""
+) -> LoopDisk:
+    """Return an empty, mounted ext4 or xfs; `make` are further words for mkfs. Skips where this is not possible."""
+    need(kind)
+    image = folder / f"{kind}.image"
+    with image.open("wb") as file:
+        file.truncate(max(megabytes, _MEGABYTES.get(kind, 0)) << 20)
+    _run(*_MAKERS[kind], *make, str(image))
+    return LoopDisk(kind, image, folder / f"{kind}-disk", options=options)
+
+
+def image_of(kind: str, content: Path, image: Path, *make: str) -> Path:
+    """Write a squashfs, erofs or iso9660 of what a folder holds. Skips where this is not possible."""
+    need(kind)
+    image.unlink(missing_ok=True)
+    words = {
+        "squashfs": (str(content), str(image), "-noappend", "-quiet", "-no-progress", *make),
+        "erofs": (*make, str(image), str(content)),
+        "iso9660": ("-quiet", "-R", *make, "-o", str(image), str(content)),
+    }
+    _run(*_MAKERS[kind], *words[kind])
+    return image
+
+
+def need(kind: str) -> None:
+    """Skip the test, and say why, where this machine cannot make and mount file systems of a kind."""
+    program = _MAKERS.get(kind, ("mount",))[0]
+    if shutil.which(program) is None:
+        pytest.skip(f"a file system {kind} needs the program {program}, which is not installed")
+    known = {line.split()[-1] for line in Path("/proc/filesystems").read_text().splitlines()}
+    if (
+        kind not in known
+        and subprocess.run(f"modprobe {kind}", shell=True, capture_output=True, check=False).returncode
+    ):
+        pytest.skip(f"this kernel has no file system {kind}")
+    if kind in _MAKERS and not os.path.exists("/dev/loop-control"):
+        pytest.skip(f"a file system {kind} needs a loop device, and this machine has none")
+
+
+def _loaded(kind: str) -> bool:
+    """Load the kernel's module of a file system; say whether there is one."""
+    program = shutil.which("modprobe")
+    return program is not None and subprocess.run([program, kind], capture_output=True, check=False).returncode == 0
+
+
 def _mount(*words: str) -> None:
-    subprocess.run(["mount", *words], check=True, capture_output=True)
+    _run("mount", *words)
+
+
+def _run(*words: str) -> None:
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{' '.join(words)}\n{done.stdout}{done.stderr}"

@@ -107,9 +107,16 @@ def stopped(field, ground):
 
 def test_a_key_whose_maker_stands_still_is_waited_for(field, ground, stopped):
     holder, others, _ = stopped
+    wait_for(lambda: all('"event": "wait"' in builder.stdout for builder in others))
     holder.signal(signal.SIGCONT)
     for builder in (holder, *others):
         builder.wait(expect=0)
+    for builder in others:
+        waits = [event for event in builder.events if event["event"] == "wait"]
+        assert waits, builder.stdout
+        assert len({(event["recipe"], event["job"]) for event in waits}) == len(waits)
+        assert holder.pid in {event["by"]["pid"] for event in waits}
+        assert any("stands still" in event["by"]["text"] for event in waits)
         assert field.builders.delivered(builder) == field.expected
     assert set(ground.work().values()) == {1}
 
@@ -132,7 +139,7 @@ def test_a_key_whose_maker_dies_is_taken_over(field, ground, stopped):
 def test_verify_and_gc_may_run_beside_builders(limits, tier, wide, tmp_path):
     for number in range(20 if tier.whole else 1):
         ground = wide.template.copy(tmp_path / str(number))
-        collect = ("cache", "gc", "--json", *limits, "--cache", str(ground.cache))
+        collect = ("cache", "gc", "--json", "--yes", *limits, "--cache", str(ground.cache))
         crowd = [wide.builders.start((*ground.words, "-j2"), ground) for _ in range(4)]
         while any(builder.poll() is None for builder in crowd):
             assert wide.builders.verify(ground)["damaged"] == []

@@ -248,7 +248,7 @@ def test_a_clock_that_jumps_hides_no_change(scene, jumps):
 
 def test_collection_by_age_under_a_clock_that_jumped_takes_nothing_that_is_new(scene):
     scene.build(hook=json.dumps({"clock": 3650 * DAY}))
-    collect = ("cache", "gc", "--older-than", "1d", "--cache", str(scene.ground.cache))
+    collect = ("cache", "gc", "--older-than", "1d", "--yes", "--cache", str(scene.ground.cache))
     scene.builders.start(collect, scene.ground).wait(expect=0)
     assert set(scene.build().states().values()) == {"cached"}
     # Under a clock that is ahead all looks old, and goes; what is left is whole.

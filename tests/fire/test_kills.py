@@ -161,7 +161,7 @@ def test_a_collection_may_be_killed_before_any_system_call(limits, tier, field, 
         watch = Watch(field, field.undisturbed.copy(tmp_path / f"ground{point}"))
         next((watch.ground.cache / "records").iterdir()).unlink()  # that leaves some leftovers
         field.builders.verify(watch.ground, expect=1)
-        words = ("cache", "gc", *limits, "--cache", str(watch.ground.cache))
+        words = ("cache", "gc", "--yes", *limits, "--cache", str(watch.ground.cache))
         ended = field.builders.start(words, watch.ground, hook=trap(watch.ground, kill_at=point)).wait()
         watch.verify()
         watch.complete()

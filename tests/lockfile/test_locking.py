@@ -6,10 +6,10 @@ import pytest
 
 from engine.builder import facts
 from engine.builder.executors.local import LocalExecutor
-from engine.builder.jobs import Job
+from engine.builder.job import Job
 from engine.builder.lookup import Lookup, PlannedVariant
 from engine.builder.loop import Options, run
-from engine.errors import Exit, LockError
+from engine.errors import Exit, LockError, Refusals
 from engine.events import Ended, Started
 from engine.lockfile import locking
 from engine.lockfile.content import LockedOutput
@@ -69,11 +69,14 @@ def everywhere(lock):
 
 
 def locked(project, plan):
-    return locking.checked(Store(project / "cache"), locking.locks_of([plan]), partly=False)
+    refusals = Refusals()
+    lookup = locking.checked(Store(project / "cache"), locking.locks_of([plan], refusals), refusals, partly=False)
+    refusals.refuse(1)
+    return lookup
 
 
 def frozen(project, plan):
-    return locking.frozen(Store(project / "cache"), locking.locks_of([plan]))
+    return locking.frozen(Store(project / "cache"), locking.locks_of([plan], Refusals()))
 
 
 def test_before_a_build_only_the_first_keys_are_known_and_after_it_all(project):
@@ -233,5 +236,5 @@ def test_a_source_below_the_project_is_called_by_its_path_there(project):
 
 def test_no_lock_is_an_error_that_says_how_to_write_one(project):
     with pytest.raises(LockError, match="has no lock") as caught:
-        locking.locks_of([variant(project)])
+        locked(project, variant(project))
     assert "recipe lock" in caught.value.hint

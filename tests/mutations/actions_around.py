@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
+from importlib import metadata
 from pathlib import Path
 
+import fake_wheels
 from mutations.mutation import Action
 from mutations.workplace import Workplace
 
@@ -100,10 +103,36 @@ def untool(place: Workplace) -> None:
 
 
 def distribution(site: Path, name: str, version: str) -> None:
-    """Write the metadata of an installed package."""
-    info = site / f"{name.replace('-', '_')}-{version}.dist-info"
-    info.mkdir(parents=True, exist_ok=True)
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    """Write the metadata of an installed package, whose RECORD lists no module."""
+    fake_wheels.install(site, name, version, {})
+
+
+def tool_copy(name: str, *packages: str, into: str = "tools") -> Action:
+    """Put a copy of an installed tool first on the import path: its metadata, and these of its packages."""
+
+    def act(place: Workplace) -> None:
+        site = place.folder.parent / into
+        info = Path(str(metadata.distribution(name)._path))
+        for folder in (info.name, *packages):
+            shutil.copytree(info.parent / folder, site / folder, ignore=shutil.ignore_patterns("__pycache__"))
+        place.put_first(site)
+
+    return act
+
+
+def in_tool(name: str, change: Callable[[Path], object]) -> Action:
+    """Change a file or folder of a tool's copy."""
+    return lambda place: change(place.folder.parent / "tools" / name) and None
+
+
+def patched(path: Path) -> None:
+    """Change a comment of a module in place; its size and its modification time stay."""
+    before = path.stat()
+    text = path.read_text()
+    assert "# Copyright" in text
+    path.write_text(text.replace("# Copyright", "# copyRight", 1))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert path.stat().st_size == before.st_size
 
 
 def gpu(name: str, capability: str, memory: int, driver: str) -> Action:

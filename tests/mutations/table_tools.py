@@ -1,8 +1,12 @@
 """Installed versions: each counts for the steps that use the package, and for no other."""
 
-from mutations.actions_around import tool
+import shutil
+from importlib import metadata
+from pathlib import Path
+
+from mutations.actions_around import built, in_tool, patched, tool, tool_copy
 from mutations.graph import split
-from mutations.mutation import changes, nothing
+from mutations.mutation import Action, changes, nothing
 
 from engine.text import distribution
 
@@ -22,18 +26,20 @@ _USED_BY = {
     "torch": "export reference",
     "transformers": "export reference",
     "onnx": "export shape-infer fuse quantize bench package",
-    "onnxruntime": "shape-infer fuse quantize validate bench",
+    "onnxruntime": "export shape-infer fuse quantize validate bench package",
     "onnxscript": "export",
     "onnx-ir": "export",
-    "numpy": "reference quantize validate bench",
-    "sympy": "shape-infer fuse",
+    "numpy": "export shape-infer fuse reference quantize validate bench package",
+    "ml_dtypes": "export shape-infer fuse quantize bench package",
+    "protobuf": "export shape-infer fuse quantize bench package",
+    "safetensors": "export reference",
+    "sympy": "export shape-infer fuse",
     "tokenizers": "reference package",
-    "protobuf": "package",
     "tritonclient": "package",
 }
 """What each step computes with, by its own account of what it does."""
 _UNUSED = (
-    distribution.NAME, "pydantic", "networkx", "rich", "xxhash", "pyyaml", "pytest", "huggingface-hub", "safetensors",
+    distribution.NAME, "pydantic", "networkx", "rich", "xxhash", "pyyaml", "pytest", "huggingface-hub",
     "grpcio", "mpmath", "some-package", "filelock", "tensorrt", "regex", "tqdm",
 )  # fmt: skip
 
@@ -43,7 +49,49 @@ def _upgraded(name: str):
     return changes(f"another {name}", B, tool(name, _NEWER.get(name, "9.9")), causes=causes, spreads=spreads)
 
 
+_COPY = tool_copy("tritonclient", "tritonclient")
+_INFO = f"tritonclient-{metadata.version('tritonclient')}.dist-info"
+_MODULE = "tritonclient/utils/__init__.py"
+_BY_CONTENT = {"package": "tools.tritonclient"}
+
+
+def _edited(says: str, *change: Action):
+    """Change a copy of a tool that an earlier build has used, and that a snapshot therefore watches."""
+    return changes(f"a tool's copy, {says}", B, _COPY, built, *change, causes=_BY_CONTENT)
+
+
+def _kept(says: str, *change: Action):
+    return nothing(f"a tool's copy, {says}", B, _COPY, built, *change)
+
+
+_CODE = (
+    _kept("as it is"),
+    _kept("its modules touched", in_tool(_MODULE, Path.touch)),
+    _kept("a stub more", in_tool("tritonclient/utils/__init__.pyi", lambda path: path.write_text("x: int"))),
+    _kept("a document more", in_tool("tritonclient/READ.md", lambda path: path.write_text("read"))),
+    _kept("a test more", in_tool("tritonclient/tests/test_it.py",
+                                 lambda path: path.parent.mkdir() or path.write_text("x = 1"))),
+    _kept("another installer", in_tool(f"{_INFO}/INSTALLER", lambda path: path.write_text("uv"))),
+    _kept("its metadata removed", in_tool(_INFO, shutil.rmtree)),
+    _kept("its package removed", in_tool("tritonclient", shutil.rmtree)),
+    _kept("in another folder", tool_copy("tritonclient", "tritonclient", into="more tools")),
+    _edited("a module edited in place with its old time", in_tool(_MODULE, patched)),
+    _edited("a module edited where no metadata lie", in_tool(_INFO, shutil.rmtree), in_tool(_MODULE, patched)),
+    _edited("a module removed", in_tool("tritonclient/grpc/auth/__init__.py", Path.unlink)),
+    _edited("a module more", in_tool("tritonclient/more.py", lambda path: path.write_text("x = 1"))),
+    _edited("machine code before a module", in_tool("tritonclient/utils/_dlpack.so",
+                                                    lambda path: path.write_text("x"))),
+    _edited("a line of its RECORD removed", in_tool(f"{_INFO}/RECORD", lambda path: path.write_text(
+        "".join(line for line in path.read_text().splitlines(keepends=True) if _MODULE not in line)))),
+    _edited("its RECORD removed", in_tool(f"{_INFO}/RECORD", Path.unlink)),
+    _edited("a checkout in place of a release", in_tool(f"{_INFO}/direct_url.json", lambda path: path.write_text(
+        '{"url": "https://example.com/x.git", "vcs_info": {"vcs": "git", "commit_id": "0"}}'))),
+    _edited("an editable installation", in_tool(f"{_INFO}/direct_url.json", lambda path: path.write_text(
+        '{"url": "file:///x", "dir_info": {"editable": true}}'))),
+)  # fmt: skip
+
 TABLE = (
+    *_CODE,
     *(_upgraded(name) for name in _USED_BY),
     *(nothing(f"another {name}", B, tool(name, _NEWER.get(name, "9.9"))) for name in _UNUSED),
 )  # fmt: skip

@@ -20,7 +20,7 @@ def test_plugins_and_a_timing_cache_are_files_that_the_recipe_names(files):
     assert options["plugins"] == tuple(f"file:{files.root}/libs/{name}" for name in ("libmine.so", "libother.so.2"))
     assert options["timing_cache"] == f"file:{files.root}/libs/t4.cache"
     assert [loaded.portable_name(uri) for uri in options["plugins"]] == ["libs/libmine.so", "libs/libother.so.2"]
-    assert f"{files.root}/libs/libmine.so" in loaded.links
+    assert f"{files.root}/libs/libmine.so" in loaded.way
 
 
 def test_a_parents_plugins_belong_to_the_parent(files):

@@ -12,6 +12,7 @@ from engine.errors import RecipeError
 from engine.recipe.load import load
 from engine.recipe.project import project_of
 from engine.recipe.schema import Bound, Range, Shape
+from engine.store.store import Store
 
 MINIMAL = "name: tiny\nmodel: {source: model}\n"
 
@@ -76,7 +77,7 @@ def test_a_single_shape_of_an_input_is_fixed(project):
 
 
 @pytest.mark.parametrize(
-    ("text", "size"), [("2GiB", 2 << 30), ("512MiB", 512 << 20), ("1.5GB", 1_500_000_000), ("4096", 4096)]
+    ("text", "size"), [("2GiB", 2 << 30), ("512MiB", 512 << 20), ("1.5GB", 1_500_000_000), ("2097152", 2 << 20)]
 )
 def test_memory_has_units(project, text, size):
     recipe = project.one(MINIMAL + f"tensorrt: {{memory_pool: {{workspace: {text}}}}}").recipe
@@ -191,8 +192,13 @@ def test_the_project_is_the_nearest_folder_with_a_mark(tmp_path):
     assert project_of(recipe) == root / "a", "a folder called recipes belongs to the one above"
     (tmp_path / "cache").mkdir()
     assert project_of(recipe) == root / "a", "a folder called cache is no mark"
-    (tmp_path / "cache" / "format").touch()
+    (tmp_path / "cache" / "format").write_text("of another program\n")
+    assert project_of(recipe) == root / "a", "a folder called cache of another program is no mark, either"
+    Store(tmp_path / "cache")
     assert project_of(recipe) == root
+    (tmp_path / "a" / "recipe.toml").touch()
+    assert project_of(recipe) == root / "a"
+    (tmp_path / "a" / "recipe.toml").unlink()
     (tmp_path / "a" / ".git").touch()
     assert project_of(recipe) == root / "a", "a worktree's .git is a file"
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import ClassVar
 
-from engine.builder.jobs import Job
+from engine.builder.job import Job
 from engine.builder.summary import Summary
 from engine.kit.accuracy.report import AccuracyReport, Worst
 from engine.kit.bench.report import BenchReport, BenchRow
@@ -60,8 +60,8 @@ def summary(**reports):
     jobs, records = [], {}
     for section, report in reports.items():
         record = SimpleNamespace(
-            report=json.loads(json.dumps(report.to_json())), report_version=1, size=22_800_000, artifact="a",
-            seconds=1.0, peak_bytes=1, machine={}, key={},
+            report=json.loads(json.dumps(report.to_json())), report_version=report.version, size=22_800_000,
+            artifact="a", seconds=1.0, peak_bytes=1, machine={}, key={},
         )  # fmt: skip
         jobs.append(Job("m", f"tell-{section}", _teller(Section(section), type(report))(), {}))
         records[f"tell-{section}"] = record

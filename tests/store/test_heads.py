@@ -7,7 +7,7 @@ import pytest
 from engine.digest import Digest
 from engine.recipe.load import load
 from engine.store import heads
-from engine.store.heads import NEVER, Head, Heads, JobNote
+from engine.store.heads import NEVER, Head, Heads, JobNote, subject_of
 from engine.store.store import Store
 
 ONE, TWO = (Digest(digit * 32) for digit in "12")
@@ -34,7 +34,7 @@ def recipe(tmp_path):
     """A recipe with a note of its own."""
     (tmp_path / "one.yaml").write_text(RECIPE)
     [loaded] = load(tmp_path / "one.yaml", must_exist=False)
-    return loaded
+    return subject_of(loaded)
 
 
 def note_of(store, recipe):
@@ -111,3 +111,58 @@ def test_a_job_that_fails_keeps_what_it_made_before():
     assert heads.job_note(job, TWO, None, None) == JobNote(run=TWO)
     note = heads.job_note(job, TWO, before, SimpleNamespace(seconds=3.0))
     assert note == JobNote(run=TWO, key=TWO, needs={"checkpoint": "fetch"}, seconds=3.0)
+
+
+def loaded_from(folder, name="one.yaml", recipe=RECIPE):
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "pyproject.toml").write_text("")
+    (folder / name).write_text(recipe)
+    [loaded] = load(folder / name, must_exist=False)
+    return subject_of(loaded)
+
+
+def build_once(store, recipe):
+    built = Heads(store.notes)
+    built.keep(recipe, {"fetch": JobNote(run=ONE, key=ONE)})
+    built.save()
+
+
+@pytest.mark.parametrize(
+    ("place", "name"),
+    [("project", "copy.yaml"), ("project/sub", "one.yaml"), ("other", "one.yaml")],
+    ids=["a copied or renamed recipe file", "a file in another folder", "another project with equal paths"],
+)
+def test_a_recipe_of_another_file_never_has_this_recipes_last_build(tmp_path, place, name):
+    store = Store(tmp_path / "shared")
+    build_once(store, loaded_from(tmp_path / "project"))
+    assert Heads(store.notes).of(loaded_from(tmp_path / place, name)) == NEVER
+
+
+def test_another_project_may_use_the_store_inside_this_project(tmp_path):
+    store = Store(tmp_path / "project" / "cache")
+    build_once(store, loaded_from(tmp_path / "project"))
+    assert Heads(store.notes).of(loaded_from(tmp_path / "other")) == NEVER
+
+
+def test_a_recipe_that_gets_another_name_keeps_its_last_build(tmp_path):
+    store = Store(tmp_path / "cache")
+    build_once(store, loaded_from(tmp_path))
+    renamed = loaded_from(tmp_path, recipe=RECIPE.replace("two", "three"))
+    assert Heads(store.notes).of(renamed).name == "two"
+
+
+def test_a_variant_with_another_label_has_no_last_build(tmp_path):
+    store = Store(tmp_path / "cache")
+    matrix = "matrix: {precision: [fp32, int8]}\n"
+    (tmp_path / "one.yaml").write_text(RECIPE + matrix)
+    first, second = map(subject_of, load(tmp_path / "one.yaml", must_exist=False))
+    build_once(store, first)
+    assert Heads(store.notes).of(first).jobs
+    assert Heads(store.notes).of(second) == NEVER
+
+
+def test_a_project_that_moves_with_its_store_keeps_its_last_builds(tmp_path):
+    build_once(Store(tmp_path / "here" / "cache"), loaded_from(tmp_path / "here"))
+    (tmp_path / "here").rename(tmp_path / "there")
+    store = Store(tmp_path / "there" / "cache")
+    assert Heads(store.notes).of(loaded_from(tmp_path / "there")).jobs == {"fetch": JobNote(run=ONE, key=ONE)}

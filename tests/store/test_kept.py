@@ -93,6 +93,6 @@ def test_what_nobody_used_for_long_is_collected(project, store):
 
 
 def test_a_step_keeps_nothing_unless_it_says_by_which_rows():
-    assert kept.name_of(Step, {}) is None
-    assert kept.name_of(Tune, {"tools.pyyaml": "6"}) is None
-    assert kept.name_of(Tune, {"tools.pyyaml": "6", "options.gpu": "T4"})
+    assert kept.name_of("tune", Step.kept_by, {}) is None
+    assert kept.name_of("tune", Tune.kept_by, {"tools.pyyaml": "6"}) is None
+    assert kept.name_of("tune", Tune.kept_by, {"tools.pyyaml": "6", "options.gpu": "T4"})

@@ -1,10 +1,12 @@
 """The stat cache: files that are read again, and files that are trusted by their stat row."""
 
+import mmap
 import os
 import time
 
 import pytest
 
+from engine import digest
 from engine.store import stat_cache
 from engine.store.stat_cache import COARSE_NS, TICK_NS, StatCache, is_settled, settled_row
 from engine.store.store import Store
@@ -90,6 +92,102 @@ def test_a_file_system_that_may_not_tell_is_not_trusted(notes, tmp_path, reads, 
     cache.digest(file)
     cache.digest(file)
     assert len(reads) == 2
+
+
+def test_a_second_write_through_an_open_mapping_is_seen(notes, tmp_path):
+    if not stat_cache.tells_changes(tmp_path):
+        pytest.skip("the temporary folder is on a file system that does not tell of every change")
+    file = settled(tmp_path / "weights", "a" * mmap.PAGESIZE)
+    with file.open("r+b") as opened, mmap.mmap(opened.fileno(), 0) as mapping:
+        mapping[0:1] = b"b"  # from here on the page can be written without a new time stamp
+        time.sleep(3 * TICK_NS / 1e9)
+        first = StatCache(notes)
+        before = first.digest(file)
+        first.save()
+        time.sleep(3 * TICK_NS / 1e9)
+        mapping[0:1] = b"c"
+        assert StatCache(notes).digest(file) != before
+
+
+@pytest.fixture
+def lying(notes, tmp_path):
+    """A file whose content changed under its remembered stat row, as on a disk that was written to from elsewhere."""
+    file = settled(tmp_path / "weights", "one")
+    cache = StatCache(notes)
+    before = cache.digest(file)
+    cache.save()
+    row = stat_cache.stat_row(settled(file, "eno"))
+    notes.keep("stat", "files", {stat_cache.inode(row): [*stat_cache.entry(row, before), str(file)]})
+    return file
+
+
+def test_what_no_time_stamp_tells_is_believed_unless_everything_is_read_afresh(notes, lying, reads):
+    assert StatCache(notes).digest(lying) != digest.of_bytes(b"eno")
+    assert reads == []
+    afresh = StatCache(notes, afresh=True)
+    assert afresh.digest(lying) == afresh.digest(lying) == digest.of_bytes(b"eno")
+    assert reads == [str(lying)]
+    assert afresh.contradicted == [str(lying)]
+
+
+def test_what_was_read_afresh_is_what_the_next_build_believes(notes, lying):
+    afresh = StatCache(notes, afresh=True)
+    afresh.digest(lying)
+    afresh.save()
+    assert StatCache(notes).digest(lying) == digest.of_bytes(b"eno")
+
+
+def test_a_contradicted_digest_is_forgotten_also_where_nothing_new_can_be_remembered(notes, lying, monkeypatch):
+    afresh = StatCache(notes, afresh=True)
+    monkeypatch.setattr(stat_cache, "tells_changes", lambda _: False)
+    afresh.digest(lying)
+    afresh.save()
+    assert StatCache(notes).digest(lying) == digest.of_bytes(b"eno")
+
+
+def test_sources_are_read_again_and_a_wrong_digest_is_forgotten(notes, lying, tmp_path):
+    assert list(StatCache(notes).read_outside()) == [(lying, 3, False)]
+    cache = StatCache(notes)
+    list(cache.read_outside())
+    cache.save()
+    assert list(StatCache(notes).read_outside()) == []
+
+
+def test_stored_files_are_no_sources(notes, tmp_path):
+    cache = StatCache(notes)
+    cache.digest(settled(tmp_path / "cache" / "file", "one"))
+    cache.save()
+    assert list(StatCache(notes).read_outside()) == []
+
+
+@pytest.mark.parametrize(
+    "case",  # the mount of today, a change time in whole seconds, and whether the digest is believed
+    [
+        ("boot/ext4/1", False, True),
+        ("boot/ext4/1", True, True),
+        ("boot/ext4/2", False, False),  # mounted again: another disk may lie there
+        ("boot/squashfs/1", False, False),
+        ("restarted/ext4/1", False, True),
+        ("restarted/ext4/1", True, False),  # a program wrote this time, not the clock of a kernel
+        (None, False, True),  # a device that is not in the table of mounts
+    ],
+)
+def test_a_file_system_that_was_mounted_again_is_read_again(case, notes, tmp_path, monkeypatch):
+    now, whole_seconds, believed = case
+    monkeypatch.setattr(stat_cache, "mounted", lambda _: "boot/ext4/1")
+    file = settled(tmp_path / "weights", "one")
+    cache = StatCache(notes)
+    cache.digest(file)
+    if whole_seconds:
+        next(iter(cache._known.values()))[2] = 10**18
+    cache.save()
+    monkeypatch.setattr(stat_cache, "mounted", lambda _: now)
+    assert bool(StatCache(notes)._of_earlier_builds()) is believed
+    cache = StatCache(notes)
+    cache.digest(settled(tmp_path / "other", "two"))
+    cache.save()
+    names = {entry[4] for entry in notes.get("stat", "files").values()}
+    assert (str(file) in names) is believed
 
 
 def test_two_builds_at_once_keep_what_both_learned(notes, tmp_path, reads):

@@ -133,3 +133,15 @@ class Spoil(Step):
         file.chmod(0o644)
         file.write_text(file.read_text()[::-1])
         (out / "done").write_text("")
+
+
+class Deliver(Step):
+    """Delivers the text to the user, after the measurement has passed."""
+
+    makes: ClassVar[str] = "delivered"
+    delivers: ClassVar[bool] = True
+    gates: ClassVar[tuple[str, ...]] = ("measure",)
+
+    def run(self, out: Path, *, shouted: Path) -> None:
+        (out / "model").mkdir()
+        (out / "model" / "text.txt").write_bytes((shouted / "text.txt").read_bytes())

@@ -9,13 +9,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from engine import digest
 from engine.builder.code import closure, hierarchy, modules, numbering, reading, sources
 from engine.builder.code.closure import Closure, CodeNode
 from engine.digest import Digest
 from engine.errors import StepError
-from engine.step import Step
+
+if TYPE_CHECKING:
+    from engine.step import Step
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,8 @@ def _roots(kind: type[Step], names: tuple[str, ...]) -> tuple[list[CodeNode], li
 
 def _refuse_unshaping_result(kind: type[Step]) -> None:
     """Raise StepError for a step whose report is a result, although the report's class declares to shape no output."""
+    from engine.step import Step
+
     report = kind.report
     is_result = kind.section is not None or kind.judge is not Step.judge
     if report is not None and is_result and sources.is_unshaping(report.__module__, (report.__name__,)):
@@ -98,6 +103,8 @@ def _refuse_unshaping_result(kind: type[Step]) -> None:
 
 def _class(kind: type) -> tuple[CodeNode, ...]:
     """Return the statement that defines a class; () where no single statement of a module defines it."""
+    from engine.step import Step
+
     counts = issubclass(kind, Step) and modules.counts(kind.__module__, kind.__module__)
     source = sources.of(kind.__module__) if counts else None
     if source is None or source.definition(kind.__qualname__) is None or source.is_dynamic:

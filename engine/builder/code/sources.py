@@ -13,6 +13,7 @@ from pathlib import Path
 from engine.builder.code import bindings, modules, trees
 from engine.builder.code.bindings import ImportTarget, Scope
 from engine.errors import StepError
+from engine.system import regular
 
 SHAPES = "shapes_output"
 """The variable by which a module or class declares that its results shape no output: `shapes_output = False`."""
@@ -82,7 +83,7 @@ def of(module: str) -> ModuleSource | None:
     if path is None or path.suffix != ".py":
         return None
     before = os.stat(path)
-    text = path.read_bytes()
+    text = regular.read(path)
     tree = ast.parse(text)
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
     statements = tuple(_running(tree.body))

@@ -9,7 +9,7 @@ from typing import Any
 from engine.feasibility.triton.fault import Fault, Path
 from engine.recipe.model_config import ENUMS, INTEGER_BOUNDS, MESSAGES, ONE_OF
 from engine.recipe.text import described
-from engine.text import suggestions
+from engine.text import quantities, suggestions
 
 _REALS = ("float", "double")
 _LARGEST_FLOAT = 3.4028234663852886e38
@@ -113,7 +113,7 @@ def _text(value: Any, path: Path) -> str:
 def _whole(value: Any, kind: str, path: Path) -> int:
     digits = isinstance(value, str) and value.removeprefix("-").isascii() and value.removeprefix("-").isdigit()
     if isinstance(value, bool) or not (isinstance(value, int) or digits):
-        raise Fault(f"{_of(path)} is {described(value)}; a whole number is meant", path)
+        raise Fault(f"{_of(path)} is {described(value)}; a whole number is meant", path, _mend(value, path))
     number, (least, most) = int(value), INTEGER_BOUNDS[kind]
     if not least <= number <= most:
         limit = f"at least {least:,}" if number < least else f"at most {most:,}"
@@ -123,10 +123,17 @@ def _whole(value: Any, kind: str, path: Path) -> int:
 
 def _real(value: Any, kind: str, path: Path) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise Fault(f"{_of(path)} is {described(value)}; a number is meant", path)
+        raise Fault(f"{_of(path)} is {described(value)}; a number is meant", path, _mend(value, path))
     if not math.isfinite(value) or (kind == "float" and abs(value) > _LARGEST_FLOAT):
         raise Fault(f"{_of(path)} is {value}; a finite number is meant", path)
     return float(value)
+
+
+def _mend(value: Any, path: Path) -> str:
+    """Return the hint for a number with a unit, such as `5ms`; "" for any other value."""
+    if isinstance(value, bool) or not isinstance(value, str | float):
+        return ""
+    return quantities.mend(str(value), next((each for each in reversed(path) if isinstance(each, str)), ""))
 
 
 def _of(path: Path) -> str:

@@ -60,6 +60,12 @@ class Budget:
     rounds: int = 10
     most_runs: int = 1000
 
+    def longer(self, factor: int) -> Budget:
+        """Return a budget with `factor` times as many rounds of the same length."""
+        return replace(
+            self, seconds=self.seconds * factor, rounds=self.rounds * factor, most_runs=self.most_runs * factor
+        )
+
 
 _SETTLING = 2
 """Calls at the start of a turn that are not timed, because the caches still hold another model's weights."""
@@ -73,22 +79,27 @@ _RAW_DIGITS = 3
 
 
 def bench_rows(
-    axes: Mapping[str, int], inputs: Tensors, contenders: Sequence[Contender], budget: Budget
+    axes: Mapping[str, int],
+    inputs: Tensors,
+    contenders: Sequence[Contender],
+    budget: Budget,
+    *,
+    clock: Clock = time.perf_counter,
 ) -> list[tuple[BenchRow, list[list[float]]]]:
     """Return the row and the latencies of each contender: for each round a list of milliseconds.
 
-    In the row of the recipe's own model, `ratio_to` says how many times longer each rival with the same `via` (for
-    example triton-grpc) takes. The measurement takes longer where some contenders run on a server, so that the
-    contenders in process keep their time.
+    The row of the recipe's own model says how many times longer each rival takes that is called in the same way
+    (`via`). The measurement takes longer where some contenders run on a server, so that the contenders in process keep
+    their time.
     """
     in_process = sum(each.via == IN_PROCESS for each in contenders)
     share = len(contenders) / max(1, in_process)
     longer = replace(budget, seconds=budget.seconds * share, warm_up=budget.warm_up * share)
-    seconds = measure(contenders, inputs, longer)
+    seconds = measure(contenders, inputs, longer, clock=clock)
     rows = []
     for contender, rounds in zip(contenders, seconds, strict=True):
         ratios = {
-            other.runtime: stats.ratio(theirs, rounds)
+            other.runtime: stats.ratios(theirs, rounds)
             for other, theirs in zip(contenders, seconds, strict=True)
             if contender.ours and not other.ours and other.via == contender.via
         }
@@ -99,7 +110,7 @@ def bench_rows(
             via=contender.via,
             runtime=contender.runtime,
             ours=contender.ours,
-            ratio_to=ratios,
+            ratios=ratios,
         )
         rows.append((row, [[round(value, _RAW_DIGITS) for value in values] for values in rounds_ms]))
     return rows

@@ -5,12 +5,27 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Self
+from enum import Enum
+from typing import ClassVar, Self
 
-from engine.kit.bench import stats
+from engine.kit.bench import confidence, stats
+from engine.kit.bench.confidence import Interval
 from engine.machine.gpu_state import GpuReport
 from engine.reporting import TypedReport, measured
+from engine.runtimes.recipes import IN_PROCESS
 from engine.text import lists
+
+NO_DIFFERENCE = "no difference"
+"""The text in place of a speed-up that the measurement cannot tell from 1."""
+
+
+class BudgetVerdict(Enum):
+    """Whether a latency keeps its budget."""
+
+    KEPT = "kept"
+    MISSED = "missed"
+    UNDECIDED = "undecided"
+    """The confidence interval of the latency covers the budget."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,8 +40,11 @@ class BenchRow:
     p95_ms: float = field(metadata=measured("p95", unit="ms", digits=3))
     p99_ms: float = field(metadata=measured("p99", unit="ms", digits=3))
     runs: int
-    noise: float
-    """The noise of the row: the interquartile range of the rounds' medians, divided by the median of those medians."""
+    noise: float | None
+    """The noise of the row: half the width of the 95 % confidence interval of `p50_ms`, divided by `p50_ms`.
+
+    None for a row of version 1, whose noise was another statistic.
+    """
     shape: Mapping[str, int]
     via: str
     runtime: str
@@ -34,6 +52,10 @@ class BenchRow:
     """Whether the recipe builds the model. A model that the recipe does not build is a rival."""
     ratio_to: Mapping[str, float]
     """For the recipe's own model: how many times longer each rival takes that is called in the same way (`via`)."""
+    intervals: Mapping[str, Interval] = field(default_factory=dict)
+    """The 95 % confidence interval of each latency, by the name of its field."""
+    ratio_intervals: Mapping[str, Interval] = field(default_factory=dict)
+    """The 95 % confidence interval of each ratio in `ratio_to`."""
     new_tokens: int | None = None
     """How many tokens one call generates; None where the model generates no text."""
     tokens_per_s: float | None = None
@@ -48,23 +70,61 @@ class BenchRow:
         via: str,
         runtime: str,
         ours: bool,
-        ratio_to: Mapping[str, float],
+        ratios: Mapping[str, Sequence[float]],
     ) -> Self:
-        """Return the row made from latencies in milliseconds, a list for each round."""
+        """Return the row made from latencies in milliseconds, a list for each round.
+
+        `ratios` has for each rival a ratio for each round.
+        """
         every = [value for values in rounds_ms for value in values]
+        intervals = confidence.intervals(rounds_ms)
+        middle = stats.median(every)
+        low, high = intervals["p50_ms"]
         return cls(
             mean_ms=round(math.fsum(every) / len(every), stats.MS_DIGITS),
-            p50_ms=round(stats.median(every), stats.MS_DIGITS),
+            p50_ms=round(middle, stats.MS_DIGITS),
             p95_ms=round(stats.percentile(every, 0.95), stats.MS_DIGITS),
             p99_ms=round(stats.percentile(every, 0.99), stats.MS_DIGITS),
             runs=len(every),
-            noise=round(stats.spread([stats.median(values) for values in rounds_ms]), stats.RATIO_DIGITS),
+            noise=round((high - low) / 2 / middle, stats.RATIO_DIGITS) if middle else 0.0,
             shape=shape,
             via=via,
             runtime=runtime,
             ours=ours,
-            ratio_to=ratio_to,
+            ratio_to={name: round(stats.median(values), stats.RATIO_DIGITS) for name, values in ratios.items()},
+            intervals={name: _rounded(each, stats.MS_DIGITS) for name, each in intervals.items()},
+            ratio_intervals={
+                name: _rounded(confidence.interval(values), stats.RATIO_DIGITS) for name, values in ratios.items()
+            },
         )
+
+    def took(self, name: str) -> float:
+        """Return the latency called `name`, for example `p95_ms`, in milliseconds."""
+        return float(getattr(self, name))
+
+    def interval(self, name: str) -> Interval:
+        """Return the confidence interval of a latency; for a row without intervals, from the latency to itself."""
+        return self.intervals.get(name, (self.took(name), self.took(name)))
+
+    def verdict(self, name: str, limit: float) -> BudgetVerdict:
+        """Return whether a latency keeps its budget of `limit` milliseconds."""
+        low, high = self.interval(name)
+        if high <= limit:
+            return BudgetVerdict.KEPT
+        return BudgetVerdict.MISSED if low > limit else BudgetVerdict.UNDECIDED
+
+    def speed_up(self, rival: str) -> str:
+        """Return how many times longer a rival takes, as text: "3.25 x"; "" for a rival that was not measured beside.
+
+        The text is "no difference" if the confidence interval of the ratio covers 1. For a row without intervals, the
+        noise takes the place of the interval.
+        """
+        ratio = self.ratio_to.get(rival)
+        if ratio is None:
+            return ""
+        noise = self.noise or 0.0
+        low, high = self.ratio_intervals.get(rival, (ratio - noise, ratio + noise))
+        return NO_DIFFERENCE if low <= 1 <= high else f"{ratio:.2f} x"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +144,8 @@ class ServerReport:
 class BenchReport(TypedReport):
     """The rows of latencies from one run of bench, in which all models took turns."""
 
+    version: ClassVar[int] = 2
+
     threads: int
     cpu: str
     rows: tuple[BenchRow, ...]
@@ -91,10 +153,23 @@ class BenchReport(TypedReport):
     """The GPU that ran the models, and its clocks during the measurement."""
     server: ServerReport | None = None
 
+    @classmethod
+    def migrated(cls, raw: Mapping[str, object], version: int) -> Mapping[str, object] | None:
+        """Return a report of version 1 without its noise, which was another statistic: the spread of rounds."""
+        rows = raw.get("rows")
+        if version != 1 or not isinstance(rows, Sequence):
+            return super().migrated(raw, version)
+        return {**raw, "rows": [{**row, "noise": None} for row in rows]}
+
     @property
-    def noise(self) -> float:
-        """The largest noise among the rows of the report; 0 for a report without rows."""
-        return max((row.noise for row in self.rows), default=0.0)
+    def noise(self) -> float | None:
+        """The largest noise among the rows of the report, which errors and tables show; None if it is not known."""
+        return max((row.noise for row in self.rows if row.noise is not None), default=None)
+
+    @property
+    def noise_in_words(self) -> str:
+        """The noise as text for errors and tables."""
+        return "noise not known" if self.noise is None else f"noise up to {self.noise:.1%}"
 
     @property
     def processor(self) -> str:
@@ -105,3 +180,17 @@ class BenchReport(TypedReport):
         """Return the row of the recipe's own model with the shape and the `via` of `rival`; None without such a row."""
         same = (row for row in self.rows if row.ours and row.shape == rival.shape and row.via == rival.via)
         return next(same, None)
+
+
+def place_of(row: BenchRow) -> str:
+    """Return the shape of a row and how the model is called, as text: "batch 1 x sequence 16 via triton-grpc"."""
+    return in_words(row.shape) + ("" if row.via == IN_PROCESS else f" via {row.via}")
+
+
+def in_words(axes: Mapping[str, int]) -> str:
+    """Return a shape as text: "batch 1 x sequence 16"."""
+    return " x ".join(f"{axis} {extent}" for axis, extent in axes.items()) or "the model's own shape"
+
+
+def _rounded(interval: Interval, digits: int) -> Interval:
+    return round(interval[0], digits), round(interval[1], digits)

@@ -1,4 +1,4 @@
-"""Statistics of latencies: percentiles, spread, and the ratio of two models that were measured side by side."""
+"""Statistics of latencies: percentiles, and the ratios of two models that were measured side by side."""
 
 from __future__ import annotations
 
@@ -30,22 +30,10 @@ def median(values: Sequence[float]) -> float:
     return percentile(values, 0.5)
 
 
-def spread(values: Sequence[float]) -> float:
-    """Return the interquartile range of the values, divided by the median of the values.
+def ratios(rival: Sequence[Sequence[float]], ours: Sequence[Sequence[float]]) -> list[float]:
+    """Return for each round how many times longer the rival takes than the recipe's own model.
 
-    The spread of the rounds' medians is the noise of a measurement: 0 on a quiet machine. A single disturbed round
-    changes the noise little.
+    The ratio of a round is the rival's median latency divided by the own model's median latency. A machine that slows
+    down for a while slows down both models in a round, and the ratio of the round stays the same.
     """
-    middle = median(values)
-    return (percentile(values, 0.75) - percentile(values, 0.25)) / middle if middle else 0.0
-
-
-def ratio(rival: Sequence[Sequence[float]], ours: Sequence[Sequence[float]]) -> float:
-    """Return how many times longer the rival takes than the recipe's own model.
-
-    Each round gives one ratio: the rival's median latency divided by the own model's median latency. The result is the
-    median of the ratios of all rounds. A machine that slows down for a while slows down both models in a round, and the
-    ratio of the round stays the same.
-    """
-    pairs = zip(rival, ours, strict=True)
-    return round(median([median(theirs) / median(mine) for theirs, mine in pairs]), RATIO_DIGITS)
+    return [median(theirs) / median(mine) for theirs, mine in zip(rival, ours, strict=True)]

@@ -16,6 +16,8 @@ from engine.store.copying import link_or_copy
 if TYPE_CHECKING:
     import onnx
 
+TOOLS = ("ml_dtypes", "numpy", "onnx", "protobuf")
+"""The distributions that read and write ONNX files: protobuf writes the message; numpy and ml_dtypes hold weights."""
 MODEL = "model.onnx"
 DATA = "model.onnx.data"
 

@@ -199,6 +199,10 @@ class OnnxRuntime(Runtime):
         """Return the names of the distributions that run the model: `numpy`, and `onnxruntime` or `onnxruntime-gpu`."""
         return ("numpy", self.name if execution.hardware is None else execution.hardware.tool)
 
+    def package_tools(self) -> tuple[str, ...]:
+        """Return ONNX Runtime, which tries out whether a package can leave out optimizers."""
+        return (self.name,)
+
     def facts(self, execution: ExecutionView) -> tuple[str, ...]:
         """Return the names of the facts that choose kernels: CPU and ONNX Runtime's build, or GPU and driver."""
         if execution.hardware is None:

@@ -21,5 +21,5 @@ class PyTorch(Runtime):
     tools_for: ClassVar[Mapping[str, str]] = {"torch": "export and reference of PyTorch models"}
 
     def rival_tools(self, *, library: str) -> tuple[str, ...]:
-        """Return the names of the distributions that run the model: `torch`, and `library` (transformers or timm)."""
-        return ("torch", library)
+        """Return the distributions that run the model: torch, safetensors, and `library` (transformers or timm)."""
+        return ("torch", "safetensors", library)

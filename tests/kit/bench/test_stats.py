@@ -8,7 +8,7 @@ from engine.kit.bench.report import BenchRow
 
 
 def summary(rounds):
-    return BenchRow.of_rounds(rounds, shape={}, via="in-process", runtime="m", ours=True, ratio_to={})
+    return BenchRow.of_rounds(rounds, shape={}, via="in-process", runtime="m", ours=True, ratios={})
 
 
 latencies = some.lists(some.floats(0.001, 1e4), min_size=1, max_size=60)
@@ -33,15 +33,18 @@ def test_one_slow_call_in_a_hundred_shows_in_p99_and_not_in_p50():
     assert row.runs == 100
 
 
-def test_noise_is_what_rounds_differ_by_and_not_what_one_disturbed_round_does():
+def test_noise_is_half_the_confidence_interval_of_the_median_and_not_what_one_disturbed_round_does():
     assert summary([[2.0, 2.0]] * 9 + [[90.0, 90.0]]).noise == 0
-    assert summary([[1.0], [2.0], [3.0]]).noise == 0.5
+    row = summary([[1.0], [2.0], [3.0], [4.0], [5.0]])
+    low, high = row.intervals["p50_ms"]
+    assert 1 <= low < 3 < high <= 5
+    assert row.noise == pytest.approx((high - low) / 2 / 3, abs=1e-4)
 
 
 def test_a_ratio_compares_within_rounds_so_that_a_slow_spell_of_the_machine_cancels_out():
     ours = [[1.0, 1.1, 0.9], [10.0, 11.0, 9.0], [1.0, 1.0, 1.0]]
     rival = [[3.0, 3.0, 3.0], [30.0, 30.0, 30.0], [3.0, 3.1, 2.9]]
-    assert stats.ratio(rival, ours) == 3.0
+    assert stats.ratios(rival, ours) == [3.0, 3.0, 3.0]
 
 
 @given(latencies)

@@ -1,0 +1,102 @@
+"""What a rebuild will cost: the seconds that jobs took when they ran last, and the time of a build with N slots."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from engine.builder.findings import Finding
+from engine.builder.job import Job
+from engine.builder.schedule import Queue, urgencies
+
+
+@dataclass(frozen=True)
+class Total:
+    """The cost of all jobs that a build would run, as far as earlier runs tell."""
+
+    seconds: float
+    """The sum of the seconds of all jobs."""
+    elapsed: float
+    """The expected time of the build, if `parallel` jobs may run at once."""
+    parallel: int
+    unknown: int
+    """The number of jobs about whose duration the store knows nothing."""
+    waiting: int
+    """The number of jobs that wait for hardware of another machine; their seconds do not count."""
+
+
+def total(findings: Sequence[Finding], parallel: int) -> Total | None:
+    """Return the cost of all jobs that are not cached; None if all are cached. Equal jobs of variants count once."""
+    twins = _twins(findings)
+    first = {twins[finding.job.recipe, finding.job.name]: finding for finding in reversed(findings)}
+    due = {twin: finding for twin, finding in reversed(first.items()) if finding.state != "cached"}
+    if not due:
+        return None
+    here = {twin: finding for twin, finding in due.items() if finding.waits_for is None}
+    seconds = {twin: finding.cost.seconds for twin, finding in here.items() if finding.cost is not None}
+    needs = {
+        twin: [each for name in finding.job.earlier if (each := twins[finding.job.recipe, name]) in here]
+        for twin, finding in here.items()
+    }
+    alone = {twin for twin, finding in here.items() if finding.job.traits.exclusive}
+    return Total(
+        seconds=sum(seconds.values()),
+        elapsed=_elapsed(needs, seconds, alone, parallel),
+        parallel=parallel,
+        unknown=len(here) - len(seconds),
+        waiting=len(due) - len(here),
+    )
+
+
+def _elapsed(needs: Mapping[int, Sequence[int]], seconds: Mapping[int, float], alone: set[int], parallel: int) -> float:
+    """Return the end of the last job, if the most urgent job that can start always takes the next free slot.
+
+    A job in `alone` starts when no other job runs or can start. A job without known seconds counts as zero seconds.
+    """
+    lasting = {job: seconds.get(job, 0.0) for job in needs}
+    urgent = urgencies(list(needs.items()), lasting)
+    dependents: dict[int, list[int]] = {job: [] for job in needs}
+    for job, earlier in needs.items():
+        for each in set(earlier):
+            dependents[each].append(job)
+    open_needs = {job: len(set(earlier)) for job, earlier in needs.items()}
+    queues: dict[bool, Queue[int]] = {True: Queue(), False: Queue()}
+    for job in (job for job, count in open_needs.items() if not count):
+        queues[job in alone].add(job, urgent[job])
+    running: list[tuple[float, int]] = []
+    now = 0.0
+    while running or queues[True] or queues[False]:
+        while queues[False] and len(running) < parallel and not _is_alone(running, alone):
+            job = queues[False].take()
+            heapq.heappush(running, (now + lasting[job], job))
+        if not running:
+            job = queues[True].take()
+            running.append((now + lasting[job], job))
+        now, ended = heapq.heappop(running)
+        for job in dependents[ended]:
+            open_needs[job] -= 1
+            if not open_needs[job]:
+                queues[job in alone].add(job, urgent[job])
+    return now
+
+
+def _is_alone(running: Sequence[tuple[float, int]], alone: set[int]) -> bool:
+    return any(job in alone for _, job in running)
+
+
+def _twins(findings: Sequence[Finding]) -> dict[tuple[str, str], int]:
+    """Return a number for each job; jobs of several variants that are the same work have the same number."""
+    numbers: dict[object, int] = {}
+    twins: dict[tuple[str, str], int] = {}
+    for finding in findings:
+        job = finding.job
+        twins[job.recipe, job.name] = numbers.setdefault(_work(job, twins), len(numbers))
+    return twins
+
+
+def _work(job: Job, twins: Mapping[tuple[str, str], int]) -> object:
+    """Return what makes two jobs the same work: the step, its options, and the jobs whose outputs it reads."""
+    traits = job.traits
+    read = tuple((name, twins[job.recipe, maker]) for name, maker in job.needs.items())
+    return traits.kind, repr(sorted(traits.options.items())), tuple(sorted(traits.sources.items())), read

@@ -1,0 +1,85 @@
+"""Jobs: a step that is to run for a variant, and the plain data that a build needs of the step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from engine.step import Step
+
+
+class SourceName(NamedTuple):
+    """The fields of a step's `Source` as plain data."""
+
+    uri: str
+    revision: str | None
+    part: str
+
+
+class Traits(NamedTuple):
+    """What the look-up, the build loop and a worker need of a job's step, as plain data.
+
+    A build that takes a job from a stored plan has the traits without importing the step.
+    """
+
+    kind: str
+    """The class of the step, written as `module:Class`."""
+    options: Mapping[str, Any]
+    """All fields of the step as JSON, from which a worker makes the step again."""
+    sources: Mapping[str, SourceName]
+    tools: tuple[str, ...]
+    variables: tuple[str, ...]
+    time_limit: float
+    exclusive: bool
+    reproducible: bool
+    delivers: bool
+    needs_hardware: bool
+    reads_report: bool
+    """Whether the step has a type for its report or judges the report, so that the step is imported for a record."""
+    report_version: int
+    kept_by: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One step, with its options, that is to run for one variant of a recipe."""
+
+    recipe: str
+    name: str
+    step: Step
+    needs: Mapping[str, str]
+    """For each parameter of the step's `run`, the name of the job whose output is passed."""
+    hermetic: bool = False
+    """Whether the recipe wants every read of the job to be covered by a row of the job's key."""
+    gates: tuple[str, ...] = ()
+    """The jobs that must pass before this job starts, in addition to the jobs whose outputs this job reads."""
+
+    @property
+    def earlier(self) -> tuple[str, ...]:
+        """The jobs that must pass before this job, each once."""
+        return tuple(dict.fromkeys((*self.needs.values(), *self.gates)))
+
+    @cached_property
+    def traits(self) -> Traits:
+        """What a build needs of the step, as plain data."""
+        from engine.step import Step
+
+        step, kind = self.step, type(self.step)
+        return Traits(
+            kind=f"{kind.__module__}:{kind.__name__}",
+            options=step.model_dump(mode="json", by_alias=True),
+            sources={name: SourceName(each.uri, each.revision, each.part) for name, each in step.sources().items()},
+            tools=tuple(step.tools_used()),
+            variables=tuple(step.variables),
+            time_limit=step.time_limit,
+            exclusive=step.exclusive,
+            reproducible=step.reproducible,
+            delivers=step.delivers,
+            needs_hardware=step.hardware() is not None,
+            reads_report=kind.report is not None or kind.judge is not Step.judge,
+            report_version=1 if kind.report is None else kind.report.version,
+            kept_by=tuple(step.kept_by),
+        )

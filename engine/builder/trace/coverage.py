@@ -1,0 +1,193 @@
+"""Coverage: compare what a job read with the rows of its key."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from engine.builder.trace import distributions
+from engine.builder.trace.allowed import ALLOWED, ReadingCode
+from engine.builder.trace.declaring import FACTS, OURS, gap_of
+from engine.builder.trace.naming import Naming
+from engine.builder.trace.reads import Kind, Read, Reads
+from engine.builder.trace.report import Trace, TraceGroup
+from engine.events import Gap
+from engine.known import Known
+
+_MOST_NAMES = 40
+"""The greatest number of names in a group of a trace, and the greatest number of gaps in a trace."""
+_ALLOWED = "allowed"
+_DATA = "code (data)"
+"""How a trace names the files that a module declares as its data, which are a part of the row `code`."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What the rows of a job's key stand for. What takes time to find out is a function, called where it decides."""
+
+    package: str
+    """The top-level Python package of the step."""
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    """The folder of each input that another job made, by the name of the input."""
+    sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The files and folders of each source, by the name of the input; () for a source from a hub."""
+    code: frozenset[str] = frozenset()
+    """The files of the row `code`: modules and declared data."""
+    tools: tuple[str, ...] = ()
+    installed: Callable[[str], str] = str
+    """Returns the name of the distribution that is installed for a tool."""
+    facts: Callable[[], Mapping[str, Known]] = dict
+    variables: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class _Cover:
+    """What covers a read: a row of the key or a line of the allow-list; and the portable name of the read."""
+
+    row: str
+    name: str
+    reason: str = ""
+
+
+def examine(reads: Iterable[Reads], rows: Rows) -> Trace:
+    """Return what a job read, grouped by what covers it. A forked child of the worker has reads of its own."""
+    groups: dict[tuple[str, str], set[str]] = {}
+    gaps_by_name: dict[tuple[Kind, str], Gap] = {}
+    for each in reads:
+        naming = Naming(each.root)
+        judge = _Judge(rows, naming)
+        for read in each.items:
+            cover = judge.cover(read)
+            if cover is not None:
+                groups.setdefault((cover.row, cover.reason), set()).add(cover.name)
+                continue
+            name = naming.portable(read)
+            known = gaps_by_name.get((read.kind, name))
+            if known is None or not known.at:
+                gaps_by_name[read.kind, name] = gap_of(read, naming, rows.package)
+    gaps = sorted(gaps_by_name.values(), key=lambda gap: (gap.at == "", gap.kind, gap.name))
+    return Trace(
+        tuple(
+            TraceGroup(row, tuple(sorted(names)[:_MOST_NAMES]), reason, max(0, len(names) - _MOST_NAMES))
+            for (row, reason), names in sorted(groups.items())
+        ),
+        tuple(gaps[:_MOST_NAMES]),
+        max(0, len(gaps) - _MOST_NAMES),
+    )
+
+
+class _Judge:
+    """Finds for each read of a job what covers it."""
+
+    def __init__(self, rows: Rows, naming: Naming) -> None:
+        self._rows = rows
+        self._naming = naming
+        self._by_kind: Mapping[Kind, Callable[[Read], _Cover | None]] = {
+            Kind.FILE: self._path,
+            Kind.FOLDER: self._path,
+            Kind.PACKAGE: self._package,
+            Kind.VARIABLE: self._variable,
+            Kind.MACHINE: self._machine,
+            Kind.PROGRAM: self._program,
+            Kind.NETWORK: self._network,
+        }
+
+    def cover(self, read: Read) -> _Cover | None:
+        """Return what covers a read; None for a gap."""
+        return self._by_kind[read.kind](read) or self._allowed(read)
+
+    def _path(self, read: Read) -> _Cover | None:
+        return self._path_in_rows(read) or self._module_without_use(read) or self._path_of_fact(read)
+
+    def _path_in_rows(self, read: Read) -> _Cover | None:
+        for path in dict.fromkeys((read.name, os.path.realpath(read.name))):
+            for name, folder in self._rows.inputs.items():
+                if path == folder or path.startswith(folder + os.sep):
+                    return _Cover(f"inputs.{name}", os.path.relpath(path, folder))
+            for name, files in self._rows.sources.items():
+                if path in files:
+                    return _Cover(f"inputs.{name}", os.path.basename(path))
+            if path in self._rows.code:
+                return _Cover("code" if path.endswith(".py") else _DATA, self._naming.portable(read))
+        return None
+
+    def _module_without_use(self, read: Read) -> _Cover | None:
+        """Return the cover of a module of this program that the code of the row `code` imports and does not use.
+
+        The `__init__.py` of a package hands on names, and the row has the modules whose names are used. A module that
+        code outside the row imports, for example code that reads recipes, does no work of the step either.
+        """
+        importer = read.importer
+        if not importer or (importer in self._rows.code and os.path.basename(importer) != "__init__.py"):
+            return None
+        return self._allowed(Read(Kind.PACKAGE, self._naming.engine, by=read.by))
+
+    def _path_of_fact(self, read: Read) -> _Cover | None:
+        facts = (name for name, fact in self._facts.items() if read.name in fact.paths)
+        return next((_Cover(f"facts.{name}", self._naming.portable(read)) for name in facts), None)
+
+    def _package(self, read: Read) -> _Cover | None:
+        if self._naming.is_shared(read.name):
+            return None
+        owner = distributions.owner(read.name)
+        if owner is None:
+            return None
+        tool = self._tool(owner.name, os.path.dirname(read.name))
+        return None if tool is None else _Cover(f"tools.{tool}", f"{owner.name} {owner.version}")
+
+    def _tool(self, distribution: str, site: str) -> str | None:
+        """Return the tool whose version stands for a distribution: its own, or one that pins its version."""
+        for tool in self._rows.tools:
+            if distributions.normalized(tool) == distribution:
+                return tool
+        for installed, tool in self._tools.items():
+            if installed == distribution or distribution in distributions.pinned_by(installed, site):
+                return tool
+        return None
+
+    @cached_property
+    def _tools(self) -> Mapping[str, str]:
+        return {distributions.normalized(self._rows.installed(tool)): tool for tool in self._rows.tools}
+
+    @cached_property
+    def _facts(self) -> Mapping[str, Known]:
+        return self._rows.facts()
+
+    def _variable(self, read: Read) -> _Cover | None:
+        if read.name in self._rows.variables:
+            return _Cover(f"env.{read.name}", read.name)
+        facts = (name for name, fact in self._facts.items() if read.name in fact.variables)
+        return next((_Cover(f"facts.{name}", read.name) for name in facts), None)
+
+    def _machine(self, read: Read) -> _Cover | None:
+        fact = FACTS.get(read.name)
+        return _Cover(f"facts.{fact}", read.name) if fact is not None and fact in self._facts else None
+
+    def _program(self, read: Read) -> _Cover | None:
+        return self._path_of_fact(read)
+
+    def _network(self, read: Read) -> _Cover | None:
+        hubs = (name for name, files in self._rows.sources.items() if not files)
+        return next((_Cover(f"inputs.{name}", read.name) for name in hubs), None)
+
+    def _allowed(self, read: Read) -> _Cover | None:
+        portable = self._naming.portable(read)
+        reader = self._reader(read)
+        for line in ALLOWED:
+            if reader in line.readers and line.covers(f"{read.kind}:{portable}"):
+                return _Cover(_ALLOWED, portable, line.reason)
+        return None
+
+    def _reader(self, read: Read) -> ReadingCode:
+        package = read.by.partition(".")[0]
+        if package == OURS:
+            return ReadingCode.RECIPE
+        return ReadingCode.STEP if package == self._rows.package else ReadingCode.LIBRARY
+
+
+def files_of(paths: Iterable[Path]) -> tuple[str, ...]:
+    """Return paths as texts, each also without links."""
+    return tuple(dict.fromkeys(text for path in paths for text in (os.path.abspath(path), os.path.realpath(path))))

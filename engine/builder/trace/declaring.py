@@ -1,0 +1,79 @@
+"""Gaps: reads that no row of a key covers, each with a hint that says how a step declares it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+
+from engine.builder.trace.naming import Naming
+from engine.builder.trace.reads import Kind, Read
+from engine.errors import StepError
+from engine.events import Gap
+from engine.store.store import Record
+
+FACTS: Mapping[str, str] = {"the number of CPUs": "cpu.count"}
+"""The fact that stands for a property of the machine."""
+OURS = "engine"
+"""The Python package whose steps belong to this program."""
+
+
+def gap_of(read: Read, naming: Naming, package: str) -> Gap:
+    """Return a read that no row covers as a gap; `package` is the top-level Python package of the step."""
+    at, _, line = read.at.rpartition(":")
+    ours = package == OURS
+    hint = "this is an error in recipe itself: please report it" if ours else _hint(read, naming)
+    return Gap(read.kind.value, naming.portable(read), f"{naming.path(at)}:{line}" if at else "", hint)
+
+
+def gaps_of(record: Record) -> tuple[Gap, ...]:
+    """Return what the run that made a record read without a row of its key."""
+    return tuple(Gap(**each) for each in record.gaps)
+
+
+def sentence(gap: Gap) -> str:
+    """Return what a job read without a row of its key, where, and how the step declares it."""
+    where = f"{gap.at} reads" if gap.at else "native code reads"
+    name = gap.name if gap.kind == Kind.MACHINE else f"the {gap.kind} {gap.name}"
+    return f"{where} {name}: {gap.hint}"
+
+
+def refuse(job: str, gaps: Sequence[Gap]) -> None:
+    """Raise StepError if a job of a hermetic recipe has read something that no row of its key covers."""
+    if gaps:
+        raise StepError(
+            f"the step {job!r} reads what no row of its key covers, and the recipe is hermetic",
+            [sentence(gap) for gap in gaps],
+            f"declare it in the step, or leave `hermetic` out of the recipe (recipe why RECIPE {job} --read)",
+        )
+
+
+def _hint(read: Read, naming: Naming) -> str:
+    name = naming.portable(read)
+    match read.kind:
+        case Kind.FILE | Kind.FOLDER:
+            hint = _hint_for_path(read, naming)
+        case Kind.PACKAGE:
+            hint = f'declare it in the step: tools = ("{name.removeprefix("metadata of ")}",)'
+        case Kind.VARIABLE:
+            hint = f'declare it in the step: variables = ("{name}",)'
+        case Kind.MACHINE if name in FACTS:
+            hint = f'declare it in the step: facts = ("{FACTS[name]}",)'
+        case Kind.MACHINE:
+            hint = "make it an option of the step"
+        case Kind.PROGRAM:
+            hint = "declare a fact whose value is the program's version and whose paths name the program"
+        case Kind.NETWORK:
+            hint = "let a field of the type Source name what is fetched"
+    return hint
+
+
+def _hint_for_path(read: Read, naming: Naming) -> str:
+    code = read.at.rpartition(":")[0]
+    if read.name.endswith(".py") and read.kind is Kind.FILE:
+        inside = naming.path(read.name).removesuffix(".py").removesuffix(f"{os.sep}__init__")
+        if not os.path.isabs(inside) and not inside.startswith("~"):
+            return f'return "{inside.replace(os.sep, ".")}" from the step\'s method code_used'
+    if not read.name.startswith(naming.folder) or not code:
+        return "let a field of the type Source name it"
+    where = os.path.relpath(read.name, os.path.dirname(code))
+    return f'declare it in {os.path.basename(code)}: data = ("{where}{"/" if read.kind is Kind.FOLDER else ""}",)'

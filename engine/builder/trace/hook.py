@@ -1,0 +1,176 @@
+"""The hook of a worker: Python reports what its code opens, and wrappers report what Python keeps to itself."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib.util
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
+from functools import cache
+from types import FrameType
+from typing import Any
+
+from engine.builder.executors import environment
+from engine.builder.trace.reads import Kind
+from engine.builder.trace.recorder import Recorder
+
+_IMPORTLIB = "<frozen importlib._bootstrap_external>"
+_HERE = os.path.join(os.path.dirname(__file__), "")
+"""The folder of the hook's own code, whose reads are no reads of a job."""
+_MODULES = (".py", ".pyc")
+_RECORDER = Recorder()
+_INHERITED = dict(os.environ)
+"""The environment variables with which this process started."""
+
+MACHINE: Mapping[str, str] = {
+    "cpu_count": "the number of CPUs",
+    "process_cpu_count": "the number of CPUs",
+    "sched_getaffinity": "the number of CPUs",
+    "getlogin": "the user's name",
+    "getloadavg": "the load of the machine",
+}
+"""Functions of the module `os` that tell about the machine, for which Python raises no audit event."""
+
+
+def install() -> None:
+    """Install the hook into this process: an audit hook, which no code can remove, and wrappers of functions.
+
+    Processes that this process forks have the hook, too. A process that imports modules for the jobs of its forks
+    installs the hook before it imports them.
+    """
+    _RECORDER.install()
+    os.environ.__class__ = _TracedEnvironment
+    for name, what in MACHINE.items():
+        if hasattr(os, name):
+            setattr(os, name, _wrapped(getattr(os, name), what))
+    os.register_at_fork(after_in_child=_RECORDER.in_copy)
+    sys.addaudithook(_on_event)
+
+
+def recording(step: str, folder: str, inputs: Iterable[str]) -> AbstractContextManager[None]:
+    """Return a context in which the reads of a job are noted; the reads are written to a file in the job's folder.
+
+    `step` is the class of the job's step, written as `module:Class`. `inputs` are the paths of the job's inputs.
+    """
+    return _RECORDER.recording(folder, _roots(step.partition(":")[0].partition(".")[0]), tuple(inputs))
+
+
+@cache
+def _roots(package: str) -> tuple[str, ...]:
+    """Return the folders, or the file, of a top-level Python package."""
+    spec = importlib.util.find_spec(package)
+    if spec is None:
+        return ()
+    if spec.submodule_search_locations is not None:
+        return tuple(os.path.join(each, "") for each in spec.submodule_search_locations)
+    return (spec.origin,) if spec.origin else ()
+
+
+@cache
+def _varies(variable: str) -> bool:
+    """Say whether a worker got an environment variable from the user, or would have got it if it had been set."""
+    return environment.varies(variable) or _INHERITED.get(variable) != environment.FIXED.get(variable)
+
+
+class _TracedEnvironment(os._Environ):  # type: ignore[type-arg]  # noqa: SLF001  the class of os.environ has no public name
+    def __getitem__(self, key: str) -> str:
+        if _varies(key):
+            _RECORDER.read(Kind.VARIABLE, key, sys._getframe(1))  # noqa: SLF001
+        return super().__getitem__(key)  # type: ignore[no-any-return]
+
+
+def _wrapped(original: Callable[..., Any], what: str) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def traced(*arguments: Any, **named: Any) -> Any:
+        _RECORDER.read(Kind.MACHINE, what, sys._getframe(1))  # noqa: SLF001
+        return original(*arguments, **named)
+
+    return traced
+
+
+def _on_event(event: str, arguments: tuple[Any, ...]) -> None:
+    handler = _HANDLERS.get(event)
+    if handler is None:
+        return
+    frame = sys._getframe(1)  # noqa: SLF001
+    if frame.f_code.co_filename.startswith(_HERE):
+        return
+    with contextlib.suppress(Exception):  # an error in a hook would be an error of the step
+        handler(arguments, frame)
+
+
+def _on_open(arguments: tuple[Any, ...], frame: FrameType) -> None:
+    path, _, flags = arguments
+    if isinstance(path, int) or path is None:
+        return
+    path = os.fsdecode(path)
+    access = flags & os.O_ACCMODE
+    fresh = flags & (os.O_TRUNC | os.O_EXCL) or (access == os.O_RDWR and not os.path.exists(path))
+    if access == os.O_WRONLY or (access == os.O_RDWR and fresh):
+        _RECORDER.written(path)
+    elif frame.f_code.co_filename == _IMPORTLIB and path.endswith(_MODULES):
+        _RECORDER.code(path, frame)
+    else:
+        _RECORDER.read_path(path, Kind.FILE, frame)
+
+
+def _on_list(arguments: tuple[Any, ...], frame: FrameType) -> None:
+    path = arguments[0]
+    if isinstance(path, int) or frame.f_code.co_filename == _IMPORTLIB:
+        return
+    _RECORDER.read_path(os.curdir if path is None else os.fsdecode(path), Kind.FOLDER, frame)
+
+
+def _on_program(arguments: tuple[Any, ...], frame: FrameType) -> None:
+    program = arguments[0]
+    _RECORDER.read(Kind.PROGRAM, os.fsdecode(program), frame)
+
+
+def _on_connect(arguments: tuple[Any, ...], frame: FrameType) -> None:
+    address = arguments[1]
+    text = ":".join(map(str, address[:2])) if isinstance(address, tuple) else os.fsdecode(address)
+    _RECORDER.read(Kind.NETWORK, text, frame)
+
+
+def _on_name(arguments: tuple[Any, ...], frame: FrameType) -> None:
+    host = arguments[0]
+    if host is not None:
+        _RECORDER.read(Kind.NETWORK, os.fsdecode(host), frame)
+
+
+def _on_host_name(_arguments: tuple[Any, ...], frame: FrameType) -> None:
+    _RECORDER.read(Kind.MACHINE, "the host's name", frame)
+
+
+def _on_folder(arguments: tuple[Any, ...], _frame: FrameType) -> None:
+    _RECORDER.written(os.fsdecode(arguments[0]), folder=True)
+
+
+def _on_move(arguments: tuple[Any, ...], frame: FrameType) -> None:
+    source, target = map(os.fsdecode, arguments[:2])
+    is_folder = os.path.isdir(source)
+    _RECORDER.read_path(source, Kind.FOLDER if is_folder else Kind.FILE, frame)
+    _RECORDER.written(target, folder=is_folder)
+
+
+_HANDLERS: Mapping[str, Callable[[tuple[Any, ...], FrameType], None]] = {
+    "open": _on_open,
+    "os.listdir": _on_list,
+    "os.scandir": _on_list,
+    "os.mkdir": _on_folder,
+    "os.rename": _on_move,
+    "os.link": _on_move,
+    "os.symlink": _on_move,
+    "subprocess.Popen": _on_program,
+    "os.exec": _on_program,
+    "os.posix_spawn": _on_program,
+    "os.system": _on_program,
+    "socket.connect": _on_connect,
+    "socket.getaddrinfo": _on_name,
+    "socket.gethostbyname": _on_name,
+    "socket.gethostname": _on_host_name,
+    "sqlite3.connect": lambda arguments, frame: _RECORDER.read_path(os.fsdecode(arguments[0]), Kind.FILE, frame),
+}

@@ -1,0 +1,65 @@
+"""Portable names: what a job read, without the folders of this machine, as far as possible."""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import cache
+
+from engine.builder.trace import distributions
+from engine.builder.trace.reads import Kind, Read
+
+_ENGINE = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(__file__))), "")
+_PYTHON = os.path.dirname(os.__file__)
+_METADATA = (".dist-info", ".egg-info")
+
+
+class Naming:
+    """The names of reads of a job whose step lies in the Python package `root`, a folder or a file."""
+
+    engine = _ENGINE
+    """The folder of this program."""
+
+    def __init__(self, root: str) -> None:
+        self.folder = root if root.endswith(os.sep) else root and os.path.join(os.path.dirname(root), "")
+        """The folder of the step's package; for a module without a package, the folder of the module."""
+        self._bases = {_ENGINE: _around(_ENGINE), self.folder: _around(root)}
+        self._home = os.path.expanduser("~") + os.sep
+
+    def portable(self, read: Read) -> str:
+        """Return the name of a read: relative to the package of the step, to this program or to the home folder."""
+        if read.kind is Kind.PACKAGE:
+            return _package(read.name)
+        return self.path(read.name) if read.kind in (Kind.FILE, Kind.FOLDER, Kind.PROGRAM) else read.name
+
+    def path(self, path: str) -> str:
+        """Return the portable name of a path."""
+        for folder, base in self._bases.items():
+            if folder and f"{path}{os.sep}".startswith(folder):
+                return path[len(base) :]
+        return f"~{os.sep}{path[len(self._home) :]}" if path.startswith(self._home) else path
+
+    @staticmethod
+    def is_shared(package: str) -> bool:
+        """Say whether a path is no package: the standard library, the import path, metadata or this program."""
+        return package in (_PYTHON, _ENGINE) or package in sys.path or package.endswith(_METADATA)
+
+
+def _around(root: str) -> str:
+    """Return the folder that contains a package's folder or a module's file."""
+    return os.path.join(os.path.dirname(root.removesuffix(os.sep)), "")
+
+
+@cache
+def _package(package: str) -> str:
+    """Return the name of a package: the name of its distribution, or its path where no distribution installed it."""
+    if package == _PYTHON:
+        return "python"
+    if package == _ENGINE:
+        return "recipe"
+    if package in sys.path:
+        return "import path"
+    if package.endswith(_METADATA):
+        return f"metadata of {distributions.described_by(package).name}"
+    owner = distributions.owner(package)
+    return package if owner is None else owner.name

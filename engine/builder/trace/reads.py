@@ -1,0 +1,64 @@
+"""Reads: the files, packages, variables and other things that a job used, as a worker records them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+FILE_NAME = "reads"
+"""The name of the file beside a job's log in which the worker leaves the reads of the job."""
+
+
+class Kind(StrEnum):
+    """The kind of thing that a job read."""
+
+    FILE = "file"
+    FOLDER = "folder"
+    """The list of names in a folder."""
+    PACKAGE = "package"
+    """Files of an installed Python package. The name of the read is the package's folder or file in site-packages."""
+    VARIABLE = "variable"
+    MACHINE = "machine"
+    """A property of the machine, such as the number of CPUs."""
+    PROGRAM = "program"
+    NETWORK = "network"
+
+
+@dataclass(frozen=True)
+class Read:
+    """One thing that a job read."""
+
+    kind: Kind
+    name: str
+    """The absolute path of a file, folder or package; the name of anything else."""
+    at: str = ""
+    """The file and line of the step's own code that caused the read; empty for a read by native code."""
+    by: str = ""
+    """The module whose code did the read, not counting the standard library."""
+    importer: str = ""
+    """The file of the module `by`, for a read that is the import of another module of the same package."""
+
+
+@dataclass(frozen=True)
+class Reads:
+    """What a job read, and the folder or file of the Python package that contains the job's step."""
+
+    root: str
+    items: tuple[Read, ...]
+
+
+def encode(root: str, items: Iterable[Read]) -> bytes:
+    """Return reads as lines of JSON."""
+    lines = ([each.kind, each.name, each.at, each.by, each.importer] for each in items)
+    return b"".join(json.dumps(line).encode() + b"\n" for line in ([root], *lines))
+
+
+def decode(raw: bytes) -> Reads:
+    """Return the reads in lines of JSON. Raises ValueError for other bytes."""
+    try:
+        (root,), *lines = (json.loads(line) for line in raw.splitlines())
+        return Reads(root, tuple(Read(Kind(kind), *others) for kind, *others in lines if others))
+    except (TypeError, AttributeError) as error:
+        raise ValueError("these are no reads") from error

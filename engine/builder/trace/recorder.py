@@ -1,0 +1,151 @@
+"""The recorder of a worker process: notes what the present job reads."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+from types import FrameType
+
+from engine.builder.trace import mapped, places
+from engine.builder.trace.imports import Imports
+from engine.builder.trace.places import ReadSite
+from engine.builder.trace.reads import FILE_NAME, Kind, Read, encode
+
+_Reads = dict[tuple[Kind, str], ReadSite]
+_PATHS = (Kind.FILE, Kind.FOLDER)
+
+
+class Recorder:
+    """Notes what the present job reads, each thing once.
+
+    A module that was imported before the job began, by an earlier job or by the process that forked the job's process,
+    is not read again. So the recorder also keeps what each module read during its import: every job that uses the
+    module gets these reads, too.
+    """
+
+    def __init__(self) -> None:
+        self._reads: _Reads | None = None
+        self._by_module: dict[str, _Reads] = {}
+        self._written: set[str] = set()
+        self._folders: tuple[str, ...] = ()
+        self._roots: tuple[str, ...] = ()
+        self._inputs: tuple[str, ...] = ()
+        self._mapped: frozenset[str] = frozenset()
+        self._folder = ""
+        self._loaded: set[tuple[Kind, str]] = set()
+        self._is_copy = False
+        self.imports = Imports(lambda frame: places.site_of(frame, self._roots))
+
+    def install(self) -> None:
+        """Note imports from now on. Files that Python has mapped before are no reads of a job."""
+        self._mapped = mapped.files()
+        self.imports.install()
+
+    @contextlib.contextmanager
+    def recording(self, folder: str, roots: tuple[str, ...], inputs: tuple[str, ...]) -> Iterator[None]:
+        """Note what a job reads until the end of the context, and write the reads to a file in the job's folder.
+
+        The code of the job's step lies below the paths in `roots`. No file is written for a job that fails, nor by a
+        copy of the process that the job has forked.
+        """
+        self._roots, self._inputs, self._folder = roots, inputs, folder
+        self._written, self._folders = set(), (folder + os.sep,)
+        self._is_copy, self._loaded = False, set()
+        self.imports.begin()
+        self._reads = {}
+        try:
+            yield
+            if not self._is_copy:
+                self._write()
+        finally:
+            self._reads = None
+
+    @property
+    def is_active(self) -> bool:
+        """Whether a job is running."""
+        return self._reads is not None
+
+    def read(self, kind: Kind, name: str, frame: FrameType | None) -> None:
+        """Note that the present job reads something; `frame` is the code that reads."""
+        reads = self._reads
+        if reads is not None and (kind, name) in reads:
+            return
+        site = places.site_of(frame, self._roots)
+        if site.owner:
+            self._by_module.setdefault(site.owner, {})[kind, name] = site
+        if reads is not None:
+            reads[kind, name] = site
+            if self._is_copy:
+                self._forward(self._finished(kind, name, site))
+
+    def read_path(self, path: str, kind: Kind, frame: FrameType | None) -> None:
+        """Note that the present job reads a file or folder, unless the job has written it before."""
+        path = places.source_of(os.path.abspath(path))
+        if self.is_active and (path in self._written or path.startswith(self._folders)):
+            return
+        self.read(kind, path, frame)
+
+    def code(self, path: str, frame: FrameType | None) -> None:
+        """Note that a module's file is loaded. Of the modules of an installed package, the first one is noted."""
+        if not self.is_active:
+            return  # `imports` knows the modules that are imported before the job begins
+        path = places.source_of(os.path.abspath(path))
+        package = self._named(Kind.FILE, path)
+        if package not in self._loaded:
+            self._loaded.add(package)
+            self.read_path(path, Kind.FILE, frame)
+
+    def written(self, path: str, *, folder: bool = False) -> None:
+        """Note that the present job makes a file or folder, whose content is no read of the job."""
+        if folder:
+            self._folders = (*self._folders, os.path.abspath(path) + os.sep)
+        self._written.add(os.path.abspath(path))
+
+    def in_copy(self) -> None:
+        """Go on in a forked process: a copy of a job's process appends its reads to a file of the job."""
+        self._is_copy = self.is_active
+
+    def _forward(self, read: Read) -> None:
+        place = os.path.join(self._folder, f"{FILE_NAME}.copies")
+        with contextlib.suppress(OSError):
+            file = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+            os.write(file, encode(self._root, [read]))
+            os.close(file)
+
+    def _write(self) -> None:
+        for path in mapped.files() - self._mapped:
+            self.read_path(path, Kind.FILE, None)
+        reads, self._reads = self._reads or {}, None
+        for name, site in self.imports.reached():
+            for key, inner in self._by_module.get(name, {}).items():
+                reads.setdefault(key, inner.within(self._roots))
+            file = vars(sys.modules[name]).get("__file__")
+            if isinstance(file, str):
+                reads.setdefault((Kind.FILE, places.source_of(os.path.abspath(file))), site)
+        items: dict[tuple[Kind, str, str], Read] = {}
+        for (kind, name), site in reads.items():
+            read = self._finished(kind, name, site)
+            items.setdefault((read.kind, read.name, read.by.partition(".")[0] if kind in _PATHS else ""), read)
+        with open(os.path.join(self._folder, FILE_NAME), "wb") as output:
+            output.write(encode(self._root, items.values()))
+
+    def _finished(self, kind: Kind, name: str, site: ReadSite) -> Read:
+        """Return a read as the builder gets it: a file of an installed package stands for the package."""
+        if kind in _PATHS:
+            kind, name = self._named(kind, name)
+        of_engine = kind is Kind.FILE and name.startswith(places.ENGINE)
+        importer = vars(sys.modules.get(site.by, sys)).get("__file__") if of_engine else None
+        return Read(kind, name, site.at, site.by, importer or "")
+
+    def _named(self, kind: Kind, path: str) -> tuple[Kind, str]:
+        """Return the kind and the name of the read of a path: its package, unless the path is the step's own."""
+        if path.startswith(places.ENGINE) and not places.does_work(path):
+            return Kind.PACKAGE, places.ENGINE
+        package = None if path.startswith((*self._roots, *self._inputs)) else places.package_of(path)
+        return (kind, path) if package is None else (Kind.PACKAGE, package)
+
+    @property
+    def _root(self) -> str:
+        return self._roots[0] if self._roots else ""

@@ -1,0 +1,77 @@
+"""Traces of jobs: made when a job has run, and kept in the store."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.builder.trace import coverage, reads
+from engine.builder.trace.coverage import Rows
+from engine.builder.trace.report import Trace
+from engine.key import Key
+from engine.known import Known
+from engine.store.store import Record
+from engine.system import regular
+
+if TYPE_CHECKING:
+    from engine.builder.job import Job
+    from engine.builder.lookup import Lookup
+
+
+def of_run(lookup: Lookup, job: Job, key: Key, inputs: Mapping[str, Record], folder: Path) -> Trace | None:
+    """Return what a job read, from the files that its worker left in `folder`; None where the worker left none."""
+    try:
+        every = [reads.decode(regular.read(folder / reads.FILE_NAME))]
+        every += [reads.decode(regular.read(child)) for child in folder.glob(f"{reads.FILE_NAME}.*")]
+    except (OSError, ValueError):
+        return None
+    return coverage.examine(every, _rows(lookup, job, key, inputs))
+
+
+def encoded(trace: Trace) -> bytes:
+    """Return a trace as the bytes that the store keeps."""
+    return json.dumps({"version": trace.version, **trace.to_json()}, sort_keys=True).encode()
+
+
+def of_record(lookup: Lookup, record: Record) -> Trace | None:
+    """Return the trace of the run that made a record; None for a record without a readable trace."""
+    content = lookup.store.trace(record)
+    if content is None:
+        return None
+    raw = json.loads(content)
+    try:
+        return Trace.from_json(raw, raw.pop("version"))
+    except ValueError:
+        return None
+
+
+def _rows(lookup: Lookup, job: Job, key: Key, inputs: Mapping[str, Record]) -> Rows:
+    traits = job.traits
+    return Rows(
+        package=traits.kind.partition(":")[0].partition(".")[0],
+        inputs={name: str(lookup.store.artifact_path(record.artifact)) for name, record in inputs.items()},
+        sources={name: coverage.files_of(lookup.source(source).files) for name, source in traits.sources.items()},
+        code=frozenset(coverage.files_of(path for path, _ in lookup.code_read(job))),
+        tools=traits.tools,
+        installed=_installed,
+        facts=lambda: _facts(job, key),
+        variables=frozenset(traits.variables),
+    )
+
+
+def _installed(tool: str) -> str:
+    from engine.machine import tools
+
+    return tools.build(tool).value
+
+
+def _facts(job: Job, key: Key) -> dict[str, Known]:
+    names = [row.removeprefix("facts.") for row in key if row.startswith("facts.")]
+    if not names:
+        return {}
+    from engine.builder import facts
+
+    hardware = job.step.hardware()
+    return {name: facts.of(name, hardware) for name in names}

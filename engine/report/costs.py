@@ -1,0 +1,47 @@
+"""What a rebuild will cost, as text for people and as fields for programs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.text import durations, lists
+
+if TYPE_CHECKING:
+    from engine.builder.costs import Total
+    from engine.builder.findings import Finding
+
+
+def of_job(finding: Finding) -> str:
+    """Return the cost of a job that is not cached: "about 53 s", "about 12.0 min on Tesla T4", "cost unknown"."""
+    if finding.cost is None:
+        return "cost unknown"
+    machine = f" on {finding.cost.machine}" if finding.cost.machine else ""
+    return f"about {durations.rounded(finding.cost.seconds)}{machine}"
+
+
+def of_build(total: Total) -> str:
+    """Return the cost of all jobs that are not cached, as a line."""
+    text = (
+        f"about {durations.rounded(total.seconds)} of work: {durations.rounded(total.elapsed)} with -j {total.parallel}"
+    )
+    unknown = f"without {lists.counted(total.unknown, 'job')} of unknown cost" if total.unknown else ""
+    waiting = f"without {lists.counted(total.waiting, 'job')} for other hardware" if total.waiting else ""
+    return ", ".join(filter(None, (text, unknown, waiting)))
+
+
+def fields_of_job(finding: Finding) -> dict[str, object] | None:
+    """Return the cost of a job as JSON values; None for a cached job and for an unknown cost."""
+    return None if finding.cost is None else {"seconds": finding.cost.seconds, "machine": finding.cost.machine or None}
+
+
+def fields_of_build(total: Total | None) -> dict[str, object] | None:
+    """Return the cost of a build as JSON values; None if all jobs are cached."""
+    if total is None:
+        return None
+    return {
+        "seconds": round(total.seconds, 3),
+        "elapsed": round(total.elapsed, 3),
+        "parallel": total.parallel,
+        "unknown_jobs": total.unknown,
+        "waiting_jobs": total.waiting,
+    }

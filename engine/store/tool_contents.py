@@ -1,0 +1,190 @@
+"""Which code an installed tool has: the code that its name and version promise, or other code, known by its content."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import marshal
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+from engine import digest
+from engine.digest import Digest
+from engine.machine import imports, tool_files
+from engine.machine.tool_files import ToolFiles
+from engine.machine.wheel import Wheel, wheel_of
+from engine.store.file_systems import mounted, tells_changes, write_back
+from engine.store.notes import Notes
+from engine.store.stat_cache import settled_row, stat_row
+from engine.store.store import Store
+from engine.system import regular
+from engine.system.watched import stat_fields
+from engine.text import lists
+
+KIND = "tools"
+_LISTED = 1
+"""The largest number of changed files that a reason names."""
+_SHOWN = 16
+"""The number of hexadecimal digits that a row shows of the digest of a tool's content."""
+
+
+@dataclass(frozen=True)
+class ToolContent:
+    """The code of an installed tool."""
+
+    other: str = ""
+    """A digest of the tool's code, if the code may differ from what the tool's name and version promise; else empty."""
+    reason: str = ""
+    """Why the code may differ, for example the name of a changed file."""
+    watched: tuple[str, ...] = ()
+    """The files and folders on which the digest depends."""
+    rows: str = ""
+    """A digest of the stat rows of the watched files and folders."""
+
+
+class ToolContents:
+    """The code of installed tools, which is read and compared with RECORD once and then known by stat rows."""
+
+    def __init__(self, notes: Notes, *, afresh: bool = False) -> None:
+        """If `afresh` is true, the code of each tool is read once, whatever earlier builds remembered."""
+        self._notes = notes
+        self._afresh = afresh
+        self._known: dict[str, ToolContent] = {}
+
+    def of(self, distribution: metadata.Distribution) -> ToolContent:
+        """Return the code of an installed distribution."""
+        wheel = wheel_of(distribution)
+        if wheel is None:
+            return ToolContent()
+        name = digest.of_bytes(str(wheel.info).encode("utf-8", "surrogateescape"))
+        if name not in self._known:
+            self._known[name] = self._remembered(name) or self._read(name, wheel)
+        return self._known[name]
+
+    def changed_file(self, content: ToolContent) -> Path | None:
+        """Return a file or folder of a tool that changed after the tool's code was read; None if none changed."""
+        if not content.watched or _rows_of(content.watched) == content.rows:
+            return None
+        return Path(max(filter(os.path.exists, content.watched), key=_change_time, default=content.watched[0]))
+
+    def _remembered(self, name: str) -> ToolContent | None:
+        note = {} if self._afresh else self._notes.get(KIND, name)
+        try:
+            watched = tuple(note["watched"].split("\0"))
+            now = (_rows_of(watched), _places(note["places"]), _mounts(watched[:1]))
+            if now != (note["rows"], note["places"], note["mounts"]):
+                return None
+            return ToolContent(note["other"], note["reason"], watched, note["rows"])
+        except (KeyError, AttributeError, TypeError):
+            return None
+
+    def _read(self, name: str, wheel: Wheel) -> ToolContent:
+        places = _places(wheel.packages())
+        tool = tool_files.files_of(wheel)
+        watched = tuple(dict.fromkeys((*tool.folders, *tool.files.values())))
+        rows = _settled(watched)
+        subject, mounts = _subject(tool), _mounts(watched[:1])
+        note = {} if self._afresh else self._notes.get(KIND, name)
+        # The entries of a folder change often, for example when Python compiles modules; the files rarely change.
+        is_known = note.get("subject") == subject and note.get("mounts") == mounts
+        tells = all(map(tells_changes, tool.folders)) and (is_known or all(map(_written_back, tool.files.values())))
+        differing = note["differing"] if is_known else _differing(tool)
+        content = ToolContent(*_verdict(tool, differing), watched, rows)
+        if tells and _rows_of(watched) == rows:
+            fields = {"places": places, "other": content.other, "reason": content.reason, "rows": rows}
+            files = {"watched": "\0".join(watched), "subject": subject, "mounts": mounts, "differing": differing}
+            self._notes.keep(KIND, name, {**fields, **files})
+        return content
+
+
+def _places(packages: Iterable[str]) -> dict[str, str]:
+    """Return the places from which Python would import packages now, by the names of the packages."""
+    return {package: imports.location(package) or "" for package in packages}
+
+
+def _verdict(tool: ToolFiles, differing: Mapping[str, str]) -> tuple[str, str]:
+    """Return the digest of a tool's code and the reason why the digest is needed; ("", "") if RECORD proves the code.
+
+    `differing` maps the names of the files that RECORD does not list with this content to the files' checksums.
+    """
+    if not (tool.unverified or differing):
+        return "", ""
+    contents = {**{name: tool.expected.get(name, "") for name in tool.files}, **differing}
+    other = digest.of_rows(sorted((name, checksum) for name, checksum in contents.items() if checksum))
+    reason = tool.unverified or tool.moved or f"not as it was installed: {lists.first_of(sorted(differing), _LISTED)}"
+    return other[:_SHOWN], reason
+
+
+def _subject(tool: ToolFiles) -> Digest:
+    """Return a digest of all that decides which files of a tool differ from RECORD, with the files' stat rows."""
+    rows = (
+        *sorted(tool.files.items()),
+        *sorted(tool.expected.items()),
+        ("rows", _rows_of(sorted(tool.files.values()))),
+    )
+    return digest.of_rows(rows)
+
+
+def _differing(tool: ToolFiles) -> dict[str, str]:
+    """Return the files whose content is not the content that RECORD lists, each with the checksum of its content.
+
+    A listed file that does not exist has an empty checksum.
+    """
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        checksums = dict(zip(tool.files, threads.map(_checksum, tool.files.values()), strict=True))
+    checksums |= {name: "" for name in tool.expected if name not in checksums}
+    return {name: each for name, each in checksums.items() if each != tool.expected.get(name) or not each}
+
+
+def unused(store: Store) -> Iterator[Path]:
+    """Yield the notes about installations that do not exist any more."""
+    for name, note in store.notes.every(KIND):
+        if not os.path.exists(str(note.get("watched", "")).partition("\0")[0]):
+            yield store.notes.path(KIND, name)
+
+
+def _mounts(paths: Sequence[str]) -> list[str | None]:
+    """Return a text for each path that another mount of the path's file system changes."""
+    return [mounted(os.stat(path).st_dev) for path in paths]
+
+
+def _written_back(path: str) -> bool:
+    try:
+        return not os.path.isfile(path) or write_back(path)
+    except OSError:
+        return False
+
+
+def _checksum(path: str) -> str:
+    """Return the SHA-256 of a file's content as RECORD writes it; empty for a missing file."""
+    try:
+        with regular.open_file(path) as file:
+            content = hashlib.file_digest(file, "sha256").digest()
+    except OSError:
+        return ""
+    return base64.urlsafe_b64encode(content).rstrip(b"=").decode()
+
+
+def _settled(paths: Sequence[str]) -> Digest:
+    """Return a digest of the stat rows of files, after waiting until any further change would change a row."""
+    existing = [path for path in paths if os.path.exists(path)]
+    if existing:
+        settled_row(max(existing, key=_change_time))
+    return _rows_of(paths)
+
+
+def _change_time(path: str) -> int:
+    return stat_row(path)[4]
+
+
+def _rows_of(paths: Iterable[str]) -> Digest:
+    """Return a digest of the stat rows of files and folders."""
+    try:
+        rows: list[object] = [*map(stat_fields, map(os.stat, paths))]
+    except OSError:
+        rows = [stat_row(path) if os.path.exists(path) else None for path in paths]
+    return digest.of_bytes(marshal.dumps(rows, 2))

@@ -1,0 +1,1 @@
+"""What the operating system gives and refuses: standard streams, regular files and limits."""

@@ -1,0 +1,69 @@
+"""Quantities: numbers with a unit as people type them, and the plain number that a field without units takes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+_QUANTITY = re.compile(r"([-+]?)([0-9][0-9,]*)?(\.[0-9]+)?([eE][-+]?[0-9]+)?\s*([^\W\d_]+|%|‰)?")
+_THOUSANDS = re.compile(r"[0-9]{1,3}(,[0-9]{3})+")
+_PARTS = {"%": 0.01, "percent": 0.01, "‰": 0.001}
+_SECONDS = {
+    **dict.fromkeys(("ns", "nanoseconds"), 1e-9),
+    **dict.fromkeys(("us", "µs", "μs", "usec", "microseconds"), 1e-6),
+    **dict.fromkeys(("ms", "msec", "milliseconds", "millisecond"), 1e-3),
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 1.0),
+    **dict.fromkeys(("min", "mins", "minute", "minutes"), 60.0),
+    **dict.fromkeys(("h", "hour", "hours"), 3600.0),
+}
+_TIMES = {"_ms": ("milliseconds", 1e-3), "_microseconds": ("microseconds", 1e-6), "_seconds": ("seconds", 1.0)}
+"""The end of a field's name -> the unit of its number, and the unit's seconds."""
+_COUNTS = {"k": 1e3, "thousand": 1e3, "million": 1e6}
+_DIGITS = 12
+"""The significant digits of a converted number, few enough to hide the rounding of binary fractions."""
+
+
+def mend(text: str, name: str = "") -> str:
+    """Return the hint that writes `text`, such as "5ms" or "95%", as the plain number of the field `name`.
+
+    The end of the field's name decides the unit: `p95_ms` takes milliseconds. Returns "" where `text` is no number with
+    a unit, or where its unit cannot be converted.
+    """
+    unit, seconds = next((time for end, time in _TIMES.items() if name.endswith(end)), ("", None))
+    if seconds is None:
+        factors: Mapping[str, float] = {**_PARTS, **_COUNTS}
+    else:
+        factors = {word: factor / seconds for word, factor in _SECONDS.items()}
+    number = _number(text, factors, others=seconds is None)
+    if number is None:
+        return ""
+    return f"write {number}, the number of {unit}" if unit else f"write {number}"
+
+
+def plain(number: float) -> str:
+    """Return a number as people write it: `5`, `0.95`, without the digits that binary fractions add."""
+    return str(int(number)) if number == int(number) and abs(number) < 1e15 else f"{number:.{_DIGITS}g}"  # noqa: PLR2004  whole numbers stay whole
+
+
+def _number(text: str, factors: Mapping[str, float], *, others: bool) -> str | None:
+    """Return the number that `text` means in the unit of a field, as text; None where `text` means no such number.
+
+    With `others`, an unknown unit such as "tokens" is dropped, except for units of time, which change the number.
+    """
+    match = _QUANTITY.fullmatch(text.strip())
+    if match is None or not (match[2] or match[3]):
+        return None
+    sign, whole, fraction, power, unit = match[1], match[2] or "", match[3] or "", match[4] or "", match[5] or ""
+    if "," in whole:
+        if _THOUSANDS.fullmatch(whole):
+            whole = whole.replace(",", "")
+        elif not fraction and whole.count(",") == 1:
+            whole = whole.replace(",", ".")  # a comma for the decimal point
+        else:
+            return None
+    word = unit if unit in factors else unit.lower()
+    factor = factors.get(word, 1.0 if not unit or (others and word not in _SECONDS) else None)
+    if factor is None:
+        return None
+    number = float(f"{sign}{whole or '0'}{fraction}{power}") * factor
+    return plain(number) if abs(number) < float("inf") else None

@@ -1,0 +1,156 @@
+"""The ends of builds: packages that the recipe no longer vouches for leave `build/`, and replayed failures say so."""
+
+import os
+import time
+
+import pytest
+import toy
+from small_builds import build, project_in, variant
+
+from engine.builder.lookup import Lookup
+from engine.errors import Exit
+from engine.events import Ended, Noticed
+from engine.report import json_lines, plain
+from engine.step import Device, Hardware, Source
+
+
+@pytest.fixture
+def project(tmp_path):
+    return project_in(tmp_path)
+
+
+def chain(text="hello", at_most=1000):
+    return toy.Begin(text=text), toy.Shout(), toy.Measure(at_most=at_most), toy.Deliver()
+
+
+def notes(events):
+    return [event.text for event in events if isinstance(event, Noticed)]
+
+
+def text(folder):
+    return (folder / "model" / "text.txt").read_text()
+
+
+def test_after_a_missed_bound_the_older_package_leaves_build_and_comes_back_with_the_bound(project):
+    package, aside = project / "build" / "r", project / "build" / ".previous" / "r"
+    assert notes(build(project, variant(project, *chain()))) == []
+    missed = build(project, variant(project, *chain("a longer text", at_most=5)))
+    assert missed[-1].exit is Exit.JUDGED
+    [note] = notes(missed)
+    assert note == f"{package} is from an earlier build, and this build does not vouch for it: moved to {aside}"
+    assert not package.exists()
+    assert text(aside) == "HELLO"
+    assert notes(build(project, variant(project, *chain("a longer text")))) == []
+    assert text(package) == "A LONGER TEXT"
+    assert sorted(path.name for path in package.parent.iterdir()) == [".r.artifact", "r"]
+
+
+def test_after_a_failed_job_the_older_package_leaves_build(project):
+    build(project, variant(project, *chain()))
+    missing = toy.Read(source=Source(uri=f"file:{project}/missing.txt"))
+    failed = build(project, variant(project, missing, *chain()[1:]))
+    assert failed[-1].exit is Exit.FAILED
+    assert len(notes(failed)) == 1
+    assert not (project / "build" / "r").exists()
+
+
+def test_a_package_that_waits_for_hardware_does_not_leave_an_older_one_to_be_deployed(project):
+    build(project, variant(project, *chain()))
+
+    class Away(toy.Measure):
+        at_least: int = 3
+
+        def hardware(self):
+            return Hardware(devices=(Device(name="Tesla T4", sm=75),), tool="tensorrt")
+
+    Away.__name__ = "Measure"
+    begin, shout, _, deliver = chain("another text")
+    waiting = build(project, variant(project, begin, shout, Away(), deliver), allow_waiting=True)
+    assert waiting[-1].exit is Exit.OK
+    assert waiting[-1].state == "waiting"
+    assert len(notes(waiting)) == 1
+    assert not (project / "build" / "r").exists()
+
+
+def test_a_folder_that_no_build_made_is_left_alone(project):
+    (project / "build" / "r").mkdir(parents=True)
+    (project / "build" / "r" / "mine.txt").write_text("mine")
+    missed = build(project, variant(project, *chain(at_most=1)))
+    assert notes(missed) == []
+    assert (project / "build" / "r" / "mine.txt").read_text() == "mine"
+
+
+def test_a_recipe_whose_jobs_were_not_reached_keeps_its_package(project):
+    good = chain("good")
+    build(project, variant(project, *good, name="good"))
+    stopped = build(
+        project, variant(project, *chain("bad", at_most=1), name="bad"), variant(project, *good, name="good"), slots=1
+    )
+    assert stopped[-1].exit is Exit.JUDGED
+    assert text(project / "build" / "good") == "GOOD"
+
+
+def test_a_package_that_cannot_be_moved_is_named(project, monkeypatch):
+    build(project, variant(project, *chain()))
+    monkeypatch.setattr(os, "rename", lambda *_: (_ for _ in ()).throw(PermissionError(13, "Permission denied")))
+    [note] = notes(build(project, variant(project, *chain(at_most=1))))
+    assert "cannot be moved away: Permission denied" in note
+    assert "does not vouch for it" in note
+
+
+@pytest.mark.parametrize("blocked", ["a file", "an older package", "a dangling link"])
+def test_what_lies_in_the_place_of_the_moved_package_loses_nothing(project, blocked):
+    build(project, variant(project, *chain()))
+    previous = project / "build" / ".previous"
+    match blocked:
+        case "a file":
+            previous.write_text("mine")
+        case "an older package":
+            (previous / "r").mkdir(parents=True)
+            (previous / "r" / "old.txt").write_text("old")
+        case "a dangling link":
+            previous.symlink_to("gone")
+    [note] = notes(build(project, variant(project, *chain(at_most=1))))
+    assert "does not vouch for it" in note
+    moved = blocked == "an older package"
+    assert ("cannot be moved away" in note) == (not moved)
+    assert text(previous / "r" if moved else project / "build" / "r") == "HELLO"
+    assert notes(build(project, variant(project, *chain()))) == []
+    assert text(project / "build" / "r") == "HELLO"
+
+
+def measured(events):
+    return next(event for event in events if isinstance(event, Ended) and event.job == "measure")
+
+
+def test_a_failure_from_a_stored_report_says_when_it_was_measured_and_how_to_measure_again(project):
+    at_once = measured(build(project, variant(project, *chain(at_most=1))))
+    assert "replayed" not in str(at_once.error)
+    assert at_once.measured_at is None
+    before = time.time()
+    replayed = measured(build(project, variant(project, *chain(at_most=1))))
+    assert replayed.measured_at <= before
+    moment = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(replayed.measured_at))
+    assert f"replayed: measured at {moment}" in str(replayed.error)
+    assert "--force measure" in replayed.error.hint
+    assert replayed.error.exit is Exit.JUDGED
+    assert "replayed" in "\n".join(plain.lines(replayed, many=False))
+    assert f'"measured_at": {replayed.measured_at}' in json_lines.line(replayed)
+    again = measured(build(project, variant(project, *chain(at_most=1)), force=frozenset({"measure"})))
+    assert "replayed" not in str(again.error)
+
+
+def test_a_job_that_ran_in_this_build_for_another_recipe_is_not_called_replayed(project):
+    steps = chain(at_most=1)
+    events = build(project, variant(project, *steps, name="one"), variant(project, *steps, name="two"), keep_going=True)
+    errors = [str(event.error) for event in events if isinstance(event, Ended) and event.error is not None]
+    assert len(errors) == 2
+    assert not any("replayed" in error for error in errors)
+
+
+def test_an_interrupted_build_leaves_the_package_where_it_is(project, monkeypatch):
+    build(project, variant(project, *chain()))
+    monkeypatch.setattr(Lookup, "find", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    events = build(project, variant(project, *chain(at_most=1)))
+    assert events[-1].exit is Exit.INTERRUPTED
+    assert text(project / "build" / "r") == "HELLO"

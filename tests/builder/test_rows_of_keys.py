@@ -1,0 +1,37 @@
+"""Each job of the shipped recipes has exactly the rows of the snapshot in its key: a row that gets lost is noticed."""
+
+from pathlib import Path
+
+import pytest
+
+from engine.api import plan
+from engine.builder.lookup import Lookup
+from engine.builder.sources import Resolved
+from engine.machine import local_gpus
+from engine.machine.local_gpus import LocalGpu
+from engine.store.store import Store
+
+RECIPES = sorted((Path(__file__).parent.parent.parent / "recipes").glob("*.yaml"))
+
+
+@pytest.fixture
+def lookup(tmp_path, monkeypatch):
+    """Return a look-up on a machine with a T4 and TensorRT, which reads no source."""
+    monkeypatch.setattr(local_gpus, "gpus", lambda: (LocalGpu("Tesla T4", 75, 15360, "550.54"),))
+    monkeypatch.setattr(Lookup, "source", lambda self, source: Resolved("content", "place"))
+    return Lookup(Store(tmp_path / "cache"))
+
+
+def test_the_keys_of_the_shipped_recipes_have_these_rows(lookup, snapshot):
+    assert RECIPES
+    rows = {}
+    for path in RECIPES:
+        for variant in plan(path):
+            for job in variant.jobs:
+                names = lookup.key(job, dict.fromkeys(job.needs, "content"))
+                rows.setdefault(job.name, {}).setdefault(" ".join(names), []).append(variant.name)
+    lines = []
+    for name, kinds in sorted(rows.items()):
+        for names, variants in kinds.items():
+            lines += [f"{name} of {', '.join(variants)}", *(f"  {row}" for row in names.split())]
+    assert "\n".join(lines) == snapshot

@@ -1,0 +1,154 @@
+"""What a worker records of the reads of a job: each way of reading, by a step of another package."""
+
+import importlib.machinery
+import shutil
+import subprocess
+import sys
+import sysconfig
+import time
+from pathlib import Path
+
+import pytest
+import reading_steps
+
+from engine.builder.executors.local import LocalExecutor
+from engine.builder.trace import reads
+from engine.builder.trace.reads import Kind
+from engine.builder.worker import WorkerTask
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    """Run every step in one worker, one after the other, and return the reads of each by the step's name."""
+    site = tmp_path_factory.mktemp("site")
+    package = reading_steps.package_in(site)
+    native = next(
+        Path(sysconfig.get_path("stdlib"), "lib-dynload").glob(f"*{importlib.machinery.EXTENSION_SUFFIXES[0]}")
+    )
+    shutil.copy(native, package / "native.so")
+    sys.path.insert(0, str(site))
+    executor = LocalExecutor(1)
+    items = {}
+    try:
+        for name in reading_steps.BODIES:
+            folder = tmp_path_factory.mktemp(name)
+            task = WorkerTask(
+                f"probe_package.step:{name}", name, {}, {}, out=str(folder / "out"), log=str(folder / "log")
+            )
+            executor.submit(name, task, tools=(), variables=(), time_limit=60)
+            end = time.monotonic() + 60
+            outcomes = []
+            while not outcomes and time.monotonic() < end:
+                outcomes = executor.poll()
+            [(_, outcome)] = outcomes
+            assert outcome.error is None, (name, str(outcome.error), (folder / "log").read_text())
+            every = [reads.decode(file.read_bytes()) for file in sorted(folder.glob("reads*"))]
+            assert {each.root for each in every} == {f"{package}/"}
+            items[name] = (package, [read for each in every for read in each.items])
+    finally:
+        executor.close()
+        sys.path.remove(str(site))
+    return items
+
+
+EXPECTED = {
+    "FString": (Kind.FILE, "words.txt"),
+    "Glob": (Kind.FILE, "tables/one.csv"),
+    "OldGlob": (Kind.FILE, "tables/one.csv"),
+    "WithSuffix": (Kind.FILE, "step.txt"),
+    "Descriptor": (Kind.FILE, "words.txt"),
+    "PackageData": (Kind.FILE, "words.txt"),
+    "Helper": (Kind.FILE, "../helper.txt"),
+    "DynamicImport": (Kind.FILE, "plugin_one.py"),
+    "ImportByFile": (Kind.FILE, "plugin_two.py"),
+    "Executed": (Kind.FILE, "script.py.txt"),
+    "Home": (Kind.VARIABLE, "HOME"),
+    "Variable": (Kind.VARIABLE, "PATH"),
+    "VariableByGetenv": (Kind.VARIABLE, "XDG_DATA_HOME"),
+    "WholeEnvironment": (Kind.VARIABLE, "PATH"),
+    "CpuCount": (Kind.MACHINE, "the number of CPUs"),
+    "CpuCountOfPool": (Kind.MACHINE, "the number of CPUs"),
+    "Affinity": (Kind.MACHINE, "the number of CPUs"),
+    "HostName": (Kind.MACHINE, "the host's name"),
+    "Listing": (Kind.FOLDER, "tables"),
+    "Walk": (Kind.FOLDER, "tables"),
+    "Missing": (Kind.FILE, "override.txt"),
+    "Program": (Kind.PROGRAM, "/bin/true"),
+    "Shell": (Kind.PROGRAM, "true"),
+    "Network": (Kind.NETWORK, "127.0.0.1:9"),
+    "Child": (Kind.FILE, "words.txt"),
+    "HardLink": (Kind.FILE, "words.txt"),
+    "SymbolicLink": (Kind.FILE, "words.txt"),
+    "Mapped": (Kind.FILE, "native.so"),
+    "AtImport": (Kind.FILE, "words.txt"),
+    "AtImportAgain": (Kind.FILE, "words.txt"),
+    "Relative": (Kind.FILE, "words.txt"),
+    "Appended": (Kind.FILE, "words.txt"),
+}
+BY_NATIVE_CODE = {"Mapped"}
+
+
+def test_the_table_has_every_step():
+    assert EXPECTED.keys() == reading_steps.BODIES.keys() - {"Own"}
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_read_is_recorded_with_the_line_of_the_step(recorded, name):
+    package, items = recorded[name]
+    kind, thing = EXPECTED[name]
+    path = kind in (Kind.FILE, Kind.FOLDER)
+    full_name = str((package / thing).resolve()) if path else thing
+    matches = [read for read in items if (read.kind, read.name) == (kind, full_name)]
+    assert matches, [(read.kind.value, read.name) for read in items]
+    if name in BY_NATIVE_CODE:
+        return
+    file, _, line = matches[0].at.rpartition(":")
+    if name.startswith("AtImport"):  # the line that reads stands in the imported module
+        assert file == str(package / "tables.py")
+        return
+    assert file == str(package / "step.py")
+    text = (package / "step.py").read_text().splitlines()
+    start = text.index(f"class {name}(Step):")
+    assert start < int(line) <= start + 4 + reading_steps.BODIES[name].count("\n") + 1
+
+
+def test_what_a_job_writes_itself_is_no_read(recorded):
+    _, items = recorded["Own"]
+    files = [read.name for read in items if read.kind in (Kind.FILE, Kind.FOLDER) and read.at]
+    assert all("/probe_package/" in name for name in files), files
+    written = {"a", "b", "c"}
+    assert not written & {Path(read.name).name for read in items}
+
+
+def test_modules_that_an_earlier_job_imported_are_read_by_each_job_that_imports_them(recorded):
+    package, items = recorded["AtImportAgain"]
+    assert (Kind.FILE, str(package / "tables.py")) in {(read.kind, read.name) for read in items}
+    for name, (_, others) in recorded.items():
+        assert (Kind.FILE, str(package / "step.py")) in {(read.kind, read.name) for read in others}, name
+
+
+FORKED = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+from engine.builder.trace import hook
+hook.install()
+import probe_package.tables
+for number in ("one", "two"):
+    pid = os.fork()
+    if pid == 0:
+        os.mkdir(f"{sys.argv[2]}/{number}")
+        with hook.recording("probe_package.step:X", f"{sys.argv[2]}/{number}", ()):
+            if number == "one":
+                import probe_package.tables
+        os._exit(0)
+    assert os.waitpid(pid, 0)[1] == 0
+"""
+
+
+def test_a_forked_process_has_the_reads_of_modules_that_were_imported_before(tmp_path):
+    package = reading_steps.package_in(tmp_path / "site")
+    subprocess.run([sys.executable, "-c", FORKED, tmp_path / "site", tmp_path], check=True)
+    one, two = (reads.decode((tmp_path / name / "reads").read_bytes()).items for name in ("one", "two"))
+    [words] = [read for read in one if read.name == str(package / "words.txt")]
+    assert words.at == f"{package / 'tables.py'}:2"
+    assert words.name not in {read.name for read in two}

@@ -1,0 +1,142 @@
+"""A package under `build/` is exactly what its artifact holds: whatever else lies there is repaired or refused."""
+
+import os
+import socket
+
+import pytest
+
+from engine.errors import StoreError
+from engine.key import key_of
+from engine.store import output
+from engine.store.materialize import is_in_place, marker, materialize
+from engine.store.store import Store
+
+FILES = {"config.pbtxt": "name", "1/model.onnx": "graph"}
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "cache")
+
+
+@pytest.fixture
+def record(store):
+    key = key_of(options={}, code="c", inputs={}, tools={}, facts={}, variables={})
+    with store.presence.workplace() as folder:
+        out = folder / "out"
+        for name, text in FILES.items():
+            (out / name).parent.mkdir(parents=True, exist_ok=True)
+            (out / name).write_text(text)
+        record = store.commit(key, out, output.take(out), report={}, seconds=1.0, peak_bytes=1, machine={})
+    yield record
+    store.leave()
+
+
+@pytest.fixture
+def place(store, record, tmp_path):
+    place = tmp_path / "build" / "net"
+    materialize(store, record, place)
+    return place
+
+
+def is_exact(place):
+    files = {str(path.relative_to(place)): path for path in place.rglob("*") if path.is_symlink() or not path.is_dir()}
+    return (
+        not place.is_symlink()
+        and {name: path.read_text() for name, path in files.items()} == FILES
+        and not any(path.is_symlink() or path.stat().st_mode & 0o777 != 0o644 for path in files.values())
+        and {path.name for path in place.rglob("*") if path.is_dir()} == {"1"}
+    )
+
+
+def elsewhere(place):
+    """Move the package away, and put a link to it in its place."""
+    place.rename(place.with_name("moved"))
+    place.symlink_to("moved")
+
+
+def replaced(path, put):
+    path.unlink()
+    put(path)
+
+
+def bound(path):
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+
+
+def linked(path):
+    aside = path.parent.parent.parent / "away"
+    path.rename(aside)
+    path.symlink_to(aside)
+
+
+HARMS = {
+    "a link to an equal file": lambda place: linked(place / "1" / "model.onnx"),
+    "a link to nothing": lambda place: replaced(place / "1" / "model.onnx", lambda path: path.symlink_to("gone")),
+    "a link to itself": lambda place: replaced(place / "1" / "model.onnx", lambda path: path.symlink_to("model.onnx")),
+    "a pipe": lambda place: replaced(place / "1" / "model.onnx", os.mkfifo),
+    "a socket": lambda place: replaced(place / "config.pbtxt", bound),
+    "a folder": lambda place: replaced(place / "config.pbtxt", os.mkdir),
+    "a further link": lambda place: (place / "more").symlink_to("config.pbtxt"),
+    "a further folder": lambda place: (place / "2").mkdir(),
+    "a further file": lambda place: (place / "note").write_text("mine"),
+    "another mode": lambda place: (place / "config.pbtxt").chmod(0o600),
+    "no rights": lambda place: (place / "1").chmod(0),
+    "a link in the place of a folder": lambda place: elsewhere(place / "1"),
+    "a link in the place of the package": elsewhere,
+    "a link to nothing in the place of the package": lambda place: (elsewhere(place), (place.with_name("moved")).rename(
+        place.with_name("away"))),
+    "a pipe in the place of the marker": lambda place: replaced(marker(place), os.mkfifo),
+    "a folder in the place of the marker": lambda place: replaced(marker(place), os.mkdir),
+    "a pipe in the place of the new copy": lambda place: os.mkfifo(place.with_name(".net.fresh")),
+    "a link in the place of the old copy": lambda place: place.with_name(".net.old").symlink_to("net"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("harm", HARMS)
+def test_whatever_does_not_belong_to_a_package_is_repaired(harm, store, record, place):
+    HARMS[harm](place)
+    materialize(store, record, place)
+    assert is_exact(place), harm
+    assert is_in_place(store, record, place)
+    assert {path.name for path in place.parent.iterdir()} - {"moved", "away"} == {"net", ".net.artifact"}
+
+
+def test_a_link_in_the_place_of_the_marker_is_replaced_and_not_followed(store, record, place, tmp_path):
+    precious = tmp_path / "precious"
+    precious.write_text("mine")
+    replaced(marker(place), lambda path: path.symlink_to(precious))
+    materialize(store, record, place)
+    assert precious.read_text() == "mine"
+    assert is_in_place(store, record, place)
+
+
+def test_what_lies_behind_a_link_in_the_place_of_the_package_is_not_touched(store, record, place):
+    mine = place.with_name("mine")
+    mine.mkdir()
+    (mine / "file").write_text("mine")
+    elsewhere(place)
+    place.unlink()
+    place.symlink_to("mine")
+    materialize(store, record, place)
+    assert (mine / "file").read_text() == "mine"
+    assert is_exact(place)
+
+
+@pytest.mark.parametrize("stranger", ["file", "folder", "link", "link to nothing", "pipe"])
+def test_what_no_build_made_is_refused_and_stays(stranger, store, record, tmp_path):
+    place = tmp_path / "build" / "net"
+    place.parent.mkdir()
+    other = tmp_path / "other"
+    {
+        "file": lambda: place.write_text("mine"),
+        "folder": lambda: (place.mkdir(), (place / "file").write_text("mine")),
+        "link": lambda: (other.mkdir(), place.symlink_to(other)),
+        "link to nothing": lambda: place.symlink_to(other),
+        "pipe": lambda: os.mkfifo(place),
+    }[stranger]()
+    before = os.lstat(place)
+    with pytest.raises(StoreError, match="is in the way"):
+        materialize(store, record, place)
+    assert os.path.samestat(os.lstat(place), before)

@@ -1,0 +1,69 @@
+"""Numbers with a unit, as people type them, are written as the plain number of the field."""
+
+import pytest
+
+from engine.text import quantities, sizes
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "hint"),
+    [
+        ("5ms", "p95_ms", "write 5, the number of milliseconds"),
+        ("0.5 s", "p95_ms", "write 500, the number of milliseconds"),
+        ("250us", "mean_ms", "write 0.25, the number of milliseconds"),
+        ("250µs", "mean_ms", "write 0.25, the number of milliseconds"),
+        ("2min", "p99_ms", "write 120000, the number of milliseconds"),
+        ("5ms", "max_queue_delay_microseconds", "write 5000, the number of microseconds"),
+        ("100 us", "default_timeout_microseconds", "write 100, the number of microseconds"),
+        ("60s", "_seconds", "write 60, the number of seconds"),
+        ("95%", "at_least", "write 0.95"),
+        ("99.5 %", "cosine", "write 0.995"),
+        ("5 percent", "agreement", "write 0.05"),
+        ("128 tokens", "sequence", "write 128"),
+        ("224px", "size", "write 224"),
+        ("1k", "batch", "write 1000"),
+        ("1,000", "batch", "write 1000"),
+        ("0,95", "cosine", "write 0.95"),
+        ("0.9", "cosine", "write 0.9"),
+        ("1e3", "batch", "write 1000"),
+        ("-1", "cosine", "write -1"),
+    ],
+)
+def test_a_quantity_is_written_in_the_unit_of_the_field(text, name, hint):
+    assert quantities.mend(text, name) == hint
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        *(("", "p95_ms"), ("fast", "p95_ms"), ("ms", "p95_ms"), ("5 parsecs", "p95_ms"), ("5%", "p95_ms")),
+        *(("5ms", "cosine"), ("5ms", "batch"), ("1,2,3", "cosine"), ("1.2.3", "cosine"), ("9" * 400, "cosine")),
+    ],
+)
+def test_what_cannot_be_converted_gets_no_hint(text, name):
+    assert quantities.mend(text, name) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("2", "write 2GiB or 2MiB; 2B if bytes are meant"),
+        ("4096", "write 4096MiB; 4096B if bytes are meant"),
+        ("2G", "write 2GB or 2GiB"),
+        ("2 m", "write 2MB or 2MiB"),
+        ("5ms", "sizes look like 512MiB, 2GiB or 1.5GB"),
+        ("many", "sizes look like 512MiB, 2GiB or 1.5GB"),
+    ],
+)
+def test_a_size_without_its_unit_gets_one(text, hint):
+    assert sizes.mend(text) == hint
+
+
+@pytest.mark.parametrize("text", ["5", " 5 ", "5.0", "1e9", "1_000", "-5"])
+def test_a_bare_number_lacks_a_unit(text):
+    assert sizes.lacks_unit(text)
+
+
+@pytest.mark.parametrize("text", ["5B", "5 GB", "5ms", "many", ""])
+def test_other_texts_do_not_lack_their_unit(text):
+    assert not sizes.lacks_unit(text)
