@@ -1,4 +1,4 @@
-"""What does not count of the modules that a step imports: a list for people, `python tests/support/outside.py STEP`."""
+"""What does not count of the modules that a step imports: a list for people, `outside.py STEP [ROOM]`."""
 
 from __future__ import annotations
 
@@ -40,4 +40,5 @@ def outside(step: Step) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    print("\n".join(outside(edited_code.steps(*RECIPES)[sys.argv[1]])))
+    room = sys.argv[2] if len(sys.argv) > 2 else ""
+    print("\n".join(line for line in outside(edited_code.steps(*RECIPES)[sys.argv[1]]) if line.startswith(room)))
