@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from engine.builder.code import hierarchy, reading
-from engine.builder.code.following import Kind, Target
+from engine.builder.code.following import Origin, Target
 from engine.builder.code.messages import Channel
 from engine.builder.code.parts import CodeReference, ErrorReading, Member, Use, Worded, WrittenCode
 from engine.builder.code.writing import COMPUTED, PRIVATE
@@ -101,8 +101,10 @@ class Closure:
             for name, target in reading.idle_imports(module):
                 if (module, name) in names:
                     continue
-                if target.kind is not Kind.COUNTED:
-                    self.idle[f"{target.kind} {target.dotted if target.kind is Kind.LIBRARY else target.words}"] = None
+                if target.kind is not Origin.COUNTED:
+                    self.idle[f"{target.kind} {target.dotted if target.kind is Origin.LIBRARY else target.words}"] = (
+                        None
+                    )
                 elif CodeNode(module) in self.nodes:
                     nodes += resolve(target)
             self.idle.update(dict.fromkeys(nodes))

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from engine.builder.code import following, sources, trees
 from engine.builder.code.bindings import Scope
-from engine.builder.code.following import Kind
+from engine.builder.code.following import Origin
 from engine.builder.code.sources import ModuleSource
 from engine.errors import StepError
 
@@ -73,9 +73,9 @@ def _writes(node: ast.Call, scope: Scope) -> bool:
     target = following.meaning(node.func, scope)
     if target is None:
         return False
-    if target.kind is Kind.LIBRARY:
+    if target.kind is Origin.LIBRARY:
         return target.dotted.startswith(_SYSTEM) and not target.dotted.startswith(_READING)
-    if target.kind is Kind.BUILTIN and target.words == ("open",):
+    if target.kind is Origin.BUILTIN and target.words == ("open",):
         modes = [*node.args[1:2], *(each.value for each in node.keywords if each.arg == "mode")]
         return any(not isinstance(each, ast.Constant) or each.value not in _READ_MODES for each in modes)
     return False

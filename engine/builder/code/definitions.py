@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from engine.builder.code import catalogue, following, harmless, sources
 from engine.builder.code.bindings import Scope
-from engine.builder.code.following import Kind, Target
+from engine.builder.code.following import Origin, Target
 
 
 def is_definition(node: ast.stmt, scope: Scope) -> bool:
@@ -66,9 +66,9 @@ def _is_plain_base(node: ast.expr, scope: Scope) -> bool:
 
 
 def _registers_nothing(target: Target) -> bool:
-    if target.kind is Kind.LIBRARY:
+    if target.kind is Origin.LIBRARY:
         return target.dotted in catalogue.BASES
-    if target.kind is not Kind.COUNTED:  # other code of this project is part of no key
+    if target.kind is not Origin.COUNTED:  # other code of this project is part of no key
         return True
     place = following.definition(target)
     if place is None or not isinstance(place.node, ast.ClassDef):

@@ -13,7 +13,7 @@ from engine.builder.code.bindings import ImportTarget, Scope
 from engine.builder.code.sources import ModuleSource
 
 
-class Kind(StrEnum):
+class Origin(StrEnum):
     """Whose code a name stands for."""
 
     COUNTED = "counted"
@@ -30,7 +30,7 @@ class Kind(StrEnum):
 class Target:
     """The code that a name stands for: a module, and a dotted name in it; no name for the module itself."""
 
-    kind: Kind
+    kind: Origin
     module: str
     words: tuple[str, ...] = ()
 
@@ -56,19 +56,19 @@ def follow(target: ImportTarget, asker: str) -> Target:
         else:
             break
     if modules.counts(module, asker):
-        return Target(Kind.COUNTED, module, names)
-    return Target(Kind.FREE if modules.is_ours(module) else Kind.LIBRARY, module, names)
+        return Target(Origin.COUNTED, module, names)
+    return Target(Origin.FREE if modules.is_ours(module) else Origin.LIBRARY, module, names)
 
 
 def imported(target: ImportTarget, scope: Scope) -> Iterator[str]:
     """Yield the modules that Python runs for an import, as far as their code counts."""
     whole = ImportTarget(target.module)
     reached = follow(whole if target.names == ("*",) else target, scope.module)
-    if reached.kind is Kind.COUNTED:
+    if reached.kind is Origin.COUNTED:
         yield reached.module
     # The module itself runs, even if it only re-exports the name from another module.
     named = follow(whole, scope.module)
-    if named.kind is Kind.COUNTED and not sources.hands_on(target.module):
+    if named.kind is Origin.COUNTED and not sources.hands_on(target.module):
         yield named.module
 
 
@@ -81,7 +81,7 @@ def meaning(node: ast.expr, scope: Scope) -> Target | None:
     if not isinstance(node, ast.Name):
         return None
     if node.id not in scope.here:
-        return Target(Kind.BUILTIN, "", (node.id, *words))
+        return Target(Origin.BUILTIN, "", (node.id, *words))
     targets = scope.here[node.id]
     if len(targets) != 1 or not targets[0].runs:
         return None
@@ -103,7 +103,7 @@ def definition(target: Target) -> Definition | None:
 
 def holder(target: Target) -> Definition | None:
     """Return the definition of the first word of a target; None where there is none."""
-    if target.kind not in {Kind.COUNTED, Kind.FREE} or not target.words:
+    if target.kind not in {Origin.COUNTED, Origin.FREE} or not target.words:
         return None
     source = sources.of(target.module)
     node = source.definition(target.words[0]) if source is not None else None

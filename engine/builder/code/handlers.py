@@ -6,7 +6,7 @@ import ast
 
 from engine.builder.code import following, trees
 from engine.builder.code.bindings import Scope
-from engine.builder.code.following import Kind, Target
+from engine.builder.code.following import Origin, Target
 
 _EVERY = frozenset({"Exception", "BaseException"})
 
@@ -20,7 +20,11 @@ def classes(node: ast.ExceptHandler, scope: Scope) -> tuple[Target, ...]:
     known: list[Target] = []
     for each in named:
         target = None if each is None else following.meaning(each, scope)
-        if target is None or target.kind is Kind.LIBRARY or (target.kind is Kind.BUILTIN and target.words[0] in _EVERY):
+        if (
+            target is None
+            or target.kind is Origin.LIBRARY
+            or (target.kind is Origin.BUILTIN and target.words[0] in _EVERY)
+        ):
             return ()
         known.append(target)
     return tuple(known)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from engine.builder.code import bodies, catalogue, following, hierarchy, sources, trees
 from engine.builder.code.bindings import Scope
-from engine.builder.code.following import Kind, Target
+from engine.builder.code.following import Origin, Target
 
 _COMPREHENSIONS = frozenset({ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp})
 _STOPPING = frozenset({ast.Await, ast.Yield, ast.YieldFrom})
@@ -118,11 +118,11 @@ class _Judge:
         target = following.meaning(node.func, scope)
         if target is None:
             return isinstance(node.func, ast.Attribute) and _is_harmless_method(node.func.attr, node)
-        if target.kind is Kind.BUILTIN:
+        if target.kind is Origin.BUILTIN:
             return _is_harmless_builtin(target, node)
-        if target.kind is Kind.LIBRARY:
+        if target.kind is Origin.LIBRARY:
             return target.dotted in catalogue.FUNCTIONS or target.dotted.startswith(catalogue.LIBRARIES)
-        if target.kind is Kind.FREE:
+        if target.kind is Origin.FREE:
             return _is_pure(target.module) or hierarchy.is_exception(target)
         return self._is_harmless_here(target, node)
 

@@ -7,9 +7,9 @@ import builtins
 from functools import cache
 
 from engine.builder.code import following
-from engine.builder.code.following import Kind, Target
+from engine.builder.code.following import Origin, Target
 
-_ROOT = Target(Kind.BUILTIN, "", ("BaseException",))
+_ROOT = Target(Origin.BUILTIN, "", ("BaseException",))
 
 
 def catches(handler: tuple[Target, ...], raised: tuple[Target, ...]) -> bool:
@@ -29,7 +29,7 @@ def forget() -> None:
 
 
 def _is_kind_of(raised: Target, caught: Target) -> bool:
-    if Kind.LIBRARY in {raised.kind, caught.kind}:
+    if Origin.LIBRARY in {raised.kind, caught.kind}:
         return True
     line = _line(raised)
     return line is None or caught in line
@@ -38,11 +38,11 @@ def _is_kind_of(raised: Target, caught: Target) -> bool:
 @cache
 def _line(target: Target) -> frozenset[Target] | None:
     """Return a class with all classes above it; None where they are not known."""
-    if target.kind is Kind.BUILTIN:
+    if target.kind is Origin.BUILTIN:
         known = getattr(builtins, target.words[0], None) if len(target.words) == 1 else None
         if not isinstance(known, type):
             return None
-        return frozenset(Target(Kind.BUILTIN, "", (each.__name__,)) for each in known.__mro__)
+        return frozenset(Target(Origin.BUILTIN, "", (each.__name__,)) for each in known.__mro__)
     place = following.definition(target)
     if place is None or not isinstance(place.node, ast.ClassDef):
         return None

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from engine.builder.code import following, harmless, hierarchy, sources, trees
 from engine.builder.code.bindings import Scope
-from engine.builder.code.following import Kind, Target
+from engine.builder.code.following import Origin, Target
 
 _LEVELS = frozenset({"debug", "info", "warning", "warn", "error", "critical", "exception", "log"})
 _STREAMS = frozenset({"sys.stdout", "sys.stderr"})
@@ -45,11 +45,11 @@ def of_call(node: ast.Call, scope: Scope) -> Message | None:
     if target is None:
         return None
     words = (*node.args, *(keyword.value for keyword in node.keywords))
-    if target.kind in {Kind.COUNTED, Kind.FREE} and sources.is_unshaping(target.module, target.words):
+    if target.kind in {Origin.COUNTED, Origin.FREE} and sources.is_unshaping(target.module, target.words):
         return Message(Channel.DESCRIPTION, words)
-    if target == Target(Kind.BUILTIN, "", ("print",)):
+    if target == Target(Origin.BUILTIN, "", ("print",)):
         return _print(node, scope, words)
-    if target.dotted == "warnings.warn" and target.kind is Kind.LIBRARY:
+    if target.dotted == "warnings.warn" and target.kind is Origin.LIBRARY:
         kept = (*node.args[1:2], *(keyword.value for keyword in node.keywords if keyword.arg == "category"))
         return Message(Channel.WARNING, tuple(each for each in words if each not in kept), kept=kept)
     if _is_logging(target):
@@ -64,7 +64,7 @@ def of_raise(node: ast.Raise, scope: Scope) -> Message | None:
     target = following.meaning(node.exc.func, scope)
     if target is None:
         return None
-    if target.kind is Kind.LIBRARY or hierarchy.is_exception(target):
+    if target.kind is Origin.LIBRARY or hierarchy.is_exception(target):
         classes: tuple[Target, ...] | None = (target,)
     else:
         classes = _raised_by(target, ())
@@ -79,7 +79,7 @@ def of_assert(node: ast.Assert) -> Message | None:
     """Return the message of an `assert` statement; None for a statement without a message."""
     if node.msg is None:
         return None
-    return Message(Channel.ERROR, (node.msg,), (Target(Kind.BUILTIN, "", ("AssertionError",)),))
+    return Message(Channel.ERROR, (node.msg,), (Target(Origin.BUILTIN, "", ("AssertionError",)),))
 
 
 def _print(node: ast.Call, scope: Scope, words: tuple[ast.expr, ...]) -> Message | None:
@@ -98,7 +98,7 @@ def _print(node: ast.Call, scope: Scope, words: tuple[ast.expr, ...]) -> Message
 def _is_logging(target: Target) -> bool:
     if target.words[-1:] == () or target.words[-1] not in _LEVELS:
         return False
-    if target.kind is Kind.LIBRARY:
+    if target.kind is Origin.LIBRARY:
         return target.module == "logging" or target.dotted.startswith("logging.")
     place = following.holder(target)
     if place is None or len(target.words) != 2 or not isinstance(place.node, ast.Assign | ast.AnnAssign):  # noqa: PLR2004  logger.level

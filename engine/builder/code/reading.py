@@ -22,7 +22,7 @@ from engine.builder.code import (
     writing,
 )
 from engine.builder.code.bindings import ImportTarget
-from engine.builder.code.following import Kind, Target
+from engine.builder.code.following import Origin, Target
 from engine.builder.code.parts import WrittenCode
 from engine.builder.code.sources import ModuleSource
 
@@ -147,7 +147,7 @@ def idle_imports(name: str) -> tuple[tuple[str, Target], ...]:
         for target in targets
         if target.runs and target.module != "__future__"
     ]
-    return tuple((each, target) for each, target in idle if target.kind is not Kind.FREE or target.words)
+    return tuple((each, target) for each, target in idle if target.kind is not Origin.FREE or target.words)
 
 
 def forget() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from engine.builder.code import bindings, following, handlers, harmless, members, messages, modules, sources, unread
 from engine.builder.code.bindings import ImportTarget, Scope
-from engine.builder.code.following import Kind, Target
+from engine.builder.code.following import Origin, Target
 from engine.builder.code.messages import Channel, Message
 from engine.builder.code.parts import CodeDraft, CodeReference, ErrorReading, Member, Part, Worded, WrittenCode
 from engine.builder.code.unread import Variables
@@ -299,13 +299,13 @@ class _Writer:
         self._say(")")
 
     def _target(self, target: Target) -> None:
-        if target.kind is Kind.COUNTED or target.kind is Kind.FREE:
+        if target.kind is Origin.COUNTED or target.kind is Origin.FREE:
             self.draft.mentions.update(target.words[1:])
         else:
             self.draft.mentions.update(target.words)
-        if target.kind is not Kind.COUNTED:
+        if target.kind is not Origin.COUNTED:
             words = ".".join(target.words)
-            self._say(f":{words}" if target.kind is Kind.FREE else repr(target.dotted))
+            self._say(f":{words}" if target.kind is Origin.FREE else repr(target.dotted))
         elif sources.is_unshaping(target.module, target.words):
             self._say("Description()")
         else:
