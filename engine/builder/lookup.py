@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from engine.recipe.load import LoadedRecipe
     from engine.step import Hardware, Source, Step
 
+_CHANGED = 4
+"""The index of the change time in a stat row."""
 _MOST_READINGS = 4
 """How often a source is read in a row while a program adds files to the folders of the source."""
 
@@ -232,7 +234,9 @@ class Lookup:
             began_ns = time.time_ns()
             watched = self._read_source(source)
             folders = watched.rows.keys() - watched.digests.keys()
-            if all(is_settled(watched.rows[path], began_ns) for path in folders):
+            rows = [watched.rows[path] for path in folders]
+            # A change time in the future is not waited for: the clock was set back.
+            if all(is_settled(row, began_ns) or row[_CHANGED] > time.time_ns() for row in rows):
                 break
         return watched
 
