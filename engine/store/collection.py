@@ -160,6 +160,8 @@ class _Collection:
         yield from tool_contents.unused(self.store)
         if at.snapshots.is_dir():
             yield from (path for path in at.snapshots.iterdir() if not self._is_good(path))
+        if at.plans.is_dir():
+            yield from (path for path in at.plans.iterdir() if not self._is_good(at.snapshots / path.name))
 
     def _is_good(self, path: Path) -> bool:
         """Say whether a snapshot is undamaged and all files that the snapshot watches exist."""

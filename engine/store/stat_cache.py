@@ -10,9 +10,9 @@ from pathlib import Path
 
 from engine import digest
 from engine.digest import Digest
-from engine.snapshot import stat_fields
 from engine.store.file_systems import mounted, tells_changes, write_back
 from engine.store.notes import Notes
+from engine.system.watched import stat_fields
 
 TICK_NS = 20_000_000
 """Two writes within one tick of the kernel's clock may leave the same time stamp (Linux: 4-10 ms, by CONFIG_HZ)."""

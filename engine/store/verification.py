@@ -329,12 +329,13 @@ class _Inspection:
             self._say(path, "the kept file is not as it was kept")
 
     def _snapshots(self) -> None:
-        with contextlib.suppress(FileNotFoundError):
-            for path in sorted(self.store.layout.snapshots.iterdir()):
+        at = self.store.layout
+        for folder, name in ((at.snapshots, "snapshot"), (at.plans, "stored plan")):
+            for path in sorted(folder.iterdir()) if folder.is_dir() else ():
                 try:
-                    snapshot.names_in(str(path))
+                    snapshot.read(str(path))
                 except FileNotFoundError:
                     continue
                 except snapshot.UNREADABLE:
                     remove(path)
-                    self._say(path, "the snapshot is not as it was written")
+                    self._say(path, f"the {name} is not as it was written")

@@ -43,7 +43,7 @@ def test_odd_files_in_the_store_are_repaired(tier, field, tmp_path):
         put(kind, path)
         builder = field.builders.build(ground, expect=None)
         if builder.code:
-            told_once(builder, what)
+            refused_once(builder, what)
             shutil.rmtree(ground.folder)
             continue
         assert field.builders.delivered(builder) == field.expected, what
@@ -55,7 +55,7 @@ def test_odd_files_in_the_store_are_repaired(tier, field, tmp_path):
         shutil.rmtree(ground.folder)
 
 
-def told_once(builder, what):
+def refused_once(builder, what):
     text = builder.stdout + builder.stderr
     assert builder.code in (1, 2), f"{what}\n{text}"
     assert "recipe itself" not in text, f"{what}\n{text}"

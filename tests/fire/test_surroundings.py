@@ -5,9 +5,12 @@ With `--whole`: each command under each circumstance, in some minutes. Otherwise
 
 import itertools
 import json
+import signal
 import subprocess
+from pathlib import Path
 
 import pytest
+from fire.builders import children
 
 from engine.commands import COMMANDS
 
@@ -165,3 +168,20 @@ def test_a_reader_that_goes_away_ends_a_command_without_a_word(field):
         env=field.builders.project.environment, capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert done.stdout.splitlines()[-1] == "0", done.stdout
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM, signal.SIGINT])
+def test_a_build_whose_terminal_goes_away_ends_its_workers_and_leaves_nothing(number, tier, field, tmp_path):
+    if number is not signal.SIGHUP and not tier.whole:
+        pytest.skip("--whole sends the other signals, too")
+    ground = field.template.copy(tmp_path / "ground")
+    builder = field.builders.start((*ground.words, "-j1"), ground)
+    while not any(line.startswith("begin") for line in ground.lines()):
+        assert builder.poll() is None, builder.stdout
+    started = children(builder.pid)
+    builder.signal(number)
+    builder.wait(expect=130)
+    assert builder.events[-1]["state"] == "interrupted"
+    assert ground.leftovers() == []
+    assert not [pid for pid in started if Path(f"/proc/{pid}").exists()]
+    assert field.builders.delivered(field.builders.build(ground)) == field.expected

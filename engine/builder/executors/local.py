@@ -9,7 +9,7 @@ import selectors
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.builder import processes
 from engine.builder.executors.outcomes import crash, outcome, overtime
@@ -17,6 +17,9 @@ from engine.builder.executors.zygotes import Lineage, ZygoteHandle
 from engine.builder.worker import Outcome, WorkerTask
 from engine.builder.zygote import PRELOADED
 from engine.errors import StepError
+
+if TYPE_CHECKING:
+    from engine.builder.job import Traits
 
 _POLL_SECONDS = 0.2
 _SERIAL = itertools.count()
@@ -52,6 +55,11 @@ class LocalExecutor:
         """The number of running jobs."""
         return len(self._jobs)
 
+    def start_early(self, traits: Traits) -> None:
+        """Start a zygote that fits a job, although the job may turn out to be cached: Python takes long to start."""
+        with contextlib.suppress(OSError):  # `submit` reports the error
+            self._zygote(Lineage(traits.variables, _modules(traits.tools, traits.kind)), idle=True)
+
     def submit(
         self, ident: object, task: WorkerTask, *, tools: Sequence[str], variables: Sequence[str], time_limit: float
     ) -> None:
@@ -60,8 +68,7 @@ class LocalExecutor:
         Raises OSError where the system allows no further process or open file.
         """
         task = replace(task, id=f"{os.getpid()}-{next(_SERIAL)}")
-        modules = (*(tool for tool in PRELOADED if tool in tools), task.step.partition(":")[0])
-        self._start(ident, task, tuple(variables), modules, time_limit)
+        self._start(ident, task, tuple(variables), _modules(tools, task.step), time_limit)
 
     def _start(
         self,
@@ -184,6 +191,11 @@ class LocalExecutor:
         with contextlib.suppress(KeyError, ValueError):
             self._selector.unregister(dead.control)
         dead.remove()
+
+
+def _modules(tools: Sequence[str], step: str) -> tuple[str, ...]:
+    """Return the modules that the zygotes of a step import; `step` is the class of the step, `module:Class`."""
+    return (*(tool for tool in PRELOADED if tool in tools), step.partition(":")[0])
 
 
 def _failure(job: _Job, error: StepError) -> Outcome:
