@@ -9,6 +9,7 @@ from typing import Unpack
 
 from engine.builder import destination, preflight, registry
 from engine.builder import findings as explanations
+from engine.builder import remake as remaking
 from engine.builder.executors import slots
 from engine.builder.executors.local import LocalExecutor
 from engine.builder.findings import Finding
@@ -112,6 +113,7 @@ def build(
     out: Path | str | None = None,
     parallel: int | None = None,
     force: Iterable[str] = (),
+    remake: Iterable[str] = (),
     keep_going: bool = False,
     allow_waiting: bool = False,
     on_event: Callable[[Event], None] = lambda _: None,
@@ -120,12 +122,14 @@ def build(
     """Build all jobs that are not cached and return the last event; packages go under `out` (default: `build/`).
 
     Raises RecipeError and UsageError before any job runs; the failures of jobs are in the events. With `keep_going`,
-    the other recipes are built although a recipe is wrong.
+    the other recipes are built although a recipe is wrong. `remake` names steps whose stored jobs run again, to compare
+    the bytes of both runs; "all" stands for every reproducible step.
     """
     return session(recipes, keep_going=keep_going, **reading).build(
         out=Path(out) if out is not None else None,
         parallel=parallel,
         force=force,
+        remake=remake,
         keep_going=keep_going,
         allow_waiting=allow_waiting,
         on_event=on_event,
@@ -200,6 +204,7 @@ class Session:
         out: Path | None,
         parallel: int | None,
         force: Iterable[str],
+        remake: Iterable[str] = (),
         keep_going: bool,
         allow_waiting: bool,
         on_event: Callable[[Event], None],
@@ -208,8 +213,9 @@ class Session:
 
         Raises UsageError, before anything is built, for a folder `out` in which packages would damage something else.
         """
-        if self.selection.frozen and tuple(force):
-            raise UsageError("--frozen builds nothing that is in the store", hint="leave --force out, or use --locked")
+        if self.selection.frozen and (tuple(force) or tuple(remake)):
+            name = "--force" if tuple(force) else "--remake"
+            raise UsageError("--frozen builds nothing that is in the store", hint=f"leave {name} out, or use --locked")
         for name in force:
             known_step(name, registry.steps())
         place = out or self.selection.project / "build"
@@ -217,6 +223,7 @@ class Session:
         options = Options(
             out=place,
             force=frozenset(force),
+            remake=remaking.checked(remake),
             keep_going=keep_going,
             allow_waiting=allow_waiting,
         )

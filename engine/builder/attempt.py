@@ -76,16 +76,7 @@ class Attempt:
 
         Raises UserError if the worker failed, or if an input changed during the run.
         """
-        try:
-            # A step fails for the reason that its source or input is not what it was: the reason comes first.
-            self._refuse_changed_sources()
-            self._refuse_damaged_inputs()
-            if outcome.error is not None:
-                raise outcome.error
-            self._refuse_foreign_answer(outcome)
-        except UserError:
-            self._keep_log_of_failure()
-            raise
+        self.check(outcome)
         store = self.lookup.store
         trace = traces.of_run(self.lookup, self.job, self.key, self.inputs, self.log.parent)
         traits = self.job.traits
@@ -108,6 +99,19 @@ class Attempt:
             trace=b"" if trace is None else traces.encoded(trace),
             gaps=() if trace is None else tuple(asdict(gap) for gap in trace.gaps),
         )
+
+    def check(self, outcome: Outcome) -> None:
+        """Raise UserError if the worker failed, or if an input changed during the run."""
+        try:
+            # A step fails for the reason that its source or input is not what it was: the reason comes first.
+            self._refuse_changed_sources()
+            self._refuse_damaged_inputs()
+            if outcome.error is not None:
+                raise outcome.error
+            self._refuse_foreign_answer(outcome)
+        except UserError:
+            self._keep_log_of_failure()
+            raise
 
     def close(self) -> None:
         """Delete the folder and the log of this run of the job, and release the lock of the job's key."""

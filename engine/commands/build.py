@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from engine.events import Event
     from engine.report import BuildReport
 
-_NOT_REPEATABLE = ("force", "refresh", "dry_run")
+_NOT_REPEATABLE = ("force", "remake", "refresh", "dry_run")
 """Options that make a repeated command build again; a build with such an option keeps no snapshot."""
 
 
@@ -33,6 +33,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.add_frozen(parser)
     parser.add_argument(
         "--force", metavar="STEP", action="append", default=[], help="build this step though it is cached"
+    )
+    parser.add_argument(
+        "--remake",
+        metavar="STEP",
+        action="append",
+        default=[],
+        help="run this cached step again and compare the bytes (`all`: every reproducible step); exit 1 if they differ",
     )
     parser.add_argument(
         "--keep-going", action="store_true", help="build what does not depend on a failed job or a wrong recipe"
@@ -81,6 +88,7 @@ def run(arguments: argparse.Namespace) -> Exit:
                 out=arguments.output,
                 parallel=arguments.jobs,
                 force=arguments.force,
+                remake=arguments.remake,
                 keep_going=arguments.keep_going,
                 allow_waiting=arguments.allow_waiting,
                 on_event=on_event,

@@ -51,7 +51,7 @@ class Wheel:
         url = self._text("direct_url.json")
         if url is not None:
             return "an editable installation" if _is_editable(url) else "installed from a URL or a local file"
-        if not (self.info / "RECORD").is_file():
+        if f"{_ABOUT}METADATA," not in (self._text("RECORD") or ""):
             return "installed without a list of its files"
         return ""
 
@@ -74,9 +74,7 @@ class Wheel:
             path = self._package_of(name)
             if path is not None:
                 packages.setdefault(path.partition(".")[0].replace("/", "."), path)
-        if packages or not self.unverified:
-            return packages
-        return dict.fromkeys(self._named(), "")
+        return packages or {name: "" for name in self._named() if self.unverified or self._lies_here(name)}
 
     def _package_of(self, name: str) -> str | None:
         """Return the path of the outermost regular package of a file, or of the module; None if Python imports neither.
@@ -100,6 +98,9 @@ class Wheel:
             names += _LINK.findall(text) if link.suffix == ".py" else _packages_on(text.splitlines())
         own = re.sub(r"[-.]+", "_", self.name)
         return list(dict.fromkeys(names)) or list(dict.fromkeys((own, own.lower())))
+
+    def _lies_here(self, package: str) -> bool:
+        return (self.site / package).is_dir() or (self.site / f"{package}.py").is_file()
 
     @property
     def _links(self) -> list[Path]:

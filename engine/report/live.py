@@ -22,6 +22,7 @@ from engine.report.reasons import Reasons
 _MARKS = {
     "cached": ("=", "dim"),
     "built": ("+", "green"),
+    "reproduced": ("=", "green"),
     "waiting": ("~", "yellow"),
     "failed": ("x", "bold red"),
     "skipped": (".", "dim"),

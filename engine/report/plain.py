@@ -97,4 +97,4 @@ def _state(event: Ended, *, many: bool, reasons: Reasons) -> list[str]:
 
 
 def _row(state: str, recipe: str, job: str, *, many: bool) -> str:
-    return f"{state:<{_WIDTH}}{recipe + '  ' if many else ''}{job}"
+    return f"{state:<{_WIDTH - 1}} {recipe + '  ' if many else ''}{job}"

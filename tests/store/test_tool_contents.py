@@ -97,13 +97,15 @@ def test_a_tool_whose_files_are_those_of_its_record_is_known_by_its_version(site
         lambda site: fake_wheels.install(site, "toy", "1.0", FILES, direct_url={"url": "x", "vcs_info": {}}),
         lambda site: (site / "toy-1.0.dist-info/RECORD").unlink(),
         lambda site: (site / "toy-1.0.dist-info/RECORD").write_text("toy/__init__.py,,\n"),
+        lambda site: (site / "toy-1.0.dist-info/RECORD").write_text(""),
+        lambda site: fake_wheels.install(site, "toy", "1.0", {}),
         lambda site: (site / "toy.py").write_text("x = 1") and shutil.rmtree(site / "toy"),
     ],
     ids=[
         "edited in place with the old time", "rewritten", "data", "machine code", "a missing file", "a single module",
         "an extra module", "an extra extension", "an extra compiled module", "a package beside a module",
         "an extra module in a shared folder", "a checkout of a version control system", "no RECORD",
-        "a RECORD without checksums", "a module in place of the package",
+        "a RECORD without checksums", "an empty RECORD", "a RECORD without modules", "a module in place of the package",
     ],
 )  # fmt: skip
 def test_code_that_the_version_does_not_promise_is_a_row_by_its_content(site, value, reason, change):
