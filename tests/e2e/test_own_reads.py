@@ -79,7 +79,9 @@ def test_the_steps_on_a_model_that_generates(family, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.whole
-def test_the_steps_on_a_model_of_timm(tmp_path, timm):
+def test_the_steps_on_a_model_of_timm(tmp_path, timm, timm_folders, monkeypatch):
+    for folder in reversed(timm_folders):
+        monkeypatch.syspath_prepend(folder)
     (tmp_path / "pyproject.toml").write_text("")
     timm_here.checkpoint(tmp_path / "model", "test_resnet", size=64, num_classes=3)
     (tmp_path / "r.yaml").write_text("name: m\nmodel: {source: model, task: image-classification}\n")
