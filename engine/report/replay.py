@@ -72,8 +72,9 @@ def _keep(
     for variant in reversed(session.variants):
         way |= variant.loaded.way  # of two marks of one place, the one that was read first counts
     way |= {folder: mark_of(folder) for folder in {mount_folder(name) for name in present} if folder is not None}
-    roots = {str(path): str(project_of(path)) for path in session.selection.paths}  # abstract recipes, too
-    roots |= {str(variant.loaded.path): str(variant.loaded.project) for variant in session.variants}
+    roots = _roots(session)
+    if roots is None:
+        return
     overlays = dict(filter(None, map(overlay_number, present)))
     candidate = Candidate(inputs=inputs, outputs=written, notes=notes, way=way, roots=roots, overlays=overlays)
     if candidate.newest_ns() > began_ns - TICK_NS or not _is_whole(session, summaries, finished):
@@ -101,6 +102,18 @@ def _keep(
         data=plain.data(finished, "".join(table for _, table in summaries.values())),
         json="".join(f"{line}\n" for line in lines),
     )
+
+
+def _roots(session: Session) -> dict[str, str] | None:
+    """Return the root of the project of one recipe in each folder, because the recipes in a folder have one project.
+
+    Returns None if a root has changed while the recipes were read.
+    """
+    recipes = {path.parent: path for path in session.selection.paths}  # abstract recipes, too
+    roots = {folder: project_of(path) for folder, path in recipes.items()}
+    if any(roots[variant.loaded.path.parent] != variant.loaded.project for variant in session.variants):
+        return None
+    return {str(recipes[folder]): str(root) for folder, root in roots.items()}
 
 
 def _changed_meanwhile() -> bool:

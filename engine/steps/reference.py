@@ -96,7 +96,7 @@ class Reference(Step):
     def tools_used(self) -> tuple[str, ...]:
         """Return the Python packages that run the original and prepare its inputs; numpy draws random inputs."""
         if images.modality(self.images) is Modality.IMAGE:
-            return ("torch", images.library(self.images), "numpy", "pillow", "safetensors")
+            return ("torch", images.library(self.images), "numpy", "pillow", "safetensors", "torchvision")
         runs = (*onnx_files.TOOLS, "onnxruntime") if self.onnx else ("torch", "transformers", "safetensors")
         return tuple(dict.fromkeys((*runs, "numpy", "tokenizers")))
 
