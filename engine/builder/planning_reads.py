@@ -14,6 +14,8 @@ _EVENTS = ("open", "os.listdir", "os.scandir")
 """The audit events of Python for a file or folder that is read."""
 _FOLDERS_OF_SYSTEM = ("/proc", "/sys", "/dev")
 """Folders whose files have no time stamps that mean anything."""
+_MARK_OF_STORE = f"{os.sep}cache{os.sep}format"
+"""How the name of a file ends that the search for the root of a project reads; a snapshot compares the root itself."""
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _names: set[str] = set()
 _depth = 0
@@ -49,7 +51,8 @@ def foreign(store: Path) -> frozenset[str]:
     """
     places = (str(store), sys.prefix, sys.base_prefix, _OURS)
     known = (*_FOLDERS_OF_SYSTEM, *places, *map(os.path.realpath, places))
-    return frozenset(name for name in names() if not _is_module(name) and not _is_in(name, known))
+    others = (name for name in names() if not name.endswith(_MARK_OF_STORE))
+    return frozenset(name for name in others if not _is_module(name) and not _is_in(name, known))
 
 
 def _is_in(name: str, folders: Iterable[str]) -> bool:
