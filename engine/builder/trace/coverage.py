@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 
 from engine.builder.trace import allowed, distributions
@@ -188,7 +188,6 @@ class _Judge:
         return ReadingCode.STEP if package == self._rows.package else ReadingCode.LIBRARY
 
 
-@lru_cache(maxsize=256)
 def files_of(paths: tuple[Path, ...]) -> tuple[str, ...]:
     """Return paths as texts, each also without links."""
     return tuple(dict.fromkeys(text for path in paths for text in (os.path.abspath(path), os.path.realpath(path))))
