@@ -13,11 +13,14 @@ from pathlib import Path
 import program
 import trivial_jobs
 from peers import DOIT, DVC, MAKE, MAKE_R, NINJA, SNAKEMAKE, absent
-from timing import Took, duration, in_turns, machine, median, once, peak, ratio, table, times
-from trivial_jobs import LOOP, OURS, Entry
+from timing import Took, cpu, duration, in_turns, machine, median, once, peak, ratio, table, times
+from trivial_jobs import ALONE, LOOP, OURS, Entry
 
 PEERS = (MAKE, MAKE_R, NINJA, DOIT, DVC, SNAKEMAKE)
 PHASES = ("cold", "no-op", "one leaf")
+
+GOALS = {1000: 0.150, 10_000: 0.600}
+"""By the number of jobs: the most seconds that a build with one changed file may take beyond the changed job alone."""
 
 Results = dict[str, dict[str, list[Took]]]
 """Runs by contender and phase."""
@@ -52,21 +55,24 @@ def _entries(count: int, place: Path, options: argparse.Namespace) -> list[Entry
     places = [(peer, peer.find(options.peers)) for peer in PEERS]
     entries = [
         trivial_jobs.loop(count, place / "loop"),
+        trivial_jobs.alone(count, place / "alone"),
         trivial_jobs.matrix(count, place / "matrix"),
         trivial_jobs.recipes(count, place / "files"),
         *(trivial_jobs.peer(peer, path, place / peer.name, count) for peer, path in places if path),
     ]
-    return [entry for entry in entries if options.only is None or entry.build.name in (*options.only, LOOP)]
+    return [entry for entry in entries if options.only is None or entry.build.name in (*options.only, LOOP, ALONE)]
 
 
 def _measure(entries: Sequence[Entry], options: argparse.Namespace) -> Results:
     results: Results = {entry.build.name: {} for entry in entries}
-    _phase("cold", entries, results, options)
-    left = [entry for entry in entries if entry.build.name != LOOP and results[entry.build.name]["cold"]]
+    job = [entry for entry in entries if entry.build.name == ALONE]
+    builds = [entry for entry in entries if entry not in job]
+    _phase("cold", builds, results, options)
+    left = [entry for entry in builds if entry.build.name != LOOP and results[entry.build.name]["cold"]]
     for entry in left:
         once(entry.build)  # the first run after a build may still have to read stat rows
     _phase("no-op", left, results, options)
-    _phase("one leaf", left, results, options)
+    _phase("one leaf", [*job, *left], results, options)
     return results
 
 
@@ -84,7 +90,8 @@ def _phase(phase: str, entries: Sequence[Entry], results: Results, options: argp
 
 def _print_size(count: int, results: Results, options: argparse.Namespace) -> None:
     base = results.get(MAKE_R.name, {})
-    rows = [[who, *(_cell(phases, phase, base, options) for phase in PHASES)] for who, phases in results.items()]
+    builds = {who: phases for who, phases in results.items() if who != ALONE}
+    rows = [[who, *(_cell(phases, phase, base, options) for phase in PHASES)] for who, phases in builds.items()]
     rows += [[p.name, absent(p), "", ""] for p in PEERS if not p.find(options.peers)]
     print(table([f"{count:,} jobs", "cold", "nothing to do", "one file changed"], rows))
     print()
@@ -95,9 +102,26 @@ def _print_size(count: int, results: Results, options: argparse.Namespace) -> No
             memory = ", ".join(f"{peak(phases[phase])} {phase}" for phase in PHASES if phases.get(phase))
             each = (median(phases["cold"]) - loop) / count
             print(f"- {who}: a cold build takes {duration(each)} per job beyond the loop; the peak memory is {memory}.")
+    _print_goals(count, results)
     runs = f"number of cold runs: {options.cold_runs}; number of other runs: {options.runs}"
     print(f"- The times are medians of runs that take turns ({runs}, or 5 if a build takes over a second).")
     print("- The ratios in brackets compare with `make -r`.\n")
+
+
+def _print_goals(count: int, results: Results) -> None:
+    """Print what a build with one changed file takes beyond the changed job, beside the goal."""
+    alone = results[ALONE]["one leaf"]
+    print(
+        f"- {ALONE}, as a Python process that imports the step and runs it, takes {duration(median(alone))} "
+        f"({cpu(alone)} of CPU time)."
+    )
+    for who in OURS:
+        took = results.get(who, {}).get("one leaf")
+        if took:
+            beyond = median(took) - median(alone)
+            goal = f"; the goal is {duration(GOALS[count])}" if count in GOALS else ""
+            whole = f"{cpu(took)} of CPU time in all"
+            print(f"- {who}: one file changed takes {duration(beyond)} beyond the job alone ({whole}){goal}.")
 
 
 def _cell(phases: dict[str, list[Took]], phase: str, base: dict[str, list[Took]], options: argparse.Namespace) -> str:
@@ -114,6 +138,8 @@ def _print_growth(results: dict[int, Results]) -> None:
     small, large = min(results), max(results)
     rows = []
     for who, phases in results[small].items():
+        if who == ALONE:
+            continue
         later = results[large].get(who, {})
         both = [(phases.get(phase), later.get(phase)) for phase in PHASES]
         rows.append([who, *(times(median(b) / median(a)) if a and b else "" for a, b in both)])

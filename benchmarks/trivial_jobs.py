@@ -16,6 +16,7 @@ from peers import SNAKEMAKE, Peer, Work
 from timing import Contender, Took
 
 LOOP = "one loop in Python"
+ALONE = "the changed job alone"
 MATRIX = "recipe, one matrix"
 FILES = "recipe, a file per job"
 OURS = (MATRIX, FILES)
@@ -43,6 +44,9 @@ class Entry:
         """Return whether `recipe` ran `count` jobs. For the other tools, return whether the outputs are right."""
         if self.build.name in OURS:
             return len(_BUILT.findall(took.output)) == jobs
+        if self.build.name == ALONE:
+            edited = f"{_EDITED}.txt"
+            return (self.build.folder / "out" / edited).read_text() == (self.build.folder / "in" / edited).read_text()
         if self.build.name == LOOP:
             return sum(1 for _ in self.build.folder.glob("out/*/*.txt")) == self.count
         given, copied = self.build.folder / "in", self.build.folder / "out"
@@ -54,6 +58,15 @@ def loop(count: int, folder: Path) -> Entry:
     """Return a plain Python loop that does the work without a build tool."""
     command = [sys.executable, str(_TRIVIAL / "loop.py"), str(count)]
     return Entry(Contender(LOOP, command, folder), count, lambda: _fresh(folder, count))
+
+
+def alone(count: int, folder: Path) -> Entry:
+    """Return the job whose input is changed, without a build tool: a process that imports the step and runs it."""
+    site = folder.with_name(f"{folder.name}-site")
+    _install_trivial(site)
+    _fresh(folder, count)
+    command = [sys.executable, str(_TRIVIAL / "alone.py"), str(_EDITED)]
+    return Entry(Contender(ALONE, command, folder, program.environment(site)), count, lambda: _fresh(folder, count))
 
 
 def matrix(count: int, folder: Path) -> Entry:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Unpack
 
-from engine import feasibility
-from engine.builder import destination, registry, sources
+from engine.builder import destination, preflight, registry
 from engine.builder import findings as explanations
+from engine.builder import remake as remaking
+from engine.builder.executors import slots
 from engine.builder.executors.local import LocalExecutor
 from engine.builder.findings import Finding
 from engine.builder.job import Job
@@ -24,10 +24,8 @@ from engine.builder.summary import Summary, summarize
 from engine.digest import Digest
 from engine.errors import Exit, Refusals, UsageError, UserError
 from engine.events import Event, Finished, Noticed, Refused
-from engine.feasibility.facts import ModelFacts
 from engine.lockfile import file, locking
 from engine.lockfile.locking import Locked
-from engine.machine import cpu
 from engine.recipe.schema import Recipe
 from engine.store import file_lock
 from engine.store.store import Store
@@ -39,11 +37,6 @@ __all__ = [
 
 VERSION = 1
 """The version number of the functions of `engine.api`, as docs/stability.md explains."""
-_MEMORY_PER_JOB = 4 << 30
-"""Bytes of memory that each of several parallel jobs may need.
-
-The export of MiniLM needs about 1 GB at its peak, and the export of BERT-large needs about 4 GB.
-"""
 
 
 def plan(recipes: Recipes, **reading: Unpack[Reading]) -> tuple[Variant, ...]:
@@ -62,9 +55,10 @@ class Checked:
 def check(recipes: Recipes, **reading: Unpack[Reading]) -> list[Checked]:
     """Check the recipes' fields, hardware feasibility and plans without writing anything.
 
-    Raises RecipeError, StepError.
+    Raises UserError, with the errors of all wrong recipes.
 
-    `check` also checks the model's files if the model is on this machine or an earlier build fetched the model.
+    `check` also looks at everything on this machine that a build would read or need: the model's files, samples,
+    Python packages and servers. A fault has the words of the build's error, at the place of the field.
     """
     return examine(recipes, **reading).checks
 
@@ -84,10 +78,8 @@ def examine(recipes: Recipes, **reading: Unpack[Reading]) -> Examination:
     checks = []
     for variant in planned.without_refused():
         with planned.refusals.collecting(variant.loaded.path):
-            facts = _model_facts(selection, variant)
-            if facts is not None:
-                feasibility.check_model(variant.loaded, facts)
-            checks.append(Checked(variant, model=facts is not None))
+            subject = preflight.look(variant, selection.store)
+            checks.append(Checked(variant, model=subject.facts is not None))
     planned.refusals.refuse(len(selection.paths))
     return Examination(checks, planned.abstract)
 
@@ -121,6 +113,7 @@ def build(
     out: Path | str | None = None,
     parallel: int | None = None,
     force: Iterable[str] = (),
+    remake: Iterable[str] = (),
     keep_going: bool = False,
     allow_waiting: bool = False,
     on_event: Callable[[Event], None] = lambda _: None,
@@ -129,12 +122,14 @@ def build(
     """Build all jobs that are not cached and return the last event; packages go under `out` (default: `build/`).
 
     Raises RecipeError and UsageError before any job runs; the failures of jobs are in the events. With `keep_going`,
-    the other recipes are built although a recipe is wrong.
+    the other recipes are built although a recipe is wrong. `remake` names steps whose stored jobs run again, to compare
+    the bytes of both runs; "all" stands for every reproducible step.
     """
     return session(recipes, keep_going=keep_going, **reading).build(
         out=Path(out) if out is not None else None,
         parallel=parallel,
         force=force,
+        remake=remake,
         keep_going=keep_going,
         allow_waiting=allow_waiting,
         on_event=on_event,
@@ -209,6 +204,7 @@ class Session:
         out: Path | None,
         parallel: int | None,
         force: Iterable[str],
+        remake: Iterable[str] = (),
         keep_going: bool,
         allow_waiting: bool,
         on_event: Callable[[Event], None],
@@ -217,8 +213,9 @@ class Session:
 
         Raises UsageError, before anything is built, for a folder `out` in which packages would damage something else.
         """
-        if self.selection.frozen and tuple(force):
-            raise UsageError("--frozen builds nothing that is in the store", hint="leave --force out, or use --locked")
+        if self.selection.frozen and (tuple(force) or tuple(remake)):
+            name = "--force" if tuple(force) else "--remake"
+            raise UsageError("--frozen builds nothing that is in the store", hint=f"leave {name} out, or use --locked")
         for name in force:
             known_step(name, registry.steps())
         place = out or self.selection.project / "build"
@@ -226,6 +223,7 @@ class Session:
         options = Options(
             out=place,
             force=frozenset(force),
+            remake=remaking.checked(remake),
             keep_going=keep_going,
             allow_waiting=allow_waiting,
         )
@@ -235,7 +233,7 @@ class Session:
         for path, error in self.refusals.by_path.items():
             on_event(Refused(str(path), error))
         with file_lock.announcing(lambda text: on_event(Noticed(text))):
-            for event in run(self.variants, self.lookup, LocalExecutor(parallel or default_parallel()), options):
+            for event in run(self.variants, self.lookup, LocalExecutor(parallel or slots.default()), options):
                 if isinstance(event, Finished):
                     last = self._with_refusals(event)
                 on_event(last if isinstance(event, Finished) else event)
@@ -255,32 +253,3 @@ class Session:
     def summaries(self) -> list[Summary]:
         """Return the summary of each variant's last build."""
         return [summarize(self.lookup, variant) for variant in self.variants]
-
-
-def _model_facts(selection: Selection, variant: Variant) -> ModelFacts | None:
-    """Return the ModelFacts report of a model whose files are on this machine or in the store; None without the files.
-
-    `_model_facts` reads no tensor and writes no file.
-    """
-    step = next((job.step for job in variant.jobs if job.step.report is ModelFacts), None)
-    if step is None:
-        return None
-    try:
-        place = next((sources.place_of(source) for source in step.sources().values()), None)
-        facts = None if place is None else step.model_facts(place)
-    except UserError:
-        return None  # the build reports an incomplete model in more detail
-    if facts is not None:
-        return facts
-    if not (selection.store / "format").is_file():
-        return None
-    return summarize(Lookup(Store(selection.store)), variant).facts
-
-
-def default_parallel() -> int:
-    """Return how many jobs run at once by default, by the number of CPUs and the memory."""
-    try:
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError):
-        memory = _MEMORY_PER_JOB
-    return max(1, min(len(cpu.usable()), memory // _MEMORY_PER_JOB))

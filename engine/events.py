@@ -9,7 +9,7 @@ from typing import Literal
 
 from engine.errors import Exit, UserError
 
-JobState = Literal["cached", "built", "waiting", "failed", "skipped"]
+JobState = Literal["cached", "built", "reproduced", "waiting", "failed", "skipped"]
 BuildState = Literal["built", "up to date", "waiting", "failed", "interrupted"]
 
 

@@ -11,7 +11,7 @@ from zlib import crc32
 
 from engine.recipe import ways
 from engine.seal import Seal
-from engine.system import mount_numbers, regular
+from engine.system import mount_numbers, regular, watched
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,22 +20,15 @@ if TYPE_CHECKING:
 
     from engine.recipe.ways import Mark
 
-    _Part = tuple[str, str, bytes]
-    """A folder, the names of files relative to the folder, and the packed stat rows of the files."""
 
-FORMAT = 7
-_PART = 1024
-"""The number of files in a part of a snapshot: several processes compare the parts.
-
-Comparing the stat rows of a part with so many files takes longer than starting a process.
-"""
+FORMAT = 8
+TOKEN_BYTES = 16
+"""The length of the random bytes that a snapshot and its stored plan have in common."""
 _VALUED = {"-j", "--jobs"}
 _PARANOID = "--paranoid"
 """The option of a build that reads every file: no snapshot answers it, but it keeps a snapshot for other builds."""
 _FLAGS = {"--json", _PARANOID}
 """Options of the command line that do not change the result of a build."""
-stat_fields = attrgetter("st_dev", "st_ino", "st_size", "st_mtime_ns", "st_ctime_ns")
-"""A function that returns the stat row for an `os.stat` result; a file that changes gets another stat row."""
 _place = attrgetter("st_dev", "st_ino")
 UNREADABLE = (OSError, ValueError, EOFError, TypeError, KeyError)
 """The errors that reading a missing, damaged or older snapshot may raise."""
@@ -86,10 +79,10 @@ def compare(argv: Sequence[str]) -> ChangedFiles | None:
     if path is None:
         return None
     try:
-        snapshot = _read(path)
+        snapshot = read(path)
         if snapshot["identity"] != _identity(argv, snapshot["variables"]) or not _stands(snapshot):
             return None
-        return ChangedFiles(path, snapshot, _changed(snapshot["watched"]), started)
+        return ChangedFiles(path, snapshot, watched.changed(snapshot["watched"]), started)
     except UNREADABLE:
         return None
 
@@ -119,8 +112,8 @@ class Candidate:
         """
         fed, written = set(inputs), set(outputs)
         self.notes = sorted(notes)
-        self.fed = {name: _row_of(name) for name in sorted(fed)}
-        self.written = {name: _row_of(name) for name in sorted(written - fed)}
+        self.fed = {name: watched.row_of(name) for name in sorted(fed)}
+        self.written = {name: watched.row_of(name) for name in sorted(written - fed)}
         self.way = dict(way)
         self.roots = dict(roots)
         self.overlays = dict(overlays)
@@ -134,6 +127,7 @@ class Candidate:
         argv: Sequence[str],
         *,
         write: Callable[[str, bytes], None],
+        token: bytes,
         variables: Iterable[str],
         code: int,
         talk: str,
@@ -142,8 +136,9 @@ class Candidate:
     ) -> None:
         """Write the snapshot to the store with `write(path, content)`, which replaces a file atomically.
 
-        `variables` names the environment variables that the build depends on. In the texts `talk`, `data` and `json`, a
-        NUL character marks the place for the duration, in seconds, of the later run that answers from the snapshot.
+        `token` are random bytes that the stored plan of the same build has, too. `variables` names the environment
+        variables that the build depends on. In the texts `talk`, `data` and `json`, a NUL character marks the place for
+        the duration, in seconds, of the later run that answers from the snapshot.
         """
         path = path_of(argv)
         if path is None or None in self.written.values():
@@ -151,9 +146,10 @@ class Candidate:
         rows = {name: row for name, row in (self.fed | self.written).items() if row is not None}
         names = sorted(set(variables))
         snapshot = {
+            "token": token,
             "identity": _identity(argv, names),
             "variables": names,
-            "watched": _watched(rows),
+            "watched": watched.packed(rows),
             "absent": [name for name, row in self.fed.items() if row is None],
             "notes": self.notes,
             "way": self.way,
@@ -164,7 +160,7 @@ class Candidate:
             "data": data,
             "json": json,
         }
-        write(path, _SEAL.close(marshal.dumps(snapshot), _place_of(path)))
+        write(path, sealed(path, snapshot))
 
 
 def path_of(argv: Sequence[str]) -> str | None:
@@ -193,10 +189,16 @@ def names_in(path: str) -> list[str]:
 
     Raises OSError for an unreadable snapshot and ValueError for a damaged snapshot.
     """
-    return [folder + name for folder, names, _ in _read(path)["watched"] for name in names.split("\0")]
+    return [name for part in read(path)["watched"] for name, _ in watched.unpacked(*part)]
 
 
-def _read(path: str) -> Mapping[str, Any]:
+def sealed(path: str, content: Mapping[str, Any]) -> bytes:
+    """Return the bytes of a snapshot's file, or of a stored plan's file, for the path `path`."""
+    return _SEAL.close(marshal.dumps(dict(content)), _place_of(path))
+
+
+def read(path: str) -> Mapping[str, Any]:
+    """Return the content of a file that `sealed` made. Raises an error of UNREADABLE."""
     raw = regular.read(path)
     snapshot: Mapping[str, Any] = marshal.loads(_SEAL.open(raw, _place_of(path)))  # noqa: S302 - our own file, in the user's own cache
     return snapshot
@@ -233,81 +235,6 @@ def _stands(snapshot: Mapping[str, Any]) -> bool:
     )
 
 
-def _watched(rows: Mapping[str, tuple[int, ...]]) -> list[_Part]:
-    """Return the names and stat rows of files in parts of `_PART` files, as text and bytes that compare fast.
-
-    The names of a part are relative to a folder that the files share, because the system follows short paths faster.
-    """
-    names = sorted(rows)
-    parts = [names[start : start + _PART] for start in range(0, len(names), _PART)]
-    return [_part(part, _packed(rows[name] for name in part)) for part in parts]
-
-
-def _part(names: Sequence[str], rows: bytes) -> _Part:
-    common = os.path.commonprefix([names[0], names[-1]])  # noqa: RUF071 - sorted names, cut at a slash below
-    folder = common[: common.rfind("/") + 1] if common.startswith("/") else ""
-    return folder, "\0".join(name[len(folder) :] for name in names), rows
-
-
-def _changed(watched: Sequence[_Part]) -> list[str]:
-    """Return the names of the files whose stat rows have changed; a process for each CPU compares some of the parts."""
-    hands = min(_cpu_count(), len(watched))
-    helpers = []
-    for hand in range(1, hands):
-        reading, writing = os.pipe()
-        helper = os.fork()
-        if helper == 0:
-            try:
-                os.write(writing, marshal.dumps(_differing(watched, hand, hands)))
-            finally:
-                os._exit(0)  # without an answer, the snapshot counts as unreadable
-        os.close(writing)
-        helpers.append((helper, reading))
-    parts = _differing(watched, 0, max(hands, 1))
-    for helper, reading in helpers:
-        with open(reading, "rb") as answers:
-            parts += marshal.loads(answers.read())  # noqa: S302 - written by the process that was forked above
-        os.waitpid(helper, 0)
-    return [name for part in parts for name in _differing_names(*watched[part])]
-
-
-def _differing(watched: Sequence[_Part], first: int, step: int) -> list[int]:
-    """Return the numbers of the parts in which a stat row differs, of every part number `first`, `first + step`, ..."""
-    home = os.open(".", getattr(os, "O_PATH", os.O_RDONLY))
-    try:
-        return [part for part in range(first, len(watched), step) if not _is_unchanged(home, *watched[part])]
-    finally:
-        os.fchdir(home)
-        os.close(home)
-
-
-def _is_unchanged(home: int, folder: str, names: str, rows: bytes) -> bool:
-    try:
-        os.chdir(folder or home)
-        return _packed(map(stat_fields, map(os.stat, names.split("\0")))) == rows
-    except OSError:
-        return False
-
-
-def _differing_names(folder: str, names: str, rows: bytes) -> list[str]:
-    before: list[tuple[int, ...]] = marshal.loads(rows)  # noqa: S302 - from the snapshot, whose seal fits
-    paths = (folder + name for name in names.split("\0"))
-    return [path for path, row in zip(paths, before, strict=True) if _row_of(path) != row]
-
-
-def _packed(rows: Iterable[tuple[int, ...]]) -> bytes:
-    # Version 2 of marshal has no references, so equal rows always give equal bytes.
-    return marshal.dumps([*rows], 2)
-
-
-def _row_of(name: str) -> tuple[int, ...] | None:
-    try:
-        row: tuple[int, ...] = stat_fields(os.stat(name))
-    except OSError:
-        return None
-    return row
-
-
 def _identity(argv: Sequence[str], variables: Iterable[str]) -> tuple[Any, ...]:
     """Return what a plan depends on, except the content of files: the command line, the folder, the environment."""
     environment = sorted(item for item in os.environ.items() if item[0].startswith("RECIPE_"))
@@ -330,7 +257,7 @@ def _machine() -> tuple[Any, ...]:
     boot = _text("/proc/sys/kernel/random/boot_id") or here.nodename
     quota = _text("/sys/fs/cgroup/cpu.max")
     devices = map(_device, ("/proc/cpuinfo", "/proc/driver/nvidia", "/dev/nvidia0"))
-    return boot, here.sysname, here.machine, _cpu_count(), quota, *devices
+    return boot, here.sysname, here.machine, watched.cpu_count(), quota, *devices
 
 
 def _text(name: str) -> str:
@@ -339,10 +266,6 @@ def _text(name: str) -> str:
             return file.read()
     except OSError:
         return ""
-
-
-def _cpu_count() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _device(name: str) -> tuple[int, int] | None:

@@ -16,7 +16,7 @@ from engine.builder.trace import traces
 from engine.builder.worker import Outcome, WorkerTask
 from engine.errors import StepError, UserError
 from engine.key import Key, digest_of
-from engine.store import kept
+from engine.store import binding, kept
 from engine.store.disk import explained
 from engine.store.file_lock import FileLock
 from engine.store.stat_cache import Row
@@ -76,15 +76,7 @@ class Attempt:
 
         Raises UserError if the worker failed, or if an input changed during the run.
         """
-        try:
-            # A step fails for the reason that its source or input is not what it was: the reason comes first.
-            self._refuse_changed_sources()
-            self._refuse_damaged_inputs()
-            if outcome.error is not None:
-                raise outcome.error
-        except UserError:
-            self._keep_log_of_failure()
-            raise
+        self.check(outcome)
         store = self.lookup.store
         trace = traces.of_run(self.lookup, self.job, self.key, self.inputs, self.log.parent)
         traits = self.job.traits
@@ -102,9 +94,24 @@ class Attempt:
             machine=self.lookup.machine,
             log=self._redacted_log(),
             job=self.job.name,
+            step=self.task.step,
+            bound=outcome.binding,
             trace=b"" if trace is None else traces.encoded(trace),
             gaps=() if trace is None else tuple(asdict(gap) for gap in trace.gaps),
         )
+
+    def check(self, outcome: Outcome) -> None:
+        """Raise UserError if the worker failed, or if an input changed during the run."""
+        try:
+            # A step fails for the reason that its source or input is not what it was: the reason comes first.
+            self._refuse_changed_sources()
+            self._refuse_damaged_inputs()
+            if outcome.error is not None:
+                raise outcome.error
+            self._refuse_foreign_answer(outcome)
+        except UserError:
+            self._keep_log_of_failure()
+            raise
 
     def close(self) -> None:
         """Delete the folder and the log of this run of the job, and release the lock of the job's key."""
@@ -121,6 +128,16 @@ class Attempt:
     def _keep_log_of_failure(self) -> None:
         with contextlib.suppress(OSError):  # the error is reported in any case
             self.lookup.store.keep_log(digest_of(self.key), self._redacted_log(), failed=True)
+
+    def _refuse_foreign_answer(self, outcome: Outcome) -> None:
+        """Raise StepError for an output or a report that was not made for this key and this step."""
+        own = binding.of(step=self.task.step, key=digest_of(self.key), files=outcome.files, report=outcome.report or {})
+        if outcome.binding != own:
+            raise StepError(
+                f"the answer to {self.job.name!r} belongs to another job",
+                ["the output was thrown away: it was made for another key or by another step"],
+                "build again, and report the error if it comes back",
+            )
 
     def _refuse_changed_sources(self) -> None:
         changed = self.lookup.changed_meanwhile(self.job)

@@ -52,7 +52,7 @@ class Endings:
             self._lookup.accept(ticket.job, record)
             if ticket.job.hermetic:
                 declaring.refuse(ticket.job.name, gaps)
-            if traits.reads_report:
+            if traits.reads_report and not self._lookup.is_judged(ticket.job, record):
                 _judge(ticket, record)
             if traits.delivers:
                 place = self._out / ticket.variant.name
@@ -156,7 +156,8 @@ def _replayed(error: JudgementError, record: Record) -> JudgementError:
     moment = datetime.fromtimestamp(record.made_at, UTC).strftime("%Y-%m-%d %H:%M UTC")
     again = f"--force {record.job} measures again"
     fact = f"replayed: measured at {moment}, and not measured again, because nothing changed that could change it"
-    return JudgementError(error.what, (*error.facts, fact), f"{error.hint}; {again}" if error.hint else again)
+    hint = error.hint if f"--force {record.job}" in error.hint else "; ".join(filter(None, (error.hint, again)))
+    return JudgementError(error.what, (*error.facts, fact), hint)
 
 
 def _judge(ticket: Ticket, record: Record) -> None:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from engine.recipe.load import LoadedRecipe
     from engine.step import Hardware, Source, Step
 
+_CHANGED = 4
+"""The index of the change time in a stat row."""
 _MOST_READINGS = 4
 """How often a source is read in a row while a program adds files to the folders of the source."""
 
@@ -74,6 +76,7 @@ class Lookup:
         self._sources: dict[SourceName, _Watched] = {}
         self._resolutions = store.notes.get("resolutions", "hub")
         self._seen: dict[Known, None] = {}
+        self._own: dict[tuple[str, str], Key] = {}
 
     def key(self, job: Job, inputs: Mapping[str, str]) -> Key:
         """Return a job's key, given the rows of the inputs that other jobs make.
@@ -89,6 +92,12 @@ class Lookup:
 
         Raises StepError for a fact that no module declares.
         """
+        place = job.recipe, job.name
+        if place not in self._own:
+            self._own[place] = self._own_rows(job)
+        return self._own[place]
+
+    def _own_rows(self, job: Job) -> Key:
         from engine.builder import facts
 
         step = job.step
@@ -127,7 +136,9 @@ class Lookup:
         record = self.store.find(key)
         if record is not None and job.hermetic and not record.trace:
             return None
-        if record is None or not (job.traits.reads_report or record.report_version != job.traits.report_version):
+        if record is None or self.is_judged(job, record):
+            return record
+        if not job.traits.reads_report and record.report_version == job.traits.report_version:
             return record
         from engine.builder import reports
 
@@ -189,7 +200,7 @@ class Lookup:
     def _tools(self) -> Tools:
         from engine.builder.tools import Tools
 
-        return Tools(self.store.notes)
+        return Tools(self.store.notes, afresh=self.store.contents.afresh)
 
     @cached_property
     def elsewhere(self) -> Elsewhere:
@@ -201,6 +212,10 @@ class Lookup:
     @cached_property
     def machine(self) -> Mapping[str, str]:
         """The facts about this machine that are written into each record that this machine makes."""
+        return self.describe_machine()
+
+    def describe_machine(self) -> Mapping[str, str]:
+        """Return the facts that describe this machine."""
         from engine.builder import facts
 
         return facts.describing()
@@ -219,7 +234,9 @@ class Lookup:
             began_ns = time.time_ns()
             watched = self._read_source(source)
             folders = watched.rows.keys() - watched.digests.keys()
-            if all(is_settled(watched.rows[path], began_ns) for path in folders):
+            rows = [watched.rows[path] for path in folders]
+            # A change time in the future is not waited for: the clock was set back.
+            if all(is_settled(row, began_ns) or row[_CHANGED] > time.time_ns() for row in rows):
                 break
         return watched
 
@@ -246,6 +263,14 @@ class Lookup:
             self.store.notes.keep("resolutions", "hub", self._resolutions)
         return _Watched(resolved, {path: rows.get(path) or settled_row(path) for path in resolved.files}, digests)
 
+    def is_judged(self, job: Job, record: Record) -> bool:
+        """Say whether an earlier build has read the record's report and judged it by the bounds of today.
+
+        In the base class, no record is judged yet.
+        """
+        del job, record
+        return False
+
     def accept(self, job: Job, record: Record) -> None:
         """Raise UserError if this build must not use `record` as the record of `job`.
 
@@ -260,7 +285,11 @@ class Lookup:
         for path, row in self.code_read(job):
             if _differs(path, row):
                 return path
-        return self._changed_file(job.traits.sources.values()) or self._tools.changed(job.traits.tools)
+        return self._changed_file(job.traits.sources.values()) or self.changed_tool(job)
+
+    def changed_tool(self, job: Job) -> Path | None:
+        """Return a file of a job's tools that changed after the tools were looked up; None if no file changed."""
+        return self._tools.changed(job.traits.tools)
 
     def source_changed(self) -> bool:
         """Say whether a file of any source changed after the file was read."""
@@ -280,12 +309,22 @@ class Lookup:
 
         return ((path, row_of(before)) for path, before in code.of_step(job.step).before.items())
 
+    def source_rows(self, source: SourceName) -> Mapping[str, Row]:
+        """Return the files of a source with the stat rows that the files had before they were read."""
+        known = self._sources.get(source)
+        return {str(path): row for path, row in known.rows.items()} if known else {}
+
     def watched(self) -> Known:
         """Return all files, folders and environment variables that the keys depend on."""
         sources = (str(path) for source in self._sources.values() for path in source.rows)
+        machine = self.watched_machine()
+        return Known("", tuple(dict.fromkeys((*sources, *machine.paths))), machine.variables)
+
+    def watched_machine(self) -> Known:
+        """Return all files, folders and environment variables that the keys depend on, except the files of sources."""
         paths = (path for known in self._seen for path in known.paths)
         variables = (name for known in self._seen for name in known.variables)
-        return Known("", tuple(dict.fromkeys((*sources, *paths))), tuple(dict.fromkeys(variables)))
+        return Known("", tuple(dict.fromkeys(paths)), tuple(dict.fromkeys(variables)))
 
 
 def content_of(maker: Job, record: Record) -> str:

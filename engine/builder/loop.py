@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from engine.builder import remake
 from engine.builder.attempt import Attempt
 from engine.builder.endings import Endings
 from engine.builder.executors.local import LocalExecutor
@@ -27,7 +28,7 @@ _NO_LOCKS = (
     "(each result is whole all the same), and nothing can be collected from it"
 )
 _CONTRADICTED = "{} has another content than an earlier build read, although its size and its times are the same"
-_PASSED: tuple[JobState, ...] = ("cached", "built")
+_PASSED: tuple[JobState, ...] = ("cached", "built", "reproduced")
 _STARTABLE = (State.STARTABLE, State.STARTABLE_ALONE)
 
 
@@ -37,6 +38,8 @@ class Options:
 
     out: Path
     force: frozenset[str] = frozenset()
+    remake: frozenset[str] = frozenset()
+    """Steps whose stored jobs run again, to compare the bytes; `remake.ALL` stands for every reproducible step."""
     keep_going: bool = False
     allow_waiting: bool = False
 
@@ -45,6 +48,8 @@ class Options:
 class _Running:
     ticket: Ticket
     attempt: Attempt
+    stored: Record | None = None
+    """The record whose artifact is compared with the output, if the job is only made again."""
     followers: list[Ticket] = field(default_factory=list)
     """Tickets of the same job in other variants; the tickets are looked up again in the store after the job's run."""
 
@@ -77,6 +82,7 @@ class _Build:
         self.executor = executor
         self.options = options
         self.forced: set[Digest] = set()
+        self.remade: set[Digest] = set()
         self.endings = Endings(variants, lookup, out=options.out, allow_waiting=options.allow_waiting)
         self.board = self.endings.board
         self.running: dict[Digest, _Running] = {}
@@ -163,10 +169,10 @@ class _Build:
             self._follow(ticket)
             return
         record = self._find_record(ticket)
-        if record is not None:
+        away = None if record is not None else self.lookup.away(ticket.job)
+        if record is not None and not self._remakes(ticket):
             yield self.endings.settle(ticket, record, "cached")
             return
-        away = self.lookup.away(ticket.job)
         if away is not None and not self._stopping():
             yield self.endings.end(ticket, "waiting", waits_for=str(away))
             return
@@ -197,6 +203,11 @@ class _Build:
             self.store.use(ticket.digest)
         return record
 
+    def _remakes(self, ticket: Ticket) -> bool:
+        """Say whether a stored job runs again, to compare the bytes. A job of another machine cannot run here."""
+        new = remake.includes(self.options.remake, ticket.job) and ticket.digest not in self.remade
+        return new and self.lookup.away(ticket.job) is None
+
     def _start_or_settle(self, ticket: Ticket) -> Iterator[Event]:
         """Start a ticket's job, unless another worker or builder runs the job or has finished it meanwhile."""
         if self._stopping():
@@ -213,8 +224,8 @@ class _Build:
                 return
             # Another builder may have finished the job between the look-up and the lock.
             record = self._find_record(ticket)
-            if record is None:
-                yield self._start(ticket, lock)
+            if record is None or self._remakes(ticket):
+                yield self._start(ticket, lock, stored=record)
                 return
             lock.release()
         except UserError as error:
@@ -222,7 +233,7 @@ class _Build:
         else:
             yield self.endings.settle(ticket, record, "cached")
 
-    def _start(self, ticket: Ticket, lock: FileLock) -> Started:
+    def _start(self, ticket: Ticket, lock: FileLock, *, stored: Record | None) -> Started:
         traits = ticket.job.traits
         attempt = Attempt.prepare(self.lookup, ticket.job, ticket.known_key, self.board.inputs(ticket), lock)
         try:
@@ -236,7 +247,7 @@ class _Build:
         except OSError as error:  # no further process, or no further open file
             attempt.close()
             raise limits.failure(error) or error from error
-        self.running[ticket.digest] = _Running(ticket, attempt)
+        self.running[ticket.digest] = _Running(ticket, attempt, stored)
         self.board.move(ticket, State.RUNNING)
         return Started(ticket.variant.name, ticket.job.name, attempt.log)
 
@@ -244,7 +255,7 @@ class _Build:
         """End a job after its worker sent an outcome: with the job's new record, or with an error."""
         ticket = running.ticket
         try:
-            record = running.attempt.record(outcome)
+            record = running.attempt.record(outcome) if running.stored is None else self._compare(running, outcome)
         except DamagedInputError as error:
             if error.mended and ticket.digest not in self.repeated:
                 self.repeated.add(ticket.digest)
@@ -257,15 +268,34 @@ class _Build:
             yield from self._fail(running, error, outcome)
         else:
             self.forced.add(ticket.digest)
-            yield self.endings.settle(ticket, record, "built", seconds=outcome.seconds)
+            state: JobState = "built" if running.stored is None else "reproduced"
+            yield self.endings.settle(ticket, record, state, seconds=outcome.seconds)
             for follower in running.followers:
                 self.board.move(follower, State.READY)
         finally:
             running.attempt.close()
 
+    def _compare(self, running: _Running, outcome: Outcome) -> Record:
+        """Return the stored record of a job that was made again.
+
+        Raises StepError if the second run wrote other bytes, and UserError if the run failed.
+        """
+        ticket, stored = running.ticket, running.stored
+        if stored is None:
+            raise AssertionError("only a job with a record is made again")
+        self.remade.add(ticket.digest)
+        running.attempt.check(outcome)
+        keep = self.options.out / remake.FOLDER / ticket.variant.name / ticket.job.name
+        out = Path(running.attempt.task.out)
+        remake.refuse_differences(self.store, stored, ticket.job, out, outcome.files, keep=keep)
+        return stored
+
     def _fail(self, running: _Running, error: UserError, outcome: Outcome) -> Iterator[Event]:
         for each in (running.ticket, *running.followers):
-            yield self.endings.fail(each, error, seconds=outcome.seconds)
+            if running.stored is None:
+                yield self.endings.fail(each, error, seconds=outcome.seconds)
+            else:  # the stored result is as good as before
+                yield self.endings.end(each, "failed", seconds=outcome.seconds, error=error)
 
     def _stopping(self) -> bool:
         return not self.options.keep_going and self.endings.any_failed

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.builder import registry
+from engine.builder import planning_reads, registry
 from engine.builder.lookup import PlannedVariant
 from engine.builder.selection import Selection, known_step, planned_variant
 from engine.errors import Refusals
 from engine.recipe.load import LoadedRecipe, OpenedRecipe, opened
+from engine.step import Step
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,11 @@ def plan(selection: Selection) -> Plan:
     steps = registry.steps()
     for name in selection.to:
         known_step(name, steps)
+    with planning_reads.noted():
+        return _plan(selection, steps)
+
+
+def _plan(selection: Selection, steps: Mapping[str, type[Step]]) -> Plan:
     refusals = Refusals()
     recipes: list[OpenedRecipe] = []
     for path in selection.paths:

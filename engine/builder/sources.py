@@ -97,12 +97,10 @@ def _local(path: Path, digest_file: Callable[[Path], Digest], *, tokenizer: bool
 
 def _directory(path: Path, digest_file: Callable[[Path], Digest], *, tokenizer: bool) -> Resolved:
     """Return the digest of the files of the model or tokenizer; the step `fetch` checks whether they are complete."""
-    names, folders = model_files.listing(path)
-    chosen = model_files.of_tokenizer(names) if tokenizer else model_files.of_model(names)
-    if not chosen:
-        part = "tokenizer" if tokenizer else "model"
-        content = model_files.content_line(sorted(entry.name for entry in path.iterdir()))
-        raise StepError(f"there is no {part} in {path}", [content], "name its own directory")
+    if tokenizer:
+        chosen, folders = model_files.tokenizer_at(path), model_files.listing(path)[1]
+    else:
+        chosen, folders = model_files.model_at(path)
     tree = digest.of_tree({name: _digest(path / name, digest_file) for name in chosen})
     return Resolved(tree, path, (*folders, *(path / name for name in chosen)))
 

@@ -15,8 +15,9 @@ from engine.store.tool_contents import ToolContent, ToolContents
 class Tools:
     """The installed tools, as the keys of one build see them: each tool is looked up once."""
 
-    def __init__(self, notes: Notes) -> None:
-        self._contents = ToolContents(notes)
+    def __init__(self, notes: Notes, *, afresh: bool = False) -> None:
+        """If `afresh` is true, the code of each tool is read once, whatever earlier builds remembered."""
+        self._contents = ToolContents(notes, afresh=afresh)
         self._known: dict[str, Known] = {}
         self._installed: dict[str, ToolContent] = {}
 

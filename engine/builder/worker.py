@@ -1,4 +1,4 @@
-"""The worker: a child process that runs jobs one after the other, with a log and the peak memory of each job."""
+"""The worker: a process that runs one job, with a log, and answers with the report or the error of the step."""
 
 from __future__ import annotations
 
@@ -7,28 +7,23 @@ import errno
 import importlib
 import json
 import os
-import resource
 import sys
-import threading
 import time
 import traceback
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, NoReturn
 
+from engine.builder.answers import WorkerAnswer
+from engine.builder.imports import cannot_import
 from engine.builder.trace import hook
-from engine.digest import Digest
 from engine.errors import StepError, UserError, causes
-from engine.store import output
 from engine.store.output import Files
 from engine.system import limits
-from engine.text import distribution
 
 _ROOM = 1 << 16
 """A disk that has fewer free bytes than this number counts as full."""
-_KIB = 1024
-"""Bytes in a KiB, the unit of memory sizes in Linux's proc(5) and getrusage(2)."""
 _LISTED = 8
 """The greatest number of lines of an exception's text that an error lists."""
 
@@ -47,11 +42,13 @@ class WorkerTask:
     log: str
     key: str = ""
     """The digest of the job's key, for steps that write it into their output."""
+    id: str = ""
+    """The name of this run, which no other run of a job has; the answer of the worker carries the name, too."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a worker returns after one run of a job: a report or an error, with measurements and output files."""
+    """The end of one run of a job: a report or an error, with measurements and output files."""
 
     report: Mapping[str, object] | None
     error: UserError | None
@@ -59,73 +56,53 @@ class Outcome:
     peak_bytes: int
     files: Files = field(default_factory=dict)
     """The output files: from the relative path to the size in bytes and the digest of the content."""
+    binding: str = ""
+    """The digest of step, key, output and report, as the zygote computed it from the task that it got."""
 
 
-def command() -> list[str]:
-    """Return the command line that starts a worker, with the Python interpreter and the import path of this process."""
-    code = "import sys,json; sys.path[:] = json.loads(sys.argv[1]); from engine.builder.worker import main; main()"
-    return [sys.executable, "-P", "-s", "-c", code, json.dumps([os.path.abspath(entry) for entry in sys.path])]
+def serve(task: WorkerTask, pid: int) -> WorkerAnswer | None:
+    """Run a task in this process and return the answer; None in a copy of the process that the step has forked.
 
-
-def main() -> None:
-    """Run the jobs that standard input describes as JSON lines, and write the outcome of each job to standard output.
-
-    While a task runs, the standard output and standard error of Python and native code go to the task's log.
+    `pid` is the process id of the worker. While the task runs, the standard output and standard error of Python and
+    native code go to the task's log.
     """
-    hook.install()
-    requests = os.fdopen(os.dup(0), "rb")
-    answers = os.fdopen(os.dup(1), "wb")
-    null = os.open(os.devnull, os.O_RDWR)
-    os.dup2(null, 0)
-    os.dup2(2, 1)
-    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # a text file, as in every script
-    for task in _tasks(requests):
-        answers.write(encode_outcome(_serve(task)))
-        answers.flush()
-
-
-def _tasks(stream: IO[bytes]) -> Any:
-    """Yield tasks.
-
-    A thread reads standard input ahead, so that this process ends as soon as its parent dies, even during a task.
-    """
-    import queue
-
-    tasks: queue.SimpleQueue[WorkerTask] = queue.SimpleQueue()
-
-    def read() -> None:
-        for line in stream:
-            tasks.put(WorkerTask(**json.loads(line)))
-        os._exit(0)
-
-    threading.Thread(target=read, daemon=True).start()
-    while True:
-        yield tasks.get()
-
-
-def _serve(task: WorkerTask) -> Outcome:
-    _reset_peak()
     started = time.perf_counter()
-    report: Mapping[str, object] = {}
+    report: Mapping[str, object] | None = None
     error: UserError | None = None
-    files: Files = {}
     try:
         _speak_into(task.log)
         with hook.recording(task.step, os.path.dirname(task.log), task.inputs.values()):
             report = perform(task)
-        files = output.take(Path(task.out))
     except UserError as known:
         error = known
         with contextlib.suppress(OSError):  # the log may be on a full disk
             print(f"{known}")  # noqa: T201 - the log is where a job speaks
-    except BaseException as unknown:  # noqa: BLE001 - whatever a tool raises is this job's failure, not the worker's
-        error = _unexpected(task, unknown)
+    except BaseException as unknown:  # noqa: BLE001 - whatever a tool raises is this job's failure
+        if os.getpid() != pid:
+            _end_copy(unknown)
+        error = unexpected(task, unknown)
         with contextlib.suppress(OSError):
             traceback.print_exc()
-    with contextlib.suppress(OSError):
+    _flush()
+    if os.getpid() != pid:
+        return None
+    return WorkerAnswer(task.id, pid, report, error, time.perf_counter() - started)
+
+
+def _end_copy(error: BaseException) -> NoReturn:
+    """End a copy of the worker that a step has forked, as Python ends a program after an exception."""
+    code = error.code if isinstance(error, SystemExit) else 1
+    with contextlib.suppress(OSError, ValueError):
+        if not isinstance(error, SystemExit):
+            traceback.print_exc()
+    _flush()
+    os._exit(code if isinstance(code, int) else 0 if code is None else 1)
+
+
+def _flush() -> None:
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # the step may have closed or replaced the streams
         sys.stdout.flush()
         sys.stderr.flush()
-    return Outcome(report, error, time.perf_counter() - started, _peak_bytes(), files)
 
 
 def _speak_into(path: str) -> None:
@@ -176,15 +153,12 @@ def _as_json(name: str, kind: Any, report: Any) -> Mapping[str, object]:
     return raw
 
 
-def _unexpected(task: WorkerTask, error: BaseException) -> StepError:
+def unexpected(task: WorkerTask, error: BaseException) -> StepError:
+    """Return the error of a job for an exception that a tool raised, or that the job's output caused."""
     text = f"{type(error).__name__}: {error}".strip()
     reached = limits.reached(error)
     if isinstance(error, ImportError) and error.name and reached is None and not error.name.startswith("engine"):
-        return StepError(
-            f"the step {task.name!r} needs {error.name.partition('.')[0]!r}, which cannot be imported",
-            text.splitlines()[:1],
-            f"install it: `{distribution.install('cpu')}` has all that a CPU build needs (`recipe doctor`)",
-        )
+        return cannot_import(task.name, error.name.partition(".")[0], *text.splitlines()[:1])
     if _is_full(error) or _has_no_room(task.out):
         return StepError(
             f"the disk is full: the step {task.name!r} could not write what it makes",
@@ -214,52 +188,3 @@ def _has_no_room(path: str) -> bool:
     except OSError:
         return False
     return disk.f_bavail * disk.f_frsize < _ROOM
-
-
-def encode_task(task: WorkerTask) -> bytes:
-    """Return a task as the line of JSON that a worker reads."""
-    return json.dumps(asdict(task)).encode() + b"\n"
-
-
-def encode_outcome(outcome: Outcome) -> bytes:
-    """Return the Outcome of a task as the line of JSON that a worker writes."""
-    error = None if outcome.error is None else outcome.error.fields()
-    raw = {
-        "report": outcome.report,
-        "error": error,
-        "seconds": outcome.seconds,
-        "peak_bytes": outcome.peak_bytes,
-        "files": outcome.files,
-    }
-    return json.dumps(raw).encode() + b"\n"
-
-
-def decode_outcome(line: bytes) -> Outcome:
-    """Return the Outcome of a task from the line of JSON that a worker wrote."""
-    raw = json.loads(line)
-    error = raw["error"] and StepError(raw["error"]["what"], raw["error"]["facts"], raw["error"]["hint"])
-    files = {name: (int(size), Digest(content)) for name, (size, content) in raw["files"].items()}
-    return Outcome(raw["report"], error, raw["seconds"], raw["peak_bytes"], files)
-
-
-def _reset_peak() -> None:
-    """Reset this process's peak memory to the present use (Linux: proc(5), clear_refs)."""
-    try:
-        Path("/proc/self/clear_refs").write_text("5")
-    except OSError:
-        return
-
-
-def _peak_bytes() -> int:
-    """Return this process's peak resident memory in bytes since the last reset, or since its start."""
-    unit = 1 if sys.platform == "darwin" else _KIB  # getrusage(2)
-    return peak_of("self") or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-
-
-def peak_of(pid: int | str) -> int:
-    """Return a process's peak resident memory in bytes, 0 where the system does not tell."""
-    try:
-        status = Path(f"/proc/{pid}/status").read_text()
-    except OSError:
-        return 0
-    return next((int(line.split()[1]) * _KIB for line in status.splitlines() if line.startswith("VmHWM:")), 0)

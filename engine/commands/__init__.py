@@ -33,6 +33,14 @@ class _Parser(argparse.ArgumentParser):
         raise UsageError(message, hint=f"{self.prog} --help")
 
 
+class _ShowVersion(argparse.Action):
+    """Prints the version and ends the program. Only this option looks the version up, because that takes long."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        print(_version())
+        parser.exit()
+
+
 def parse(words: Sequence[str]) -> argparse.Namespace:
     """Return the parsed arguments of a command line; their field `run` is the function that executes the command.
 
@@ -45,9 +53,10 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
         "3 the rest waits for hardware, 4 validation or a budget failed, 130 interrupted",
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action="version", version=_version())
+    parser.add_argument("--version", action=_ShowVersion, nargs=0, help="show program's version number and exit")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for name in COMMANDS:
+    # A command line that begins with a command needs no other command.
+    for name in words[:1] if words and words[0] in COMMANDS else COMMANDS:
         command = importlib.import_module(f"engine.commands.{name}")
         about = (command.__doc__ or "").splitlines()[0]
         own = commands.add_parser(name, help=about, description=about, allow_abbrev=False)

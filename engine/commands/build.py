@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from engine.events import Event
     from engine.report import BuildReport
 
-_NOT_REPEATABLE = ("force", "refresh", "dry_run")
+_NOT_REPEATABLE = ("force", "remake", "refresh", "dry_run")
 """Options that make a repeated command build again; a build with such an option keeps no snapshot."""
 
 
@@ -33,6 +33,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.add_frozen(parser)
     parser.add_argument(
         "--force", metavar="STEP", action="append", default=[], help="build this step though it is cached"
+    )
+    parser.add_argument(
+        "--remake",
+        metavar="STEP",
+        action="append",
+        default=[],
+        help="run this cached step again and compare the bytes (`all`: every reproducible step); exit 1 if they differ",
     )
     parser.add_argument(
         "--keep-going", action="store_true", help="build what does not depend on a failed job or a wrong recipe"
@@ -54,10 +61,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> Exit:
     """Build, and report the progress to a terminal, a log or a program."""
-    from engine import api
-
     began_ns = time.time_ns()
     try:
+        resumed = _resume(arguments)
+        if resumed is not None:
+            return resumed
+        from engine import api
+
         session = api.session(arguments.recipes, keep_going=arguments.keep_going, **options.reading(arguments))
     except UserError as error:
         if arguments.json:
@@ -78,6 +88,7 @@ def run(arguments: argparse.Namespace) -> Exit:
                 out=arguments.output,
                 parallel=arguments.jobs,
                 force=arguments.force,
+                remake=arguments.remake,
                 keep_going=arguments.keep_going,
                 allow_waiting=arguments.allow_waiting,
                 on_event=on_event,
@@ -86,13 +97,24 @@ def run(arguments: argparse.Namespace) -> Exit:
             if arguments.json:
                 _print_refusal(error)
             raise
-    summaries = session.summaries()
-    report.finish(summaries)
+    from engine.report import plain, table
+
+    summaries = {each.variant.name: (each, table.tables([each])) for each in session.summaries()}
+    report.finish(plain.data(finished, "".join(text for _, text in summaries.values())))
     if not any(getattr(arguments, name) for name in _NOT_REPEATABLE):
         from engine.report import replay
 
-        replay.keep(arguments.words[1:], session, events, summaries, began_ns)
+        replay.keep(arguments.words[1:], session, events, summaries, began_ns=began_ns)
     return finished.exit
+
+
+def _resume(arguments: argparse.Namespace) -> Exit | None:
+    """Build what reads the changed sources, and return the exit code; None if more than sources has changed."""
+    if arguments.changes is None:
+        return None
+    from engine.report import early
+
+    return early.build(arguments, arguments.changes, reading=options.reading(arguments), report_for=report_for)
 
 
 def report_for(*, json: bool, many: bool) -> BuildReport:
@@ -111,12 +133,12 @@ def report_for(*, json: bool, many: bool) -> BuildReport:
 
 
 def _dry_run(session: Session, parallel: int | None, *, as_json: bool) -> Exit:
-    from engine.api import default_parallel
     from engine.builder.costs import total
+    from engine.builder.executors import slots
     from engine.report import costs, grid
 
     findings = session.findings()
-    whole = total(findings, parallel or default_parallel())
+    whole = total(findings, parallel or slots.default())
     words = {"cached": "cached", "stale": "would build", "new": "would build", "unknown": "may build"}
     if as_json:
         jobs = [

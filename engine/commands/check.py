@@ -1,11 +1,17 @@
-"""Check schema, hardware feasibility and plan; write nothing."""
+"""Check schema, hardware feasibility, plan, and what a build would read and need here; write nothing."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from engine.commands import options
 from engine.errors import Exit
+
+if TYPE_CHECKING:
+    from engine.store.stored_plan import StoredPlan
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -15,6 +21,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> Exit:
     """Print a line for each variant. Raises UserError, with the errors of all recipes that cannot be built."""
+    from engine.builder import standing
+
+    plan = standing.unchanged(arguments.words[1:])
+    if plan is not None:
+        _print_last(plan)
+        return Exit.OK
     from engine import api
 
     examination = api.examine(arguments.recipes, **options.reading(arguments))
@@ -22,9 +34,20 @@ def run(arguments: argparse.Namespace) -> Exit:
         print(f"{path}: abstract, skipped")
     for checked in examination.checks:
         variant = checked.variant
-        print(f"{variant.loaded.path}: {variant.name} is fine: {' '.join(job.name for job in variant.jobs)}")
-        if not checked.model:
-            print(
-                "  not checked: lengths, axes and memory against the model, which is not here yet (fetch checks them)"
-            )
+        _print(variant.loaded.path, variant.name, [job.name for job in variant.jobs], model=checked.model)
     return Exit.OK
+
+
+def _print_last(plan: StoredPlan) -> None:
+    """Print the lines about the variants of the last build: nothing has changed, and they were checked then."""
+    for each in plan.abstract:
+        print(f"{each}: abstract, skipped")
+    for fields in plan.every():
+        path, _, name, _ = fields["subject"]
+        _print(path, name, [job["name"] for job in fields["jobs"]], model=fields["model"])
+
+
+def _print(path: Path | str, name: str, jobs: Sequence[str], *, model: bool) -> None:
+    print(f"{path}: {name} is fine: {' '.join(jobs)}")
+    if not model:
+        print("  not checked: lengths, axes and memory against the model, which is not here yet (fetch checks them)")

@@ -30,14 +30,21 @@ def run(arguments: argparse.Namespace) -> Exit:
 
     Raises UsageError for a job that the plan lacks.
     """
-    from engine import api
+    from engine.builder import standing
     from engine.builder.costs import total
+    from engine.builder.executors import slots
     from engine.report import costs
 
-    session = api.session(arguments.recipes, **options.reading(arguments))
-    findings = session.findings()
-    session.lookup.store.leave()
-    whole = total(findings, api.default_parallel())
+    reading = options.reading(arguments)
+    examined = standing.examined(_words_of_build(arguments), reading)
+    if examined is None:
+        from engine import api
+
+        session = api.session(arguments.recipes, **reading)
+        examined = session.lookup, session.findings()
+        session.lookup.store.leave()
+    lookup, findings = examined
+    whole = total(findings, slots.default())
     if arguments.step is not None:
         findings = [finding for finding in findings if finding.job.name == arguments.step]
         if not findings:
@@ -45,7 +52,7 @@ def run(arguments: argparse.Namespace) -> Exit:
     if arguments.read:
         from engine.report import reads
 
-        reads.show(session.lookup, findings, json=arguments.json)
+        reads.show(lookup, findings, json=arguments.json)
     elif arguments.json:
         print(json.dumps([_fields(finding) for finding in findings], ensure_ascii=False, indent=1))
     else:
@@ -54,6 +61,14 @@ def run(arguments: argparse.Namespace) -> Exit:
         if whole is not None and arguments.step is None:
             print(costs.of_build(whole))
     return Exit.OK
+
+
+def _words_of_build(arguments: argparse.Namespace) -> list[str]:
+    """Return the arguments of `recipe build` for the same recipe and options: those of `why` without STEP."""
+    words: list[str] = arguments.words[1:]
+    if arguments.step in words:
+        words.remove(arguments.step)
+    return words
 
 
 def _fields(finding: Finding) -> dict[str, object]:
@@ -113,8 +128,8 @@ def _change(change: Change, finding: Finding) -> str:
     origin = ""
     if kind == "inputs" and name in finding.job.needs:
         origin = f"  (from {finding.job.needs[name]})"
-    elif kind == "inputs" and name in finding.job.step.sources():
-        origin = f"  ({finding.job.step.sources()[name].uri})"
+    elif kind == "inputs" and name in finding.job.traits.sources:
+        origin = f"  ({finding.job.traits.sources[name].uri})"
     elif change.row in finding.reasons:
         origin = f"  ({finding.reasons[change.row]})"
     unknown = "(not known yet)" if kind == "inputs" else "(none)"

@@ -11,6 +11,7 @@ from importlib import metadata
 from pathlib import Path
 
 from engine.known import Known
+from engine.system import regular
 
 MISSING = "not installed"
 
@@ -127,7 +128,7 @@ def _own_name(module: str) -> str | None:
     """Return the name of the distribution from an import package's own files, without importing the package."""
     for folder in _folders(module):
         with contextlib.suppress(OSError):
-            match = re.search(r"package_name = '([\w-]+)'", Path(folder, *_SELF_DESCRIPTION).read_text("utf-8"))
+            match = re.search(r"package_name = '([\w-]+)'", regular.read_text(Path(folder, *_SELF_DESCRIPTION)))
             if match:
                 return match[1]
     return None

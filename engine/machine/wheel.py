@@ -12,6 +12,7 @@ from importlib import metadata
 from pathlib import Path
 
 from engine.machine.loadable import is_importable, is_loadable
+from engine.system import regular
 
 _EDITABLE = "__editable__"
 """How the names of files begin that some installers write for an editable installation."""
@@ -50,7 +51,7 @@ class Wheel:
         url = self._text("direct_url.json")
         if url is not None:
             return "an editable installation" if _is_editable(url) else "installed from a URL or a local file"
-        if not (self.info / "RECORD").is_file():
+        if f"{_ABOUT}METADATA," not in (self._text("RECORD") or ""):
             return "installed without a list of its files"
         return ""
 
@@ -73,9 +74,7 @@ class Wheel:
             path = self._package_of(name)
             if path is not None:
                 packages.setdefault(path.partition(".")[0].replace("/", "."), path)
-        if packages or not self.unverified:
-            return packages
-        return dict.fromkeys(self._named(), "")
+        return packages or {name: "" for name in self._named() if self.unverified or self._lies_here(name)}
 
     def _package_of(self, name: str) -> str | None:
         """Return the path of the outermost regular package of a file, or of the module; None if Python imports neither.
@@ -95,10 +94,13 @@ class Wheel:
         """Return the names of the import packages of a distribution whose RECORD lists no package."""
         names = (self._text("top_level.txt") or "").split()
         for link in self._links:
-            text = link.read_text("utf-8", "replace")
+            text = regular.read_text(link, errors="replace")
             names += _LINK.findall(text) if link.suffix == ".py" else _packages_on(text.splitlines())
         own = re.sub(r"[-.]+", "_", self.name)
         return list(dict.fromkeys(names)) or list(dict.fromkeys((own, own.lower())))
+
+    def _lies_here(self, package: str) -> bool:
+        return (self.site / package).is_dir() or (self.site / f"{package}.py").is_file()
 
     @property
     def _links(self) -> list[Path]:
@@ -109,7 +111,7 @@ class Wheel:
 
     def _text(self, name: str) -> str | None:
         try:
-            return (self.info / name).read_text("utf-8", "surrogateescape")
+            return regular.read_text(self.info / name, errors="surrogateescape")
         except OSError:
             return None
 
@@ -127,7 +129,7 @@ def listed_by_others(wheel: Wheel, names: set[str]) -> set[str]:
     listed: set[str] = set()
     for record in wheel.site.glob("*.dist-info/RECORD"):
         if names - listed and record.parent != wheel.info:
-            lines = record.read_text("utf-8", "surrogateescape")
+            lines = regular.read_text(record, errors="surrogateescape")
             listed |= {name for name in names - listed if f"\n{name}," in f"\n{lines}"}
     return listed
 

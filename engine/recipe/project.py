@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from engine.system import regular
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,7 +50,7 @@ def _has_store(folder: str) -> bool:
     The checksum in the file is not compared, because a damaged store is a store, too.
     """
     try:
-        with open(os.path.join(folder, "cache", "format"), "rb") as file:
+        with regular.open_file(os.path.join(folder, "cache", "format")) as file:
             stamp = file.read(_STAMP_BYTES).strip()
     except OSError:
         return False

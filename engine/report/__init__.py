@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol, Self
 
 if TYPE_CHECKING:
-    from engine.builder.summary import Summary
     from engine.events import Event
 
 
@@ -20,5 +18,5 @@ class BuildReport(Protocol):
     def on_event(self, event: Event) -> None:
         """Show the next event of a build."""
 
-    def finish(self, summaries: Sequence[Summary]) -> None:
-        """Show the results of the build; called after the last event."""
+    def finish(self, data: str) -> None:
+        """Show the results of the build, the text that `plain.data` returns; called after the last event."""

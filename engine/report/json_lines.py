@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from engine.events import Ended, Event, Finished, Noticed, Planned, Refused, RunsElsewhere, Started
-
-if TYPE_CHECKING:
-    from engine.builder.summary import Summary
 
 VERSION = 1
 """The version of the format of the JSON lines, which the first line about each recipe holds (docs/stability.md)."""
@@ -31,7 +27,7 @@ class JsonReport:
         """Print the event's line."""
         print(line(event), flush=True)
 
-    def finish(self, summaries: Sequence[Summary]) -> None:
+    def finish(self, data: str) -> None:
         """Print no results, because programs read the measured numbers with `recipe show --json`."""
 
 

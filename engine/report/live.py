@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -14,17 +14,15 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from engine.builder.executors.local import last_lines
+from engine.builder.executors.outcomes import last_lines
 from engine.events import Ended, Event, Finished, Noticed, Planned, Refused, RunsElsewhere, Started
 from engine.report import plain
 from engine.report.reasons import Reasons
 
-if TYPE_CHECKING:
-    from engine.builder.summary import Summary
-
 _MARKS = {
     "cached": ("=", "dim"),
     "built": ("+", "green"),
+    "reproduced": ("=", "green"),
     "waiting": ("~", "yellow"),
     "failed": ("x", "bold red"),
     "skipped": (".", "dim"),
@@ -91,13 +89,13 @@ class LiveReport:
             case Finished():
                 self._finished = event
 
-    def finish(self, summaries: Sequence[Summary]) -> None:
+    def finish(self, data: str) -> None:
         """Print the result of the build, the tables and the packages below the view of the jobs."""
         if self._finished is None:
             return
         end = self._finished
         self._console.print(plain.last_line(end.state, f"{end.seconds:.1f}", int(end.exit)), highlight=False)
-        print(plain.data(end, summaries), end="", flush=True)
+        print(data, end="", flush=True)
 
     def _explain(self, event: Ended) -> None:
         for line in plain.warnings(event):

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from engine.builder.trace import declaring
 from engine.events import Ended, Event, Finished, Noticed, Planned, Refused, RunsElsewhere, Started
 from engine.report.json_lines import shown
 from engine.report.reasons import Reasons
-from engine.report.table import tables
-
-if TYPE_CHECKING:
-    from engine.builder.summary import Summary
 
 _WIDTH = 9
 
@@ -23,7 +18,6 @@ class PlainReport:
 
     def __init__(self, *, many: bool) -> None:
         self._many = many
-        self._finished: Finished | None = None
         self._reasons = Reasons()
 
     def __enter__(self) -> Self:
@@ -34,21 +28,18 @@ class PlainReport:
 
     def on_event(self, event: Event) -> None:
         """Print the lines about an event."""
-        if isinstance(event, Finished):
-            self._finished = event
         for line in lines(event, many=self._many, reasons=self._reasons):
             print(line, file=sys.stderr, flush=True)
 
-    def finish(self, summaries: Sequence[Summary]) -> None:
+    def finish(self, data: str) -> None:
         """Print the tables, and a line with the folder of each package."""
-        if self._finished is not None:
-            print(data(self._finished, summaries), end="", flush=True)
+        print(data, end="", flush=True)
 
 
-def data(finished: Finished, summaries: Sequence[Summary]) -> str:
+def data(finished: Finished, tables: str) -> str:
     """Return what a build prints to standard output: tables, then for each package a line with its folder."""
     places = [f"{name} -> {shown(path)}\n" for name, path in finished.packages.items()]
-    return tables(summaries) + "".join(places)
+    return tables + "".join(places)
 
 
 def lines(event: Event, *, many: bool, reasons: Reasons | None = None) -> list[str]:
@@ -106,4 +97,4 @@ def _state(event: Ended, *, many: bool, reasons: Reasons) -> list[str]:
 
 
 def _row(state: str, recipe: str, job: str, *, many: bool) -> str:
-    return f"{state:<{_WIDTH}}{recipe + '  ' if many else ''}{job}"
+    return f"{state:<{_WIDTH - 1}} {recipe + '  ' if many else ''}{job}"

@@ -6,37 +6,44 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import engine
 from engine import plugins
 from engine.api import Session
-from engine.builder import code, registry
+from engine.builder import registry
 from engine.builder.summary import Summary
+from engine.digest import Digest
 from engine.errors import Exit, UserError
 from engine.events import Ended, Event, Finished, Noticed, Refused, RunsElsewhere, Started
 from engine.machine import tools
+from engine.recipe.project import project_of
 from engine.recipe.ways import mark_of
-from engine.report import json_lines, plain
-from engine.snapshot import Candidate
+from engine.report import json_lines, outputs, plain, plan_storing
+from engine.snapshot import TOKEN_BYTES, Candidate, path_of
 from engine.store.file_systems import mount_folder, overlay_number, tells_changes
-from engine.store.materialize import is_in_place, marker
 from engine.store.stat_cache import TICK_NS
+from engine.store.store import Record
 
 if TYPE_CHECKING:
     from engine.recipe.ways import Mark
 
 
 def keep(
-    argv: Sequence[str], session: Session, events: Sequence[Event], summaries: Sequence[Summary], began_ns: int
+    argv: Sequence[str],
+    session: Session,
+    events: Sequence[Event],
+    summaries: Mapping[str, tuple[Summary, str]],
+    *,
+    began_ns: int,
 ) -> None:
     """Keep a snapshot of a build that ended without a failure; the snapshot holds the text that a no-op build prints.
 
-    `began_ns` is the time at which the build first read an input, in nanoseconds. No snapshot is kept where an input of
-    the build changed after `began_ns`, or where a file system may not report changes.
+    `summaries` maps the name of each variant to the variant's summary and table. `began_ns` is the time at which the
+    build first read an input, in nanoseconds. No snapshot is kept where an input of the build changed after `began_ns`,
+    or where a file system may not report changes.
     """
     finished = events[-1]
     if not isinstance(finished, Finished) or finished.exit not in (Exit.OK, Exit.WAITING) or _changed_meanwhile():
@@ -52,11 +59,11 @@ def _keep(
     events: Sequence[Event],
     finished: Finished,
     *,
-    summaries: Sequence[Summary],
+    summaries: Mapping[str, tuple[Summary, str]],
     began_ns: int,
 ) -> None:
-    inputs, outputs = set(_inputs(session)), set(_outputs(session, summaries, finished))
-    present = [name for name in inputs | outputs if os.path.exists(name)]  # what is absent has no time stamps
+    inputs, written = set(_inputs(session)), {*_folders(session, finished), *_outputs(session, summaries, finished)}
+    present = [name for name in inputs | written if os.path.exists(name)]  # what is absent has no time stamps
     if not all(map(tells_changes, present)):
         return
     time.sleep(TICK_NS / 1e9)  # from now on, a change of an output changes its time stamps
@@ -65,9 +72,11 @@ def _keep(
     for variant in reversed(session.variants):
         way |= variant.loaded.way  # of two marks of one place, the one that was read first counts
     way |= {folder: mark_of(folder) for folder in {mount_folder(name) for name in present} if folder is not None}
-    roots = {str(variant.loaded.path): str(variant.loaded.project) for variant in session.variants}
+    roots = _roots(session)
+    if roots is None:
+        return
     overlays = dict(filter(None, map(overlay_number, present)))
-    candidate = Candidate(inputs=inputs, outputs=outputs, notes=notes, way=way, roots=roots, overlays=overlays)
+    candidate = Candidate(inputs=inputs, outputs=written, notes=notes, way=way, roots=roots, overlays=overlays)
     if candidate.newest_ns() > began_ns - TICK_NS or not _is_whole(session, summaries, finished):
         return
     if session.lookup.source_changed():
@@ -79,15 +88,32 @@ def _keep(
     talk.append(plain.last_line(last.state, "\0", int(last.exit)))
     lines = [json_lines.line(event) for event in repeated]
     lines.append(json_lines.line(last).replace('"seconds": 0.0', '"seconds": \0', 1))
+    token = os.urandom(TOKEN_BYTES)
+    path = path_of(argv)
+    if path is not None:
+        plan_storing.store_plan(path, token, session, finished, summaries)
     candidate.keep(
         argv,
+        token=token,
         write=lambda path, data: session.lookup.store.write(Path(path), data),
         variables=session.lookup.watched().variables,
         code=int(finished.exit),
         talk="".join(f"{line}\n" for line in talk),
-        data=plain.data(finished, summaries),
+        data=plain.data(finished, "".join(table for _, table in summaries.values())),
         json="".join(f"{line}\n" for line in lines),
     )
+
+
+def _roots(session: Session) -> dict[str, str] | None:
+    """Return the root of the project of one recipe in each folder, because the recipes in a folder have one project.
+
+    Returns None if a root has changed while the recipes were read.
+    """
+    recipes = {path.parent: path for path in session.selection.paths}  # abstract recipes, too
+    roots = {folder: project_of(path) for folder, path in recipes.items()}
+    if any(roots[variant.loaded.path.parent] != variant.loaded.project for variant in session.variants):
+        return None
+    return {str(recipes[folder]): str(root) for folder, root in roots.items()}
 
 
 def _changed_meanwhile() -> bool:
@@ -98,17 +124,15 @@ def _changed_meanwhile() -> bool:
     return tools.changed() or registry.changed() or plugins.changed()
 
 
-def _is_whole(session: Session, summaries: Sequence[Summary], finished: Finished) -> bool:
+def _is_whole(session: Session, summaries: Mapping[str, tuple[Summary, str]], finished: Finished) -> bool:
     """Tell whether all artifacts and packages are whole; files that changed a moment ago are read again."""
     store = session.lookup.store
-    records = {record.digest: record for summary in summaries for record in summary.records.values()}
-    if not all(store.is_whole(record) for record in records.values()):
-        return False
-    packages = {summary.variant.name: summary.delivered for summary in summaries}
-    for name, place in finished.packages.items():
-        package = packages[name]
-        if package is None or not is_in_place(store, package, place):
+    checked: dict[Digest, Record] = {}
+    for name, (summary, _) in summaries.items():
+        new = {record.digest: record for record in summary.records.values() if record.digest not in checked}
+        if not outputs.are_whole(store, new.values(), summary.delivered, finished.packages.get(name)):
             return False
+        checked |= new
     return True
 
 
@@ -130,38 +154,24 @@ def _again(event: Event) -> Event | None:
 
 def _inputs(session: Session) -> Iterator[str]:
     """Yield all files and folders from which the plan and its keys were made."""
-    for variant in session.variants:
-        yield from (str(path) for path in variant.loaded.files)
-    yield from map(str, session.abstract)
+    yield from plan_storing.fixed(session)
     yield from session.lookup.watched().paths
-    yield from map(str, session.locks)
-    for module in plugins.loaded():
-        yield from (str(path) for path in code.of_module(module).files)
-    yield from plugins.listings()
-    yield from (entry for entry in sys.path if not Path(entry).exists())  # a tool may appear there
-    ours = Path(engine.__file__).parent.rglob("*")
-    # Python writes into __pycache__ at any time.
-    yield from (str(path) for path in ours if "__pycache__" not in path.parts)
 
 
-def _outputs(session: Session, summaries: Sequence[Summary], finished: Finished) -> Iterator[str]:
-    """Yield the files and folders that the build wrote or may have changed: records, artifacts, packages, code folders.
+def _outputs(session: Session, summaries: Mapping[str, tuple[Summary, str]], finished: Finished) -> Iterator[str]:
+    """Yield the files that the build wrote or used: records, artifacts, packages."""
+    for name, (summary, _) in summaries.items():
+        yield from outputs.files(session.lookup.store, summary.records.values(), finished.packages.get(name))
 
-    Folders of Python's import path count as outputs, because a build may create the folder `build/` in them. Folders of
+
+def _folders(session: Session, finished: Finished) -> Iterator[str]:
+    """Yield the folders of Python's import path and of steps, whose changes a snapshot watches.
+
+    Folders of the import path count as outputs, because a build may create the folder `build/` in them. Folders of
     steps count as outputs, because Python writes compiled files into them. A snapshot names folders of the import path
     to notice that a package was installed, and folders of steps to notice that a step was added.
     """
     yield from (entry for entry in sys.path if Path(entry).is_dir())
     yield from registry.folders()
-    store = session.lookup.store
-    for summary in summaries:
-        for record in summary.records.values():
-            yield str(store.record_path(record.digest))
-            folder = str(store.artifact_path(record.artifact))
-            yield from (f"{folder}/{name}" for name in record.files)
     if finished.state == "waiting":  # another machine may add records to this folder
-        yield str(store.layout.records)
-    for place in finished.packages.values():
-        yield str(marker(place))
-        yield str(place)
-        yield from (str(path) for path in place.rglob("*"))
+        yield str(session.lookup.store.layout.records)

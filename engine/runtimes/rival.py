@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from engine.errors import StepError
+
 
 @dataclass(frozen=True)
 class RivalModel:
@@ -21,6 +23,14 @@ class RivalModel:
     """The section `images` of the recipe, for a model of timm: the size and normalization of images."""
     new_tokens: int | None = None
     """The number of tokens that a measured call generates; None for a model that generates no text."""
+
+
+def no_checkpoint(title: str) -> StepError:
+    """Return the error for an ONNX file as the model of a rival that runs checkpoints; `title` names the runtime."""
+    return StepError(
+        f"An ONNX file cannot be measured against {title}: there is no {title} model of it",
+        hint=f"take runtime: {title.lower()} out of bench.against",
+    )
 
 
 Original = RivalModel

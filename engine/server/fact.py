@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -46,7 +45,8 @@ def _places() -> Iterator[str]:
     yield from places_on_path(on_path.PROGRAM, *container.TOOLS)
     program = shutil.which(on_path.PROGRAM)
     if program is not None:
-        yield os.path.realpath(program)
+        for home in on_path.homes(program):
+            yield from (str(home / "backends"), str(home / on_path.VERSION_FILE))
     environment = packaged.place_of_environment()
     yield str(environment / packaged.READY)
     yield str(environment / "lib" / f"python{packaged.PYTHON}" / "site-packages")

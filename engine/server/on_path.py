@@ -13,6 +13,8 @@ from engine.server.installation import Installation, Lacking, Launch, Place, opt
 from engine.server.needs import Needs
 
 PROGRAM = "tritonserver"
+VERSION_FILE = "TRITON_VERSION"
+"""The file in Triton's folder that holds Triton's version."""
 _USUAL = Path("/opt/tritonserver")
 _RELEASE, _VERSION = "NVIDIA_TRITON_SERVER_VERSION", "TRITON_SERVER_VERSION"
 """Environment variables in NVIDIA's images: the release of the image, "24.10", and Triton's version, "2.51.0"."""
@@ -44,8 +46,8 @@ def find(needs: Needs) -> OnPath:
     program = shutil.which(PROGRAM)
     if program is None:
         raise Lacking(f"there is no {PROGRAM}")
-    homes = (Path(program).resolve().parent.parent, _USUAL)
-    backends = next((home / "backends" for home in homes if (home / "backends").is_dir()), None)
+    places = (home / "backends" for home in homes(program))
+    backends = next((place for place in places if place.is_dir()), None)
     if backends is None:
         raise Lacking(f"there is no folder `backends` beside {program} or in {_USUAL}")
     missing = sorted(name for name in needs.backends if not (backends / name).is_dir())
@@ -60,10 +62,15 @@ def find(needs: Needs) -> OnPath:
     return OnPath("path", _version(backends.parent), program, program=program, backends=backends)
 
 
+def homes(program: str) -> tuple[Path, ...]:
+    """Return the folders that may be Triton's own, for the program at a path."""
+    return Path(program).resolve().parent.parent, _USUAL
+
+
 def _version(home: Path) -> str:
     """Return Triton's version, from a file in Triton's folder or else from an environment variable; "" without both."""
     try:
-        return (home / "TRITON_VERSION").read_text("utf-8").strip()
+        return (home / VERSION_FILE).read_text("utf-8").strip()
     except OSError:
         return os.environ.get(_VERSION, "")
 

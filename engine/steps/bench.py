@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import json
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, repeat
@@ -170,13 +171,14 @@ class Bench(Step):
         graph = onnx_files.load_graph(exported / graphs.folders(exported)[0])
         measured: list[tuple[BenchRow, list[list[float]]]] = []
         states: list[Mapping[str, str]] = []
+        until = time.perf_counter() + budgets.REPEATING_SECONDS
         with contextlib.ExitStack() as stack:
             served, server = self._served(models, out.parent, stack)
             contenders = (*here, *served)
             for axes, limits in zip(self.shapes, chain(self.budgets, repeat(_NO_LIMITS)), strict=False):
                 print(f"measuring {in_words(axes)}, {threads} threads: {', '.join(map(str, contenders))}")
                 inputs = bench_inputs.draw(graph, axes) if new is None else bench_inputs.prompts(graph, axes)
-                timed = budgets.decided_rows(axes, inputs, contenders, self.budget, limits)
+                timed = budgets.decided_rows(axes, inputs, contenders, self.budget, limits, until=until)
                 rows = [(_generated(row, new), rounds) for row, rounds in timed]
                 measured += rows
                 states += gpu_state.look(gpu.name) if gpu else []

@@ -90,11 +90,7 @@ def describe(place: Path) -> ModelFacts:
 
 
 def _copy_model(directory: Path, out: Path, allowed: model_files.Weights) -> None:
-    names, _ = model_files.listing(directory)
-    model_files.refuse_incomplete(names, weights=allowed, where=str(directory))
-    chosen = model_files.of_model(names)
-    weights.check(directory, chosen)
-    _copy_all(directory, chosen, out)
+    _copy_all(directory, weights.complete(directory, allowed=allowed), out)
 
 
 def _copy_onnx(path: Path, out: Path) -> None:
@@ -118,16 +114,7 @@ def _add_tokenizer(tokenizer: Path | str, out: Path) -> None:
     if isinstance(tokenizer, str):
         hub.download(*_on_hub(tokenizer), out, weights="safetensors", tokenizer=True)
         return
-    directory = tokenizer if tokenizer.is_dir() else tokenizer.parent
-    names = model_files.listing(directory)[0] if tokenizer.is_dir() else [tokenizer.name]
-    chosen = model_files.of_tokenizer(names)
-    if not chosen:
-        raise StepError(
-            f"there is no tokenizer in {tokenizer}",
-            [model_files.content_line(names)],
-            "name a directory with tokenizer.json, or the file tokenizer.json itself",
-        )
-    _copy_all(directory, chosen, out)
+    _copy_all(tokenizer if tokenizer.is_dir() else tokenizer.parent, model_files.tokenizer_at(tokenizer), out)
 
 
 def _copy_all(directory: Path, names: Sequence[str], out: Path) -> None:

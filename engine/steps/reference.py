@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 from engine import tasks
 from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
+from engine.kit.checkpoints import labels
 from engine.kit.inputs import cases
 from engine.kit.inputs.cases import Case
 from engine.kit.onnx import onnx_files
@@ -189,11 +190,8 @@ def _refuse_labels(unanswered: Sequence[Case], outputs: Mapping[str, np.ndarray]
         return
     count = logits.shape[1]
     for case in unanswered:
-        if case.label is not None and not 0 <= case.label < count:
-            raise StepError(
-                f"the label {case.label} of {case.name} is none of the model's classes",
-                [f"the model has {count} classes: 0 to {count - 1}"],
-            )
+        if case.label is not None:
+            labels.refuse_number(case.label, case.name, count)
 
 
 def _failure(original: Original, case: Case, error: Exception) -> StepError:

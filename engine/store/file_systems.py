@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from engine.store import overlays
-from engine.system import mount_numbers
+from engine.system import mount_numbers, regular
 
 _TELLING = {"ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "bcachefs", "jfs"}
 """File systems for which the kernel sets the change time at every write, rename and link, also after an `mmap`.
@@ -115,8 +115,8 @@ def write_back(path: str | Path) -> bool:
     The first write to a page through a mapping sets the file's times. Later writes to the page leave the times as they
     are, until the page was written to the disk. After `write_back`, the next write sets the times again.
     """
-    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
+    with regular.open_file(path) as file:
+        handle = file.fileno()
         # On an overlay, sync_file_range has no effect: the pages belong to a file of the upper layer.
         if sys.platform != "linux" or mount_of(path).kind == _OVERLAY:
             os.fsync(handle)
@@ -125,8 +125,6 @@ def write_back(path: str | Path) -> bool:
 
         everything = (ctypes.c_int64(0), ctypes.c_int64(0), ctypes.c_uint(_WHOLE_FILE_AND_WAIT))
         return bool(ctypes.CDLL(None).sync_file_range(ctypes.c_int(handle), *everything) == 0)
-    finally:
-        os.close(handle)
 
 
 def _point_of(path: str) -> str:

@@ -84,6 +84,11 @@ class Layout:
         return self.root / "snapshots"
 
     @cached_property
+    def plans(self) -> Path:
+        """The folder of stored plans, one for each snapshot, under the snapshot's name (`engine.store.stored_plan`)."""
+        return self.root / "plans"
+
+    @cached_property
     def stamp(self) -> Path:
         """The file with the version of the store's layout."""
         return self.root / "format"
@@ -106,6 +111,7 @@ def prepare(layout: Layout) -> None:
         layout.staging,
         layout.locks,
         layout.snapshots,
+        layout.plans,
     )
     for folder in (*folders, *(layout.root / kind for kind in KINDS)):
         folder.mkdir(parents=True, exist_ok=True)

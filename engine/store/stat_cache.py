@@ -10,9 +10,9 @@ from pathlib import Path
 
 from engine import digest
 from engine.digest import Digest
-from engine.snapshot import stat_fields
 from engine.store.file_systems import mounted, tells_changes, write_back
 from engine.store.notes import Notes
+from engine.system.watched import stat_fields
 
 TICK_NS = 20_000_000
 """Two writes within one tick of the kernel's clock may leave the same time stamp (Linux: 4-10 ms, by CONFIG_HZ)."""
@@ -45,8 +45,8 @@ class StatCache:
         """If `afresh` is true, each file is read once, whatever earlier builds remembered."""
         self.contradicted: list[str] = []
         """The files whose content changed, although their stat rows did not; only known if `afresh` is true."""
+        self.afresh = afresh
         self._notes = notes
-        self._afresh = afresh
         self._earlier: dict[str, list[int | str]] | None = None
         self._known: dict[str, list[int | str]] = {}
         self._met: set[str] = set()
@@ -70,7 +70,7 @@ class StatCache:
     def known(self, row: Row) -> Digest | None:
         """Return the remembered digest of the file with this stat row; None if no digest is remembered."""
         name = inode(row)
-        entry = self._known.get(name) or (None if self._afresh else self._of_earlier_builds().get(name))
+        entry = self._known.get(name) or (None if self.afresh else self._of_earlier_builds().get(name))
         if entry is None or not is_about(entry, row):
             return None
         self._met.add(name)
@@ -120,7 +120,7 @@ class StatCache:
 
     def _compare(self, path: str | Path, row: Row, content: Digest) -> None:
         """Note a file whose content differs from the content that an earlier build read under the same stat row."""
-        before = self._of_earlier_builds().get(inode(row)) if self._afresh else None
+        before = self._of_earlier_builds().get(inode(row)) if self.afresh else None
         if before is not None and is_about(before, row) and before[3] != content:
             self.contradicted.append(str(path))
             self._forgotten.add(inode(row))

@@ -15,7 +15,7 @@ from engine import digest
 from engine.digest import Digest
 from engine.errors import StoreError
 from engine.key import Key, digest_of
-from engine.store import file_lock, layout, output
+from engine.store import binding, file_lock, layout, output
 from engine.store.copying import link_or_copy
 from engine.store.disk import explained, remove, same_file
 from engine.store.file_lock import FileLock
@@ -50,6 +50,13 @@ class Record:
     """The digest of the run's log; empty for an empty log."""
     job: str = ""
     """The name of the job, for explanations only."""
+    step: str = ""
+    """The class of the step that ran, as `module:Class`; empty in older records."""
+    binding: str = ""
+    """The digest of step, key, output and report (`engine.store.binding`), computed where the output was read.
+
+    The binding is empty in older records, which cannot be checked against it.
+    """
     trace: str = ""
     """The digest of the trace: what the run read. Empty for a record of a version that kept no traces."""
     gaps: Sequence[Mapping[str, str]] = ()
@@ -64,6 +71,12 @@ class Record:
     def size(self) -> int:
         """The artifact's size in bytes."""
         return sum(size for size, _ in self.files.values())
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether the output and the report were made for the record's own key and step, as far as the record tells."""
+        own = binding.of(step=self.step, key=self.digest, files=self.files, report=self.report)
+        return self.binding in ("", own)
 
     def fields(self) -> dict[str, object]:
         """Return the record's fields as a mapping from name to value, as the record's file has them."""
@@ -227,17 +240,20 @@ class Store:
 
     def commit(self, key: Key, folder: Path, files: Files, *, report: Mapping[str, object], report_version: int = 1,
                seconds: float, peak_bytes: int, machine: Mapping[str, str], log: bytes = b"",
-               job: str = "", trace: bytes = b"", gaps: Sequence[Mapping[str, str]] = ()) -> Record:  # fmt: skip
+               job: str = "", step: str = "", bound: str = "", trace: bytes = b"",
+               gaps: Sequence[Mapping[str, str]] = ()) -> Record:  # fmt: skip
         """Move the output folder `folder` into the store as the artifact of `key`, and write the record.
 
         Raises StoreError.
 
+        `bound` is the record's binding, as the process that read the output computed it for the class `step`.
         The record is written last, so that a record never names an artifact that is not in the store yet.
         """
         record = Record(
             key=key, artifact=output.tree(files), files=files, report=report, report_version=report_version,
             seconds=round(seconds, 3), peak_bytes=peak_bytes, machine=machine, made_at=round(time.time(), 3),
-            log=digest.of_bytes(log) if log else "", job=job, trace=digest.of_bytes(trace) if trace else "", gaps=gaps,
+            log=digest.of_bytes(log) if log else "", job=job, step=step, binding=bound,
+            trace=digest.of_bytes(trace) if trace else "", gaps=gaps,
         )  # fmt: skip
         with explained(self.root), file_lock.hold(self.layout.gate, shared=True):
             self.keep_log(record.digest, log)

@@ -6,7 +6,7 @@ import base64
 import hashlib
 import marshal
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib import metadata
@@ -17,10 +17,12 @@ from engine.digest import Digest
 from engine.machine import imports, tool_files
 from engine.machine.tool_files import ToolFiles
 from engine.machine.wheel import Wheel, wheel_of
-from engine.snapshot import stat_fields
-from engine.store.file_systems import tells_changes
+from engine.store.file_systems import mounted, tells_changes, write_back
 from engine.store.notes import Notes
 from engine.store.stat_cache import settled_row, stat_row
+from engine.store.store import Store
+from engine.system import regular
+from engine.system.watched import stat_fields
 from engine.text import lists
 
 KIND = "tools"
@@ -47,8 +49,10 @@ class ToolContent:
 class ToolContents:
     """The code of installed tools, which is read and compared with RECORD once and then known by stat rows."""
 
-    def __init__(self, notes: Notes) -> None:
+    def __init__(self, notes: Notes, *, afresh: bool = False) -> None:
+        """If `afresh` is true, the code of each tool is read once, whatever earlier builds remembered."""
         self._notes = notes
+        self._afresh = afresh
         self._known: dict[str, ToolContent] = {}
 
     def of(self, distribution: metadata.Distribution) -> ToolContent:
@@ -68,10 +72,11 @@ class ToolContents:
         return Path(max(filter(os.path.exists, content.watched), key=_change_time, default=content.watched[0]))
 
     def _remembered(self, name: str) -> ToolContent | None:
-        note = self._notes.get(KIND, name)
+        note = {} if self._afresh else self._notes.get(KIND, name)
         try:
             watched = tuple(note["watched"].split("\0"))
-            if _rows_of(watched) != note["rows"] or _places(note["places"]) != note["places"]:
+            now = (_rows_of(watched), _places(note["places"]), _mounts(watched[:1]))
+            if now != (note["rows"], note["places"], note["mounts"]):
                 return None
             return ToolContent(note["other"], note["reason"], watched, note["rows"])
         except (KeyError, AttributeError, TypeError):
@@ -82,14 +87,16 @@ class ToolContents:
         tool = tool_files.files_of(wheel)
         watched = tuple(dict.fromkeys((*tool.folders, *tool.files.values())))
         rows = _settled(watched)
-        subject = _subject(tool)
-        note = self._notes.get(KIND, name)
+        subject, mounts = _subject(tool), _mounts(watched[:1])
+        note = {} if self._afresh else self._notes.get(KIND, name)
         # The entries of a folder change often, for example when Python compiles modules; the files rarely change.
-        differing = note["differing"] if note.get("subject") == subject else _differing(tool)
+        is_known = note.get("subject") == subject and note.get("mounts") == mounts
+        tells = all(map(tells_changes, tool.folders)) and (is_known or all(map(_written_back, tool.files.values())))
+        differing = note["differing"] if is_known else _differing(tool)
         content = ToolContent(*_verdict(tool, differing), watched, rows)
-        if _rows_of(watched) == rows and all(map(tells_changes, tool.folders)):
+        if tells and _rows_of(watched) == rows:
             fields = {"places": places, "other": content.other, "reason": content.reason, "rows": rows}
-            files = {"watched": "\0".join(watched), "subject": subject, "differing": differing}
+            files = {"watched": "\0".join(watched), "subject": subject, "mounts": mounts, "differing": differing}
             self._notes.keep(KIND, name, {**fields, **files})
         return content
 
@@ -133,12 +140,29 @@ def _differing(tool: ToolFiles) -> dict[str, str]:
     return {name: each for name, each in checksums.items() if each != tool.expected.get(name) or not each}
 
 
+def unused(store: Store) -> Iterator[Path]:
+    """Yield the notes about installations that do not exist any more."""
+    for name, note in store.notes.every(KIND):
+        if not os.path.exists(str(note.get("watched", "")).partition("\0")[0]):
+            yield store.notes.path(KIND, name)
+
+
+def _mounts(paths: Sequence[str]) -> list[str | None]:
+    """Return a text for each path that another mount of the path's file system changes."""
+    return [mounted(os.stat(path).st_dev) for path in paths]
+
+
+def _written_back(path: str) -> bool:
+    try:
+        return not os.path.isfile(path) or write_back(path)
+    except OSError:
+        return False
+
+
 def _checksum(path: str) -> str:
     """Return the SHA-256 of a file's content as RECORD writes it; empty for a missing file."""
     try:
-        if not os.path.isfile(path):  # a pipe would never end
-            return ""
-        with open(path, "rb") as file:
+        with regular.open_file(path) as file:
             content = hashlib.file_digest(file, "sha256").digest()
     except OSError:
         return ""

@@ -173,6 +173,7 @@ class _Inspection:
     def run(self) -> None:
         self.verdict.records = len(self.records)
         self._record_files()
+        self._bindings()
         self._pool()
         self._artifacts()
         self._logs()
@@ -194,6 +195,21 @@ class _Inspection:
                 self.store.put_aside(path)
             self.lost.add(path.stem)
             self._say(path, "the record is not as it was written")
+
+    def _bindings(self) -> None:
+        """Put records aside whose output was made for another key or by another step."""
+        for key, record in list(self.records.items()):
+            if record.is_bound:
+                continue
+            path = self.store.record_path(key)
+            with file_lock.hold(self.store.layout.gate):
+                current = self.store.read(key)
+                if current is None or current.is_bound:
+                    continue  # the job has run again meanwhile
+                self.store.put_aside(path)
+            del self.records[key]
+            self.lost.add(key)
+            self._say(path, "the output belongs to another key or to another step")
 
     def _pool(self) -> None:
         for name in digest.walk(self.store.layout.files):
@@ -313,12 +329,13 @@ class _Inspection:
             self._say(path, "the kept file is not as it was kept")
 
     def _snapshots(self) -> None:
-        with contextlib.suppress(FileNotFoundError):
-            for path in sorted(self.store.layout.snapshots.iterdir()):
+        at = self.store.layout
+        for folder, name in ((at.snapshots, "snapshot"), (at.plans, "stored plan")):
+            for path in sorted(folder.iterdir()) if folder.is_dir() else ():
                 try:
-                    snapshot.names_in(str(path))
+                    snapshot.read(str(path))
                 except FileNotFoundError:
                     continue
                 except snapshot.UNREADABLE:
                     remove(path)
-                    self._say(path, "the snapshot is not as it was written")
+                    self._say(path, f"the {name} is not as it was written")

@@ -1,12 +1,38 @@
-"""The project's name on PyPI, and the commands that install its extras."""
+"""The project's name on PyPI, its extras, and the commands that install them."""
+
+from __future__ import annotations
 
 NAME = "recipe-build"
 """The name of this project on PyPI.
 
 The project's name on PyPI is not `recipe`, because on PyPI `recipe` is another project.
 """
+EXTRAS = {
+    "onnx": ("numpy", "onnx", "onnxruntime", "sympy", "tokenizers", "tritonclient", "protobuf"),
+    "cpu": ("huggingface-hub", "onnxscript", "safetensors", "sentencepiece", "torch", "transformers"),
+    "timm": ("pillow", "timm", "torchvision"),
+}
+"""Extra of this project -> the distributions that it installs; `cpu` also installs those of `onnx`."""
+_MODULES = {"protobuf": "google", "pillow": "PIL"}
+"""Distribution -> the name to import, where the two differ by more than dashes."""
 
 
 def install(extra: str) -> str:
     """Return the command that installs an extra of this project, for the hints of errors."""
     return f"pip install '{NAME}[{extra}]'"
+
+
+def extra_with(distribution: str) -> str | None:
+    """Return the extra that installs a distribution; None for a distribution that no extra for CPUs installs."""
+    return next((extra for extra, names in EXTRAS.items() if distribution in names), None)
+
+
+def module_of(distribution: str) -> str:
+    """Return the name by which Python code imports a distribution."""
+    return _MODULES.get(distribution, distribution.replace("-", "_"))
+
+
+def of_module(module: str) -> str:
+    """Return the name of the distribution of a module that an extra of this project installs."""
+    every = [name for names in EXTRAS.values() for name in names]
+    return next((name for name in every if module_of(name) == module), module)

@@ -98,6 +98,27 @@ def test_a_package_that_cannot_be_moved_is_named(project, monkeypatch):
     assert "does not vouch for it" in note
 
 
+@pytest.mark.parametrize("blocked", ["a file", "an older package", "a dangling link"])
+def test_what_lies_in_the_place_of_the_moved_package_loses_nothing(project, blocked):
+    build(project, variant(project, *chain()))
+    previous = project / "build" / ".previous"
+    match blocked:
+        case "a file":
+            previous.write_text("mine")
+        case "an older package":
+            (previous / "r").mkdir(parents=True)
+            (previous / "r" / "old.txt").write_text("old")
+        case "a dangling link":
+            previous.symlink_to("gone")
+    [note] = notes(build(project, variant(project, *chain(at_most=1))))
+    assert "does not vouch for it" in note
+    moved = blocked == "an older package"
+    assert ("cannot be moved away" in note) == (not moved)
+    assert text(previous / "r" if moved else project / "build" / "r") == "HELLO"
+    assert notes(build(project, variant(project, *chain()))) == []
+    assert text(project / "build" / "r") == "HELLO"
+
+
 def measured(events):
     return next(event for event in events if isinstance(event, Ended) and event.job == "measure")
 

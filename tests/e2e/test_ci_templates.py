@@ -170,3 +170,27 @@ def test_the_document_leads_to_each_template_and_each_uploads_the_packages(path)
     assert f"](ci/{path.name})" in (ROOT / "docs" / "ci.md").read_text()
     text = path.read_text()
     assert "path: build" in text or "paths: [build/]" in text
+
+
+def test_the_nightly_template_makes_every_job_again():
+    template = ROOT / "docs" / "ci" / "github-actions-remake.yml"
+    assert f"ci/{template.name}" in (ROOT / "docs" / "ci.md").read_text()
+    [job] = parsed(template)["jobs"].values()
+    commands = [step["run"] for step in job["steps"] if "run" in step]
+    assert commands[0] == INSTALL
+    words = [command.replace("${{ matrix.jobs }}", "2").split() for command in commands[1:]]
+    assert all(each[0] == "recipe" for each in words)
+    assert ["--remake" in each for each in words] == [False, True]
+    cases = job["strategy"]["matrix"]["include"]
+    assert all(len({case[name] for case in cases}) == len(cases) for name in ("jobs", "timezone", "locale", "threads"))
+
+
+def test_the_nightly_script_runs_the_tests_that_make_every_step_again():
+    [command] = [
+        step["run"] for step in parsed(ROOT / "docs/ci/github-actions-nightly.yml")["jobs"]["remake"]["steps"]
+        if "run" in step
+    ]  # fmt: skip
+    script = (ROOT / command).read_text()
+    assert os.access(ROOT / command, os.X_OK)
+    assert "--whole tests/e2e/test_remake.py" in script
+    assert (ROOT / "tests" / "e2e" / "test_remake.py").is_file()

@@ -42,7 +42,8 @@ def serve(shipped, tmp_path):
         yield put
 
 
-def test_every_variant_of_the_recipe_is_sound(shipped):
+def test_every_variant_of_the_recipe_is_sound(shipped, seeing):
+    seeing(shipped)
     output = shipped("check", RECIPE, expect=0).stdout
     for variant in (ON_CPU, *(f"efficientnetv2-T4-{name}" for name in ON_A_T4)):
         assert f"{variant} is fine" in output

@@ -9,7 +9,6 @@ import timm_here
 import tiny_project
 
 from engine import api
-from engine.builder.executors.local import LocalExecutor
 from engine.builder.trace import traces
 from engine.builder.trace.allowed import ALLOWED
 
@@ -23,18 +22,6 @@ bench: {shapes: [{batch: 2}]}
 """
 SHIPPED = ("minilm_cpu", "minilm_cuda", "minilm_t4_packaged", "minilm_rtx")
 """The shipped recipes whose model needs no hub; jobs that need another machine wait."""
-
-
-@pytest.fixture
-def fresh_workers(monkeypatch):
-    """A worker for each job: a job then imports everything itself, and is blamed for all of it."""
-
-    def worker_for(self, _tools, variables):
-        for idle in [worker for worker in self._workers if worker.task is None]:
-            self._remove(idle)
-        return self._spawn(variables)
-
-    monkeypatch.setattr(LocalExecutor, "_worker_for", worker_for)
 
 
 def gaps_of(recipe, cache):
@@ -67,14 +54,8 @@ def test_the_steps_on_an_onnx_file(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.whole
-def test_the_steps_on_an_onnx_file_each_in_a_new_worker(tmp_path, fresh_workers):
-    test_the_steps_on_an_onnx_file(tmp_path)
-
-
-@pytest.mark.slow
-@pytest.mark.whole
 @pytest.mark.parametrize("architecture", ["bert", "roberta"])
-def test_the_steps_on_a_checkpoint_each_in_a_new_worker(architecture, tmp_path, fresh_workers):
+def test_the_steps_on_a_checkpoint(architecture, tmp_path):
     (tmp_path / "pyproject.toml").write_text("")
     models.checkpoint(tmp_path / "model", architecture, task="text-classification")
     (tmp_path / "samples.jsonl").write_text(tiny_project.SAMPLES)
@@ -87,7 +68,7 @@ def test_the_steps_on_a_checkpoint_each_in_a_new_worker(architecture, tmp_path, 
 @pytest.mark.slow
 @pytest.mark.whole
 @pytest.mark.parametrize("family", ["gpt2", "t5"])
-def test_the_steps_on_a_model_that_generates_each_in_a_new_worker(family, tmp_path, fresh_workers):
+def test_the_steps_on_a_model_that_generates(family, tmp_path):
     (tmp_path / "pyproject.toml").write_text("")
     generators.checkpoint(tmp_path / "model", family)
     (tmp_path / "r.yaml").write_text("name: m\nmodel: {source: model}\nvalidate: {cosine: 0.5, agreement: 0.1}\n")
@@ -98,7 +79,7 @@ def test_the_steps_on_a_model_that_generates_each_in_a_new_worker(family, tmp_pa
 
 @pytest.mark.slow
 @pytest.mark.whole
-def test_the_steps_on_a_model_of_timm_each_in_a_new_worker(tmp_path, timm, fresh_workers):
+def test_the_steps_on_a_model_of_timm(tmp_path, timm):
     (tmp_path / "pyproject.toml").write_text("")
     timm_here.checkpoint(tmp_path / "model", "test_resnet", size=64, num_classes=3)
     (tmp_path / "r.yaml").write_text("name: m\nmodel: {source: model, task: image-classification}\n")
@@ -110,7 +91,7 @@ def test_the_steps_on_a_model_of_timm_each_in_a_new_worker(tmp_path, timm, fresh
 @pytest.mark.slow
 @pytest.mark.whole
 @pytest.mark.parametrize("name", SHIPPED)
-def test_the_steps_on_a_shipped_recipe(name, shipped, fresh_workers):
+def test_the_steps_on_a_shipped_recipe(name, shipped):
     gaps, jobs = gaps_of(shipped.folder / "recipes" / f"{name}.yaml", shipped.folder / "cache")
     assert gaps == {}
     assert jobs >= {"fetch"}

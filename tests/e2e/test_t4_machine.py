@@ -99,7 +99,8 @@ def test_an_engine_for_another_device_version_or_profile_is_none_and_why_names_t
     rows = {each["row"]: each for each in changed["changes"]}
     assert row in rows
     if old is not None:
-        assert (rows[row]["old"], rows[row]["new"]) == (old, new)
+        assert rows[row]["old"].partition(" (content: ")[0] == old  # no installer has listed the fake's files
+        assert rows[row]["new"] == new
     assert built.states("r.yaml", "--set", change, expect=3)["trt-build"] == "waiting"
 
 

@@ -106,6 +106,34 @@ def test_a_hermetic_recipe_fails_and_builds_once_everything_is_declared(project)
     assert "  NOT covered: nothing\n" in text
 
 
+CLOCK = STEP.replace("import os\n", "import os, time, locale\n").replace(
+    '(Path(__file__).parent / f"{which}.txt").read_text() + str(os.cpu_count())',
+    'f"{time.tzname} {locale.getlocale()}"',
+)
+
+
+def test_a_time_zone_and_a_locale_reach_only_a_step_that_names_them(project):
+    step = project.folder / "site" / "stamp_package.py"
+    step.write_text(CLOCK)
+    artifacts = set()
+    for place in ({"TZ": "Asia/Tokyo", "LC_ALL": "C"}, {"TZ": "UTC", "LC_ALL": "C.UTF-8"}):
+        project.environment |= place
+        [stamp] = [
+            event
+            for event in project.events(*BUILD, "--force", "stamp")
+            if event.get("artifact") and event["job"] == "stamp"
+        ]
+        assert "not_covered" not in stamp
+        artifacts.add(stamp["artifact"])
+    assert len(artifacts) == 1
+    step.write_text(CLOCK.replace("    makes:", '    variables: ClassVar[tuple[str, ...]] = ("TZ",)\n    makes:'))
+    project.environment["TZ"] = "Asia/Tokyo"
+    project("build", *BUILD, expect=0)
+    project.environment["TZ"] = "UTC"
+    [change] = project.why("r.yaml")["stamp"]["changes"]
+    assert change == {"row": "env.TZ", "old": "Asia/Tokyo", "new": "UTC"}
+
+
 def test_a_record_without_a_trace_is_made_again_for_a_hermetic_recipe(project):
     (project.folder / "site" / "stamp_package.py").write_text(DECLARED)
     project("build", *BUILD, expect=0)

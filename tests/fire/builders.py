@@ -105,6 +105,11 @@ class Builders:
         self._selector.register(self._zygote.stdout, selectors.EVENT_READ)
         self._heard = b""
 
+    @property
+    def command(self) -> str:
+        """The program as a shell calls it."""
+        return f"{sys.executable} -m engine"
+
     def close(self) -> None:
         for running in list(self._running.values()):
             running.kill("all")
@@ -119,14 +124,19 @@ class Builders:
         *,
         hook: str = "",
         real: bool = False,
-        environment: Mapping[str, str] = MappingProxyType({}),
+        environment: Mapping[str, str | None] = MappingProxyType({}),
+        **circumstances: object,
     ) -> Builder:
-        """Start the program with these words. `hook` goes to `fire_hook.lay`; a real one takes none."""
+        """Start the program with these words. `hook` goes to `fire_hook.lay`; a real one takes none.
+
+        Of the environment, None takes a variable away. `circumstances` go to `zygote.arrange`.
+        """
         self._count += 1
         output = self._folder / str(self._count)
         output.mkdir()
         ground.announcements.mkdir(parents=True, exist_ok=True)
-        environment = {**self.project.environment, PLACE: str(ground.announcements), **environment}
+        whole = {**self.project.environment, PLACE: str(ground.announcements), **environment}
+        environment = {name: value for name, value in whole.items() if value is not None}
         if real:
             with open(output / "stdout", "wb") as out, open(output / "stderr", "wb") as err:
                 process = subprocess.Popen(
@@ -136,7 +146,7 @@ class Builders:
             return Builder(self, process.pid, output, process)
         request = {
             "words": words, "cwd": str(self.project.folder), "environment": environment, "output": str(output),
-            "hook": hook,
+            "hook": hook, **circumstances,
         }  # fmt: skip
         self._zygote.stdin.write(json.dumps(request).encode() + b"\n")
         self._zygote.stdin.flush()

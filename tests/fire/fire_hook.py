@@ -28,7 +28,7 @@ def lay(text: str) -> None:
     if "edit_at" in options:
         _at_touch(options["edit_at"], options["below"], lambda: _edit(options["path"], options["text"]))
     if "full_from" in options:
-        _from_write(options["full_from"], options["below"])
+        _from_write(options["full_from"], options["below"], getattr(errno, options.get("errno", "ENOSPC")))
     if "clock" in options:
         _turn_clock(options["clock"])
     if options.get("locks") is False:
@@ -98,8 +98,8 @@ def _before(function: Any, act: Any) -> Any:
     return wrapped
 
 
-def _from_write(number: int, below: list[str]) -> None:
-    """From the n-th call on that needs room below these folders, let the disk be full."""
+def _from_write(number: int, below: list[str], code: int) -> None:
+    """From the n-th call on that needs room below these folders, let the disk be full, or a quota be used up."""
     left = number
     needing = ("os.rename", "os.link", "os.mkdir")
 
@@ -107,7 +107,7 @@ def _from_write(number: int, below: list[str]) -> None:
         nonlocal left
         left -= 1
         if left <= 0:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+            raise OSError(code, os.strerror(code), path)
 
     def audit(event: str, arguments: tuple[Any, ...]) -> None:
         creates = event == "open" and isinstance(arguments[2], int) and arguments[2] & os.O_CREAT

@@ -14,8 +14,8 @@ import pytest
 pytestmark = pytest.mark.slow
 
 HURTS = ("flip", "truncate", "delete", "swap")
-PLACES = ("artifacts", "files", "records", "logs", "heads", "stat", "snapshots", "format")
-NOTES = {"heads", "stat", "snapshots"}
+PLACES = ("artifacts", "files", "records", "logs", "heads", "stat", "snapshots", "plans", "format")
+NOTES = {"heads", "stat", "snapshots", "plans"}
 """That one of these was deleted nobody can know, and nobody needs to."""
 
 

@@ -122,6 +122,7 @@ def last_byte(content, value):
     return content[:-1] + bytes([value])
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("disk", WRITABLE, indirect=True)
 def test_an_edit_that_keeps_size_and_time_is_delivered(disk, project):
     kind, place = disk
@@ -196,6 +197,7 @@ def _stamps(kind):
     return ("-T", str(_STAMP)) if kind == "erofs" else ()
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("disk", ["tmpfs", pytest.param("overlay", marks=pytest.mark.whole)], indirect=True)
 def test_a_package_on_a_file_system_that_is_not_believed_is_read_in_each_build(disk, project):
     """The package, the store and the recipe lie there, too: no snapshot is kept, and each edit is seen."""
@@ -214,6 +216,7 @@ def test_a_package_on_a_file_system_that_is_not_believed_is_read_in_each_build(d
     os.chdir(project)
 
 
+@pytest.mark.whole
 def test_a_mount_over_a_folder_of_the_model_is_noticed(project, tmp_path):
     model = model_on(tmp_path, project)
     settle("ext4", model)
@@ -225,6 +228,7 @@ def test_a_mount_over_a_folder_of_the_model_is_noticed(project, tmp_path):
     assert not is_fresh(model).answered
 
 
+@pytest.mark.whole
 def test_a_mount_over_a_file_of_the_model_is_noticed(project, tmp_path):
     model = model_on(tmp_path, project)
     settle("ext4", model)
@@ -235,6 +239,7 @@ def test_a_mount_over_a_file_of_the_model_is_noticed(project, tmp_path):
     assert not is_fresh(model).answered
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("option", ["--paranoid", "cache verify --sources"])
 def test_everything_is_read_once_where_no_time_stamp_tells(option, project, tmp_path):
     """The disk's content changes under a mounted file system: no stat row can tell of that."""

@@ -6,12 +6,15 @@ each that ended. A builder runs `engine.cli.main`, as `python -m engine` does, i
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import os
+import resource
 import select
 import signal
 import sys
+import tempfile
 
 MODULES = (
     "engine.cli", "engine.snapshot", "engine.commands", "engine.commands.build", "engine.commands.cache", "engine.api",
@@ -65,6 +68,7 @@ def _build(request: dict) -> None:
         os.close(handle)
     home = os.path.dirname(importlib.import_module("engine").__file__)
     sys.argv = [os.path.join(home, "__main__.py"), *request["words"]]
+    arrange(**{name: request[name] for name in ("close", "full", "lost", "limits") if name in request})
     code = 1
     try:
         if request["hook"]:
@@ -75,9 +79,29 @@ def _build(request: dict) -> None:
     except BaseException:  # noqa: BLE001 - told as Python itself does
         sys.excepthook(*sys.exc_info())
     finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, AttributeError):
+                stream.flush()
         os._exit(code)
+
+
+def arrange(
+    *, close: tuple[int, ...] = (), full: tuple[int, ...] = (), lost: bool = False, limits: dict[str, int] | None = None
+) -> None:
+    """Close standard streams or lead them to a full disk, leave a folder that is gone, and set limits of resources."""
+    for number in full:
+        handle = os.open("/dev/full", os.O_WRONLY)
+        os.dup2(handle, number)
+        os.close(handle)
+    for number in close:
+        os.close(number)
+        setattr(sys, ("stdin", "stdout", "stderr")[number], None)  # as Python finds them
+    if lost:
+        folder = tempfile.mkdtemp()
+        os.chdir(folder)
+        os.rmdir(folder)
+    for name, limit in (limits or {}).items():
+        resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (limit, limit))
 
 
 def _tell_ended() -> None:

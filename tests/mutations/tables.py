@@ -13,6 +13,7 @@ from mutations import (
     table_code,
     table_environment,
     table_layout,
+    table_links,
     table_machine,
     table_matrix,
     table_outputs,
@@ -30,6 +31,7 @@ from mutations.mutation import ARCHITECTURE, CHOOSE, MOUNT, Mutation
 _TABLES = (
     table_recipe,
     table_layout,
+    table_links,
     table_sources,
     table_samples,
     table_tools,

@@ -20,19 +20,6 @@ OTHERWISE = {
 """What a machine of the same kind may have otherwise."""
 
 
-@pytest.fixture(scope="session")
-def built(tmp_path_factory):
-    """Projects by name, each made and built when it is first asked for."""
-    places = {}
-
-    def of(name):
-        if name not in places:
-            places[name] = projects.make(name, tmp_path_factory.mktemp(name) / "project")
-        return places[name]
-
-    return of
-
-
 def pytest_generate_tests(metafunc):
     if "mutation" in metafunc.fixturenames:
         whole = metafunc.config.getoption("whole")

@@ -13,6 +13,8 @@ import fake_wheels
 import pytest
 
 from engine.builder.tools import Tools
+from engine.store import tool_contents
+from engine.store.collection import CollectionLimits, collect
 from engine.store.store import Store
 from engine.store.tool_contents import ToolContents
 
@@ -95,13 +97,15 @@ def test_a_tool_whose_files_are_those_of_its_record_is_known_by_its_version(site
         lambda site: fake_wheels.install(site, "toy", "1.0", FILES, direct_url={"url": "x", "vcs_info": {}}),
         lambda site: (site / "toy-1.0.dist-info/RECORD").unlink(),
         lambda site: (site / "toy-1.0.dist-info/RECORD").write_text("toy/__init__.py,,\n"),
+        lambda site: (site / "toy-1.0.dist-info/RECORD").write_text(""),
+        lambda site: fake_wheels.install(site, "toy", "1.0", {}),
         lambda site: (site / "toy.py").write_text("x = 1") and shutil.rmtree(site / "toy"),
     ],
     ids=[
         "edited in place with the old time", "rewritten", "data", "machine code", "a missing file", "a single module",
         "an extra module", "an extra extension", "an extra compiled module", "a package beside a module",
         "an extra module in a shared folder", "a checkout of a version control system", "no RECORD",
-        "a RECORD without checksums", "a module in place of the package",
+        "a RECORD without checksums", "an empty RECORD", "a RECORD without modules", "a module in place of the package",
     ],
 )  # fmt: skip
 def test_code_that_the_version_does_not_promise_is_a_row_by_its_content(site, value, reason, change):
@@ -218,8 +222,6 @@ def test_a_distribution_without_packages_is_known_by_its_version(site, value):
 
 
 def test_a_tool_is_read_once_and_then_known_by_stat_rows(site, tmp_path, monkeypatch):
-    from engine.store import tool_contents
-
     store = Store(tmp_path / "cache")
     toy = metadata.distribution("toy")
     before = ToolContents(store.notes).of(toy)
@@ -231,6 +233,37 @@ def test_a_tool_is_read_once_and_then_known_by_stat_rows(site, tmp_path, monkeyp
     (site / "toy/core.py").write_text("x = 1")
     with pytest.raises(TypeError):
         ToolContents(store.notes).of(toy)
+
+
+def test_a_paranoid_build_reads_a_tool_whose_stat_rows_say_that_nothing_changed(site, tmp_path, monkeypatch):
+    store = Store(tmp_path / "cache")
+    assert Tools(store.notes).known("toy").value == "1.0"
+    monkeypatch.setattr(tool_contents, "_rows_of", lambda _: "as ever")
+    Tools(store.notes, afresh=True).known("toy")
+    (site / "toy/core.py").write_text("x = 1")
+    assert Tools(store.notes).known("toy").value == "1.0"
+    assert Tools(store.notes, afresh=True).known("toy").value != "1.0"
+
+
+def test_after_another_mount_of_the_file_system_a_tool_is_read_again(site, tmp_path, monkeypatch):
+    store = Store(tmp_path / "cache")
+    Tools(store.notes).known("toy")
+    assert site.is_dir()
+    monkeypatch.setattr(tool_contents, "mounted", lambda _: "another mount")
+    monkeypatch.setattr(tool_contents, "_checksum", None)
+    with pytest.raises(TypeError):
+        Tools(store.notes).known("toy")
+
+
+def test_collection_removes_the_notes_about_installations_that_are_gone(site, tmp_path):
+    store = Store(tmp_path / "cache")
+    for name in ("toy", "other"):
+        Tools(store.notes).known(name)
+    shutil.rmtree(site / "toy-1.0.dist-info")
+    [unused] = tool_contents.unused(store)
+    assert "toy-1.0.dist-info" in unused.read_text()
+    collect(store, CollectionLimits(), dry_run=False)
+    assert len(list((tmp_path / "cache/tools").iterdir())) == 1
 
 
 def test_a_damaged_note_is_a_missing_note(site, value, tmp_path):

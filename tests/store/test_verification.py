@@ -3,13 +3,15 @@
 import os
 import random
 import shutil
+from dataclasses import replace
 
 import pytest
 from stores import every_file, flip, put
 
 from engine.errors import StoreError
 from engine.key import digest_of
-from engine.store import heads, verification
+from engine.store import binding, heads, verification
+from engine.store.sealed import sealed
 from engine.store.store import Store
 
 KEYS = [{"step": "x", "options.n": str(number)} for number in range(4)]
@@ -189,3 +191,18 @@ def test_a_foreign_folder_is_left_alone(tmp_path):
     with pytest.raises(StoreError):
         verification.verify(tmp_path, parallel=1)
     assert (tmp_path / "format").read_text() == "99"
+
+
+def test_a_record_whose_output_belongs_to_another_key_or_step_is_put_aside(store):
+    report = {"n": 1}
+    keys = [{"code": letter} for letter in "abcd"]
+    mine = put(store, keys[0], {"a": "mine"})
+    for number, (step, key) in enumerate([("toy:A", keys[1]), ("toy:A", keys[0]), ("toy:B", keys[3])], start=1):
+        bound = binding.of(step=step, key=digest_of(key), files=mine.files, report=report)
+        record = replace(mine, key=keys[number], step="toy:A", binding=bound)
+        store.write(store.record_path(record.digest), sealed(record.fields()))
+    verdict = verify(store)
+    assert sorted(damage.path.stem for damage in verdict.damages) == sorted(digest_of(key) for key in keys[2:])
+    assert {damage.why for damage in verdict.damages} == {"the output belongs to another key or to another step"}
+    assert [store.find(key) is not None for key in keys] == [True, True, False, False]
+    assert verify(store).damages == []

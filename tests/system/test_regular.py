@@ -1,10 +1,13 @@
 """Only regular files are opened: whatever else lies at a path is an error at once, and nothing is waited for."""
 
+import ast
 import os
 import socket
+from pathlib import Path
 
 import pytest
 
+import engine
 from engine import digest
 from engine.store import disk
 from engine.system import regular
@@ -80,3 +83,41 @@ def test_folders_nested_deeper_than_calls_of_python_are_walked(tmp_path):
     finally:
         disk.remove(tmp_path / "d")
     assert list(tmp_path.iterdir()) == []
+
+
+ENGINE = Path(engine.__file__).parent
+OUTSIDE = ("kit", "runtimes", "server", "client", "steps", "system")
+"""Rooms whose code reads what a step or a server has checked or made, in a process with a time limit of its own."""
+OTHERWISE = {
+    "builder/processes.py": "reads files of /proc",
+    "builder/worker.py": "opens its own log",
+    "builder/zygote.py": "opens the null device",
+    "builder/trace/mapped.py": "reads a file of /proc",
+    "builder/trace/recorder.py": "writes into the folder of its own job",
+    "machine/cpu.py": "reads files of /proc and /sys",
+    "snapshot.py": "reads a pipe of its own, its own folder, and files of /proc and /sys",
+    "store/disk.py": "writes a new file, and flushes a folder or a file that was checked",
+    "store/file_lock.py": "opens lock files for writing, too, which never waits on a pipe",
+    "store/file_systems.py": "reads files of /proc",
+    "store/holder.py": "reads a file of /proc",
+}
+"""Modules that open files in another way, each with the reason."""
+
+
+def opens(path):
+    """Return the lines in which a module opens or reads a file by Python's own functions."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Call):
+            name = ast.unparse(node.func)
+            if name in ("open", "os.open", "io.open") or (
+                name.endswith((".read_text", ".read_bytes")) and not name.startswith("regular.")
+            ):
+                yield f"{node.lineno}: {ast.unparse(node)[:80]}"
+
+
+def test_no_file_is_opened_in_a_way_that_a_pipe_could_stop():
+    checked = [path for path in ENGINE.rglob("*.py") if path.relative_to(ENGINE).parts[0] not in OUTSIDE]
+    assert len(checked) > 100
+    lines = {str(path.relative_to(ENGINE)): list(opens(path)) for path in checked}
+    assert {name: each for name, each in lines.items() if each and name not in OTHERWISE} == {}
+    assert [name for name in OTHERWISE if not lines.get(name)] == []

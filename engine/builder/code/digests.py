@@ -7,11 +7,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from engine import digest
 from engine.builder.code import colours, reading
 from engine.digest import Digest
-from engine.step import Step
+
+if TYPE_CHECKING:
+    from engine.step import Step
 
 
 @dataclass(frozen=True)

@@ -7,19 +7,22 @@ import re
 from collections.abc import Iterable, Mapping
 
 _NAMES = {
-    "PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SSL_CERT_FILE",
+    "PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SSL_CERT_FILE",
     "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES",
     "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy",
     "VIRTUAL_ENV", "SYSTEMROOT", "CUDA_HOME", "CUDA_PATH", "CUDA_CACHE_PATH",
     "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "RECIPE_TRITON_VENV", "DOCKER_HOST",
 }  # fmt: skip
-_PREFIXES = ("LC_", "HF_", "HUGGING_FACE_", "XDG_")
+_PREFIXES = ("HF_", "HUGGING_FACE_", "XDG_")
 """Variables that say where files are and who may read the files; every worker sees these variables.
 
 If an environment variable changes the result of a step, the step names the variable in `Step.variables`.
 """
 
+_LOCALE = "LC_ALL"
 FIXED = {
+    "TZ": "UTC",
+    _LOCALE: "C.UTF-8",
     "PYTHONHASHSEED": "0",
     "PYTHONDONTWRITEBYTECODE": "1",
     "PYTHONUNBUFFERED": "1",
@@ -28,7 +31,10 @@ FIXED = {
     "HF_HUB_DISABLE_PROGRESS_BARS": "1",
     "HF_HUB_DISABLE_TELEMETRY": "1",
 }
-"""Environment variables with fixed values in every worker: stable order of sets, no bytecode files, quiet tools."""
+"""Environment variables with fixed values in every worker, unless a step names the variable in `Step.variables`.
+
+All workers have one time zone, one locale and one order of sets; they write no bytecode files, and tools are quiet.
+"""
 
 _SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|_KEY$", re.IGNORECASE)
 _SHORTEST_SECRET = 8
@@ -44,9 +50,15 @@ def varies(name: str) -> bool:
 
 def for_worker(variables: Iterable[str] = (), environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Return the environment of a worker, including the `variables` that its steps name."""
-    names = _NAMES.union(variables)
+    declared = frozenset(variables)
+    names = _NAMES | declared
     kept = {k: v for k, v in environment.items() if k in names or k.startswith(_PREFIXES)}
-    return {**kept, **FIXED}
+    free = declared | ({_LOCALE} if any(map(_is_of_locale, declared)) else set())
+    return {**kept, **{k: v for k, v in FIXED.items() if k not in free}}
+
+
+def _is_of_locale(variable: str) -> bool:
+    return variable.startswith(("LANG", "LC_"))
 
 
 def redacted(text: bytes, environment: Mapping[str, str] = os.environ) -> bytes:

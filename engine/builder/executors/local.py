@@ -1,221 +1,202 @@
-"""Worker processes on this machine: reused for similar jobs, replaced when they die."""
+"""The executor of this machine: a fresh worker process for each job, forked from a zygote."""
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import selectors
-import signal
-import subprocess
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import IO
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
-from engine.builder import worker
-from engine.builder.executors import environment
+from engine.builder import processes
+from engine.builder.executors.outcomes import crash, outcome, overtime
+from engine.builder.executors.zygotes import Lineage, ZygoteHandle
 from engine.builder.worker import Outcome, WorkerTask
+from engine.builder.zygote import PRELOADED
 from engine.errors import StepError
-from engine.system import regular
-from engine.text import sizes
+
+if TYPE_CHECKING:
+    from engine.builder.job import Traits
 
 _POLL_SECONDS = 0.2
-_LAST_LINES = 3
-"""The number of log lines that the error about a dead worker shows."""
-_TAIL_BYTES = 8192
-"""The number of bytes that are read from the end of a log to find the last lines of the log."""
+_SERIAL = itertools.count()
 
 
 @dataclass
-class _Worker:
-    process: subprocess.Popen[bytes]
-    variables: tuple[str, ...]
-    """The environment variables that the steps of this worker declare, in addition to the variables of every worker."""
-    loaded: set[str] = field(default_factory=set)
-    """The tools of this worker's earlier jobs, which the worker process has imported already."""
-    task: WorkerTask | None = None
-    ident: object = None
-    deadline: float = 0.0
-    started: float = 0.0
-    time_limit: float = 0.0
+class _Job:
+    """A job that a worker is running."""
+
+    ident: object
+    task: WorkerTask
+    zygote: ZygoteHandle
+    modules: tuple[str, ...]
+    started: float
+    time_limit: float
     peak_bytes: int = 0
 
 
 class LocalExecutor:
-    """An executor that runs at most `slots` jobs at a time, each in a worker process."""
+    """An executor that runs at most `slots` jobs at a time, each in a worker process of its own."""
 
     def __init__(self, slots: int) -> None:
         self.slots = slots
-        self._workers: list[_Worker] = []
+        self._zygotes: list[ZygoteHandle] = []
+        self._jobs: list[_Job] = []
+        self._alone: set[str] = set()
+        """Modules that no zygote imports, because a zygote with the module has several threads or dies."""
         self._selector = selectors.DefaultSelector()
         self._watched = 0.0
 
     @property
     def busy(self) -> int:
         """The number of running jobs."""
-        return sum(worker.task is not None for worker in self._workers)
+        return len(self._jobs)
+
+    def start_early(self, traits: Traits) -> None:
+        """Start a zygote that fits a job, although the job may turn out to be cached: Python takes long to start."""
+        with contextlib.suppress(OSError):  # `submit` reports the error
+            self._zygote(Lineage(traits.variables, _modules(traits.tools, traits.kind)), idle=True)
 
     def submit(
         self, ident: object, task: WorkerTask, *, tools: Sequence[str], variables: Sequence[str], time_limit: float
     ) -> None:
-        """Give a worker one job to run; `poll` later returns the outcome of the run together with `ident`."""
-        chosen = self._worker_for(tools, tuple(variables))
-        now = time.monotonic()
-        chosen.task, chosen.ident, chosen.started = task, ident, now
-        chosen.deadline, chosen.time_limit, chosen.peak_bytes = now + time_limit, time_limit, 0
-        chosen.loaded.update(tools)
-        # If an idle worker has died, `poll` sees the end of the worker's answers.
-        with contextlib.suppress(BrokenPipeError):
-            stdin = _pipe(chosen.process.stdin)
-            stdin.write(worker.encode_task(task))
-            stdin.flush()
+        """Give a worker one job to run; `poll` later returns the outcome of the run together with `ident`.
+
+        Raises OSError where the system allows no further process or open file.
+        """
+        task = replace(task, id=f"{os.getpid()}-{next(_SERIAL)}")
+        self._start(ident, task, tuple(variables), _modules(tools, task.step), time_limit)
+
+    def _start(
+        self,
+        ident: object,
+        task: WorkerTask,
+        variables: tuple[str, ...],
+        modules: tuple[str, ...],
+        time_limit: float,
+    ) -> None:
+        """Send a task to an idle zygote, or to a new one."""
+        while True:
+            lineage = Lineage(variables, tuple(layer for layer in modules if layer not in self._alone))
+            chosen = self._zygote(lineage, idle=True)
+            try:
+                chosen.start(task)
+            except ConnectionError:  # the zygote has ended since `poll` looked
+                self._remove(chosen)
+                continue
+            self._jobs.append(_Job(ident, task, chosen, modules, time.monotonic(), time_limit))
+            return
+
+    def _zygote(self, lineage: Lineage, *, idle: bool) -> ZygoteHandle:
+        """Return a zygote of a lineage, which is started if there is none."""
+        busy = [job.zygote for job in self._jobs] if idle else []
+        for each in self._zygotes:
+            if each.lineage == lineage and each not in busy:
+                return each
+        while True:
+            if not lineage.modules:
+                return self._add(ZygoteHandle.spawn(lineage.variables))
+            parent = self._zygote(lineage.parent, idle=False)
+            try:
+                return self._add(parent.branch(lineage.modules[-1]))
+            except ConnectionError:  # the zygote has ended since `poll` looked
+                self._remove(parent)
+
+    def _add(self, zygote: ZygoteHandle) -> ZygoteHandle:
+        self._zygotes.append(zygote)
+        self._selector.register(zygote.control, selectors.EVENT_READ, zygote)
+        return zygote
 
     def poll(self, timeout: float = _POLL_SECONDS) -> list[tuple[object, Outcome]]:
         """Wait up to `timeout` seconds for outcomes, and return each outcome with the `ident` of its task."""
-        done = []
+        done: list[tuple[object, Outcome]] = []
         for event, _ in self._selector.select(timeout):
-            child: _Worker = event.data
-            outcome = self._answer(child)
-            if outcome is not None:
-                done.append((child.ident, outcome))
-                child.task = None
+            zygote: ZygoteHandle = event.data
+            try:
+                for message in zygote.messages():
+                    done += self._handle(zygote, message)
+            except EOFError:
+                if zygote in self._zygotes:
+                    done += self._ended(zygote)
         now = time.monotonic()
         if now - self._watched > _POLL_SECONDS:
             self._watched = now
             done += self._watch(now)
         return done
 
-    def _watch(self, now: float) -> list[tuple[object, Outcome]]:
-        """Remember the peak memory of each worker that is running a job.
+    def _handle(self, zygote: ZygoteHandle, message: Mapping[str, Any]) -> Iterator[tuple[object, Outcome]]:
+        """Yield the outcome of the job that a zygote reports as ended."""
+        job = self._job_of(zygote)
+        if "threads" in message:
+            self._leave_out(zygote)
+        elif job is None or message.get("id") != job.task.id:
+            # Nobody waits for this answer: it is a second one, or one of another run.
+            self._remove(zygote)
+            if job is not None:
+                yield self._finish(job, outcome(job.task, {**message, "peak_bytes": 0, "seconds": 0.0}, job.peak_bytes))
+        else:
+            yield self._finish(job, outcome(job.task, message, job.peak_bytes))
 
-        End each worker that is past its deadline, and return an outcome with an error for the task of the worker.
+    def _ended(self, zygote: ZygoteHandle) -> Iterator[tuple[object, Outcome]]:
+        """Yield the outcome of the job whose zygote has ended.
+
+        If the zygote ended while it imported its modules, the job starts again from a zygote without these modules.
         """
-        late = []
-        for each in [w for w in self._workers if w.task is not None]:
-            each.peak_bytes = max(each.peak_bytes, worker.peak_of(each.process.pid))
-            if now > each.deadline:
-                late.append((each.ident, _overtime(each)))
-                self._remove(each)
-        return late
+        if not zygote.ready and zygote.lineage.modules:
+            self._leave_out(zygote)
+            return
+        job = self._job_of(zygote)
+        self._remove(zygote)
+        if job is not None:
+            yield self._finish(job, _failure(job, crash(job.task, None, job.peak_bytes)))
+
+    def _leave_out(self, zygote: ZygoteHandle) -> None:
+        """Start the jobs of a zygote again, from zygotes that do not import the last module of this zygote."""
+        if zygote.lineage.modules:
+            self._alone.add(zygote.lineage.modules[-1])
+        jobs = [job for job in self._jobs if job.zygote is zygote]
+        self._remove(zygote)
+        for job in jobs:
+            self._jobs.remove(job)
+            self._start(job.ident, job.task, zygote.lineage.variables, job.modules, job.time_limit)
+
+    def _watch(self, now: float) -> Iterator[tuple[object, Outcome]]:
+        """Remember the peak memory of each worker, and yield the outcome of each job that is past its time limit."""
+        for job in list(self._jobs):
+            pids = processes.children(job.zygote.pid) if job.zygote.pid else []
+            job.peak_bytes = max([job.peak_bytes, *map(processes.peak_of, pids)])
+            if now > job.started + job.time_limit:
+                self._remove(job.zygote)
+                yield self._finish(job, _failure(job, overtime(job.task, job.time_limit)))
 
     def close(self) -> None:
-        """Kill all workers and the programs that they have started."""
-        for each in self._workers:
-            _kill(each)  # kill all before waiting for any: a process with gigabytes ends slowly
-        for each in list(self._workers):
+        """Kill all workers, the programs that they have started, and all zygotes."""
+        for each in list(self._zygotes):
             self._remove(each)
+        self._jobs.clear()
         self._selector.close()
 
-    def _worker_for(self, tools: Sequence[str], variables: tuple[str, ...]) -> _Worker:
-        idle = [w for w in self._workers if w.task is None]
-        fit = [w for w in idle if w.variables == variables]
-        best = max(fit, key=lambda w: len(w.loaded & set(tools)), default=None)
-        knows = best is not None and (not tools or best.loaded & set(tools))
-        full = len(self._workers) >= self.slots
-        if best is not None and (knows or full):
-            return best
-        if full and idle:
-            self._remove(idle[0])
-        return self._spawn(variables)
+    def _job_of(self, zygote: ZygoteHandle) -> _Job | None:
+        return next((job for job in self._jobs if job.zygote is zygote), None)
 
-    def _spawn(self, variables: tuple[str, ...]) -> _Worker:
-        process = subprocess.Popen(  # noqa: S603 - our own interpreter
-            worker.command(),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env=environment.for_worker(variables),
-            start_new_session=True,
-        )
-        child = _Worker(process, variables)
-        self._workers.append(child)
-        self._selector.register(_pipe(process.stdout), selectors.EVENT_READ, child)
-        return child
+    def _finish(self, job: _Job, outcome: Outcome) -> tuple[object, Outcome]:
+        self._jobs.remove(job)
+        return job.ident, outcome
 
-    def _answer(self, child: _Worker) -> Outcome | None:
-        line = _pipe(child.process.stdout).readline()
-        if line.endswith(b"\n"):
-            return worker.decode_outcome(line)
-        code = child.process.wait()
-        outcome = _crash(child, code) if child.task is not None else None
-        self._remove(child)
-        return outcome
-
-    def _remove(self, dead: _Worker) -> None:
-        self._workers.remove(dead)
-        self._selector.unregister(_pipe(dead.process.stdout))
-        _kill(dead)
-        dead.process.wait()
-        for pipe in (dead.process.stdin, dead.process.stdout):
-            with contextlib.suppress(OSError):
-                _pipe(pipe).close()
+    def _remove(self, dead: ZygoteHandle) -> None:
+        self._zygotes.remove(dead)
+        with contextlib.suppress(KeyError, ValueError):
+            self._selector.unregister(dead.control)
+        dead.remove()
 
 
-def _kill(each: _Worker) -> None:
-    """Kill a worker and its process group, because tools start programs of their own."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(each.process.pid, signal.SIGKILL)
-    each.process.kill()
+def _modules(tools: Sequence[str], step: str) -> tuple[str, ...]:
+    """Return the modules that the zygotes of a step import; `step` is the class of the step, `module:Class`."""
+    return (*(tool for tool in PRELOADED if tool in tools), step.partition(":")[0])
 
 
-def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
-    if pipe is None:
-        raise AssertionError("workers are started with pipes")
-    return pipe
-
-
-def _outcome(child: _Worker, error: StepError) -> Outcome:
-    return Outcome(None, error, time.monotonic() - child.started, child.peak_bytes)
-
-
-def _overtime(child: _Worker) -> Outcome:
-    name = child.task.name if child.task else ""
-    return _outcome(
-        child,
-        StepError(
-            f"the step {name!r} was stopped: it ran longer than its limit of {child.time_limit:g} s",
-            _last_words(child),
-            f"the whole log: recipe logs RECIPE {name}",
-        ),
-    )
-
-
-def _crash(child: _Worker, code: int) -> Outcome:
-    name = child.task.name if child.task else ""
-    facts = [f"peak memory {sizes.binary(child.peak_bytes)}", *_last_words(child)]
-    if code == -signal.SIGKILL:
-        return _outcome(
-            child,
-            StepError(
-                f"the worker of step {name!r} was killed from outside (signal 9)",
-                facts,
-                "usually the kernel ran out of memory: build with -j 1, or on a machine with more memory",
-            ),
-        )
-    how = f"signal {-code}, {signal.strsignal(-code)}" if code < 0 else f"exit code {code}"
-    return _outcome(
-        child,
-        StepError(
-            f"the worker of step {name!r} crashed ({how})",
-            facts,
-            f"native code of a tool ended it; the whole log: recipe logs RECIPE {name}",
-        ),
-    )
-
-
-def _last_words(child: _Worker) -> list[str]:
-    if child.task is None:
-        return []
-    lines = last_lines(Path(child.task.log), _LAST_LINES)
-    return [f"last in its log: {line}" for line in lines]
-
-
-def last_lines(log: Path, count: int) -> list[str]:
-    """Return the last non-empty lines of a log, [] for a missing log."""
-    try:
-        with regular.open_file(log) as file:
-            file.seek(max(0, log.stat().st_size - _TAIL_BYTES))
-            text = environment.redacted(file.read()).decode("utf-8", "replace")
-    except OSError:
-        return []
-    return [line.strip() for line in text.splitlines() if line.strip()][-count:]
+def _failure(job: _Job, error: StepError) -> Outcome:
+    return Outcome(None, error, time.monotonic() - job.started, job.peak_bytes)

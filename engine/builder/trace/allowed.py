@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -15,6 +16,7 @@ class ReadingCode(StrEnum):
     RECIPE = "recipe"
 
 
+_WILDCARD = re.compile(r"[*?[]")
 _ANYONE = (ReadingCode.STEP, ReadingCode.LIBRARY, ReadingCode.RECIPE)
 _LIBRARIES = (ReadingCode.LIBRARY,)
 _NOT_THE_STEP = (ReadingCode.LIBRARY, ReadingCode.RECIPE)
@@ -31,17 +33,19 @@ class Allowed:
 
     def covers(self, name: str) -> bool:
         """Say whether a read is allowed; `name` is its kind, a colon and its name."""
-        return any(fnmatchcase(name, pattern) for pattern in self.what)
+        # Compiling a pattern takes long, so it is compiled only if the text before its first wildcard fits.
+        near = (pattern for pattern in self.what if name.startswith(_WILDCARD.split(pattern, 1)[0]))
+        return any(fnmatchcase(name, pattern) for pattern in near)
 
 
 ALLOWED: tuple[Allowed, ...] = (
     Allowed(
-        ("package:python",),
+        ("package:python", "file:*/pyvenv.cfg"),
         _ANYONE,
         "The interpreter and its standard library: one artifact serves every supported version of Python.",
     ),
     Allowed(
-        ("package:recipe", "folder:engine/*"),
+        ("package:recipe", "package:recipe-build", "folder:engine", "folder:engine/*"),
         _ANYONE,
         "Modules of this program that do no work of steps: they read recipes, run jobs and write reports.",
     ),
@@ -55,9 +59,9 @@ ALLOWED: tuple[Allowed, ...] = (
         "What this program itself is made of: it reads options, and options are rows.",
     ),
     Allowed(
-        ("package:import path",),
+        ("package:import path", "package:setuptools"),
         _ANYONE,
-        "Lists of the installed distributions and their entry points: Python looks there for modules.",
+        "Folders of the import path, with .pth files and entry points: Python looks there for modules as it starts.",
     ),
     Allowed(
         ("package:metadata of *",),
@@ -88,7 +92,7 @@ ALLOWED: tuple[Allowed, ...] = (
         "tokenizers, symbols. A step that computes with one of them names it as a tool.",
     ),
     Allowed(
-        ("package:cuda-bindings", "package:cuda-pathfinder", "program:/sbin/ldconfig"),
+        ("package:cuda-bindings", "package:cuda-pathfinder", "program:/sbin/ldconfig", "file:/usr/local/cuda*"),
         _NOT_THE_STEP,
         "Probes for CUDA: the GPU, its driver and its runtime are facts of the steps that use them.",
     ),
@@ -100,25 +104,28 @@ ALLOWED: tuple[Allowed, ...] = (
     Allowed(
         (
             *("machine:the number of CPUs", "file:/proc/cpuinfo", "file:/proc/meminfo", "file:/sys/fs/cgroup/*"),
-            *("file:/sys/devices/system/*", "folder:/sys/devices/system/*"),
+            *("file:/sys/devices/*", "folder:/sys/*"),
         ),
         _NOT_THE_STEP,
         "Libraries choose the number of threads and the size of buffers. A result that depends on them has a fact.",
     ),
     Allowed(
-        ("file:/proc/self/*", "file:/proc/mounts", "file:/proc/sys/kernel/*", "file:/etc/os-release", "file:/dev/*"),
+        ("file:/proc/self/*", "folder:/proc/self/*", "file:/proc/mounts", "file:/proc/sys/kernel/*", "file:/dev/*"),
         _NOT_THE_STEP,
         "What the kernel says of itself and of this process, and devices such as /dev/null.",
     ),
     Allowed(
-        ("file:/usr/lib/*", "file:/lib/*", "file:/lib64/*"),
+        (
+            *("file:/usr/lib/*", "file:/lib/*", "file:/lib64/*", "file:/etc/*", "file:/usr/share/locale/*"),
+            *("file:/usr/share/zoneinfo/*UTC", "file:/.dockerenv"),
+        ),
         _NOT_THE_STEP,
-        "The C library and other libraries of the system, which wheels of Python packages expect to be compatible.",
+        "The C library and other libraries of the system with their settings: wheels expect them to be compatible.",
     ),
     Allowed(
-        ("file:~/.cache/Microsoft/DeveloperTools/*",),
+        ("file:~/.cache/Microsoft/DeveloperTools*", "folder:~/.cache/Microsoft/DeveloperTools*", "network:*:53"),
         _NOT_THE_STEP,
-        "The database of ONNX Runtime's telemetry.",
+        "The telemetry of ONNX Runtime: its database, and the name of its server.",
     ),
 )
 """What no row of a key covers, and what changes no byte of a result. The list has at most 20 lines."""

@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
+from engine.system import regular
+
 _ENDINGS = (".dist-info", ".egg-info")
 _SEPARATORS = re.compile(r"[-_.]+")
 _PINNED = re.compile(rb"^Requires-Dist: *([\w.-]+) *==[^;,]*$", re.MULTILINE)
@@ -80,7 +82,6 @@ def _listed(metadata: str) -> bytes:
 
 def _read(path: str) -> bytes:
     try:
-        with open(path, "rb") as file:
-            return file.read()
+        return regular.read(path)
     except OSError:
         return b""

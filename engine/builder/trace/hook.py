@@ -20,8 +20,9 @@ from engine.builder.trace.recorder import Recorder
 _IMPORTLIB = "<frozen importlib._bootstrap_external>"
 _HERE = os.path.join(os.path.dirname(__file__), "")
 """The folder of the hook's own code, whose reads are no reads of a job."""
+_MODULES = (".py", ".pyc")
 _RECORDER = Recorder()
-_INHERITED = frozenset(os.environ)
+_INHERITED = dict(os.environ)
 """The environment variables with which this process started."""
 
 MACHINE: Mapping[str, str] = {
@@ -35,13 +36,17 @@ MACHINE: Mapping[str, str] = {
 
 
 def install() -> None:
-    """Install the hook into this process: an audit hook, which no code can remove, and wrappers of functions."""
-    _RECORDER.imports.install()
+    """Install the hook into this process: an audit hook, which no code can remove, and wrappers of functions.
+
+    Processes that this process forks have the hook, too. A process that imports modules for the jobs of its forks
+    installs the hook before it imports them.
+    """
+    _RECORDER.install()
     os.environ.__class__ = _TracedEnvironment
     for name, what in MACHINE.items():
         if hasattr(os, name):
             setattr(os, name, _wrapped(getattr(os, name), what))
-    os.register_at_fork(after_in_child=_RECORDER.in_child)
+    os.register_at_fork(after_in_child=_RECORDER.in_copy)
     sys.addaudithook(_on_event)
 
 
@@ -67,7 +72,7 @@ def _roots(package: str) -> tuple[str, ...]:
 @cache
 def _varies(variable: str) -> bool:
     """Say whether a worker got an environment variable from the user, or would have got it if it had been set."""
-    return environment.varies(variable) or (variable in _INHERITED and variable not in environment.FIXED)
+    return environment.varies(variable) or _INHERITED.get(variable) != environment.FIXED.get(variable)
 
 
 class _TracedEnvironment(os._Environ):  # type: ignore[type-arg]  # noqa: SLF001  the class of os.environ has no public name
@@ -88,7 +93,7 @@ def _wrapped(original: Callable[..., Any], what: str) -> Callable[..., Any]:
 
 def _on_event(event: str, arguments: tuple[Any, ...]) -> None:
     handler = _HANDLERS.get(event)
-    if handler is None or not _RECORDER.is_active:
+    if handler is None:
         return
     frame = sys._getframe(1)  # noqa: SLF001
     if frame.f_code.co_filename.startswith(_HERE):
@@ -106,6 +111,8 @@ def _on_open(arguments: tuple[Any, ...], frame: FrameType) -> None:
     fresh = flags & (os.O_TRUNC | os.O_EXCL) or (access == os.O_RDWR and not os.path.exists(path))
     if access == os.O_WRONLY or (access == os.O_RDWR and fresh):
         _RECORDER.written(path)
+    elif frame.f_code.co_filename == _IMPORTLIB and path.endswith(_MODULES):
+        _RECORDER.code(path, frame)
     else:
         _RECORDER.read_path(path, Kind.FILE, frame)
 

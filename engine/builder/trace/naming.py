@@ -35,7 +35,7 @@ class Naming:
     def path(self, path: str) -> str:
         """Return the portable name of a path."""
         for folder, base in self._bases.items():
-            if folder and path.startswith(folder):
+            if folder and f"{path}{os.sep}".startswith(folder):
                 return path[len(base) :]
         return f"~{os.sep}{path[len(self._home) :]}" if path.startswith(self._home) else path
 

@@ -24,6 +24,10 @@ _INTERPRETER = os.path.realpath(sys.executable)
 _NAME_OF_LIBRARY = f"{os.sep}libpython3."
 
 
+_MOST_LINES = 20
+"""The greatest number of lines of a stack that are kept for a read that is part of a module's import."""
+
+
 @dataclass(frozen=True)
 class ReadSite:
     """The code that caused a read."""
@@ -32,27 +36,33 @@ class ReadSite:
     """The nearest line of the step's own code, as `file:line`; empty where no own code was running."""
     by: str
     """The module that did the read, not counting the standard library."""
-    owner: str
+    owner: str = ""
     """The module that was being imported, if the read was part of its import; empty otherwise."""
+    lines: tuple[str, ...] = ()
+    """The nearest lines of code, as `file:line`, for a read that was part of a module's import."""
+
+    def within(self, roots: tuple[str, ...]) -> ReadSite:
+        """Return the site as a step sees it whose code lies below the paths in `roots`."""
+        return ReadSite(next((line for line in self.lines if line.startswith(roots)), ""), self.by)
 
 
-def place_of(frame: FrameType | None, roots: tuple[str, ...]) -> ReadSite:
-    """Return the place of a read in a stack of frames; the code of the step lies below the paths in `roots`."""
+def site_of(frame: FrameType | None, roots: tuple[str, ...]) -> ReadSite:
+    """Return the site of a read in a stack of frames; the code of the step lies below the paths in `roots`."""
     at = by = owner = ""
+    lines: list[str] = []
     while frame is not None:
         code = frame.f_code
         file = code.co_filename
-        if file.startswith(_BUILDER):
-            frame = frame.f_back
-            continue
-        if not at and file.startswith(roots):
-            at = f"{file}:{frame.f_lineno}"
-        if not by and not is_standard(file):
-            by = str(frame.f_globals.get("__name__", ""))
-        if not owner and code.co_name == "<module>":
-            owner = str(frame.f_globals.get("__name__", ""))
+        if not (is_standard(file) or file.startswith(_BUILDER)):
+            if not at and file.startswith(roots):
+                at = f"{file}:{frame.f_lineno}"
+            by = by or str(frame.f_globals.get("__name__", ""))
+            if len(lines) < _MOST_LINES:
+                lines.append(f"{file}:{frame.f_lineno}")
+            if not owner and code.co_name == "<module>":
+                owner = str(frame.f_globals.get("__name__", ""))
         frame = frame.f_back
-    return ReadSite(at, by, owner)
+    return ReadSite(at, by, owner, tuple(lines) if owner else ())
 
 
 @cache

@@ -14,13 +14,15 @@ from engine.builder.trace.places import ReadSite
 from engine.builder.trace.reads import FILE_NAME, Kind, Read, encode
 
 _Reads = dict[tuple[Kind, str], ReadSite]
+_PATHS = (Kind.FILE, Kind.FOLDER)
 
 
 class Recorder:
     """Notes what the present job reads, each thing once.
 
-    A module that an earlier job imported is not read again. So the recorder also keeps what each module read during its
-    import: a later job that imports the module gets these reads, too.
+    A module that was imported before the job began, by an earlier job or by the process that forked the job's process,
+    is not read again. So the recorder also keeps what each module read during its import: every job that uses the
+    module gets these reads, too.
     """
 
     def __init__(self) -> None:
@@ -32,23 +34,30 @@ class Recorder:
         self._inputs: tuple[str, ...] = ()
         self._mapped: frozenset[str] = frozenset()
         self._folder = ""
-        self._child = False
-        self.imports = Imports(lambda frame: places.place_of(frame, self._roots))
+        self._loaded: set[tuple[Kind, str]] = set()
+        self._is_copy = False
+        self.imports = Imports(lambda frame: places.site_of(frame, self._roots))
+
+    def install(self) -> None:
+        """Note imports from now on. Files that Python has mapped before are no reads of a job."""
+        self._mapped = mapped.files()
+        self.imports.install()
 
     @contextlib.contextmanager
     def recording(self, folder: str, roots: tuple[str, ...], inputs: tuple[str, ...]) -> Iterator[None]:
         """Note what a job reads until the end of the context, and write the reads to a file in the job's folder.
 
-        The code of the job's step lies below the paths in `roots`. No file is written for a job that fails.
+        The code of the job's step lies below the paths in `roots`. No file is written for a job that fails, nor by a
+        copy of the process that the job has forked.
         """
-        self._inputs = inputs
+        self._roots, self._inputs, self._folder = roots, inputs, folder
         self._written, self._folders = set(), (folder + os.sep,)
-        self._roots, self._folder = roots, folder
+        self._is_copy, self._loaded = False, set()
         self.imports.begin()
         self._reads = {}
         try:
             yield
-            if not self._child:
+            if not self._is_copy:
                 self._write()
         finally:
             self._reads = None
@@ -61,21 +70,32 @@ class Recorder:
     def read(self, kind: Kind, name: str, frame: FrameType | None) -> None:
         """Note that the present job reads something; `frame` is the code that reads."""
         reads = self._reads
-        if reads is None or (kind, name) in reads:
+        if reads is not None and (kind, name) in reads:
             return
-        place = places.place_of(frame, self._roots)
-        reads[kind, name] = place
-        if place.owner:
-            self._by_module.setdefault(place.owner, {})[kind, name] = place
-        if self._child:
-            self._forward(Read(kind, name, place.at, place.by))
+        site = places.site_of(frame, self._roots)
+        if site.owner:
+            self._by_module.setdefault(site.owner, {})[kind, name] = site
+        if reads is not None:
+            reads[kind, name] = site
+            if self._is_copy:
+                self._forward(self._finished(kind, name, site))
 
     def read_path(self, path: str, kind: Kind, frame: FrameType | None) -> None:
         """Note that the present job reads a file or folder, unless the job has written it before."""
         path = places.source_of(os.path.abspath(path))
-        if path in self._written or path.startswith(self._folders):
+        if self.is_active and (path in self._written or path.startswith(self._folders)):
             return
-        self.read(*self._named(kind, path), frame)
+        self.read(kind, path, frame)
+
+    def code(self, path: str, frame: FrameType | None) -> None:
+        """Note that a module's file is loaded. Of the modules of an installed package, the first one is noted."""
+        if not self.is_active:
+            return  # `imports` knows the modules that are imported before the job begins
+        path = places.source_of(os.path.abspath(path))
+        package = self._named(Kind.FILE, path)
+        if package not in self._loaded:
+            self._loaded.add(package)
+            self.read_path(path, Kind.FILE, frame)
 
     def written(self, path: str, *, folder: bool = False) -> None:
         """Note that the present job makes a file or folder, whose content is no read of the job."""
@@ -83,39 +103,41 @@ class Recorder:
             self._folders = (*self._folders, os.path.abspath(path) + os.sep)
         self._written.add(os.path.abspath(path))
 
-    def in_child(self) -> None:
-        """Continue in a forked child, which appends its reads to a file of the job."""
-        self._child = True
+    def in_copy(self) -> None:
+        """Go on in a forked process: a copy of a job's process appends its reads to a file of the job."""
+        self._is_copy = self.is_active
 
     def _forward(self, read: Read) -> None:
+        place = os.path.join(self._folder, f"{FILE_NAME}.copies")
         with contextlib.suppress(OSError):
-            file = os.open(
-                os.path.join(self._folder, f"{FILE_NAME}.children"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644
-            )
+            file = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
             os.write(file, encode(self._root, [read]))
             os.close(file)
 
     def _write(self) -> None:
-        reads = dict(self._reads or {})
-        before, self._mapped = self._mapped, mapped.files()
-        self._reads = {}
-        for path in self._mapped - before:
+        for path in mapped.files() - self._mapped:
             self.read_path(path, Kind.FILE, None)
-        for name, place in self.imports.reached():
-            reads.update({each: other for each, other in self._by_module.get(name, {}).items() if each not in reads})
+        reads, self._reads = self._reads or {}, None
+        for name, site in self.imports.reached():
+            for key, inner in self._by_module.get(name, {}).items():
+                reads.setdefault(key, inner.within(self._roots))
             file = vars(sys.modules[name]).get("__file__")
             if isinstance(file, str):
-                self._module(file, place)
-        every = {**self._reads, **reads}
-        self._reads = None
-        lines = encode(self._root, (self._finished(kind, name, place) for (kind, name), place in every.items()))
-        with open(os.path.join(self._folder, FILE_NAME), "wb") as file:
-            file.write(lines)
+                reads.setdefault((Kind.FILE, places.source_of(os.path.abspath(file))), site)
+        items: dict[tuple[Kind, str, str], Read] = {}
+        for (kind, name), site in reads.items():
+            read = self._finished(kind, name, site)
+            items.setdefault((read.kind, read.name, read.by.partition(".")[0] if kind in _PATHS else ""), read)
+        with open(os.path.join(self._folder, FILE_NAME), "wb") as output:
+            output.write(encode(self._root, items.values()))
 
-    def _module(self, file: str, place: ReadSite) -> None:
-        path = places.source_of(os.path.abspath(file))
-        if self._reads is not None:
-            self._reads.setdefault(self._named(Kind.FILE, path), place)
+    def _finished(self, kind: Kind, name: str, site: ReadSite) -> Read:
+        """Return a read as the builder gets it: a file of an installed package stands for the package."""
+        if kind in _PATHS:
+            kind, name = self._named(kind, name)
+        of_engine = kind is Kind.FILE and name.startswith(places.ENGINE)
+        importer = vars(sys.modules.get(site.by, sys)).get("__file__") if of_engine else None
+        return Read(kind, name, site.at, site.by, importer or "")
 
     def _named(self, kind: Kind, path: str) -> tuple[Kind, str]:
         """Return the kind and the name of the read of a path: its package, unless the path is the step's own."""
@@ -123,11 +145,6 @@ class Recorder:
             return Kind.PACKAGE, places.ENGINE
         package = None if path.startswith((*self._roots, *self._inputs)) else places.package_of(path)
         return (kind, path) if package is None else (Kind.PACKAGE, package)
-
-    def _finished(self, kind: Kind, name: str, place: ReadSite) -> Read:
-        is_engine = kind is Kind.FILE and name.startswith(places.ENGINE)
-        importer = vars(sys.modules.get(place.by, sys)).get("__file__") if is_engine else None
-        return Read(kind, name, place.at, place.by, importer or "")
 
     @property
     def _root(self) -> str:

@@ -13,6 +13,7 @@ from engine.builder.trace.report import Trace
 from engine.key import Key
 from engine.known import Known
 from engine.store.store import Record
+from engine.system import regular
 
 if TYPE_CHECKING:
     from engine.builder.job import Job
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 def of_run(lookup: Lookup, job: Job, key: Key, inputs: Mapping[str, Record], folder: Path) -> Trace | None:
     """Return what a job read, from the files that its worker left in `folder`; None where the worker left none."""
     try:
-        every = [reads.decode((folder / reads.FILE_NAME).read_bytes())]
-        every += [reads.decode(child.read_bytes()) for child in folder.glob(f"{reads.FILE_NAME}.*")]
+        every = [reads.decode(regular.read(folder / reads.FILE_NAME))]
+        every += [reads.decode(regular.read(child)) for child in folder.glob(f"{reads.FILE_NAME}.*")]
     except (OSError, ValueError):
         return None
     return coverage.examine(every, _rows(lookup, job, key, inputs))

@@ -106,7 +106,7 @@ class Judged(Step):
             raise _unmeasured("agreement", "the outputs make no choice, or there are fewer than three texts")
         if self.metric is not None:
             if report.metric is None:
-                raise _unmeasured("metric", "no sample has a label, or the outputs are no classes")
+                raise unmeasured_metric()
             measured = report.metric
             original = f" (the original: {measured.original:.6g}, of {measured.samples} samples)"
             misses += thresholds.missed(self.metric.name, measured.value, self.metric, original)
@@ -144,6 +144,11 @@ def _not_finite(names: Sequence[str], precision: Precision) -> JudgementError:
         if precision == "fp32"
         else "a precision with too small a range for this model? try fp32",
     )
+
+
+def unmeasured_metric() -> JudgementError:
+    """Return the error for a bound on a metric that could not be measured."""
+    return _unmeasured("metric", "no sample has a label, or the outputs are no classes")
 
 
 def _unmeasured(number: str, why: str) -> JudgementError:

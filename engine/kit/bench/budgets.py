@@ -18,8 +18,11 @@ Limits = Mapping[str, float]
 """The budget of a shape: the name of a statistic, such as `p95_ms` -> the largest number of milliseconds."""
 _TRIES = 3
 """How often a shape is measured at most; each measurement takes twice as long as the one before."""
-_MOST_SECONDS = 300.0
-"""No measurement is repeated if the repetition is expected to end later than 300 s after the first began."""
+REPEATING_SECONDS = 600.0
+"""A measurement is repeated only if the repetition is expected to end within 600 s after the first shape's beginning.
+
+The limit holds for all shapes together, so that a step with many shapes ends within its own time limit.
+"""
 
 
 def decided_rows(
@@ -29,19 +32,20 @@ def decided_rows(
     budget: Budget,
     limits: Limits,
     *,
+    until: float,
     clock: Clock = time.perf_counter,
 ) -> list[tuple[BenchRow, list[list[float]]]]:
     """Measure as `bench_rows` does, and longer again while the confidence interval of a latency covers its limit.
 
+    No measurement is repeated that is expected to end after the time `until` of the clock.
     The last measurement counts. `decided_rows` never chooses between measurements by their results.
     """
-    start = clock()
     for number in range(_TRIES):
         began = clock()
         rows = bench_rows(axes, inputs, contenders, budget, clock=clock)
         ended = clock()
         open_ones = [each for row, _ in rows if row.ours for each in _with(BudgetVerdict.UNDECIDED, row, limits)]
-        if not open_ones or number + 1 == _TRIES or ended + 2 * (ended - began) - start > _MOST_SECONDS:
+        if not open_ones or number + 1 == _TRIES or ended + 2 * (ended - began) > until:
             break
         print(f"not decided: {'; '.join(open_ones)}; measuring again, twice as long")
         budget = budget.longer(2)

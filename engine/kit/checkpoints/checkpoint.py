@@ -22,6 +22,8 @@ _OFFSET_POSITIONS = frozenset(
 IMAGES = "images"
 """The name of the only input of a timm model in the exported graph."""
 
+TOKENIZER = "tokenizer.json"
+"""The file that holds the whole tokenizer of a checkpoint."""
 _LINES = 8
 """The largest number of lines of a library's message that an error quotes."""
 
@@ -151,7 +153,7 @@ def token_inputs(types: int) -> tuple[str, ...]:
 
 def tokenizer_file(checkpoint: Path) -> Path | None:
     """Return the path of `tokenizer.json`, which holds the whole tokenizer; None where there is no such file."""
-    path = checkpoint / "tokenizer.json"
+    path = checkpoint / TOKENIZER
     return path if path.is_file() else None
 
 

@@ -21,6 +21,15 @@ def load(path: Path) -> Any:
         ) from None
 
 
+def has_field(path: Path, name: str) -> bool:
+    """Tell whether a file holds a JSON object with a field `name`."""
+    try:
+        value = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(value, dict) and name in value
+
+
 def settings(path: Path) -> dict[str, Any]:
     """Return the JSON object in a file as a dict; {} where the file is missing or holds anything but a JSON object.
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
 
 Score = Literal["softmax", "sigmoid", "number"]
@@ -42,6 +43,24 @@ def numbers(checkpoint: Path) -> dict[str, int]:
         return {name: int(number) for number, name in _by_number(by_number).items() if number.isdecimal()}
     count = config.get("num_labels", _DEFAULT_LABELS if config else 0)
     return {f"LABEL_{number}": number for number in range(count if isinstance(count, int) else 0)}
+
+
+def count(checkpoint: Path) -> int:
+    """Return the number of classes by config.json, as transformers counts them: by `id2label`, else `num_labels`."""
+    config = checkpoints.config(checkpoint)
+    by_number, number = config.get("id2label"), config.get("num_labels", _DEFAULT_LABELS)
+    if isinstance(by_number, dict) and by_number:
+        return len(by_number)
+    return number if isinstance(number, int) else _DEFAULT_LABELS
+
+
+def refuse_number(label: int, sample: str, classes: int) -> None:
+    """Raise StepError where a model with `classes` classes has no class with the number `label`."""
+    if not 0 <= label < classes:
+        raise StepError(
+            f"the label {label} of {sample} is none of the model's classes",
+            [f"the model has {classes} classes: 0 to {classes - 1}"],
+        )
 
 
 def score(checkpoint: Path, classes: int) -> Score:

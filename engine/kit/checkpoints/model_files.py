@@ -59,6 +59,32 @@ def of_tokenizer(names: Iterable[str]) -> list[str]:
     return sorted(name for name in names if _TOKENIZER.fullmatch(name))
 
 
+def tokenizer_at(place: Path) -> list[str]:
+    """Return the names of a tokenizer's files in the directory `place`, or the name of the file `place`.
+
+    Raises StepError where `place` holds no tokenizer.
+    """
+    names = listing(place)[0] if place.is_dir() else [place.name]
+    chosen = of_tokenizer(names)
+    if not chosen:
+        hint = "name a directory with tokenizer.json, or the file tokenizer.json itself"
+        raise StepError(f"there is no tokenizer in {place}", [content_line(names)], hint)
+    return chosen
+
+
+def model_at(directory: Path) -> tuple[list[str], list[Path]]:
+    """Return the names of a model's files in a directory, and the folders that were searched.
+
+    Raises StepError where the directory holds no model.
+    """
+    names, folders = listing(directory)
+    chosen = of_model(names)
+    if not chosen:
+        content = content_line(sorted(entry.name for entry in directory.iterdir()))
+        raise StepError(f"there is no model in {directory}", [content], "name its own directory")
+    return chosen, folders
+
+
 def of_model(names: Iterable[str]) -> list[str]:
     """Return the sorted names of the files that decide what a model computes: configs, tokenizer and weights."""
     names = list(names)

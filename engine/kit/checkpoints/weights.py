@@ -27,6 +27,18 @@ def check(directory: Path, names: Sequence[str]) -> None:
             header(directory / name)
 
 
+def complete(directory: Path, *, allowed: model_files.Weights) -> list[str]:
+    """Return the files that decide what the model in a directory computes; none of them is missing or broken.
+
+    `allowed` is the value of `model.weights` in the recipe. Raises StepError.
+    """
+    names, _ = model_files.listing(directory)
+    model_files.refuse_incomplete(names, weights=allowed, where=str(directory))
+    chosen = model_files.of_model(names)
+    check(directory, chosen)
+    return chosen
+
+
 def parameters(directory: Path, names: Sequence[str]) -> int:
     """Return the number of parameters in the safetensors files among `names`."""
     headers = (header(directory / name) for name in names if name.endswith(".safetensors"))

@@ -63,19 +63,28 @@ def built_in(*, paired: bool = False) -> list[SampleText]:
     ]
 
 
-def texts(path: Path) -> list[SampleText]:
+def texts(path: Path, *, most_bytes: int | None = None) -> list[SampleText]:
     """Return the samples in a `.jsonl` file, one for each line that is not empty.
 
-    Raises StepError, with the line's number, where a line of the file has no text.
+    With `most_bytes`, only the lines within the first `most_bytes` bytes are read. Raises StepError, with the line's
+    number, where a line of the file has no text.
     """
     try:
-        lines = path.read_text("utf-8-sig").split("\n")  # not splitlines(): JSON allows U+2028 within a string
+        lines = _content(path, most_bytes).decode("utf-8-sig").split("\n")  # JSON allows U+2028: not splitlines()
     except UnicodeDecodeError as error:
         raise StepError(f"{path.name} is no UTF-8 text", [str(error)]) from error
     samples = [_text(path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
     if not samples:
         raise StepError(f"{path.name} holds no samples", hint=_FORMS)
     return samples
+
+
+def _content(path: Path, most_bytes: int | None) -> bytes:
+    """Return the bytes of a file; with `most_bytes`, of a longer file only the whole lines at its start."""
+    with path.open("rb") as file:
+        content = file.read() if most_bytes is None else file.read(most_bytes)
+        is_whole = not file.read(1)
+    return content if is_whole else content[: content.rfind(b"\n") + 1]
 
 
 def tokenize(
@@ -85,21 +94,31 @@ def tokenize(
 
     Raises StepError where the model takes no tokens or has no tokenizer.
     """
+    refuse_no_tokens(specs)
+    limits = RowLimits.of(specs, longest)
+    tokenizer = tokenizers.load(checkpoint, longest=limits.sequence[1])
+    if tokenizer is None:
+        raise no_tokenizer()
+    classes = labels.numbers(checkpoint)
+    return [_case(text, tokenizer, limits, specs, classes) for text in texts]
+
+
+def refuse_no_tokens(specs: Mapping[str, Input]) -> None:
+    """Raise StepError for samples of texts if the model takes no tokens."""
     if not token_rows.are_tokens(specs):
         raise StepError(
             "the samples are texts, but the model takes no tokens",
             [f"it takes {tensor_samples.describe(spec)}" for spec in specs.values()],
             "give samples as .npz with one array per input",
         )
-    limits = RowLimits.of(specs, longest)
-    tokenizer = tokenizers.load(checkpoint, longest=limits.sequence[1])
-    if tokenizer is None:
-        raise StepError(
-            "the samples are texts, but the model has no tokenizer",
-            hint="give tokenizer: beside source, or samples as .npz",
-        )
-    classes = labels.numbers(checkpoint)
-    return [_case(text, tokenizer, limits, specs, classes) for text in texts]
+
+
+def no_tokenizer() -> StepError:
+    """Return the error for samples of texts if the model has no tokenizer."""
+    return StepError(
+        "the samples are texts, but the model has no tokenizer",
+        hint="give tokenizer: beside source, or samples as .npz",
+    )
 
 
 def _text(path: Path, number: int, line: str) -> SampleText:
@@ -141,10 +160,11 @@ def _case(
         )
     inputs = token_rows.fit(token_rows.alone(row, pad=tokenizer.pad, limits=limits), specs)
     shown = text.text if text.pair is None else f"{text.text} | {text.pair}"
-    return Case(text.name, shown, "sample", inputs, {}, _label(text, classes))
+    return Case(text.name, shown, "sample", inputs, {}, label_of(text, classes))
 
 
-def _label(text: SampleText, classes: Mapping[str, int]) -> int | None:
+def label_of(text: SampleText, classes: Mapping[str, int]) -> int | None:
+    """Return the number of a sample's class; None without a label. Raises StepError for a name that no class has."""
     if not isinstance(text.label, str):
         return text.label
     if text.label in classes:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import zipfile
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +16,7 @@ from engine.kit.onnx.onnx_files import Input
 if TYPE_CHECKING:
     import numpy as np
 
+_UNREADABLE = (OSError, ValueError, zipfile.BadZipFile, AttributeError, EOFError, KeyError)
 _NUMBERS = frozenset({"bool", "float16", "float32", "float64"}) | {
     f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
 }
@@ -29,6 +32,14 @@ def read(path: Path, specs: Mapping[str, Input]) -> list[Case]:
     that is missing, or that has another type or shape than the input.
     """
     arrays = _arrays(path)
+    refuse_unfit(path, specs, arrays)
+    if LABEL in arrays and LABEL not in specs:
+        arrays[LABEL] = arrays[LABEL].reshape(-1)
+    return list(_rows(path, specs, arrays, len(arrays[next(iter(specs))])))
+
+
+def refuse_unfit(path: Path, specs: Mapping[str, Input], arrays: Mapping[str, np.ndarray | ArrayHeader]) -> None:
+    """Raise StepError where the arrays of a file, or their headers, do not suit the inputs of the model."""
     for name, spec in specs.items():
         if name not in arrays:
             raise StepError(
@@ -39,13 +50,52 @@ def read(path: Path, specs: Mapping[str, Input]) -> list[Case]:
                 ],
             )
         _refuse_misfit(path, spec, arrays[name])
-    counts = {name: len(arrays[name]) for name in (*specs, LABEL) if name in arrays}
+    counts = {name: next(iter(arrays[name].shape), 0) for name in (*specs, LABEL) if name in arrays}
     if len(set(counts.values())) > 1 or not all(counts.values()):
         facts = [f"{name}: {count} rows" for name, count in counts.items()]
         raise StepError(f"the arrays in {path.name} must have the same number of rows, at least one", facts)
     if LABEL in arrays and LABEL not in specs:
-        arrays[LABEL] = _labels(path, arrays[LABEL])
-    return list(_rows(path, specs, arrays, next(iter(counts.values()))))
+        _refuse_labels(path, arrays[LABEL])
+
+
+def headers(path: Path) -> dict[str, ArrayHeader]:
+    """Return the type and the shape of each array in an `.npz` file, without reading the arrays. Raises StepError."""
+    import numpy as np
+
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            members = set(file.zip.namelist())
+            return {name: _header(file, name) for name in file.files if f"{name}.npy" in members}
+    except _UNREADABLE as error:
+        raise _unreadable(path, error) from error
+
+
+@dataclass(frozen=True)
+class ArrayHeader:
+    """The type and the shape of an array in an `.npz` file."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+
+def _header(archive: Any, name: str) -> ArrayHeader:
+    """Return the header of an array in an opened `.npz` file; for a rare version of the format the array is read."""
+    from numpy.lib import format as npy
+
+    readers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+    with archive.zip.open(f"{name}.npy") as file:
+        read_header = readers.get(npy.read_magic(file))
+        if read_header is not None:
+            shape, _, dtype = read_header(file)
+            if not dtype.hasobject:
+                return ArrayHeader(dtype, shape)
+    array = archive[name]  # numpy refuses pickled objects itself
+    return ArrayHeader(array.dtype, array.shape)
 
 
 def refuse_unusual(value: Input) -> None:
@@ -67,15 +117,16 @@ def _arrays(path: Path) -> dict[str, np.ndarray]:
     try:
         with np.load(path, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
-    except (OSError, ValueError, zipfile.BadZipFile, AttributeError) as error:
-        raise StepError(
-            f"{path.name} cannot be read",
-            [str(error)],
-            "save it with numpy.savez(path, **arrays), without pickled objects",
-        ) from error
+    except _UNREADABLE as error:
+        raise _unreadable(path, error) from error
 
 
-def _refuse_misfit(path: Path, value: Input, array: np.ndarray) -> None:
+def _unreadable(path: Path, error: Exception) -> StepError:
+    hint = "save it with numpy.savez(path, **arrays), without pickled objects"
+    return StepError(f"{path.name} cannot be read", [str(error)], hint)
+
+
+def _refuse_misfit(path: Path, value: Input, array: np.ndarray | ArrayHeader) -> None:
     """Raise StepError for an array whose type or shape is not that of the input."""
     import numpy as np
 
@@ -98,15 +149,14 @@ def _refuse_misfit(path: Path, value: Input, array: np.ndarray) -> None:
         raise StepError(f"the array {value.name} in {path.name} has the wrong shape", facts)
 
 
-def _labels(path: Path, labels: np.ndarray) -> np.ndarray:
-    """Return the expected classes, one whole number for each row. Raises StepError."""
-    if labels.dtype.kind not in "iu" or labels.size != len(labels):
+def _refuse_labels(path: Path, labels: np.ndarray | ArrayHeader) -> None:
+    """Raise StepError where the expected classes are not one whole number for each row."""
+    if labels.dtype.kind not in "iu" or math.prod(labels.shape) != labels.shape[0]:
         raise StepError(
             f"the array {LABEL} in {path.name} does not hold one whole number a row",
             [f"in the file: {labels.dtype} {list(labels.shape)}"],
             "give the number of the expected class of each row",
         )
-    return labels.reshape(-1)
 
 
 def _rows(path: Path, specs: Mapping[str, Input], arrays: Mapping[str, np.ndarray], count: int) -> Iterator[Case]:

@@ -74,6 +74,11 @@ def load(checkpoint: Path, *, longest: int | None = None) -> Tokenizer | None:
     return Tokenizer(backend, pad)
 
 
+def has_files(checkpoint: Path) -> bool:
+    """Tell whether a directory has files from which `load` can make a tokenizer."""
+    return any((checkpoint / name).is_file() for name in (checkpoints.TOKENIZER, *_FILES))
+
+
 def _limits(checkpoint: Path, tokenizer: dict[str, object], longest: int | None) -> list[int]:
     sentences = json_files.settings(checkpoint / "sentence_bert_config.json")
     own = checkpoints.max_sequence(checkpoint)
@@ -82,11 +87,16 @@ def _limits(checkpoint: Path, tokenizer: dict[str, object], longest: int | None)
 
 
 def _backend(checkpoint: Path) -> Any:
-    import tokenizers
-
     path = checkpoints.tokenizer_file(checkpoint)
     if path is None:
         return _converted(checkpoint) if any((checkpoint / name).is_file() for name in _FILES) else None
+    return read(path)
+
+
+def read(path: Path) -> Any:
+    """Return the tokenizer in a tokenizer.json. Raises StepError where the file is broken."""
+    import tokenizers
+
     try:
         return tokenizers.Tokenizer.from_file(str(path))
     except Exception as error:  # tokenizers raises plain Exception

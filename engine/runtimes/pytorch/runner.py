@@ -12,7 +12,7 @@ from engine.kit.reference.quiet import quiet
 from engine.recipe import images as pictures
 from engine.runtimes import devices
 from engine.runtimes.execution import Execution
-from engine.runtimes.rival import RivalModel
+from engine.runtimes.rival import RivalModel, no_checkpoint
 from engine.runtimes.runner import Runner
 from engine.step import Hardware
 from engine.tasks import Modality
@@ -36,10 +36,7 @@ def rival(original: RivalModel, *, name: str, precision: str, execution: Executi
     """
     directory, images, new_tokens = original.checkpoint, original.images, original.new_tokens
     if directory is None or checkpoint.kind(directory) == "onnx":
-        raise StepError(
-            "An ONNX file cannot be measured against PyTorch: there is no PyTorch model of it",
-            hint="take runtime: pytorch out of bench.against",
-        )
+        raise no_checkpoint("PyTorch")
     library = pictures.library(images)
     extra = "timm" if pictures.modality(images) is Modality.IMAGE else "cpu"
     if importlib.util.find_spec("torch") is None or importlib.util.find_spec(library) is None:

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from engine.builder.executors.environment import for_worker, redacted
-from engine.builder.executors.local import LocalExecutor, last_lines
+from engine.builder.executors.local import LocalExecutor
+from engine.builder.executors.outcomes import last_lines
 from engine.builder.worker import WorkerTask
 
 
@@ -104,14 +105,12 @@ def test_a_job_that_runs_too_long_is_stopped(executor, run):
     assert "ran longer than its limit of 1.5 s" in only(executor).error.what
 
 
-def test_a_worker_that_knows_the_tools_is_reused(executor, run):
-    run("Slow", tools=("torch",))
-    first = only(executor).report["pid"]
-    run("Slow", tools=("onnx",))
-    other = only(executor).report["pid"]
-    run("Slow", tools=("torch",))
-    again = only(executor).report["pid"]
-    assert first == again != other
+def test_each_job_has_a_process_of_its_own(executor, run):
+    pids = []
+    for _ in range(3):
+        run("Slow", seconds=0.0)
+        pids.append(only(executor).report["pid"])
+    assert len(set(pids)) == 3
 
 
 def test_the_end_of_the_builder_ends_its_workers_in_mid_job(tmp_path):
@@ -121,7 +120,7 @@ def test_the_end_of_the_builder_ends_its_workers_in_mid_job(tmp_path):
         "e = LocalExecutor(1); d = sys.argv[1];"
         "t = Task('toy:Slow', 'slow', {'seconds': 60}, {}, d + '/out', d + '/log');"
         "e.submit(1, t, tools=(), variables=(), time_limit=99);"
-        "time.sleep(2); print(e._workers[0].process.pid, flush=True); os.kill(os.getpid(), 9)"
+        "time.sleep(2); print(e._zygotes[0].pid, flush=True); os.kill(os.getpid(), 9)"
     )
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     ended = subprocess.run(
@@ -144,6 +143,18 @@ def test_workers_see_a_clean_environment():
     assert seen["HF_ENDPOINT"] == "x"
     assert seen["PYTHONHASHSEED"] == "0"
     assert not {"SECRET_THING", "PYTHONPATH", "OMP_NUM_THREADS"} & seen.keys()
+
+
+def test_every_worker_has_one_time_zone_and_one_locale_unless_a_step_names_another():
+    around = {"TZ": "Asia/Tokyo", "LANG": "de_DE.UTF-8", "LC_NUMERIC": "de_DE.UTF-8", "LANGUAGE": "de"}
+    seen = for_worker(environment=around)
+    assert (seen["TZ"], seen["LC_ALL"]) == ("UTC", "C.UTF-8")
+    assert not {"LANG", "LC_NUMERIC", "LANGUAGE"} & seen.keys()
+    assert for_worker(("TZ",), around)["TZ"] == "Asia/Tokyo"
+    assert "TZ" not in for_worker(("TZ",), {})
+    numbers = for_worker(("LC_NUMERIC",), around)
+    assert numbers["LC_NUMERIC"] == "de_DE.UTF-8"
+    assert not {"LC_ALL", "LANG"} & numbers.keys()
 
 
 def test_logs_show_no_secrets():

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from engine.errors import Exit, JudgementError
-from engine.kit.bench.budgets import decided_rows, judge
+from engine.kit.bench.budgets import REPEATING_SECONDS, decided_rows, judge
 from engine.kit.bench.interleaving import Budget, Contender
 from engine.kit.bench.report import BenchReport, BenchRow, BudgetVerdict
 
@@ -33,7 +33,7 @@ class BusyMachine:
 
 
 def measured(machine, limits, *contenders):
-    rows = decided_rows({"batch": 1}, {}, contenders, SHORT, limits, clock=machine.clock)
+    rows = decided_rows({"batch": 1}, {}, contenders, SHORT, limits, until=REPEATING_SECONDS, clock=machine.clock)
     return BenchReport(threads=1, cpu="a CPU", rows=tuple(row for row, _ in rows))
 
 

@@ -1,0 +1,25 @@
+"""Preflight: faults that `recipe check` sees on this machine without building, in the words of the build's errors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from engine import feasibility
+from engine.builder.lookup import PlannedVariant
+from engine.builder.preflight import model, samples, servers, tools
+from engine.builder.preflight.checked_variant import CheckedVariant
+
+
+def look(variant: PlannedVariant, store: Path) -> CheckedVariant:
+    """Return a variant with what this machine knows about its model; `store` is the folder of the store.
+
+    Raises RecipeError for the first fault that a build of the variant would meet. `look` writes no file.
+    """
+    subject = model.checked(variant, store)
+    if subject.facts is not None:
+        feasibility.check_model(variant.loaded, subject.facts)
+    model.look(subject)
+    tools.look(subject)
+    samples.look(subject)
+    servers.look(subject)
+    return subject

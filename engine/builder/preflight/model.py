@@ -1,0 +1,79 @@
+"""The model's files: weights, config and tokenizer are looked at as the step `fetch` looks at them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from engine.builder import sources
+from engine.builder.lookup import Lookup, PlannedVariant
+from engine.builder.preflight.checked_variant import CheckedVariant
+from engine.builder.summary import summarize
+from engine.feasibility.facts import ModelFacts
+from engine.kit.checkpoints import checkpoint as checkpoints
+from engine.kit.checkpoints import json_files, model_files, weights
+from engine.recipe import paths
+from engine.step import Source
+from engine.store.store import Store
+
+
+def checked(variant: PlannedVariant, store: Path) -> CheckedVariant:
+    """Return a variant with its model, as far as the model's files are on this machine or in the store.
+
+    Raises RecipeError where the model's files are incomplete or broken.
+    """
+    subject = CheckedVariant(variant)
+    step = next((job.step for job in variant.jobs if job.step.report is ModelFacts), None)
+    if step is None:
+        return subject
+    recipe = variant.loaded.recipe
+    with subject.at("model", "source"):
+        source = sources.place_of(Source(uri=recipe.model.source))
+        if source is not None and source.is_dir():
+            model_files.model_at(source)
+            weights.complete(source, allowed=recipe.model.weights)
+            _look_at_tokenizer(source)
+        facts = None if source is None else step.model_facts(source)
+    if recipe.model.tokenizer is not None:
+        with subject.at("model", "tokenizer"):
+            _look_at_named_tokenizer(recipe.model.tokenizer)
+    return CheckedVariant(variant, source, facts=facts) if source is not None else _fetched(variant, store)
+
+
+def look(subject: CheckedVariant) -> None:
+    """Raise RecipeError where neither the recipe nor the model names a task that is supported."""
+    requested = subject.variant.loaded.recipe.model.task
+    if subject.checkpoint is not None:
+        with subject.at("model", "task" if requested else "source"):
+            checkpoints.task(subject.checkpoint, requested)
+
+
+def _fetched(variant: PlannedVariant, store: Path) -> CheckedVariant:
+    """Return a variant of a hub's model with what the last build of the recipe fetched."""
+    if not (store / "format").is_file():
+        return CheckedVariant(variant)
+    opened = Store(store)
+    summary = summarize(Lookup(opened), variant)
+    opened.leave()
+    fetched = next((summary.records.get(job.name) for job in variant.jobs if job.step.report is ModelFacts), None)
+    facts = summary.facts
+    named = paths.hub_name(variant.loaded.recipe.model.source)
+    if fetched is None or facts is None or not (facts.source or "").startswith(f"{named}@"):
+        return CheckedVariant(variant)
+    return CheckedVariant(variant, fetched=opened.artifact_path(fetched.artifact), facts=facts)
+
+
+def _look_at_named_tokenizer(uri: str) -> None:
+    """Raise StepError where the tokenizer that the recipe names is missing or broken; a hub's tokenizer is not read."""
+    place = sources.place_of(Source(uri=uri))
+    if place is not None:
+        model_files.tokenizer_at(place)
+        _look_at_tokenizer(place if place.is_dir() else place.parent)
+
+
+def _look_at_tokenizer(directory: Path) -> None:
+    """Raise StepError where tokenizer.json is broken; the tokenizers package is imported only for the error's words."""
+    path = checkpoints.tokenizer_file(directory)
+    if path is not None and not json_files.has_field(path, "model"):
+        from engine.kit.inputs import tokenizer
+
+        tokenizer.read(path)

@@ -1,0 +1,95 @@
+"""Samples: the files that `validate.samples` and `calibrate.samples` name, against the model as far as it is here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from engine import tasks
+from engine.builder import sources
+from engine.builder.preflight.checked_variant import CheckedVariant
+from engine.kit.checkpoints import labels
+from engine.kit.inputs import samples, tensor_samples
+from engine.kit.inputs import tokenizer as tokenizers
+from engine.kit.inputs.cases import LABEL
+from engine.kit.onnx.onnx_files import Input
+from engine.step import Source
+from engine.tasks import Classes
+
+_MOST_BYTES = 16 << 20
+"""Of a larger file of texts, `recipe check` reads only the first 16 MiB."""
+
+
+def look(subject: CheckedVariant) -> None:
+    """Raise RecipeError where samples cannot be read, do not suit the model, or lack the labels that a metric needs."""
+    recipe = subject.variant.loaded.recipe
+    calibration = None if recipe.calibrate is None else recipe.calibrate.samples
+    named = {"validate": recipe.validation.samples, "calibrate": calibration}
+    for section, uri in named.items():
+        if uri is None or not subject.reads(uri):
+            continue
+        with subject.at(section, "samples"):
+            place = sources.place_of(Source(uri=uri))
+            has_labels = place is None or _look_at(subject, place)
+        if section == "validate" and recipe.validation.metric is not None and not has_labels:
+            from engine.kit.accuracy.gate import unmeasured_metric
+
+            with subject.at("validate", "metric"):
+                raise unmeasured_metric()
+
+
+def _look_at(subject: CheckedVariant, path: Path) -> bool:
+    """Look at a file of samples, and tell whether a sample has a label. Raises StepError."""
+    if path.suffix == ".npz":
+        arrays = tensor_samples.headers(path)
+        if specs := _specs(subject):
+            tensor_samples.refuse_unfit(path, specs, arrays)
+        return LABEL in arrays
+    texts = samples.texts(path, most_bytes=_MOST_BYTES)
+    if subject.facts is None:
+        return True  # without the model's files, nothing more can be compared
+    if specs := _specs(subject):
+        samples.refuse_no_tokens(specs)
+    if not _has_tokenizer(subject):
+        raise samples.no_tokenizer()
+    numbers = _labels(subject, texts)
+    return any(number is not None for number in numbers)
+
+
+def _specs(subject: CheckedVariant) -> Mapping[str, Input]:
+    """Return the inputs of an ONNX file; {} for any other model, because only the loaded model tells its inputs."""
+    facts = subject.facts
+    if facts is None or not facts.types:
+        return {}
+    return {
+        name: Input(name, facts.types[name], tuple(shape), ranked=bool(shape))
+        for name, shape in facts.axes.items()
+        if name in facts.types
+    }
+
+
+def _has_tokenizer(subject: CheckedVariant) -> bool:
+    named = subject.variant.loaded.recipe.model.tokenizer is not None
+    return named or (subject.checkpoint is not None and tokenizers.has_files(subject.checkpoint))
+
+
+def _labels(subject: CheckedVariant, texts: list[samples.SampleText]) -> list[int | None]:
+    """Return the number of each sample's class. Raises StepError for a label that is none of the model's classes."""
+    checkpoint = subject.checkpoint
+    classes = {} if checkpoint is None else labels.numbers(checkpoint)
+    numbers = [samples.label_of(text, classes) for text in texts]
+    count = _class_count(subject)
+    for text, number in zip(texts, numbers, strict=True):
+        if number is not None and count > 1:
+            labels.refuse_number(number, text.name, count)
+    return numbers
+
+
+def _class_count(subject: CheckedVariant) -> int:
+    """Return the number of classes of a classifier of whole texts; 0 where it is not known."""
+    model = subject.variant.loaded.recipe.model
+    name = model.task or (subject.facts.task if subject.facts is not None else None)
+    task = None if name is None else tasks.known(name)
+    if task is None or task.classes is not Classes.ROWS or subject.checkpoint is None:
+        return 0
+    return model.num_labels or labels.count(subject.checkpoint)

@@ -1,0 +1,100 @@
+"""Processes as the operating system shows them: their children, their threads, their memory, and their end."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import os
+import signal
+import sys
+import time
+from collections.abc import Collection
+from pathlib import Path
+
+KIB = 1024
+"""Bytes in a KiB, the unit of memory sizes in Linux's proc(5) and getrusage(2)."""
+_DEATH_SIGNAL, _SUBREAPER = 1, 36
+"""Options of Linux's prctl(2)."""
+_ROUNDS = 200
+_ROUND_SECONDS = 0.005
+
+
+@functools.cache
+def _library() -> ctypes.CDLL | None:
+    return ctypes.CDLL(None) if sys.platform == "linux" else None
+
+
+def adopt_orphans() -> None:
+    """Become the parent of each descendant that loses its own parent, also of one in a session of its own (Linux)."""
+    library = _library()
+    if library is not None:
+        library.prctl(_SUBREAPER, 1, 0, 0, 0)
+
+
+def die_with_parent() -> None:
+    """Let the kernel kill this process when its parent dies (Linux)."""
+    library = _library()
+    if library is not None:
+        library.prctl(_DEATH_SIGNAL, int(signal.SIGKILL), 0, 0, 0)
+
+
+def threads() -> int:
+    """Return the number of threads of this process, those of native code included; 1 where the system does not tell."""
+    try:
+        return len(os.listdir("/proc/self/task"))
+    except OSError:
+        return 1
+
+
+def children(pid: int | str) -> list[int]:
+    """Return the living children of a process."""
+    pids: list[int] = []
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError):
+                pids += map(int, Path(f"/proc/{pid}/task/{thread}/children").read_text().split())
+    return [child for child in pids if _lives(child)]
+
+
+def _lives(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except (OSError, IndexError):
+        return False
+
+
+def descendants(pid: int, *, spare: Collection[int] = ()) -> list[int]:
+    """Return all living descendants of a process, without the processes `spare` and their descendants."""
+    own = [child for child in children(pid) if child not in spare]
+    return [*own, *(deeper for each in own for deeper in descendants(each))]
+
+
+def end_descendants(pid: int, *, spare: Collection[int] = ()) -> None:
+    """Kill all descendants of a process that adopts orphans, until none is alive."""
+    for _ in range(_ROUNDS):
+        doomed = descendants(pid, spare=spare)
+        if not doomed:
+            return
+        for each in doomed:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(each, signal.SIGKILL)
+        time.sleep(_ROUND_SECONDS)
+
+
+def end(pid: int) -> None:
+    """Kill a process that adopts orphans, and all its descendants before it."""
+    end_descendants(pid)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def peak_of(pid: int) -> int:
+    """Return a process's peak resident memory in bytes, 0 where the system does not tell."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) * KIB for line in status.splitlines() if line.startswith("VmHWM:")), 0)

@@ -1,0 +1,106 @@
+"""Resume a build in which only sources changed: run the jobs of the variants that read these sources."""
+
+# The snapshot and the stored plan of the last build answer for all other variants.
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.builder.loop import Options, run
+from engine.builder.stored import StoredLookup, StoredVariant, loading
+from engine.errors import Exit
+from engine.events import Ended, Finished, Noticed
+from engine.recipe.project import project_of
+from engine.report import plain, renewal
+from engine.report.renewal import Resumed
+from engine.report.repeated import RepeatedLines
+from engine.store import file_lock
+from engine.store.store import Store
+from engine.store.stored_plan import StoredPlan
+
+if TYPE_CHECKING:
+    from engine.builder.executors.local import LocalExecutor
+    from engine.builder.selection import Reading
+    from engine.report import BuildReport
+    from engine.snapshot import ChangedFiles
+
+
+def prepared(changes: ChangedFiles, plan: StoredPlan, numbers: Sequence[int], reading: Reading) -> Resumed | None:
+    """Return the build of the variants `numbers` of a stored plan; None if the snapshot does not fit the plan.
+
+    `reading` are the options for reading recipes.
+    """
+    fields = {number: plan.variant(number) for number in numbers}
+    store = Store(Path(changes.path).parent.parent)
+    lines = RepeatedLines(changes.snapshot, fields.values(), store, many=plan.size > 1)
+    variants = {number: StoredVariant(each, loading(reading)) for number, each in fields.items()}
+    return (
+        Resumed(changes, plan, StoredLookup(store, plan, changes), fields, variants, lines) if lines.are_known else None
+    )
+
+
+def build(
+    resumed: Resumed, executor: LocalExecutor, arguments: argparse.Namespace, report_for: Callable[..., BuildReport]
+) -> Exit:
+    """Run the jobs of a resumed build, print its events and results, and return the exit code.
+
+    `arguments` are those of `recipe build`; `report_for` returns the object that prints events.
+    """
+    plan, lookup = resumed.plan, resumed.lookup
+    (sys.stdout if arguments.json else sys.stderr).write(resumed.lines.others(json=arguments.json))
+    with report_for(json=arguments.json, many=plan.size > 1) as report:
+        finished, keys = _run(resumed, executor, arguments, report)
+    for number, variant in resumed.variants.items():
+        if resumed.before[number]["sections"]:
+            plan.tables[variant.name] = _table(lookup, variant)
+    data = plain.data(finished, "".join(plan.tables.values()))
+    report.finish(data)
+    renewal.keep(resumed, finished, keys, data)
+    return finished.exit
+
+
+def _run(
+    resumed: Resumed, executor: LocalExecutor, arguments: argparse.Namespace, report: BuildReport
+) -> tuple[Finished, dict[tuple[str, str], str]]:
+    """Run the loop on the variants that are built again, and return its last event and the keys of jobs."""
+    keys: dict[tuple[str, str], str] = {}
+    finished = Finished("failed", 0.0, Exit.FAILED, {})
+    variants = list(resumed.variants.values())
+    with file_lock.announcing(lambda text: report.on_event(Noticed(text))):
+        for event in run(variants, resumed.lookup, executor, _options(arguments)):
+            if isinstance(event, Ended):
+                keys[event.recipe, event.job] = event.key or ""
+            if isinstance(event, Finished):
+                finished = _together(event, resumed.plan, variants)
+            report.on_event(finished if isinstance(event, Finished) else event)
+    return finished, keys
+
+
+def _options(arguments: argparse.Namespace) -> Options:
+    return Options(
+        out=arguments.output or project_of(arguments.recipes[0]) / "build",
+        keep_going=arguments.keep_going,
+        allow_waiting=arguments.allow_waiting,
+    )
+
+
+def _together(finished: Finished, plan: StoredPlan, variants: Iterable[StoredVariant]) -> Finished:
+    """Return the last event of the whole build: with the packages of all variants, in the order of the plan."""
+    built = {variant.name for variant in variants}
+    packages = {
+        name: Path(place) for name, place in plan.packages.items() if name not in built or name in finished.packages
+    }
+    return replace(finished, packages={**packages, **finished.packages})
+
+
+def _table(lookup: StoredLookup, variant: StoredVariant) -> str:
+    """Return the table of a variant whose jobs measure or validate."""
+    from engine.builder.summary import summarize
+    from engine.report import table
+
+    return table.tables([summarize(lookup, variant)])

@@ -1,0 +1,408 @@
+"""`recipe check` sees what would fail after minutes, in the words of the step that would fail, and writes nothing."""
+
+import json
+import zipfile
+from pathlib import Path
+
+import graphs
+import numpy as np
+import onnx
+import pytest
+import tokenizers
+from onnx import helper
+
+from engine import api, server
+from engine.builder import sources
+from engine.builder.worker import WorkerTask, unexpected
+from engine.errors import Exit, RecipeError, StepError, UserError
+from engine.kit.inputs import samples
+from engine.kit.onnx import onnx_files
+from engine.machine import tools
+from engine.step import Source
+from engine.steps.fetch import Fetch
+
+TEXT_RECIPE = """\
+name: tiny
+model: {source: model}
+validate:
+  samples: samples.jsonl
+"""
+ONNX_RECIPE = """\
+name: tiny
+model:
+  source: model.onnx
+validate:
+  samples: samples.npz
+profiles: {batch: [1, 1, 8]}
+"""
+
+
+def write_checkpoint(folder):
+    """Write the files of a text classifier, with a few numbers in place of its weights."""
+    folder.mkdir()
+    names = {"architectures": ["BertForSequenceClassification"], "model_type": "bert"}
+    sizes = {"vocab_size": 8, "hidden_size": 4, "max_position_embeddings": 16}
+    (folder / "config.json").write_text(json.dumps({**names, **sizes}))
+    header = json.dumps({"w": {"dtype": "F32", "shape": [4], "data_offsets": [0, 16]}}).encode()
+    (folder / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + bytes(16))
+    words = {word: number for number, word in enumerate(["[UNK]", "a", "good", "film", "fine"])}
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    tokenizer.save(str(folder / "tokenizer.json"))
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A project with a text classifier of two classes, an ONNX file, samples for both and a recipe for each."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pyproject.toml").write_text("")
+    write_checkpoint(tmp_path / "model")
+    graphs.write(tmp_path, graphs.layers(features=8))
+    (tmp_path / "samples.jsonl").write_text('{"text": "a good film", "label": 1}\n{"text": "a bad film"}\n')
+    np.savez(tmp_path / "samples.npz", x=np.zeros((3, 8), np.float32))
+    (tmp_path / "text.yaml").write_text(TEXT_RECIPE)
+    (tmp_path / "onnx.yaml").write_text(ONNX_RECIPE)
+    return tmp_path
+
+
+def tree(folder):
+    return {path: path.lstat().st_mtime_ns for path in folder.rglob("*")}
+
+
+def refused(recipe):
+    with pytest.raises(RecipeError) as caught:
+        api.check(recipe)
+    assert caught.value.exit is Exit.USAGE
+    return caught.value
+
+
+def test_what_is_right_passes_and_nothing_is_written(project, monkeypatch, tmp_path_factory):
+    home = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("HOME", str(home))
+    before = tree(project)
+    assert [checked.model for checked in api.check(["text.yaml"])] == [True]
+    assert [checked.model for checked in api.check(["onnx.yaml"])] == [True]
+    assert tree(project) == before
+    assert list(home.rglob("*")) == []
+
+
+def cut(path, size=None):
+    path.write_bytes(path.read_bytes()[: size if size is not None else path.stat().st_size // 2])
+
+
+def config(project, **fields):
+    path = project / "model" / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **fields}))
+
+
+def write_header(project, header):
+    (project / "model" / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + bytes(16))
+
+
+MODEL_FAULTS = {
+    "weights are missing": lambda p: (p / "model" / "model.safetensors").unlink(),
+    "weights are cut off": lambda p: cut(p / "model" / "model.safetensors"),
+    "weights are empty": lambda p: cut(p / "model" / "model.safetensors", 0),
+    "the header is broken": lambda p: (p / "model" / "model.safetensors").write_bytes(b"\x10" + bytes(7) + b"{" * 16),
+    "a pointer of git-lfs": lambda p: (p / "model" / "model.safetensors").write_text(
+        "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n"
+    ),
+    "config.json is missing": lambda p: (p / "model" / "config.json").unlink(),
+    "config.json is cut off": lambda p: cut(p / "model" / "config.json"),
+    "weights are only a pickle": lambda p: (p / "model" / "model.safetensors").rename(
+        p / "model" / "pytorch_model.bin"
+    ),
+    "a shard is missing": lambda p: (
+        (p / "model" / "model.safetensors").rename(p / "model" / "x")
+        and (p / "model" / "model.safetensors.index.json").write_text(
+            '{"weight_map": {"w": "model-1-of-1.safetensors"}}'
+        )
+    ),
+    "weights of an impossible length": lambda p: (p / "model" / "model.safetensors").write_bytes(b"\xff" * 16),
+    "a header that is a list": lambda p: write_header(p, b"[1, 2]"),
+    "a header nested without end": lambda p: write_header(p, b"[" * 100_000),
+    "a header with a tensor beyond the end": lambda p: write_header(
+        p, b'{"w": {"dtype": "F32", "shape": [4], "data_offsets": [0, 99999]}}'
+    ),
+    "a folder in place of the weights": lambda p: (
+        (p / "model" / "model.safetensors").unlink() or (p / "model" / "model.safetensors").mkdir()
+    ),
+    "a link to weights that are gone": lambda p: (
+        (p / "model" / "model.safetensors").unlink() or (p / "model" / "model.safetensors").symlink_to("gone")
+    ),
+    "an index of shards that is no JSON": lambda p: (p / "model" / "model.safetensors").rename(
+        p / "model" / "model.safetensors.index.json"
+    ),
+    "config.json is a list": lambda p: (p / "model" / "config.json").write_text("[]"),
+    "config.json names a number as its type": lambda p: config(p, model_type=7),
+    "config.json is nested without end": lambda p: (p / "model" / "config.json").write_text("[" * 100_000),
+    "no model at all": lambda p: [path.unlink() for path in (p / "model").iterdir()],
+}
+
+
+@pytest.mark.parametrize("spoil", MODEL_FAULTS.values(), ids=MODEL_FAULTS)
+def test_a_fault_of_the_models_files_has_the_words_of_fetch(project, spoil):
+    spoil(project)
+    same_as_fetch(project, project / "model", refused("text.yaml"), line=2)
+
+
+ONNX_FAULTS = {
+    "cut off": lambda p: cut(p / "model.onnx"),
+    "empty": lambda p: cut(p / "model.onnx", 0),
+    "no protobuf": lambda p: (p / "model.onnx").write_text("this is no model " * 9),
+    "reads a file outside its folder": lambda p: moved_data(p, "../data.bin"),
+    "reads a file by an absolute path": lambda p: moved_data(p, "/etc/passwd"),
+    "takes no inputs": lambda p: graphs.write(
+        p,
+        graphs.graph([helper.make_node("Relu", ["w"], ["y"])], [], [("y", graphs.FLOAT, [4])], [graphs.weight("w", 4)]),
+    ),
+    "its external data is missing": lambda p: external(p).unlink(),
+    "its external data is cut off": lambda p: cut(external(p)),
+}
+
+
+def external(project):
+    model = onnx.load(project / "model.onnx")
+    onnx.save_model(model, project / "model.onnx", save_as_external_data=True, location="data.bin", size_threshold=0)
+    return project / "data.bin"
+
+
+def moved_data(project, location):
+    external(project)
+    model = onnx.load(project / "model.onnx", load_external_data=False)
+    for tensor in model.graph.initializer:
+        next(entry for entry in tensor.external_data if entry.key == "location").value = location
+    (project / "model.onnx").write_bytes(model.SerializeToString())
+
+
+@pytest.mark.parametrize("spoil", ONNX_FAULTS.values(), ids=ONNX_FAULTS)
+def test_a_broken_onnx_file_has_the_words_of_fetch(project, spoil):
+    spoil(project)
+    same_as_fetch(project, project / "model.onnx", refused("onnx.yaml"), line=3)
+
+
+def same_as_fetch(project, path, error, *, line):
+    """Hold an error against the one of a build, which resolves the source and then runs `fetch`."""
+    source = Source(uri=f"file:{path}")
+    with pytest.raises(StepError) as caught:
+        fetch(source, path, project / "fetched")
+    assert (error.what, error.facts, error.hint) == (caught.value.what, caught.value.facts, caught.value.hint)
+    assert error.position.line == line
+
+
+def fetch(source, path, out):
+    sources.resolve(source, digest_file=lambda _: "x", remembered=lambda _: None)
+    Fetch(source=source).run(out, source=path)
+
+
+SAMPLE_FAULTS = {
+    "no JSON": '{"text": "fine"}\n{"text": "cut off\n',
+    "no object": '["a text"]\n',
+    "a misspelt column": '{"txet": "a good film"}\n',
+    "an unknown column": '{"text": "a good film", "lable": 1}\n',
+    "a question alone": '{"question": "where?"}\n',
+    "an image": '{"image": "cat.png"}\n',
+    "a label of another model": '{"text": "fine", "label": 0}\n{"text": "a good film", "label": "POSITIVE"}\n',
+    "a label that is no label": '{"text": "a good film", "label": 1.5}\n',
+    "half a character": '{"text": "\\ud800"}\n',
+    "a NUL byte": '{"text": "a\0b"}\n',
+    "nested without end": "[" * 100_000 + "\n",
+    "a number as a text": '{"text": 7}\n',
+    "nothing": "\n\n",
+}
+
+
+@pytest.mark.parametrize("text", SAMPLE_FAULTS.values(), ids=SAMPLE_FAULTS)
+def test_a_fault_of_the_samples_has_the_words_of_the_step(project, text):
+    (project / "samples.jsonl").write_text(text)
+    error = refused("text.yaml")
+    tokens = onnx_files.Input("input_ids", "int64", ("batch", "sequence"))
+    with pytest.raises(StepError) as caught:
+        samples.read(project / "samples.jsonl", project / "model", {"input_ids": tokens})
+    assert (error.what, error.facts, error.hint) == (caught.value.what, caught.value.facts, caught.value.hint)
+    assert (error.position.line, error.position.column) == (4, 12)
+
+
+def test_a_byte_order_mark_and_line_ends_of_windows_pass(project):
+    (project / "samples.jsonl").write_bytes(b'\xef\xbb\xbf{"text": "a good film"}\r\n{"text": "fine"}\r\n')
+    assert api.check("text.yaml")
+
+
+def test_a_label_without_end_is_refused(project):
+    (project / "samples.jsonl").write_text('{"text": "a good film", "label": 1' + "0" * 40 + "}\n")
+    assert "none of the model's classes" in refused("text.yaml").what
+
+
+def test_another_file_in_an_npz_is_left_alone(project):
+    with zipfile.ZipFile(project / "samples.npz", "a") as archive:
+        archive.writestr("README.txt", "made by hand")
+    assert api.check("onnx.yaml")
+
+
+def test_a_line_of_bytes_that_are_no_text_is_refused(project):
+    (project / "samples.jsonl").write_bytes(b'{"text": "\xff\xfe"}\n')
+    assert "is no UTF-8 text" in refused("text.yaml").what
+
+
+def test_a_number_that_no_class_has_is_refused(project):
+    (project / "samples.jsonl").write_text('{"text": "a good film", "label": 7}\n')
+    error = refused("text.yaml")
+    assert error.what == "the label 7 of line 1 is none of the model's classes"
+    assert error.facts == ("the model has 2 classes: 0 to 1",)
+
+
+def test_a_label_by_the_name_of_its_class_passes(project):
+    config(project, id2label={"0": "bad", "1": "good"}, label2id={"bad": 0, "good": 1})
+    (project / "samples.jsonl").write_text('{"text": "a good film", "label": "good"}\n')
+    assert api.check("text.yaml")
+
+
+def test_a_metric_without_labels_is_refused(project):
+    (project / "text.yaml").write_text(TEXT_RECIPE + "  metric: 0.9\n")
+    assert api.check("text.yaml")
+    (project / "samples.jsonl").write_text('{"text": "a good film"}\n')
+    error = refused("text.yaml")
+    assert error.what == "The recipe bounds metric, which could not be measured"
+    assert error.position.line == 5
+
+
+def test_a_long_file_of_samples_is_looked_at_in_part(project, monkeypatch):
+    monkeypatch.setattr("engine.builder.preflight.samples._MOST_BYTES", 100)
+    (project / "samples.jsonl").write_text('{"text": "a good film"}\n' * 10 + "no JSON\n")
+    assert api.check("text.yaml")
+    (project / "samples.jsonl").write_text('{"text": "a good film"}\n' * 3 + "no JSON\n" * 10)
+    assert "line 4" in refused("text.yaml").what
+
+
+def test_texts_without_a_tokenizer_are_refused(project):
+    for path in (project / "model").iterdir():
+        if path.name not in ("config.json", "model.safetensors"):
+            path.unlink()
+    error = refused("text.yaml")
+    assert error.what == "the samples are texts, but the model has no tokenizer"
+    (project / "text.yaml").write_text(TEXT_RECIPE.partition("validate")[0])
+    assert api.check("text.yaml"), "without samples, random tokens are drawn"
+
+
+@pytest.mark.parametrize("content", [None, "{}", "[]", "[" * 100_000, '{"model": '])
+def test_a_broken_tokenizer_is_refused(project, content):
+    path = project / "model" / "tokenizer.json"
+    cut(path) if content is None else path.write_text(content)
+    assert refused("text.yaml").what == "tokenizer.json cannot be read"
+
+
+def test_a_tokenizer_that_is_none_is_refused_where_the_recipe_names_it(project):
+    (project / "empty").mkdir()
+    (project / "onnx.yaml").write_text(ONNX_RECIPE.replace("model.onnx", "model.onnx\n  tokenizer: empty"))
+    error = refused("onnx.yaml")
+    assert "there is no tokenizer in" in error.what
+    assert error.position.line == 4
+
+
+ARRAYS = {
+    "another name": {"y": np.zeros((3, 8), np.float32)},
+    "another type": {"x": np.zeros((3, 8), np.complex64)},
+    "another shape": {"x": np.zeros((3, 9), np.float32)},
+    "too many axes": {"x": np.zeros((3, 1, 1, 8), np.float32)},
+    "no rows": {"x": np.zeros((0, 8), np.float32)},
+    "other counts": {"x": np.zeros((3, 8), np.float32), "label": np.zeros(2, np.int64)},
+    "labels that are no whole numbers": {"x": np.zeros((3, 8), np.float32), "label": np.zeros(3, np.float32)},
+    "pickled objects": {"x": np.array([None, {}], dtype=object)},
+    "no arrays": {},
+}
+
+
+@pytest.mark.parametrize("arrays", ARRAYS.values(), ids=ARRAYS)
+def test_arrays_that_do_not_suit_the_model_have_the_words_of_the_step(project, arrays):
+    np.savez(project / "samples.npz", **arrays)
+    error = refused("onnx.yaml")
+    with pytest.raises(StepError) as caught:
+        samples.read(project / "samples.npz", project, onnx_files.inputs(onnx.load(project / "model.onnx")))
+    assert (error.what, error.facts, error.hint) == (caught.value.what, caught.value.facts, caught.value.hint)
+    assert error.position.line == 5
+
+
+@pytest.mark.parametrize("content", [b"", b"PK", b"no archive"])
+def test_an_npz_that_is_none_is_refused(project, content):
+    (project / "samples.npz").write_bytes(content)
+    assert refused("onnx.yaml").what == "samples.npz cannot be read"
+
+
+def test_a_cut_off_npz_is_refused(project):
+    cut(project / "samples.npz")
+    assert refused("onnx.yaml").what == "samples.npz cannot be read"
+
+
+def test_texts_for_a_model_of_tensors_are_refused(project):
+    (project / "onnx.yaml").write_text(ONNX_RECIPE.replace("samples.npz", "samples.jsonl"))
+    error = refused("onnx.yaml")
+    assert error.what == "the samples are texts, but the model takes no tokens"
+    assert "x: float32 [batch, 8]" in str(error)
+
+
+@pytest.mark.parametrize(("name", "extra"), [("torch", "cpu"), ("onnxruntime", "onnx"), ("tokenizers", "onnx")])
+def test_a_package_that_is_not_installed_has_the_words_of_the_worker(project, monkeypatch, name, extra):
+    real = tools.version_of
+    monkeypatch.setattr(tools, "version_of", lambda each: tools.MISSING if each == name else real(each))
+    error = refused("text.yaml")
+    job = error.what.split("'")[1]
+    task = WorkerTask(step="", name=job, options={}, inputs={}, out="", log="", key="")
+    expected = unexpected(task, ModuleNotFoundError(f"No module named {name!r}", name=name))
+    assert (error.what, error.facts, error.hint) == (expected.what, expected.facts, expected.hint)
+    assert f"[{extra}]" in error.hint
+
+
+def test_a_package_that_no_job_uses_may_be_missing(project, monkeypatch):
+    real = tools.version_of
+    monkeypatch.setattr(tools, "version_of", lambda each: tools.MISSING if each == "torch" else real(each))
+    assert api.check("onnx.yaml")
+
+
+def test_a_bench_through_a_server_that_is_not_here_is_refused(project, monkeypatch, tmp_path):
+    (project / "onnx.yaml").write_text(ONNX_RECIPE + "bench:\n  shapes: {batch: 1}\n  via: [triton-grpc]\n")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("RECIPE_TRITON_VENV", str(tmp_path / "nowhere"))
+    error = refused("onnx.yaml")
+    with pytest.raises(UserError) as caught:
+        server.find(server.Needs(backends=frozenset({"onnxruntime"})), pull=False)
+    assert (error.what, error.facts, error.hint) == (caught.value.what, caught.value.facts, caught.value.hint)
+    assert error.position.line == 9
+
+
+def test_an_onnx_file_with_a_rival_in_pytorch_is_refused(project):
+    (project / "onnx.yaml").write_text(ONNX_RECIPE + "bench:\n  shapes: {batch: 1}\n  against: {runtime: pytorch}\n")
+    error = refused("onnx.yaml")
+    assert error.what == "An ONNX file cannot be measured against PyTorch: there is no PyTorch model of it"
+    assert error.position.line == 9
+
+
+def test_a_build_that_stops_earlier_needs_no_samples(project):
+    (project / "samples.jsonl").write_text("no JSON\n")
+    assert api.check("text.yaml", to=["export"])
+
+
+def test_the_faults_of_several_recipes_are_told_together(project):
+    (project / "samples.jsonl").write_text("no JSON\n")
+    cut(project / "model.onnx")
+    (project / "onnx.yaml").write_text(ONNX_RECIPE.replace("tiny", "other"))
+    with pytest.raises(UserError) as caught:
+        api.check(["text.yaml", "onnx.yaml"])
+    assert "line 1 of samples.jsonl is no JSON" in str(caught.value)
+    assert "model.onnx is no ONNX model" in str(caught.value)
+
+
+def test_a_missing_python_package_of_the_model_is_refused_where_it_is_named(project):
+    (project / "text.yaml").write_text("name: tiny\nmodel: {source: 'python:no_such_package/model'}\n")
+    assert "no_such_package" in refused("text.yaml").what
+
+
+def test_the_extras_are_those_of_the_project():
+    import tomllib
+
+    from engine.text import distribution
+
+    pyproject = Path(__file__).parents[2] / "pyproject.toml"
+    extras = tomllib.loads(pyproject.read_text())["project"]["optional-dependencies"]
+    for extra, names in distribution.EXTRAS.items():
+        lines = " ".join(extras[extra])
+        assert [name for name in names if name not in lines and name != "protobuf"] == [], extra

@@ -1,0 +1,30 @@
+"""Each kind of rows in a snapshot is needed: with the rows a change is noticed, without them it is not."""
+
+import os
+import random
+
+import pytest
+from mutations import projects, trial, watched
+
+pytestmark = pytest.mark.slow
+
+
+def pytest_generate_tests(metafunc):
+    names = list(watched.KINDS)
+    if not metafunc.config.getoption("whole"):
+        names = [random.Random(os.environ["RECIPE_SAMPLE_SEED"]).choice(names)]
+    metafunc.parametrize("name", names)
+
+
+def test_a_kind_of_rows_is_needed_to_notice_a_change(name, built, tmp_path):
+    kind = watched.KINDS[name]
+    place = projects.copy_of(built(kind.project), tmp_path / "copy")
+    for action in kind.prepare:
+        action(place)
+    place.build()
+    trial.settle(place)
+    assert watched.answers(place)
+    kind.change(place)
+    assert not watched.answers(place)
+    assert watched.take_out(place, kind)
+    assert watched.answers(place), "the change is noticed by other rows, too: the test says nothing about these"

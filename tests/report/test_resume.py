@@ -1,0 +1,318 @@
+"""Builds in which only sources changed, against builds that plan everything anew: the same keys, records and states."""
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from tiny_project import HEAVY
+
+from engine import cli
+from engine.report import early
+
+STEPS = '''
+"""Steps that read, join and cut texts."""
+from pathlib import Path
+from typing import ClassVar
+
+from engine.step import Source, Step
+
+
+class Read(Step):
+    makes: ClassVar[str] = "text"
+    number: int
+    own: Source | None = None
+    common: Source | None = None
+
+    @classmethod
+    def for_recipe(cls, recipe):
+        step = super().for_recipe(recipe)
+        home, number = f"{Path(recipe.model.source).parent}/in", step.number
+        return cls(number=number, own=Source(uri=f"{home}/{number}"), common=Source(uri=f"{home}/c{number % 3}"))
+
+    def run(self, out, *, own, common):
+        (out / "text").write_text(own.read_text() + common.read_text())
+
+
+class First(Step):
+    makes: ClassVar[str] = "letter"
+
+    def run(self, out, *, text):
+        (out / "letter").write_text((text / "text").read_text()[:1])
+
+
+class Join(Step):
+    makes: ClassVar[str] = "joined"
+    number: int
+    beside: Source | None = None
+
+    @classmethod
+    def for_recipe(cls, recipe):
+        step = super().for_recipe(recipe)
+        home = f"{Path(recipe.model.source).parent}/in"
+        return cls(number=step.number, beside=Source(uri=f"{home}/j{step.number % 2}"))
+
+    def run(self, out, *, letter, beside):
+        (out / "joined").write_text((letter / "letter").read_text() * 2 + beside.read_text())
+'''
+RECIPE = """\
+name: v-${{steps.read.number}}
+model: {{source: model.onnx}}
+steps: {{read: {{number: 0}}, first: {{}}, join: {{number: {number}}}}}
+matrix:
+  steps.read.number: [{numbers}]
+"""
+COUNT = 4
+
+
+@dataclass
+class Built:
+    code: int
+    events: list[dict]
+    resumed: list[bool] = field(default_factory=list)
+
+    @property
+    def ends(self):
+        return {(event["recipe"], event["job"]): event for event in self.events if event["event"] == "end"}
+
+    @property
+    def rebuilt(self):
+        return {place for place, event in self.ends.items() if event["state"] == "built"}
+
+    @property
+    def results(self):
+        return {place: (event["key"], event["artifact"]) for place, event in self.ends.items()}
+
+
+class Project:
+    def __init__(self, folder):
+        self.folder = folder
+        site = folder / "site"
+        information = site / "resume_steps-1.0.dist-info"
+        information.mkdir(parents=True)
+        (site / "resume_steps.py").write_text(STEPS)
+        (information / "METADATA").write_text("Metadata-Version: 2.1\nName: resume-steps\nVersion: 1.0\n")
+        points = "".join(f"{name.lower()} = resume_steps:{name}\n" for name in ("Read", "First", "Join"))
+        (information / "entry_points.txt").write_text(f"[recipe.steps]\n{points}")
+        for empty in ("pyproject.toml", "model.onnx"):
+            (folder / empty).touch()
+        self.recipe(COUNT)
+        for name in self.sources:
+            self.write(name, f"{name} at first\n")
+
+    sources = (*(str(number) for number in range(COUNT + 1)), "c0", "c1", "c2", "j0", "j1")
+
+    def recipe(self, count, number=1):
+        (self.folder / "r.yaml").write_text(
+            RECIPE.format(numbers=", ".join(str(each) for each in range(count)), number=number)
+        )
+
+    def path(self, name):
+        return self.folder / "in" / name
+
+    def write(self, name, text):
+        self.path(name).parent.mkdir(exist_ok=True)
+        self.path(name).write_text(text)
+
+    def build(self, *options):
+        """Build in a fork of this process, which has imported the program already."""
+        output = self.folder / "output"
+        child = os.fork()
+        if child == 0:
+            _build(self.folder, output, ["build", "r.yaml", "--to", "join", "--json", "-j", "1", *options])
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        resumed = [line == "True" for line in Path(f"{output}.resumed").read_text().splitlines()]
+        talk = output.read_text()
+        assert "Traceback" not in talk, talk
+        return Built(code, [json.loads(line) for line in talk.splitlines()], resumed)
+
+    def build_anew(self):
+        """Build without a snapshot and a stored plan, as a builder that knows nothing of earlier plans."""
+        shutil.rmtree(self.folder / "cache" / "snapshots")
+        shutil.rmtree(self.folder / "cache" / "plans")
+        return self.build()
+
+
+def _build(folder, output, words):
+    code = 1
+    try:
+        os.chdir(folder)
+        sys.path.insert(0, str(folder / "site"))
+        for name in [name for name in os.environ if name.startswith("RECIPE_")]:
+            del os.environ[name]
+        handle = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(handle, 1)
+        os.dup2(handle, 2)
+        sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
+        answers = open(f"{output}.resumed", "w")  # noqa: SIM115 - until the process ends
+        original = early.build
+
+        def build(*arguments, **others):
+            code = original(*arguments, **others)
+            answers.write(f"{code is not None}\n")
+            return code
+
+        early.build = build
+        cli.main(words)
+    except SystemExit as ended:
+        code = int(ended.code or 0)
+    finally:
+        sys.stdout.flush()
+        answers.close()
+        os._exit(code)
+
+
+@pytest.fixture
+def project(tmp_path):
+    first = Project(tmp_path)
+    assert first.build().code == 0
+    return first
+
+
+def rename_over(project, name, text):
+    project.write("fresh", text)
+    project.path("fresh").rename(project.path(name))
+
+
+def keep_the_times(project, name, text):
+    before = project.path(name).stat()
+    project.write(name, text)
+    os.utime(project.path(name), ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def touch(project, name, text):
+    del text
+    project.path(name).touch()
+
+
+CHANGES = (Project.write, rename_over, keep_the_times, touch)
+
+
+def holds(project, chance):
+    """Change some sources, build, and hold the answers against a builder that plans anew."""
+    chosen = chance.sample(project.sources, chance.choice((1, 1, 2, 4)))
+    for name in chosen:
+        chance.choice(CHANGES)(project, name, chance.choice(("one\n", "two\n", f"{chance.random()}\n")))
+    built = project.build()
+    assert built.code == 0
+    assert built.resumed == [True] or chosen == [str(COUNT)]  # no variant reads the last source
+    again = project.build()
+    assert not again.rebuilt
+    assert not again.resumed, "no snapshot answered"
+    assert again.results == built.results
+    if chance.random() < 0.5:
+        anew = project.build_anew()
+        assert not anew.rebuilt
+        assert anew.results == built.results
+        assert anew.resumed == []
+
+
+def test_changed_sources_give_the_keys_and_records_that_a_new_plan_gives(project, request):
+    chance = random.Random(13)
+    for _ in range(40 if request.config.getoption("--whole") else 2):
+        holds(project, chance)
+
+
+def test_only_the_jobs_behind_a_changed_source_run_and_equal_output_stops_them(project):
+    project.write("1", "1 again\n")
+    built = project.build()
+    assert built.resumed == [True]
+    assert built.rebuilt == {("v-1", "read"), ("v-1", "first")}  # the first letter is the same
+    project.write("j1", "other\n")
+    project.write("2", "x\n")
+    built = project.build()
+    assert built.resumed == [True]
+    assert built.rebuilt == {("v-2", "read"), ("v-2", "first"), *((f"v-{number}", "join") for number in range(COUNT))}
+    assert [event["event"] for event in built.events].count("plan") == COUNT
+    assert len(built.ends) == 3 * COUNT
+
+
+def test_the_builder_imports_no_slow_package_for_a_changed_source(project):
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("RECIPE_")}
+    environment["PYTHONPATH"] = os.pathsep.join([str(project.folder / "site"), *filter(None, sys.path)])
+    words = ["-X", "importtime", "-P", "-m", "engine", "build", "r.yaml", "--to", "join", "--json"]
+
+    def run():
+        return subprocess.run(
+            [sys.executable, *words], cwd=project.folder, env=environment, capture_output=True, text=True, check=True
+        )
+
+    run()  # keeps a snapshot and a stored plan for this import path
+    project.write("1", "1 again\n")
+    done = run()
+    assert '"state": "built"' in done.stdout
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "engine.builder.loop" in imported
+    assert not imported & (HEAVY | {"engine.step", "engine.api", "importlib.metadata"})
+
+
+def breaks_the_code(project):
+    steps = project.folder / "site" / "resume_steps.py"
+    steps.write_text(steps.read_text().replace("[:1]", "[:2]"))
+
+
+def changes_the_recipe(project):
+    project.recipe(COUNT, number=0)
+
+
+def damages_the_plan(project):
+    for plan in (project.folder / "cache" / "plans").iterdir():
+        plan.write_bytes(plan.read_bytes()[:-1] + b"x")
+
+
+def takes_an_older_plan(project):
+    [plan] = (project.folder / "cache" / "plans").iterdir()
+    older = plan.read_bytes()
+    project.write("2", "before\n")
+    project.build()
+    plan.write_bytes(older)
+
+
+def replaces_a_source_by_a_folder(project):
+    project.path("c0").unlink()
+    project.path("c0").mkdir()
+
+
+def removes_a_record(project):
+    next((project.folder / "cache" / "records").iterdir()).unlink()
+
+
+def damages_an_artifact(project):
+    place = next((project.folder / "cache" / "artifacts").rglob("letter"))
+    place.chmod(0o644)
+    place.write_text("?")
+
+
+DOUBTS = (
+    breaks_the_code, changes_the_recipe, damages_the_plan, takes_an_older_plan, replaces_a_source_by_a_folder,
+    removes_a_record, damages_an_artifact,
+)  # fmt: skip
+
+
+def test_a_source_that_a_step_reads_when_it_is_planned_is_planned_anew(project):
+    steps = project.folder / "site" / "resume_steps.py"
+    reading = "number = step.number + 0 * len(Path(home.removeprefix('file:'), str(step.number)).read_text())"
+    steps.write_text(steps.read_text().replace(", step.number\n", ", 0\n        " + reading + "\n", 1))
+    assert reading in steps.read_text()
+    assert project.build().code == 0
+    project.write("c0", "no step reads this when it is planned\n")
+    assert project.build().resumed == [True]
+    project.write("1", "1 again\n")
+    assert project.build().resumed == [False]
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("doubt", DOUBTS, ids=lambda doubt: doubt.__name__)
+def test_any_other_change_is_planned_anew(project, doubt):
+    doubt(project)
+    project.write("1", "1 again\n")
+    built = project.build()
+    assert built.resumed in ([False], [])
+    assert built.code == (1 if doubt is replaces_a_source_by_a_folder else 0)
+    if built.code == 0:
+        assert project.build_anew().results == built.results
