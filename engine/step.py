@@ -123,6 +123,8 @@ class Step(Frozen, ABC):
     - A variable `data` declares the files that the step's code reads, for example `data = ("words.txt", "tables/")`.
       The variable `data` stands in the step's module or, as a `ClassVar`, in the step's class. The value of `data` is a
       tuple of literal texts, each a path relative to the module's folder.
+    - A variable `shapes_output = False` in a module or, as a `ClassVar`, in a class declares that the results of its
+      code are only printed, reported or put into errors. The key of a step does not cover such code.
     """
 
     name: ClassVar[str] = ""

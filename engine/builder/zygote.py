@@ -77,6 +77,7 @@ class Zygote:
         _tell(control, {"zygote": os.getpid()})
         with contextlib.suppress(BaseException):
             importlib.import_module(module)
+        hook.prepare()
         self._control = control
         self._memory = AnswerMemory()
         self._zygotes: set[int] = set()

@@ -65,6 +65,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
         own.set_defaults(run=command.run)
     parsed = parser.parse_args(words)
     parsed.words = list(words)
+    parsed.changes = None  # `recipe build` may get the files that changed since its last snapshot
     return parsed
 
 

@@ -23,7 +23,7 @@ from engine.runtimes.onnxruntime import generation as driver
 from engine.runtimes.onnxruntime import session as ort
 from engine.step import Step, TypedReport
 from engine.tasks import Modality
-from engine.text import sizes
+from engine.text import reasons, sizes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,6 +43,8 @@ _TOLERANCE = 1e-3
 class GraphReport:
     """The number of nodes of an exported graph, and the names of its inputs and outputs."""
 
+    shapes_output: ClassVar[bool] = False
+
     nodes: int | None = None
     inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
@@ -56,6 +58,8 @@ class GraphReport:
 @dataclass(frozen=True, kw_only=True)
 class ExportReport(GraphReport, TypedReport):
     """The exported graph, its task, exporter and opset, and the bytes of all files."""
+
+    shapes_output: ClassVar[bool] = False
 
     task: str
     exporter: str
@@ -155,7 +159,7 @@ class Export(Step):
         except OSError:
             raise  # an error of the disk, not of the exporter
         except Exception as error:  # noqa: BLE001 - exporters raise errors of any kind
-            return (str(error).strip() or type(error).__name__).splitlines()[0].replace(f"{scratch}/", "")
+            return reasons.first_line(error, without=f"{scratch}/")
 
     def _write(
         self, exporter: Exporter, module: torch.nn.Module, example: dict[str, np.ndarray], raw: Path, normal: Path

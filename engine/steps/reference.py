@@ -14,7 +14,7 @@ from engine.kit.checkpoints import labels
 from engine.kit.inputs import cases
 from engine.kit.inputs.cases import Case
 from engine.kit.onnx import onnx_files
-from engine.kit.reference import originals, questions
+from engine.kit.reference import failures, originals, questions
 from engine.kit.reference.originals import Original
 from engine.recipe import images
 from engine.recipe.images import Images
@@ -39,6 +39,8 @@ _ROUNDING = 1e-3
 @dataclass(frozen=True, kw_only=True)
 class ReferenceReport(TypedReport):
     """The number and kinds of the cases that the original ran on, and the name of the original."""
+
+    shapes_output: ClassVar[bool] = False
 
     cases: int
     kinds: Mapping[str, int]
@@ -94,7 +96,7 @@ class Reference(Step):
     def tools_used(self) -> tuple[str, ...]:
         """Return the Python packages that run the original and prepare its inputs; numpy draws random inputs."""
         if images.modality(self.images) is Modality.IMAGE:
-            return ("torch", images.library(self.images), "numpy", "pillow", "safetensors")
+            return ("torch", images.library(self.images), "numpy", "pillow", "safetensors", "torchvision")
         runs = (*onnx_files.TOOLS, "onnxruntime") if self.onnx else ("torch", "transformers", "safetensors")
         return tuple(dict.fromkeys((*runs, "numpy", "tokenizers")))
 
@@ -151,14 +153,14 @@ def _completed(original: Original, case: Case) -> Case:
     try:
         return replace(case, inputs=original.complete(case.inputs))
     except Exception as error:  # of PyTorch
-        raise _failure(original, case, error) from error
+        raise failures.of_original(original, case, error) from error
 
 
 def _answer(original: Original, case: Case) -> dict[str, np.ndarray]:
     try:
         return original.answer(case.inputs)
     except Exception as error:  # of PyTorch or ONNX Runtime, whichever runs
-        raise _failure(original, case, error) from error
+        raise failures.of_original(original, case, error) from error
 
 
 def _refuse_chance(original: Original, case: Case, first: Mapping[str, np.ndarray]) -> None:
@@ -192,31 +194,3 @@ def _refuse_labels(unanswered: Sequence[Case], outputs: Mapping[str, np.ndarray]
     for case in unanswered:
         if case.label is not None:
             labels.refuse_number(case.label, case.name, count)
-
-
-def _failure(original: Original, case: Case, error: Exception) -> StepError:
-    beyond = _beyond(original, case)
-    if beyond is not None:
-        return beyond
-    shapes = [f"{name}: {tensor.dtype} {list(tensor.shape)}" for name, tensor in case.inputs.items()]
-    hint = "random tensors do not suit every model: give samples, or profiles with the shapes that it takes"
-    return StepError(
-        f"the original model ({original.name}) fails on {case.name}",
-        [str(error), *shapes],
-        hint if case.kind == "random" else "is the sample one that the model is made for?",
-    )
-
-
-def _beyond(original: Original, case: Case) -> StepError | None:
-    """Return the error for a token number beyond the model's vocabulary; None where the vocabulary has all tokens."""
-    ids = case.inputs.get("input_ids")
-    if original.vocabulary is None or ids is None or not ids.size or int(ids.max()) < original.vocabulary.tokens:
-        return None
-    vocabulary = f"the model has {original.vocabulary.tokens} tokens: 0 to {original.vocabulary.tokens - 1}"
-    if case.kind == "tensors":
-        return StepError(f"{case.name} of the samples holds the token {int(ids.max())}", [vocabulary])
-    return StepError(
-        "the tokenizer does not belong to the model: it makes tokens that the model does not have",
-        [f"it makes the token {int(ids.max())} of {case.name}", vocabulary],
-        "take the tokenizer that the model was trained with, or enlarge its embeddings (resize_token_embeddings)",
-    )

@@ -15,7 +15,7 @@ from engine.errors import StepError
 from engine.kit.onnx import graphs, onnx_files, shapes
 from engine.runtimes.onnxruntime import session as ort
 from engine.step import Step, TypedReport
-from engine.text import lines
+from engine.text import reasons
 
 if TYPE_CHECKING:
     import onnx
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, kw_only=True)
 class ShapeReport(TypedReport):
     """The share of a graph's tensors with known shapes; for a model of several graphs, a report for each graph."""
+
+    shapes_output: ClassVar[bool] = False
 
     inferred: tuple[float, float] | None = None
     """The share of tensors with a size or a name for every dimension, from 0 to 1, before and after shape inference."""
@@ -83,7 +85,7 @@ def _infer(model: onnx.ModelProto, skeleton: onnx.ModelProto) -> Literal["symbol
         try:
             inferred = infer(skeleton)
         except Exception as error:  # noqa: BLE001  both raise anything from RuntimeError to IndexError
-            print(f"{name} shape inference cannot follow this model: {_short(error)}")
+            print(f"{name} shape inference cannot follow this model: {reasons.of_error(error)}")
             continue
         if shapes.adopt(model, inferred) or shapes.known(model) == 1:
             return name
@@ -108,7 +110,7 @@ def _check(directory: Path, skeleton: onnx.ModelProto) -> None:
     try:
         onnx.checker.check_model(skeleton)
     except Exception as error:  # noqa: BLE001  ValidationError, or any error of its C++ code
-        complaint = _short(error)
+        complaint = reasons.of_error(error)
     else:
         return
     try:
@@ -116,7 +118,7 @@ def _check(directory: Path, skeleton: onnx.ModelProto) -> None:
     except StepError as error:
         raise StepError(
             "The model is no valid ONNX",
-            [f"onnx: {complaint}", f"ONNX Runtime: {_short(error)}"],
+            [f"onnx: {complaint}", f"ONNX Runtime: {reasons.of_error(error)}"],
             "export it again, or repair it with the tool that made it",
         ) from error
     print(f"onnx's checker complains, ONNX Runtime does not: {complaint}")
@@ -158,8 +160,3 @@ _INFERENCES: dict[Literal["symbolic", "onnx"], Callable[[onnx.ModelProto], onnx.
     "symbolic": _symbolic,
     "onnx": _by_onnx,
 }
-
-
-def _short(error: Exception) -> str:
-    """Return an error's text on one line; the name of its class where the error has no text."""
-    return lines.one_line(str(error), lines.ERROR) or type(error).__name__

@@ -52,6 +52,8 @@ _NOT_KEYED = ("devices", "version")
 class EngineReport(TypedReport):
     """The compiled engine: its bytes, the version of TensorRT, the GPUs, and the number of layers by precision."""
 
+    shapes_output: ClassVar[bool] = False
+
     bytes: int
     tensorrt: str
     gpu: tuple[str, ...]

@@ -243,3 +243,9 @@ def test_a_module_of_our_interface_does_not_count_what_its_package_hands_on(modu
 def _files(module, name, digest_of):
     digest_of({**PLAIN, "step.py": f"from {module} import {name}\nVALUE = {name}\n"})
     return code.of_module("placed.step").files
+
+
+def test_a_module_may_move_into_a_folder_without_an_init_file(digest_of):
+    plain = digest_of(PLAIN)
+    moved = {**PLAIN, "deep/inside/c.py": A, "step.py": "from placed.deep.inside.c import f\nVALUE = f(1)\n"}
+    assert digest_of(moved) == plain

@@ -79,12 +79,15 @@ def test_the_steps_on_a_model_that_generates(family, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.whole
-def test_the_steps_on_a_model_of_timm(tmp_path, timm):
+def test_the_steps_on_a_model_of_timm(tmp_path, timm, timm_folders, monkeypatch):
+    for folder in reversed(timm_folders):
+        monkeypatch.syspath_prepend(folder)
     (tmp_path / "pyproject.toml").write_text("")
     timm_here.checkpoint(tmp_path / "model", "test_resnet", size=64, num_classes=3)
     (tmp_path / "r.yaml").write_text("name: m\nmodel: {source: model, task: image-classification}\n")
     gaps, jobs = gaps_of(tmp_path / "r.yaml", tmp_path / "cache")
-    assert gaps == {}
+    # The fake torchvision of these tests belongs to no distribution.
+    assert [line for lines in gaps.values() for line in lines if "fake_torchvision" not in line] == []
     assert jobs >= {"fetch", "export", "validate", "package"}
 
 

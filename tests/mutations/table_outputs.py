@@ -23,8 +23,6 @@ TABLE = (
     nothing("a folder of a model emptied", B, remove("build/tiny/tiny_text"), new_folder("build/tiny/tiny_text/1")),
     nothing("the whole package removed", B, remove("build/tiny")),
     nothing("the whole package moved away by hand", B, move("build/tiny", "build/.previous/tiny")),
-    nothing("an older package put aside", B, write("build/.previous/tiny/old.txt", "old")),
-    nothing("a file in the place of older packages", B, write("build/.previous", "mine")),
     nothing("the whole package emptied", B, remove("build/tiny"), new_folder("build/tiny")),
     nothing("build/ removed", B, remove("build")),
     nothing("build/ emptied", B, remove("build"), new_folder("build")),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import marshal
 import os
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from mutations.mutation import Action
 from mutations.workplace import Workplace
 
 from engine import snapshot
+from engine.system import watched as watched_files
 
 _ASK = """
 import sys
@@ -62,9 +62,9 @@ def take_out(place: Workplace, kind: Kind) -> int:
         return not is_out
 
     for path in [*place.path("cache").glob("snapshots/*"), *place.path("stored").glob("snapshots/*")]:
-        content = dict(snapshot._read(str(path)))
+        content = dict(snapshot.read(str(path)))
         content[kind.part] = _WITHOUT[kind.part](content[kind.part], stays)
-        path.write_bytes(snapshot._SEAL.close(marshal.dumps(content), snapshot._place_of(str(path))))
+        path.write_bytes(snapshot.sealed(str(path), content))
     return count
 
 
@@ -78,9 +78,9 @@ def _mapping(rows: Mapping[str, Any], stays: Callable[[str], bool]) -> dict[str,
 
 def _packed(parts: list[tuple[str, str, bytes]], stays: Callable[[str], bool]) -> list[tuple[str, str, bytes]]:
     rows: dict[str, Any] = {}
-    for folder, names, packed in parts:
-        rows |= zip((folder + name for name in names.split("\0")), marshal.loads(packed), strict=True)
-    return snapshot._watched(_mapping(rows, stays))
+    for part in parts:
+        rows |= watched_files.unpacked(*part)
+    return watched_files.packed(_mapping(rows, stays))
 
 
 _WITHOUT = {"watched": _packed, "way": _mapping, "roots": _mapping, "absent": _list, "notes": _list}

@@ -5,6 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
+
+from engine.builder.code import trees
 
 FunctionLike = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
@@ -45,13 +48,13 @@ class Scope:
 
     def function(self, node: FunctionLike) -> Scope:
         """Return the scope of a function's body."""
-        own = bound(node.body if isinstance(node.body, list) else [node.body], self.package)
+        own = _own(node, self.package)
         inner = {**self.below, **dict.fromkeys(_arguments(node.args), ()), **own}
         return Scope(inner, inner, self.module, self.package)
 
     def class_body(self, node: ast.ClassDef) -> Scope:
         """Return the scope of a class's body."""
-        own = bound(node.body, self.package)
+        own = _own(node, self.package)
         return Scope({**self.here, **own}, self.below, self.module, self.package)
 
     def comprehension(self, node: Comprehension) -> Scope:
@@ -59,25 +62,20 @@ class Scope:
         variables = {
             each.id: ()
             for generator in node.generators
-            for each in ast.walk(generator.target)
+            for each in trees.walk(generator.target)
             if isinstance(each, ast.Name)
         }
         return Scope({**self.here, **variables}, {**self.below, **variables}, self.module, self.package)
 
 
-def of_module(tree: ast.Module, module: str, *, is_package: bool) -> Scope:
-    """Return the scope of a module, with the names that imports bind."""
-    package = module if is_package else module.rpartition(".")[0]
-    names = {name: targets for name, targets in bound(tree.body, package).items() if targets}
-    return Scope(names, names, module, package)
-
-
 def bound(body: Iterable[ast.AST], package: str) -> dict[str, tuple[ImportTarget, ...]]:
     """Return the names that the code of a scope binds, with the imports that bind the names.
 
-    If an import and another statement bind the same name, only the import counts.
+    If an import and another statement bind the same name, only the import counts. A name that `global` or `nonlocal`
+    declares belongs to a scope around this one, and is left out.
     """
     others: set[str] = set()
+    outer: set[str] = set()
     imported: dict[str, tuple[ImportTarget, ...]] = {}
     typed: dict[str, tuple[ImportTarget, ...]] = {}
     for node, runs in _in_scope(body, runs=True):
@@ -85,9 +83,17 @@ def bound(body: Iterable[ast.AST], package: str) -> dict[str, tuple[ImportTarget
             for name, target in _of_import(node, package, runs=runs):
                 into = imported if runs else typed
                 into[name] = tuple(dict.fromkeys((*into.get(name, ()), target)))
+        elif isinstance(node, ast.Global | ast.Nonlocal):
+            outer.update(node.names)
         elif type(node) not in _SILENT:
             others.update(_bound_by(node))
-    return {**typed, **dict.fromkeys(others, ()), **imported}
+    names = {**typed, **dict.fromkeys(others, ()), **imported}
+    return {name: names[name] for name in names if name not in outer} if outer else names
+
+
+def forget() -> None:
+    """Forget the names that functions and classes bind."""
+    _own.cache_clear()
 
 
 def targets(node: ast.Import | ast.ImportFrom, package: str, *, runs: bool) -> list[ImportTarget]:
@@ -102,6 +108,12 @@ def is_type_checking(node: ast.If) -> bool:
     test = node.test
     name = test.attr if isinstance(test, ast.Attribute) else test.id if isinstance(test, ast.Name) else ""
     return name == "TYPE_CHECKING"
+
+
+@cache
+def _own(node: FunctionLike | ast.ClassDef, package: str) -> Names:
+    """Return the names that the body of a function or class binds."""
+    return bound(node.body if isinstance(node.body, list) else [node.body], package)
 
 
 def _arguments(node: ast.arguments) -> Iterator[str]:
@@ -138,11 +150,11 @@ def _in_scope(body: Iterable[ast.AST], *, runs: bool) -> Iterator[tuple[ast.AST,
         if kind in _SCOPES or kind in _LEAVES:
             continue
         if kind in _COMPREHENSIONS:  # in a comprehension, only `:=` binds a name of the scope around it
-            todo += [(each.target, runs) for each in ast.walk(node) if isinstance(each, ast.NamedExpr)]
+            todo += [(each.target, runs) for each in trees.walk(node) if isinstance(each, ast.NamedExpr)]
         elif isinstance(node, ast.If) and is_type_checking(node):
             todo += [(each, runs) for each in reversed(node.orelse)] + [(each, False) for each in reversed(node.body)]
         else:
-            todo += [(each, runs) for each in ast.iter_child_nodes(node)][::-1]
+            todo += [(each, runs) for each in trees.children(node)][::-1]
 
 
 def _bound_by(node: ast.AST) -> tuple[str, ...]:

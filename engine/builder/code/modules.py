@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 from collections.abc import Iterator
 from functools import cache
 from importlib.machinery import ModuleSpec, PathFinder
@@ -76,12 +77,20 @@ def forget() -> None:
 
 @cache
 def _spec(module: str) -> ModuleSpec | None:
-    around_it = module.rpartition(".")[0]
+    around_it, _, name = module.rpartition(".")
+    folders = None
     try:
         if not around_it:
             return importlib.util.find_spec(module)
         outer = _spec(around_it)
-        folders = outer.submodule_search_locations if outer is not None else None
-        return PathFinder.find_spec(module, list(folders)) if folders is not None else None
+        places = outer.submodule_search_locations if outer is not None else None
+        folders = None if places is None else list(places)
+        return PathFinder.find_spec(module, folders) if folders is not None else None
     except (ImportError, ValueError):
         return None
+    except KeyError:  # a folder without `__init__.py`, whose package is not imported
+        spec = ModuleSpec(module, None, is_package=True)
+        spec.submodule_search_locations = [
+            path for each in folders or () if os.path.isdir(path := os.path.join(each, name))
+        ]
+        return spec

@@ -1,4 +1,4 @@
-"""Read each module once: the module's code without names of modules, and the modules that the code uses."""
+"""Read each module once: its statements as parts, the statements that count at every import, and its data files."""
 
 from __future__ import annotations
 
@@ -9,131 +9,152 @@ from functools import cache
 from pathlib import Path
 
 from engine import digest
-from engine.builder.code import bindings, data, essence, modules
-from engine.builder.code.bindings import ImportTarget, Scope
-from engine.builder.code.essence import NOTHING, Led
-from engine.system import regular
+from engine.builder.code import (
+    bindings,
+    data,
+    declared,
+    definitions,
+    following,
+    members,
+    modules,
+    sources,
+    unread,
+    writing,
+)
+from engine.builder.code.bindings import ImportTarget
+from engine.builder.code.following import Origin, Target
+from engine.builder.code.parts import WrittenCode
+from engine.builder.code.sources import ModuleSource
 
 _MISSING = "no such module"
 
 
 @dataclass(frozen=True)
 class Module:
-    """The digest of a module's own code, and the modules that the code uses or imports."""
+    """What counts of a module's code, and when."""
 
-    text: str
-    """The digest of the module's own code and declared data, without the code of other modules."""
-    leads: tuple[str, ...] = ()
-    """The modules that names in the code refer to, in the order in which the names appear in the code."""
-    reaches: tuple[Led, ...] = ()
-    """The targets of all import statements, and the packages that Python imports before the module, in any order."""
+    name: str
+    source: ModuleSource | None = None
+    """The module's source; None for a module that is compiled or missing."""
+    content: str = ""
+    """The digest of a compiled module, and of the declared data of any other module; the empty text for no data."""
+    effects: tuple[int, ...] = ()
+    """The statements that count at every import of the module, by number."""
+    runs: frozenset[str] = frozenset()
+    """The modules that Python imports before or while it imports this module."""
     files: tuple[Path, ...] = ()
     before: tuple[tuple[Path, os.stat_result], ...] = ()
     """Each file with its `os.stat` result from before the file was read."""
-    is_empty: bool = False
 
-
-@dataclass(frozen=True)
-class _Source:
-    before: os.stat_result
-    text: bytes
-    tree: ast.Module
-    scope: Scope
+    def numbers(self, target: Target) -> tuple[int, ...] | None:
+        """Return the statements that define a name, by number; None where the whole module counts for the name."""
+        if self.source is None or not target.words or self.source.is_dynamic:
+            return None
+        return self.source.names.get(target.words[0])
 
 
 @cache
-def read(module: str) -> Module:
-    """Return the digest, imports and files of a module; a module without a file counts as empty.
-
-    Raises StepError for declared data that is missing.
-    """
-    path = modules.file_of(module)
-    if path is None:
-        return Module(_MISSING, is_empty=True)
-    if path.suffix != ".py":
+def read(name: str) -> Module:
+    """Return what counts of a module; raises StepError for a declaration that does not hold."""
+    path = modules.file_of(name)
+    if path is None:  # a folder without `__init__.py`, or nothing
+        return Module(name, content="" if modules.exists(name) else _MISSING)
+    source = sources.of(name)
+    if source is None:
         before = os.stat(path)
-        return Module(digest.of_file(path), files=(path,), before=((path, before),))
-    source = _source(path, module)
+        return Module(name, content=digest.of_file(path), files=(path,), before=((path, before),))
+    declared.refuse_changes(source)
     shipped = data.declared(source.tree, path) if data.MENTIONED.search(source.text) else data.Declared()
-    content = essence.of(source.tree, source.text, source.scope, lambda target: _follow(target, module), _hands_on)
-    around = [each for each in modules.around(module) if modules.counts(each, module)]
-    run_first = {(each, "") for each in around if not read(each).is_empty and not _hands_on(each)}
+    around = [each for each in modules.around(name) if modules.counts(each, name)]
+    runs = {each for each in around if not sources.hands_on(each)}
+    for node in source.imports:
+        for target in bindings.targets(node, source.scope.package, runs=True):
+            runs.update(following.imported(target, source.scope))
     initial = [modules.file_of(each) for each in around]
     files = dict.fromkeys((path, *shipped.files, *filter(None, initial)))
     return Module(
-        text=digest.of_rows([("", content.text), *shipped.rows]),
-        leads=tuple(content.leads),
-        reaches=tuple(content.reaches | run_first),
+        name,
+        source=source,
+        content=digest.of_rows(shipped.rows) if shipped.rows else "",
+        effects=tuple(
+            number
+            for number, node in enumerate(source.statements)
+            if not members.is_declaration(node, source.tree) and not definitions.is_definition(node, source.scope)
+        ),
+        runs=frozenset(runs),
         files=(*files, *shipped.folders),
         before=((path, source.before), *((each, os.stat(each)) for each in files if each != path)),
-        is_empty=content.is_empty and not shipped.rows,
     )
+
+
+@cache
+def code_of(name: str, number: int) -> WrittenCode:
+    """Return a statement of a module as parts."""
+    source = sources.of(name)
+    if source is None:
+        raise LookupError(f"{name} has no statements")
+    node = source.statements[number]
+    rebound = isinstance(node, ast.Import | ast.ImportFrom) and any(
+        each in source.names for each in bindings.bound((node,), source.scope.package)
+    )
+    return writing.statement(node, source.scope, ordered=rebound)
+
+
+@cache
+def refers(name: str, number: int | None) -> frozenset[tuple[str, str]]:
+    """Return all names in other code to which a statement refers, also in messages: module and name."""
+    if number is None:
+        return frozenset()
+    references = code_of(name, number).references()
+    return frozenset((target.module, target.words[0]) for target in references if target.words)
+
+
+@cache
+def classes(name: str) -> tuple[int, ...]:
+    """Return the statements of a module that define classes, by number."""
+    source = sources.of(name)
+    if source is None or source.is_unshaping:
+        return ()
+    return tuple(number for number, node in enumerate(source.statements) if isinstance(node, ast.ClassDef))
+
+
+@cache
+def constants(name: str) -> tuple[tuple[str, int], ...]:
+    """Return the constants of a module that none of its own code reads: name and number of the statement."""
+    source = sources.of(name)
+    if source is None or source.is_unshaping:
+        return ()
+    return tuple(
+        (each, number)
+        for each, numbers in source.names.items()
+        for number in numbers
+        if isinstance(source.statements[number], ast.Assign | ast.AnnAssign)
+        and not members.is_declaration(source.statements[number], source.tree)
+        and definitions.reads_nobody(source, each)
+    )
+
+
+@cache
+def idle_imports(name: str) -> tuple[tuple[str, Target], ...]:
+    """Return the imports of a module whose names none of its own code reads: the name, and what it stands for."""
+    source = sources.of(name)
+    if source is None or source.is_unshaping:
+        return ()
+    idle = [
+        (each, following.follow(ImportTarget(target.module, target.names), source.module))
+        for each, targets in source.scope.here.items()
+        if each not in source.names and definitions.reads_nobody(source, each)
+        for target in targets
+        if target.runs and target.module != "__future__"
+    ]
+    return tuple((each, target) for each, target in idle if target.kind is not Origin.FREE or target.words)
 
 
 def forget() -> None:
     """Forget the contents of all modules, so that the files are read again."""
-    read.cache_clear()
-    _source.cache_clear()
-    modules.forget()
-
-
-@cache
-def _source(path: Path, module: str) -> _Source:
-    """Return the text of a module, its syntax tree and the names that its imports bind."""
-    before = os.stat(path)
-    text = regular.read(path)
-    tree = ast.parse(text)
-    return _Source(before, text, tree, bindings.of_module(tree, module, is_package=path.name == "__init__.py"))
-
-
-def _hands_on(package: str) -> bool:
-    """Say whether a package of this project only re-exports names.
-
-    The `__init__.py` of a package that only re-exports names does not count in the keys of steps that import the
-    package's modules.
-
-    The `__init__.py` of another project's package always counts, because it may import modules for side effects.
-    """
-    path = modules.file_of(package)
-    if path is None or path.suffix != ".py" or not modules.is_ours(package):
-        return False
-    return all(_is_handing_on(statement) for statement in _source(path, package).tree.body)
-
-
-def _is_handing_on(statement: ast.stmt) -> bool:
-    match statement:
-        case ast.Import() | ast.ImportFrom() | ast.Expr(value=ast.Constant()):
-            return True
-        case ast.Assign(targets=[ast.Name()], value=value):
-            return isinstance(value, ast.Constant) or (
-                isinstance(value, ast.List | ast.Tuple) and all(isinstance(each, ast.Constant) for each in value.elts)
-            )
-    return False
-
-
-def _handed_on(module: str, name: str) -> tuple[ImportTarget, ...]:
-    """Return the targets of the imports that bind `name` in a module; () if no import binds `name`."""
-    path = modules.file_of(module)
-    return _source(path, module).scope.here.get(name, ()) if path is not None and path.suffix == ".py" else ()
-
-
-def _follow(target: ImportTarget, asker: str) -> Led:
-    """Return the target of an import, following folders, packages, and modules that re-export the name."""
-    module, names, seen = target.module, target.names, set[tuple[str, tuple[str, ...]]]()
-    while modules.is_known(module, asker) and (module, names) not in seen:
-        seen.add((module, names))
-        if not names:
-            break
-        handed = _handed_on(module, names[0])
-        if len(handed) == 1 and handed[0].runs:
-            module, names = handed[0].module, (*handed[0].names, *names[1:])
-        elif modules.exists(f"{module}.{names[0]}"):
-            module, names = f"{module}.{names[0]}", names[1:]
-        else:
-            break
-    words = ".".join(names)
-    if modules.counts(module, asker):
-        return module, words
-    if modules.is_ours(module):
-        return (None, f":{words}") if words else NOTHING
-    return None, ".".join((module, *names))
+    for function in (read, code_of, refers, classes, constants, idle_imports):
+        function.cache_clear()
+    unread.forget()
+    bindings.forget()
+    following.forget()
+    sources.forget()

@@ -85,11 +85,11 @@ ALLOWED: tuple[Allowed, ...] = (
     Allowed(
         (
             *("package:jinja2", "package:markupsafe", "package:scipy", "package:pillow", "package:regex"),
-            *("package:tokenizers", "package:sympy", "package:mpmath"),
+            *("package:tokenizers", "package:sympy", "package:mpmath", "package:torchvision"),
         ),
         _LIBRARIES,
-        "Imported by torch, transformers and sympy for work that these jobs do not give them: templates, losses, slow "
-        "tokenizers, symbols. A step that computes with one of them names it as a tool.",
+        "Imported by torch, transformers, timm and sympy for work that these jobs do not give them: templates, losses, "
+        "slow tokenizers, symbols. A step that computes with one of them names it as a tool.",
     ),
     Allowed(
         ("package:cuda-bindings", "package:cuda-pathfinder", "program:/sbin/ldconfig", "file:/usr/local/cuda*"),

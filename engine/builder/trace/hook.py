@@ -50,6 +50,11 @@ def install() -> None:
     sys.addaudithook(_on_event)
 
 
+def prepare() -> None:
+    """Look up where the imported modules belong, so that no worker forked from this process does the same again."""
+    _RECORDER.prepare()
+
+
 def recording(step: str, folder: str, inputs: Iterable[str]) -> AbstractContextManager[None]:
     """Return a context in which the reads of a job are noted; the reads are written to a file in the job's folder.
 

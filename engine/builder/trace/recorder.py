@@ -62,6 +62,13 @@ class Recorder:
         finally:
             self._reads = None
 
+    def prepare(self) -> None:
+        """Fill the caches about the files of all imported modules; each job of a forked worker looks them up."""
+        for module in list(sys.modules.values()):
+            file = getattr(module, "__file__", None)
+            if isinstance(file, str):
+                self._named(Kind.FILE, places.source_of(os.path.abspath(file)))
+
     @property
     def is_active(self) -> bool:
         """Whether a job is running."""

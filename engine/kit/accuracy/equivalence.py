@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ from engine.errors import StepError
 from engine.kit.inputs import index_ranges, synthetic
 from engine.kit.onnx import onnx_files
 from engine.runtimes.onnxruntime import session as ort
-from engine.text import lines
+from engine.text import reasons
 
 if TYPE_CHECKING:
     import numpy as np
@@ -52,7 +53,7 @@ def difference(original: Path, changed: Path) -> str | None:
                 if distance:
                     return f"{name} differs by {distance:.2g} of its largest value with {kind} inputs"
     except StepError as error:
-        return f"it could not be tried on random inputs: {lines.one_line(str(error), lines.ERROR)}"
+        return reasons.because("it could not be tried on random inputs", error)
     return None
 
 
@@ -63,12 +64,17 @@ def _answers(
 
     Raises the StepError of the last length where the model accepts none of the lengths.
     """
-    for length in _LENGTHS:
-        try:
-            return [(kind, inputs, ort.run(truth, inputs)) for kind, inputs in trials(model, length=length)]
-        except StepError as error:
-            refused = error
-    raise refused
+    *first, last = _LENGTHS
+    for length in first:
+        with contextlib.suppress(StepError):
+            return _answered(truth, model, length)
+    return _answered(truth, model, last)
+
+
+def _answered(
+    truth: onnxruntime.InferenceSession, model: onnx.ModelProto, length: int
+) -> list[tuple[str, dict[str, np.ndarray], dict[str, np.ndarray]]]:
+    return [(kind, inputs, ort.run(truth, inputs)) for kind, inputs in trials(model, length=length)]
 
 
 def trials(model: onnx.ModelProto, *, length: int = 8) -> Iterator[tuple[str, dict[str, np.ndarray]]]:

@@ -10,6 +10,7 @@ from typing import Any
 from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.checkpoints import json_files
+from engine.kit.inputs import tokenizer_trouble
 from engine.kit.inputs.token_rows import Row
 from engine.text import distribution
 
@@ -119,33 +120,9 @@ def _converted(checkpoint: Path) -> Any:
     except Exception as error:  # transformers raises whatever its converters do
         raise StepError(
             "the tokenizer has no tokenizer.json, and its files cannot be converted",
-            _why(checkpoint, error),
+            tokenizer_trouble.of_files(checkpoint, error),
             "save it once with save_pretrained(), or give samples as .npz",
         ) from error
-
-
-def _why(checkpoint: Path, error: Exception) -> list[str]:
-    """Return lines of text that tell why transformers could not convert the tokenizer's files.
-
-    transformers tries several readers on a SentencePiece model, and reports only the failure of the last reader,
-    tiktoken.
-    """
-    models = sorted(path.name for path in checkpoint.glob("*.model"))
-    if models and "tiktoken" in str(error):
-        fact = f"neither transformers nor sentencepiece can read {', '.join(models)}"
-        return [fact, *_sentencepiece_trouble()]
-    return checkpoints.error_lines(error, checkpoint)
-
-
-def _sentencepiece_trouble() -> list[str]:
-    """Return a line that tells why the Python package sentencepiece cannot be imported; [] where it can be imported."""
-    try:
-        from sentencepiece import sentencepiece_model_pb2  # noqa: F401 - only tried
-    except Exception as error:  # noqa: BLE001 - protobuf raises errors of its own for code that another version generated
-        return [
-            f"sentencepiece does not work here: {str(error).splitlines()[0]}" if str(error) else type(error).__name__
-        ]
-    return []
 
 
 def special_token(settings: Mapping[str, Any], name: str) -> Any:

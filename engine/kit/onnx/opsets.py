@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from engine.text import reasons
+
 if TYPE_CHECKING:
     import onnx
 
@@ -46,7 +48,7 @@ def raised(model: onnx.ModelProto, oldest: int) -> onnx.ModelProto:
         converted = version_converter.convert_version(model, oldest)
     except Exception as error:  # RuntimeError for an operator without an adapter, ValueError above 2 GiB
         reason = f"it is written in opset {opset}, and cannot be converted to {oldest}"
-        raise OpsetError(f"{reason} ({str(error).strip().splitlines()[0] if str(error) else error!r})") from error
+        raise OpsetError(f"{reason} ({reasons.first_line(error)})") from error
     oldest_ir = helper.find_min_ir_version_for([helper.make_opsetid("", oldest)])
     converted.ir_version = max(converted.ir_version, oldest_ir)
     return converted

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from engine.errors import StepError
 from engine.runtimes.profiles import Shapes, by_input
 from engine.runtimes.tensorrt import failures as trt_failures
+from engine.runtimes.tensorrt import inspector as trt_inspector
 from engine.runtimes.tensorrt import log as trt_log
 from engine.runtimes.tensorrt import network as trt_network
 from engine.runtimes.tensorrt import options as trt_options
@@ -141,7 +142,7 @@ def _timing_cache(config: tensorrt.IBuilderConfig, stored: bytes | None) -> tens
 
 def _circumstances(order: Order, network: tensorrt.INetworkDefinition) -> trt_failures.Circumstances:
     lines = [f"profile {number}: {by_input(inputs)}" for number, inputs in enumerate(order.shapes) if inputs]
-    return trt_failures.Circumstances(order.forecast, trt_network.products_in_fp32(network), lines)
+    return trt_failures.Circumstances(order.forecast, trt_inspector.products_in_fp32(network), lines)
 
 
 @contextlib.contextmanager

@@ -6,11 +6,20 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.runtimes.tensorrt import log as trt_log
 from engine.runtimes.tensorrt import network as trt_network
 from engine.runtimes.tensorrt.api import trt
+
+if TYPE_CHECKING:
+    import tensorrt
+
+shapes_output = False
+"""The code of this module only describes an engine, for the report, the passport and errors.
+
+An engine is therefore not built again if a later version of this module describes its layers in other words.
+"""
 
 _WORDS = {
     r"\bBF16\b|BFloat16": "bf16",
@@ -28,6 +37,7 @@ _WORDS = {
 
 For fp16, TensorRT 10 reports "Row major linear FP16 format", and TensorRT 11 reports "Half".
 """
+_PRODUCTS = ("MATRIX_MULTIPLY", "CONVOLUTION", "DECONVOLUTION")
 _SHOWN = 2
 """The largest number of TensorRT's log messages in the reason why the types of an engine's layers are not known."""
 
@@ -46,6 +56,15 @@ def layer_types(plan: bytes) -> tuple[dict[str, int] | None, str]:
     report = json.loads(engine.create_engine_inspector().get_engine_information(trt.LayerInformationFormat.JSON))
     counted = counts(report)
     return (counted, "") if counted else (None, "the engine tells no more than the names of its layers")
+
+
+def products_in_fp32(network: tensorrt.INetworkDefinition) -> list[str]:
+    """Return the names of the matrix products and convolutions whose result is fp32."""
+    return [
+        layer.name
+        for layer in trt_network.layers(network)
+        if layer.type.name in _PRODUCTS and trt_network.named(layer.get_output(0).dtype.name) == "fp32"
+    ]
 
 
 def counts(report: Mapping[str, Any]) -> dict[str, int]:

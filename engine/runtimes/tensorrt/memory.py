@@ -18,6 +18,9 @@ from engine.text import sizes
 if TYPE_CHECKING:
     import onnx
 
+shapes_output = False
+"""The forecast is only printed and shown in errors; no byte of an engine depends on it."""
+
 _OPERATIONS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 _NAMES = {"FLOAT": "fp32", "HALF": "fp16", "BF16": "bf16", "INT8": "int8", "FP8": "fp8", "INT4": "int4", "FP4": "fp4",
           "INT32": "int32", "INT64": "int64", "BOOL": "bool", "UINT8": "uint8"}  # fmt: skip
 """TensorRT's DataType -> the name of the type in recipes."""
-_PRODUCTS = ("MATRIX_MULTIPLY", "CONVOLUTION", "DECONVOLUTION")
 _DATA_ONLY = ("CONSTANT", "SHAPE")
 
 
@@ -20,19 +19,10 @@ def types(network: tensorrt.INetworkDefinition) -> dict[str, int]:
     """Return the number of layers by the type of their output, without constants: {"fp16": 120, "fp32": 14}."""
     counted = Counter(
         named(layer.get_output(0).dtype.name)
-        for layer in _layers(network)
+        for layer in layers(network)
         if layer.num_outputs and layer.type.name not in _DATA_ONLY
     )
     return dict(sorted(counted.items()))
-
-
-def products_in_fp32(network: tensorrt.INetworkDefinition) -> list[str]:
-    """Return the names of the matrix products and convolutions whose result is fp32."""
-    return [
-        layer.name
-        for layer in _layers(network)
-        if layer.type.name in _PRODUCTS and named(layer.get_output(0).dtype.name) == "fp32"
-    ]
 
 
 def named(dtype: str) -> str:
@@ -40,5 +30,6 @@ def named(dtype: str) -> str:
     return _NAMES.get(dtype, dtype.lower())
 
 
-def _layers(network: tensorrt.INetworkDefinition) -> Iterator[tensorrt.ILayer]:
+def layers(network: tensorrt.INetworkDefinition) -> Iterator[tensorrt.ILayer]:
+    """Yield the layers of a network."""
     return (network.get_layer(number) for number in range(network.num_layers))

@@ -1,0 +1,39 @@
+"""Failures: the error for an original model that cannot run on a case, with the likely cause."""
+
+from __future__ import annotations
+
+from engine.errors import StepError
+from engine.kit.inputs.cases import Case
+from engine.kit.reference.originals import Original
+
+shapes_output = False
+"""The code of this module only words errors: the job fails, whatever the error says."""
+
+
+def of_original(original: Original, case: Case, error: Exception) -> StepError:
+    """Return the error for an original model that cannot run on a case."""
+    beyond = _beyond(original, case)
+    if beyond is not None:
+        return beyond
+    shapes = [f"{name}: {tensor.dtype} {list(tensor.shape)}" for name, tensor in case.inputs.items()]
+    hint = "random tensors do not suit every model: give samples, or profiles with the shapes that it takes"
+    return StepError(
+        f"the original model ({original.name}) fails on {case.name}",
+        [str(error), *shapes],
+        hint if case.kind == "random" else "is the sample one that the model is made for?",
+    )
+
+
+def _beyond(original: Original, case: Case) -> StepError | None:
+    """Return the error for a token number beyond the model's vocabulary; None where the vocabulary has all tokens."""
+    ids = case.inputs.get("input_ids")
+    if original.vocabulary is None or ids is None or not ids.size or int(ids.max()) < original.vocabulary.tokens:
+        return None
+    vocabulary = f"the model has {original.vocabulary.tokens} tokens: 0 to {original.vocabulary.tokens - 1}"
+    if case.kind == "tensors":
+        return StepError(f"{case.name} of the samples holds the token {int(ids.max())}", [vocabulary])
+    return StepError(
+        "the tokenizer does not belong to the model: it makes tokens that the model does not have",
+        [f"it makes the token {int(ids.max())} of {case.name}", vocabulary],
+        "take the tokenizer that the model was trained with, or enlarge its embeddings (resize_token_embeddings)",
+    )
