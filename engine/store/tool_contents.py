@@ -8,7 +8,7 @@ import marshal
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 
@@ -46,6 +46,21 @@ class ToolContent:
     """A digest of the stat rows of the watched files and folders."""
 
 
+StatRows = list[tuple[int, ...] | None]
+_WRITTEN = 4
+"""The number of fields of a stat row that only a write changes: device, inode, size and modification time."""
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """What a build knew of a tool's files when it looked the tool up."""
+
+    wheel: Wheel
+    rows: StatRows
+    differing: Mapping[str, str]
+    """The checksums of the files whose content is not the content that RECORD lists."""
+
+
 class ToolContents:
     """The code of installed tools, which is read and compared with RECORD once and then known by stat rows."""
 
@@ -54,6 +69,7 @@ class ToolContents:
         self._notes = notes
         self._afresh = afresh
         self._known: dict[str, ToolContent] = {}
+        self._readings: dict[str, _Reading] = {}
 
     def of(self, distribution: metadata.Distribution) -> ToolContent:
         """Return the code of an installed distribution."""
@@ -62,22 +78,43 @@ class ToolContents:
             return ToolContent()
         name = digest.of_bytes(str(wheel.info).encode("utf-8", "surrogateescape"))
         if name not in self._known:
-            self._known[name] = self._remembered(name) or self._read(name, wheel)
+            self._known[name] = self._remembered(name, wheel) or self._read(name, wheel)
         return self._known[name]
 
     def changed_file(self, content: ToolContent) -> Path | None:
-        """Return a file or folder of a tool that changed after the tool's code was read; None if none changed."""
-        if not content.watched or _rows_of(content.watched) == content.rows:
-            return None
-        return Path(max(filter(os.path.exists, content.watched), key=_change_time, default=content.watched[0]))
+        """Return a file of a tool that changed after the tool's code was read; None if none changed.
 
-    def _remembered(self, name: str) -> ToolContent | None:
+        A file counts as unchanged if only its change time is another one and its content is the same: another
+        installation may have made a hard link to the file. A folder counts as unchanged if it has the same modules:
+        Python may have written compiled modules.
+        """
+        reading = self._readings.get(content.rows)
+        rows = _stat_rows(content.watched)
+        if reading is None or rows == reading.rows:
+            return None
+        tool = tool_files.files_of(reading.wheel)
+        names = {path: name for name, path in tool.files.items()}
+        other_modules = names.keys() - set(content.watched)
+        if other_modules:
+            return Path(min(other_modules))
+        for path, before, now in zip(content.watched, reading.rows, rows, strict=True):
+            if before != now and not os.path.isdir(path):
+                is_written = before is None or now is None or before[:_WRITTEN] != now[:_WRITTEN]
+                expected = reading.differing.get(names.get(path, ""), tool.expected.get(names.get(path, "")))
+                if is_written or (path in names and _checksum(path) != expected):
+                    return Path(path)
+        self._readings[content.rows] = replace(reading, rows=rows)
+        return None
+
+    def _remembered(self, name: str, wheel: Wheel) -> ToolContent | None:
         note = {} if self._afresh else self._notes.get(KIND, name)
         try:
             watched = tuple(note["watched"].split("\0"))
-            now = (_rows_of(watched), _places(note["places"]), _mounts(watched[:1]))
+            rows = _stat_rows(watched)
+            now = (_digest_of(rows), _places(note["places"]), _mounts(watched[:1]))
             if now != (note["rows"], note["places"], note["mounts"]):
                 return None
+            self._readings[note["rows"]] = _Reading(wheel, rows, note["differing"])
             return ToolContent(note["other"], note["reason"], watched, note["rows"])
         except (KeyError, AttributeError, TypeError):
             return None
@@ -86,7 +123,8 @@ class ToolContents:
         places = _places(wheel.packages())
         tool = tool_files.files_of(wheel)
         watched = tuple(dict.fromkeys((*tool.folders, *tool.files.values())))
-        rows = _settled(watched)
+        stat_rows = _settled(watched)
+        rows = _digest_of(stat_rows)
         subject, mounts = _subject(tool), _mounts(watched[:1])
         note = {} if self._afresh else self._notes.get(KIND, name)
         # The entries of a folder change often, for example when Python compiles modules; the files rarely change.
@@ -94,6 +132,7 @@ class ToolContents:
         tells = all(map(tells_changes, tool.folders)) and (is_known or all(map(_written_back, tool.files.values())))
         differing = note["differing"] if is_known else _differing(tool)
         content = ToolContent(*_verdict(tool, differing), watched, rows)
+        self._readings[rows] = _Reading(wheel, stat_rows, differing)
         if tells and _rows_of(watched) == rows:
             fields = {"places": places, "other": content.other, "reason": content.reason, "rows": rows}
             files = {"watched": "\0".join(watched), "subject": subject, "mounts": mounts, "differing": differing}
@@ -169,12 +208,12 @@ def _checksum(path: str) -> str:
     return base64.urlsafe_b64encode(content).rstrip(b"=").decode()
 
 
-def _settled(paths: Sequence[str]) -> Digest:
-    """Return a digest of the stat rows of files, after waiting until any further change would change a row."""
+def _settled(paths: Sequence[str]) -> StatRows:
+    """Return the stat rows of files, after waiting until any further change would change a row."""
     existing = [path for path in paths if os.path.exists(path)]
     if existing:
         settled_row(max(existing, key=_change_time))
-    return _rows_of(paths)
+    return _stat_rows(paths)
 
 
 def _change_time(path: str) -> int:
@@ -183,8 +222,17 @@ def _change_time(path: str) -> int:
 
 def _rows_of(paths: Iterable[str]) -> Digest:
     """Return a digest of the stat rows of files and folders."""
+    return _digest_of(_stat_rows(paths))
+
+
+def _stat_rows(paths: Iterable[str]) -> StatRows:
+    """Return the stat row of each file and folder, or None for a missing one."""
+    paths = tuple(paths)
     try:
-        rows: list[object] = [*map(stat_fields, map(os.stat, paths))]
+        return [*map(stat_fields, map(os.stat, paths))]
     except OSError:
-        rows = [stat_row(path) if os.path.exists(path) else None for path in paths]
+        return [stat_row(path) if os.path.exists(path) else None for path in paths]
+
+
+def _digest_of(rows: StatRows) -> Digest:
     return digest.of_bytes(marshal.dumps(rows, 2))

@@ -235,10 +235,38 @@ def test_a_tool_is_read_once_and_then_known_by_stat_rows(site, tmp_path, monkeyp
         ToolContents(store.notes).of(toy)
 
 
+def test_a_hard_link_or_a_compiled_module_is_no_change_of_a_tool_during_a_job(site, tmp_path):
+    contents = ToolContents(Store(tmp_path / "cache").notes)
+    toy = contents.of(metadata.distribution("toy"))
+    os.link(site / "toy/core.py", tmp_path / "of another installation")
+    (site / "toy/__pycache__/new.cpython-311.pyc").write_text("")
+    assert contents.changed_file(toy) is None
+    os.link(site / "toy/core.py", tmp_path / "of a third installation")
+    assert contents.changed_file(toy) is None
+
+
+@pytest.mark.parametrize("keep_time", [False, True])
+def test_an_edit_of_a_tool_during_a_job_is_a_change(site, tmp_path, keep_time):
+    contents = ToolContents(Store(tmp_path / "cache").notes)
+    toy, path = contents.of(metadata.distribution("toy")), site / "toy/core.py"
+    status = path.stat()
+    path.write_bytes(bytes(reversed(path.read_bytes())) if keep_time else path.read_bytes())
+    if keep_time:
+        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert contents.changed_file(toy) == path
+
+
+def test_a_module_that_appears_during_a_job_is_a_change(site, tmp_path):
+    contents = ToolContents(Store(tmp_path / "cache").notes)
+    toy = contents.of(metadata.distribution("toy"))
+    (site / "toy/shadow.py").write_text("")
+    assert contents.changed_file(toy) == site / "toy/shadow.py"
+
+
 def test_a_paranoid_build_reads_a_tool_whose_stat_rows_say_that_nothing_changed(site, tmp_path, monkeypatch):
     store = Store(tmp_path / "cache")
     assert Tools(store.notes).known("toy").value == "1.0"
-    monkeypatch.setattr(tool_contents, "_rows_of", lambda _: "as ever")
+    monkeypatch.setattr(tool_contents, "_digest_of", lambda _: "as ever")
     Tools(store.notes, afresh=True).known("toy")
     (site / "toy/core.py").write_text("x = 1")
     assert Tools(store.notes).known("toy").value == "1.0"
