@@ -137,6 +137,7 @@ _SEEN_THROUGH = {
     "kit/triton/answers": ("steps/test_package.py", "the parts behind each task's model"),
     "kit/triton/served": ("e2e/test_triton_tasks.py", "it is shipped, and runs in the server"),
     "lockfile": ("lockfile/test_locking.py", "what a lock takes down of this machine"),
+    "builder/preflight": ("builder/test_preflight.py", "by the faults that `recipe check` finds before a build"),
     "machine": ("machine/test_tools.py", "tools; GPUs in machine/test_local_gpus.py"),
     "recipe": (
         "recipe/test_load.py",

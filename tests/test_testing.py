@@ -67,15 +67,19 @@ def prune():
     return names["Prune"]
 
 
-def test_the_step_that_contributing_shows_works(tmp_path):
+def two_outputs(path):
+    """Write a graph with the outputs `one` and `two`; return the module onnx."""
     onnx = pytest.importorskip("onnx")
     numbers = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1]) for name in ("in", "one", "two")]
     nodes = [onnx.helper.make_node("Neg", ["in"], ["one"]), onnx.helper.make_node("Abs", ["in"], ["two"])]
+    onnx.save(onnx.helper.make_model(onnx.helper.make_graph(nodes, "g", numbers[:1], numbers[1:])), path)
+    return onnx
+
+
+def test_the_step_that_contributing_shows_works(tmp_path):
     model = tmp_path / "model"
     model.mkdir()
-    onnx.save(
-        onnx.helper.make_model(onnx.helper.make_graph(nodes, "g", numbers[:1], numbers[1:])), model / "model.onnx"
-    )
+    onnx = two_outputs(model / "model.onnx")
     output = run_step(prune()(outputs=["one"]), tmp_path, model=model)
     assert output.report == {"dropped": 1}
     assert [each.name for each in onnx.load(output.out / "model.onnx").graph.output] == ["one"]
@@ -96,7 +100,7 @@ def stdout_of(*words, path):
 
 @pytest.fixture
 def project(tmp_path):
-    (tmp_path / "model.onnx").write_bytes(b"")
+    two_outputs(tmp_path / "model.onnx")
     (tmp_path / "r.yaml").write_text("name: m\nmodel: {source: model.onnx}\nsteps: {prune: {outputs: [one]}}\n")
     return tmp_path
 

@@ -49,7 +49,7 @@ def test_what_another_builder_makes_is_looked_up_again():
         (State.BLOCKED, State.RUNNING),
         (State.READY, State.RUNNING),
         (State.LOCKED_ELSEWHERE, State.RUNNING),
-        (State.RUNNING, State.READY),
+        (State.RUNNING, State.STARTABLE),
         (State.ENDED, State.READY),
         (State.ENDED, State.ENDED),
     ],

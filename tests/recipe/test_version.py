@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.store.heads import rows_of
+from engine.store.heads import subject_of
 
 PLAIN = "name: tiny\nmodel: {source: model}\n"
 
@@ -10,7 +10,7 @@ PLAIN = "name: tiny\nmodel: {source: model}\n"
 def test_a_recipe_that_says_its_version_is_the_same_recipe(project):
     with_version = project.one("recipe: 1\n" + PLAIN)
     assert with_version.recipe == project.one(PLAIN).recipe
-    assert not [row for row in rows_of(with_version) if row.startswith("recipe.recipe")]
+    assert not [row for row in subject_of(with_version).fields if row.startswith("recipe.recipe")]
 
 
 def test_parents_and_recipes_with_a_matrix_may_say_it_too(project):

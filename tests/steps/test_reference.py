@@ -290,7 +290,7 @@ def test_profiles_count_only_where_random_tensors_are_drawn_within_them():
 
 def test_the_key_holds_what_runs_the_original_and_the_samples_are_an_input():
     torch = Reference.for_recipe(recipe("hf:some/model", samples="file:/samples.jsonl", num_labels=2, random_head=True))
-    assert set(torch.tools_used()) == {"torch", "transformers", "numpy", "tokenizers"}
+    assert set(torch.tools_used()) == {"torch", "transformers", "numpy", "safetensors", "tokenizers"}
     assert torch.facts_used() == ("cpu.isa",)
     assert torch.sources() == {"samples": Source(uri="file:/samples.jsonl")}
     assert torch.options() == {
@@ -303,7 +303,7 @@ def test_the_key_holds_what_runs_the_original_and_the_samples_are_an_input():
     }
     assert Reference.inputs() == ("checkpoint",)
     network = Reference.for_recipe(recipe("python:package/net.onnx"))
-    assert set(network.tools_used()) == {"onnx", "onnxruntime", "numpy", "tokenizers"}
+    assert set(network.tools_used()) == {"ml_dtypes", "numpy", "onnx", "onnxruntime", "protobuf", "tokenizers"}
     assert set(network.facts_used()) == {"cpu.isa", "onnxruntime.build"}
     assert "samples" not in network.options()
 
