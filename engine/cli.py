@@ -21,6 +21,8 @@ _INTERRUPTED = 130
 As in shells, the exit code after Ctrl-C is 128 plus 2, the number of the signal SIGINT.
 """
 _DEBUG = "--debug"
+_WORKING = {"build", "cache", "check", "loadtest", "lock", "query", "serve"}
+"""The commands whose exit code 0 states more than that a text was printed."""
 
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
@@ -32,11 +34,11 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
         _leave_own_folder()
         answered = _no_op(words, at_once=argv is None)
         code = answered if isinstance(answered, int) else _run(words, answered)
-        sys.stdout.flush()
+        _flush()
     except KeyboardInterrupt:
         code = _interrupted()
     except (BrokenPipeError, streams.OutputError) as error:
-        code = _output_lost(error)
+        code = _output_lost(error, words)
     except Exception as error:
         if _DEBUG in words:
             raise
@@ -78,11 +80,23 @@ def _interrupted() -> int:
     return _INTERRUPTED
 
 
-def _output_lost(error: OSError) -> int:
-    """Return the exit code after a failure to write the output: 0 where the reader closed its pipe, else 1."""
+def _flush() -> None:
+    """Write what is left of the output of a finished command. A reader that went away does not change its exit code."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        streams.give_up_output()
+
+
+def _output_lost(error: OSError, words: Sequence[str]) -> int:
+    """Return the exit code after a failure to write the output of a command that has not finished.
+
+    The exit code is 0 only where the reader closed its pipe and the command does nothing but print. A build that ends
+    early has not built its recipes.
+    """
     streams.give_up_output()
     if isinstance(error, BrokenPipeError):
-        return 0
+        return int(bool(set(words[:1]) & _WORKING))
     sys.stderr.write(f"error: the output cannot be written: {error.strerror}\n")
     return 1
 

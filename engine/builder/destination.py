@@ -8,7 +8,7 @@ from pathlib import Path
 
 from engine.builder.lookup import PlannedVariant
 from engine.errors import UsageError
-from engine.store.materialize import refuse_strangers
+from engine.store.materialize import PREVIOUS, refuse_strangers
 
 _HINT = "name another folder with -o; without -o, packages go to build/ of the project"
 
@@ -25,6 +25,8 @@ def refuse(out: Path, *, chosen: bool, store: Path, variants: Sequence[PlannedVa
         real = _real(out)
         if real.parent == real:
             raise _refused(out, "it is the root of the file system")
+        if PREVIOUS in real.parts:
+            raise _refused(out, f"builds move older packages to folders `{PREVIOUS}`, and delete them there")
         if real == _real(Path(os.path.expanduser("~"))):
             raise _refused(out, "it is your home folder")
         _refuse_overlap(out, out, belongings)

@@ -87,11 +87,12 @@ def _collect_twins(loaded: Sequence[LoadedRecipe], refusals: Refusals) -> None:
     for each in loaded:
         name = each.recipe.name
         if name in first:
+            same = os.path.realpath(first[name].path) == os.path.realpath(each.path)
             error = each.error(
-                f"two recipes are called {name!r}",
+                f"the recipe {name!r} is given twice" if same else f"two recipes are called {name!r}",
                 "name",
                 facts=[str(first[name].path), str(each.path)],
-                hint="their packages would overwrite each other: rename one",
+                hint="give it once" if same else "their packages would overwrite each other: rename one",
             )
             for twin in (first[name], each):
                 refusals.by_path.setdefault(twin.path, error)

@@ -86,6 +86,8 @@ def place_of(source: Source | SourceName) -> Path | None:
 def _local(path: Path, digest_file: Callable[[Path], Digest], *, tokenizer: bool) -> Resolved:
     if path.is_dir():
         return _directory(path, digest_file, tokenizer=tokenizer)
+    if path.exists() and not path.is_file():
+        raise StepError(f"{path} is neither a file nor a directory")
     if not path.is_file():
         raise StepError(f"{path} does not exist", hint="paths in a recipe are relative to the recipe")
     if path.suffix == ".onnx":

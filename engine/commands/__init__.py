@@ -58,7 +58,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     # A command line that begins with a command needs no other command.
     for name in words[:1] if words and words[0] in COMMANDS else COMMANDS:
         command = importlib.import_module(f"engine.commands.{name}")
-        about = (command.__doc__ or "").splitlines()[0]
+        about = next(iter((command.__doc__ or "").splitlines()), "")  # Python's option -OO drops docstrings
         own = commands.add_parser(name, help=about, description=about, allow_abbrev=False)
         own.add_argument("--debug", action="store_true", help="show the traceback of an error")
         command.arguments(own)

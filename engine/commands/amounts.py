@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import time
+from collections.abc import Callable
 
 from engine.text import quantities, sizes
 
@@ -68,8 +69,9 @@ def seconds(text: str) -> float:
         number = float(text)
     except ValueError:
         number = 0.0
-    if not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0{_mend(text, '_seconds')}")
+    if not _is_duration(number):
+        hint = _mend(text, "_seconds", accepts=_is_duration)
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0{hint}")
     return number
 
 
@@ -79,8 +81,8 @@ def share(text: str) -> float:
         number = float(text)
     except ValueError:
         number = -1.0
-    if not 0 <= number <= 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no share from 0 to 1{_mend(text)}")
+    if not _is_share(number):
+        raise argparse.ArgumentTypeError(f"{text!r} is no share from 0 to 1{_mend(text, accepts=_is_share)}")
     return number
 
 
@@ -92,16 +94,24 @@ def since(moment: float) -> str:
     return f"{seconds / _SECONDS[unit]:.0f} {names[unit]}"
 
 
-def _mend(text: str, name: str = "") -> str:
+def _is_duration(number: float) -> bool:
+    return 0 < number < float("inf")
+
+
+def _is_share(number: float) -> bool:
+    return 0 <= number <= 1
+
+
+def _mend(text: str, name: str = "", *, accepts: Callable[[float], bool]) -> str:
     """Return the end of an error message that writes `text`, such as "60s" or "1%", as a plain number; else ""."""
-    hint = quantities.mend(text, name)
+    hint = quantities.mend(text, name, accepts=accepts)
     return f": {hint}" if hint else ""
 
 
 def _within(text: str, most: int) -> int:
     """Return the whole number that `text` holds, from 1 to `most`. Raises ArgumentTypeError."""
     if not text.removeprefix("-").isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number{_mend(text)}")
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number{_mend(text, accepts=float.is_integer)}")
     number = int(text)
     if not 1 <= number <= most:
         raise argparse.ArgumentTypeError(f"{number} is not from 1 to {most}")

@@ -46,9 +46,10 @@ def run(arguments: argparse.Namespace) -> Exit:
     lookup, findings = examined
     whole = total(findings, slots.default())
     if arguments.step is not None:
+        jobs = ", ".join(dict.fromkeys(finding.job.name for finding in findings))
         findings = [finding for finding in findings if finding.job.name == arguments.step]
         if not findings:
-            raise UsageError(f"this recipe has no job {arguments.step!r}")
+            raise UsageError(f"this recipe has no job {arguments.step!r}", [f"jobs: {jobs}"])
     if arguments.read:
         from engine.report import reads
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -38,6 +39,7 @@ _TYPES = {
     "finite_number": "a finite number is meant",
 }
 _NUMBERS = ("int_parsing", "float_parsing", "int_type", "int_from_float", "float_type")
+_WHOLE = ("int_parsing", "int_type", "int_from_float")
 _NUMERIC_FORMS = ("Range", "Bound", "Metric")
 """The pydantic models whose short form is a number."""
 _KEY = "[key]"
@@ -128,7 +130,8 @@ def _mend(kind: str, context: Mapping[str, Any], path: Sequence[str | int], node
     number = kind in _NUMBERS or context.get("class_name") in _NUMERIC_FORMS
     if not (number and isinstance(node.value, str | float)):
         return ""
-    return quantities.mend(node.written, next((each for each in reversed(path) if isinstance(each, str)), ""))
+    field = next((each for each in reversed(path) if isinstance(each, str)), "")
+    return quantities.mend(node.written, field, accepts=float.is_integer if kind in _WHOLE else math.isfinite)
 
 
 def _meant(kind: str, context: Mapping[str, Any]) -> str:

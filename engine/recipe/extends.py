@@ -14,7 +14,7 @@ from engine.recipe.node import Node, merged, without
 from engine.recipe.paths import Bounds
 from engine.recipe.text import near_names, read
 from engine.recipe.yaml_text import parse
-from engine.text.places import Position
+from engine.text.places import Position, Text
 
 MAX_PARENTS = 16
 """Upper limit of the number of files that a recipe extends, directly and through its parents."""
@@ -46,8 +46,9 @@ def document(path: Path, bounds: Bounds) -> Document:
     marks: list[Position | None] = []
     files: list[Path] = []
     file: Path | None = path
+    layer: Node | None = None
     while file is not None:
-        text = read(file, str(file))
+        text = _read(file, layer.child("extends") if layer else None)
         files.append(file)
         layer = parse(text)
         if layer.mapping is None:
@@ -61,6 +62,15 @@ def document(path: Path, bounds: Bounds) -> Document:
     while layers:
         root = merged(root, layers.pop())
     return Document(root, tuple(files), marks[0])
+
+
+def _read(file: Path, extends: Node | None) -> Text:
+    """Read a recipe. If `extends` of another recipe names the file, an error has the place of that field, too."""
+    try:
+        return read(file, str(file))
+    except RecipeError as error:
+        facts = [*error.facts, *([f"named by `extends` at {extends.at}"] if extends else [])]
+        raise RecipeError(error.what, error.position, facts=facts, hint=error.hint) from None
 
 
 def _check_version(layer: Node) -> None:

@@ -204,7 +204,9 @@ def _check_kind(field: PathField, path: Path, wrong: Callable[..., RecipeError])
         raise wrong(f"names {shown_path(path)}, which is not there", near_names(path)) from None
     except OSError as error:
         raise wrong(f"names {shown_path(path)}, which cannot be read: {reason_of(error)}") from None
-    if field.kind == "samples" and (path.suffix not in _SAMPLES or not path.is_file()):
+    if field.kind == "samples" and path.suffix in _SAMPLES and not path.is_file():
+        raise wrong(f"names {shown_path(path)}, which is {'a directory' if path.is_dir() else 'no regular file'}")
+    if field.kind == "samples" and path.suffix not in _SAMPLES:
         raise wrong(f"names {shown_path(path)}, which is no samples file", "samples are a .jsonl or an .npz file")
     if field.kind == "library" and not (_LIBRARY.fullmatch(path.name) and path.is_file()):
         raise wrong(f"names {shown_path(path)}, which is no library", "a library of plugins is a file: libplugins.so")

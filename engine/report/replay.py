@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from engine import plugins
 from engine.api import Session
-from engine.builder import registry
+from engine.builder import planning_reads, registry
 from engine.builder.summary import Summary
 from engine.digest import Digest
 from engine.errors import Exit, UserError
@@ -156,6 +156,7 @@ def _inputs(session: Session) -> Iterator[str]:
     """Yield all files and folders from which the plan and its keys were made."""
     yield from plan_storing.fixed(session)
     yield from session.lookup.watched().paths
+    yield from planning_reads.foreign(session.lookup.store.root)
 
 
 def _outputs(session: Session, summaries: Mapping[str, tuple[Summary, str]], finished: Finished) -> Iterator[str]:

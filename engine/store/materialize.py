@@ -17,6 +17,8 @@ from engine.store.disk import remove, replace
 from engine.store.store import Record, Store
 from engine.system import limits, regular
 
+PREVIOUS = ".previous"
+"""The name of the folder to which builds move older packages."""
 _ABOUT_PLACE = {errno.EROFS, errno.EACCES, errno.ENOSPC, errno.EDQUOT}
 """Errors for which another folder helps."""
 
@@ -73,7 +75,7 @@ def withdraw(store: Store, place: Path) -> Path | None:
 
 def _withdrawn(place: Path) -> Path:
     """Return the path of a package that was moved away; `build/*` of a shell does not match its folder."""
-    return place.parent / ".previous" / place.name
+    return place.parent / PREVIOUS / place.name
 
 
 def _forget_withdrawn(place: Path) -> None:

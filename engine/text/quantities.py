@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 _QUANTITY = re.compile(r"([-+]?)([0-9][0-9,]*)?(\.[0-9]+)?([eE][-+]?[0-9]+)?\s*([^\W\d_]+|%|‰)?")
 _THOUSANDS = re.compile(r"[0-9]{1,3}(,[0-9]{3})+")
@@ -23,11 +24,11 @@ _DIGITS = 12
 """The significant digits of a converted number, few enough to hide the rounding of binary fractions."""
 
 
-def mend(text: str, name: str = "") -> str:
+def mend(text: str, name: str = "", *, accepts: Callable[[float], bool] = math.isfinite) -> str:
     """Return the hint that writes `text`, such as "5ms" or "95%", as the plain number of the field `name`.
 
     The end of the field's name decides the unit: `p95_ms` takes milliseconds. Returns "" where `text` is no number with
-    a unit, or where its unit cannot be converted.
+    a unit, where its unit cannot be converted, or where `accepts` is false for the plain number.
     """
     unit, seconds = next((time for end, time in _TIMES.items() if name.endswith(end)), ("", None))
     if seconds is None:
@@ -35,7 +36,7 @@ def mend(text: str, name: str = "") -> str:
     else:
         factors = {word: factor / seconds for word, factor in _SECONDS.items()}
     number = _number(text, factors, others=seconds is None)
-    if number is None:
+    if number is None or not accepts(float(number)):
         return ""
     return f"write {number}, the number of {unit}" if unit else f"write {number}"
 

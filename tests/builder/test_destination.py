@@ -47,6 +47,8 @@ REFUSED = {
     "models/net/new": "lies in a source",
     "/": "root of the file system",
     "home": "home folder",
+    "build/.previous": "builds move older packages to folders `.previous`",
+    "elsewhere/.previous/new": "builds move older packages to folders `.previous`",
     "recipes/net.yaml": "it is no folder",
     "recipes/net.yaml/new": "net.yaml is no folder",
     "to-store": "lies in the store",

@@ -95,6 +95,11 @@ def test_recipes_with_one_name_are_wrong_together(project):
     assert sorted(map(str, session.refusals.by_path)) == ["r03.yaml", "r04.yaml"]
 
 
+def test_one_recipe_given_twice_is_not_called_two_recipes(project):
+    with pytest.raises(RecipeError, match="the recipe 'r4' is given twice"):
+        api.plan(["r04.yaml", "./r04.yaml"])
+
+
 def test_a_missing_lock_is_the_error_of_its_recipe(project):
     with pytest.raises(RecipesError) as caught:
         api.session(paths(project), locked=True)

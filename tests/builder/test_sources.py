@@ -116,6 +116,8 @@ def test_of_a_tokenizers_directory_the_weights_do_not_count(directory):
 
 def test_a_source_that_is_missing_or_empty_is_one_clear_error(tmp_path):
     assert f"{tmp_path}/no does not exist" in refusal(f"file:{tmp_path}/no")
+    os.mkfifo(tmp_path / "pipe")
+    assert "neither a file nor a directory" in refusal(f"file:{tmp_path}/pipe")
     assert f"there is no model in {tmp_path}" in refusal(f"file:{tmp_path}")
     assert "nobody knows how to read the source ftp:x" in refusal("ftp:x")
 

@@ -65,6 +65,7 @@ LIMITS = {
     "a scratch folder that is missing": {"environment": {"TMPDIR": "/nonexistent"}},
     "no PATH": {"environment": {"PATH": None}},
     "plain ASCII": {"environment": {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}},
+    "Python without docstrings and assertions": {"environment": {"PYTHONOPTIMIZE": "2"}},
     "a terminal that nobody knows": {"environment": {"TERM": "unknown", "COLUMNS": "-1", "LINES": "x"}},
 }
 

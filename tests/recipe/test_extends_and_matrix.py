@@ -36,6 +36,15 @@ def test_errors_in_a_parent_point_into_the_parent(project):
     assert str(project.error("extends: base.yaml\nname: child\n").position) == "base.yaml:3:12"
 
 
+def test_an_unreadable_parent_is_refused_with_the_place_of_extends(project):
+    (project.root / "folder.yaml").mkdir()
+    (project.root / "bytes.yaml").write_bytes(b"name: \xff")
+    for parent, what in (("folder.yaml", "is a directory"), ("bytes.yaml", "not UTF-8")):
+        error = project.error(f"name: child\nextends: {parent}\n")
+        assert what in error.what
+        assert error.facts[-1] == "named by `extends` at recipe.yaml:2:10"
+
+
 def test_paths_belong_to_the_file_that_says_them(project):
     (project.root / "shared" / "model").mkdir(parents=True)
     project.write("name: base\nmodel: {source: model}\n", "shared/base.yaml")

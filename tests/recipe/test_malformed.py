@@ -88,6 +88,11 @@ def test_a_directory_is_no_recipe(project):
     assert "is a directory" in refused(project.root / "model").what
 
 
+def test_a_directory_is_no_samples_file_whatever_its_name(project):
+    (project.root / "few.jsonl").mkdir()
+    assert "which is a directory" in refused(project.write(MINIMAL + "validate: {samples: few.jsonl}")).what
+
+
 def test_a_pipe_is_refused_without_waiting_for_a_writer(project):
     os.mkfifo(project.root / "pipe.yaml")
     assert "no regular file" in refused(project.root / "pipe.yaml").what
@@ -119,7 +124,7 @@ def test_a_dangling_link_is_refused(project):
 
 def test_a_pipe_as_samples_is_refused_without_waiting(project):
     os.mkfifo(project.root / "pipe.jsonl")
-    assert "no samples file" in refused(project.write(MINIMAL + "validate: {samples: pipe.jsonl}")).what
+    assert "which is no regular file" in refused(project.write(MINIMAL + "validate: {samples: pipe.jsonl}")).what
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")

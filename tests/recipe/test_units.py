@@ -47,6 +47,8 @@ CASES = [
     (MINIMAL + "generate: {max_new_tokens: V}", "32 tokens", "a whole number is meant", "write 32"),
     (DELAY, "5ms", "a whole number is meant", "write 5000, the number of microseconds"),
     (DELAY, "0.1 ms", "a whole number is meant", "write 100,"),
+    (MINIMAL + "bench: {threads: V}", "1.5", "a whole number is meant", ""),
+    (DELAY, "1.5", "a whole number is meant", ""),
 ]
 
 

@@ -306,6 +306,27 @@ def test_a_source_that_a_step_reads_when_it_is_planned_is_planned_anew(project):
     assert project.build().resumed == [False]
 
 
+def test_files_and_folders_that_a_step_reads_when_it_is_planned_are_watched_though_no_source_names_them(project):
+    steps = project.folder / "site" / "resume_steps.py"
+    reading = (
+        "\n        folder = Path(home.removeprefix('file:'))"
+        "\n        number += len((folder / 'settings').read_text()) + len(list((folder / 'more').iterdir()))"
+    )
+    steps.write_text(steps.read_text().replace(", step.number\n", f", step.number{reading}\n", 1))
+    assert reading in steps.read_text()
+    project.path("more").mkdir()
+    project.write("settings", "")
+    project.write("5", "for the number that both changes give to the last variant\n")
+    assert project.build().code == 0
+    assert project.build().resumed == [], "no snapshot answered"
+    for name in ("settings", "more/first"):
+        project.write(name, "x")
+        built = project.build()
+        assert built.resumed == [False]
+        assert ("v-3", "read") in built.rebuilt
+        assert project.build_anew().results == built.results
+
+
 @pytest.mark.whole
 @pytest.mark.parametrize("doubt", DOUBTS, ids=lambda doubt: doubt.__name__)
 def test_any_other_change_is_planned_anew(project, doubt):

@@ -1,7 +1,10 @@
 """Numbers with a unit, as people type them, are written as the plain number of the field."""
 
+import argparse
+
 import pytest
 
+from engine.commands import amounts
 from engine.text import quantities, sizes
 
 
@@ -42,6 +45,29 @@ def test_a_quantity_is_written_in_the_unit_of_the_field(text, name, hint):
 )
 def test_what_cannot_be_converted_gets_no_hint(text, name):
     assert quantities.mend(text, name) == ""
+
+
+def test_a_number_that_the_field_refuses_is_no_hint():
+    assert quantities.mend("1.5", accepts=float.is_integer) == ""
+    assert quantities.mend("1.5k", accepts=float.is_integer) == "write 1500"
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "message"),
+    [
+        (amounts.count, "1.5", "'1.5' is no whole number"),
+        (amounts.count, "4x", "'4x' is no whole number: write 4"),
+        (amounts.port, "80.5", "'80.5' is no whole number"),
+        (amounts.seconds, "-5", "'-5' is no number of seconds above 0"),
+        (amounts.seconds, "2min", "'2min' is no number of seconds above 0: write 120, the number of seconds"),
+        (amounts.share, "5", "'5' is no share from 0 to 1"),
+        (amounts.share, "5%", "'5%' is no share from 0 to 1: write 0.05"),
+    ],
+)
+def test_an_option_is_never_mended_to_what_it_refuses(read, text, message):
+    with pytest.raises(argparse.ArgumentTypeError) as error:
+        read(text)
+    assert str(error.value) == message
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,8 @@ def _is_of_locale(variable: str) -> bool:
 
 def redacted(text: bytes, environment: Mapping[str, str] = os.environ) -> bytes:
     """Return a log without secrets: values of secret variables, tokens of a hub, and logins in URLs."""
+    if not text:
+        return text
     secrets = {
         value.encode() for name, value in environment.items() if _SECRET.search(name) and len(value) >= _SHORTEST_SECRET
     }

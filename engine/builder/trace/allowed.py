@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
+from functools import lru_cache
 
 
 class ReadingCode(StrEnum):
@@ -129,3 +130,10 @@ ALLOWED: tuple[Allowed, ...] = (
     ),
 )
 """What no row of a key covers, and what changes no byte of a result. The list has at most 20 lines."""
+
+
+@lru_cache(maxsize=4096)
+def reason(reader: ReadingCode, name: str) -> str | None:
+    """Return why a read is allowed; None for a read that no line covers. `name` is its kind, a colon and its name."""
+    lines = (line for line in ALLOWED if reader in line.readers and line.covers(name))
+    return next((line.reason for line in lines), None)

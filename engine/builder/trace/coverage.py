@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 
-from engine.builder.trace import distributions
-from engine.builder.trace.allowed import ALLOWED, ReadingCode
+from engine.builder.trace import allowed, distributions
+from engine.builder.trace.allowed import ReadingCode
 from engine.builder.trace.declaring import FACTS, OURS, gap_of
 from engine.builder.trace.naming import Naming
 from engine.builder.trace.reads import Kind, Read, Reads
@@ -103,15 +103,18 @@ class _Judge:
         return self._path_in_rows(read) or self._module_without_use(read) or self._path_of_fact(read)
 
     def _path_in_rows(self, read: Read) -> _Cover | None:
-        for path in dict.fromkeys((read.name, os.path.realpath(read.name))):
-            for name, folder in self._rows.inputs.items():
-                if path == folder or path.startswith(folder + os.sep):
-                    return _Cover(f"inputs.{name}", os.path.relpath(path, folder))
-            for name, files in self._rows.sources.items():
-                if path in files:
-                    return _Cover(f"inputs.{name}", os.path.basename(path))
-            if path in self._rows.code:
-                return _Cover("code" if path.endswith(".py") else _DATA, self._naming.portable(read))
+        return self._row_of(read.name, read) or self._row_of(os.path.realpath(read.name), read)
+
+    def _row_of(self, path: str, read: Read) -> _Cover | None:
+        """Return the row that covers a path, which is the name of a read or the same without links."""
+        for name, folder in self._rows.inputs.items():
+            if path == folder or path.startswith(folder + os.sep):
+                return _Cover(f"inputs.{name}", os.path.relpath(path, folder))
+        for name, files in self._rows.sources.items():
+            if path in files:
+                return _Cover(f"inputs.{name}", os.path.basename(path))
+        if path in self._rows.code:
+            return _Cover("code" if path.endswith(".py") else _DATA, self._naming.portable(read))
         return None
 
     def _module_without_use(self, read: Read) -> _Cover | None:
@@ -175,11 +178,8 @@ class _Judge:
 
     def _allowed(self, read: Read) -> _Cover | None:
         portable = self._naming.portable(read)
-        reader = self._reader(read)
-        for line in ALLOWED:
-            if reader in line.readers and line.covers(f"{read.kind}:{portable}"):
-                return _Cover(_ALLOWED, portable, line.reason)
-        return None
+        reason = allowed.reason(self._reader(read), f"{read.kind}:{portable}")
+        return None if reason is None else _Cover(_ALLOWED, portable, reason)
 
     def _reader(self, read: Read) -> ReadingCode:
         package = read.by.partition(".")[0]
@@ -188,6 +188,7 @@ class _Judge:
         return ReadingCode.STEP if package == self._rows.package else ReadingCode.LIBRARY
 
 
-def files_of(paths: Iterable[Path]) -> tuple[str, ...]:
+@lru_cache(maxsize=256)
+def files_of(paths: tuple[Path, ...]) -> tuple[str, ...]:
     """Return paths as texts, each also without links."""
     return tuple(dict.fromkeys(text for path in paths for text in (os.path.abspath(path), os.path.realpath(path))))

@@ -55,6 +55,17 @@ def prepare() -> None:
     _RECORDER.prepare()
 
 
+def preload(step: str) -> None:
+    """Compute what the imports of a step's module have read, so that no worker forked from this process does the same.
+
+    `step` is the class of the step, written as `module:Class`. Workers do the same
+    for a module that is not imported yet.
+    """
+    module = step.partition(":")[0]
+    if module in sys.modules:
+        _RECORDER.preload((module, "engine.step"), _roots(module.partition(".")[0]))
+
+
 def recording(step: str, folder: str, inputs: Iterable[str]) -> AbstractContextManager[None]:
     """Return a context in which the reads of a job are noted; the reads are written to a file in the job's folder.
 

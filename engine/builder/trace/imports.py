@@ -7,7 +7,7 @@ import functools
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import FrameType
 from typing import Any
 
@@ -25,10 +25,18 @@ class Imports:
         self._place = place
         self._below: dict[str, set[str]] = {}
         self._roots: dict[str, ReadSite] = {}
+        self.changed: set[str] = set()
+        """The modules whose code has run since the job began."""
 
     def begin(self) -> None:
         """Forget the roots of the job before."""
         self._roots = {}
+        self.changed = set()
+
+    @property
+    def roots(self) -> tuple[tuple[str, ReadSite], ...]:
+        """The modules that the present job imported, in order, each with the code of the import."""
+        return tuple(self._roots.items())
 
     def install(self) -> None:
         """Replace the functions of Python that import modules by functions that also note the imports."""
@@ -56,9 +64,9 @@ class Imports:
         builtins.__import__ = traced
         importlib.import_module = traced_by_name
 
-    def reached(self) -> Iterator[tuple[str, ReadSite]]:
-        """Yield each module that the present job uses, with the code that led to the module."""
-        todo = list(self._roots.items())
+    def reached(self, roots: Iterable[tuple[str, ReadSite]]) -> Iterator[tuple[str, ReadSite]]:
+        """Yield each module that a job with these roots uses, with the code that led to the module."""
+        todo = list(roots)
         seen: set[str] = set()
         while todo:
             name, place = todo.pop()
@@ -75,6 +83,7 @@ class Imports:
     def _note(self, name: str, importer: Mapping[str, Any] | None, names: Sequence[str], frame: FrameType) -> None:
         inner = [name, *(f"{name}.{each}" for each in names if f"{name}.{each}" in sys.modules)]
         if importer is not None and getattr(importer.get("__spec__"), "_initializing", False):
+            self.changed.add(importer["__name__"])
             self._below.setdefault(importer["__name__"], set()).update(inner)
             return
         new = [each for each in inner if each not in self._roots]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
+_PATH = re.compile(rb"/.*")
+
 
 def files() -> frozenset[str]:
     """Return the paths of the files that are mapped into this process; none outside Linux."""
     try:
         with open("/proc/self/maps", "rb") as maps:
-            lines = maps.read().split(b"\n")
+            paths = set(_PATH.findall(maps.read()))
     except OSError:
         return frozenset()
-    paths = {line[line.find(b"/") :] for line in lines if b"/" in line}
     return frozenset(path.decode("utf-8", "surrogateescape") for path in paths if not path.endswith(b"(deleted)"))

@@ -51,8 +51,17 @@ class Reads:
 
 def encode(root: str, items: Iterable[Read]) -> bytes:
     """Return reads as lines of JSON."""
-    lines = ([each.kind, each.name, each.at, each.by, each.importer] for each in items)
-    return b"".join(json.dumps(line).encode() + b"\n" for line in ([root], *lines))
+    return joined(root, map(line_of, items))
+
+
+def line_of(read: Read) -> bytes:
+    """Return a read as a line of JSON."""
+    return json.dumps([read.kind, read.name, read.at, read.by, read.importer]).encode() + b"\n"
+
+
+def joined(root: str, lines: Iterable[bytes]) -> bytes:
+    """Return the lines of reads, below a line with the folder or file of the package that contains the job's step."""
+    return b"".join((json.dumps([root]).encode() + b"\n", *lines))
 
 
 def decode(raw: bytes) -> Reads:

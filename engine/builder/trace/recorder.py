@@ -5,15 +5,16 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import FrameType
 
 from engine.builder.trace import mapped, places
 from engine.builder.trace.imports import Imports
 from engine.builder.trace.places import ReadSite
-from engine.builder.trace.reads import FILE_NAME, Kind, Read, encode
+from engine.builder.trace.preloaded import Identity, PreloadedReads, ReadKey
+from engine.builder.trace.reads import FILE_NAME, Kind, Read, encode, joined, line_of
 
-_Reads = dict[tuple[Kind, str], ReadSite]
+_Reads = dict[ReadKey, ReadSite]
 _PATHS = (Kind.FILE, Kind.FOLDER)
 
 
@@ -34,7 +35,8 @@ class Recorder:
         self._inputs: tuple[str, ...] = ()
         self._mapped: frozenset[str] = frozenset()
         self._folder = ""
-        self._loaded: set[tuple[Kind, str]] = set()
+        self._loaded: set[ReadKey] = set()
+        self._preloaded: PreloadedReads | None = None
         self._is_copy = False
         self.imports = Imports(lambda frame: places.site_of(frame, self._roots))
 
@@ -69,6 +71,20 @@ class Recorder:
             if isinstance(file, str):
                 self._named(Kind.FILE, places.source_of(os.path.abspath(file)))
 
+    def preload(self, modules: Sequence[str], roots: tuple[str, ...]) -> None:
+        """Compute what the jobs read that begin by the import of these modules; forked processes need not.
+
+        The code of the step of these jobs lies below the paths in `roots`.
+        """
+        self._roots, self._inputs = roots, ()
+        self.imports.begin()
+        imports = tuple((module, places.site_of(None, ())) for module in modules)
+        entries = tuple(
+            (name, tuple((key, *self._line(key, inner)) for key, inner in self._reads_of(name, site).items()))
+            for name, site in self.imports.reached(imports)
+        )
+        self._preloaded = PreloadedReads.of(imports, roots, entries)
+
     @property
     def is_active(self) -> bool:
         """Whether a job is running."""
@@ -81,6 +97,7 @@ class Recorder:
             return
         site = places.site_of(frame, self._roots)
         if site.owner:
+            self.imports.changed.add(site.owner)
             self._by_module.setdefault(site.owner, {})[kind, name] = site
         if reads is not None:
             reads[kind, name] = site
@@ -125,18 +142,39 @@ class Recorder:
         for path in mapped.files() - self._mapped:
             self.read_path(path, Kind.FILE, None)
         reads, self._reads = self._reads or {}, None
-        for name, site in self.imports.reached():
-            for key, inner in self._by_module.get(name, {}).items():
-                reads.setdefault(key, inner.within(self._roots))
-            file = vars(sys.modules[name]).get("__file__")
-            if isinstance(file, str):
-                reads.setdefault((Kind.FILE, places.source_of(os.path.abspath(file))), site)
-        items: dict[tuple[Kind, str, str], Read] = {}
-        for (kind, name), site in reads.items():
-            read = self._finished(kind, name, site)
-            items.setdefault((read.kind, read.name, read.by.partition(".")[0] if kind in _PATHS else ""), read)
+        roots = self.imports.roots
+        preloaded = self._preloaded
+        if preloaded is not None and not preloaded.fits(
+            roots=roots, folders=self._roots, inputs=self._inputs, changed=self.imports.changed
+        ):
+            preloaded = None
+        reached = dict(self.imports.reached(roots[len(preloaded.roots) :] if preloaded else roots))
+        for name, site in reached.items():
+            for key, inner in self._reads_of(name, site).items():
+                reads.setdefault(key, inner)
+        lines: dict[Identity, bytes] = {}
+        for key, site in reads.items():
+            lines.setdefault(*self._line(key, site))
+        for name, entries in preloaded.modules if preloaded else ():
+            if name not in reached:
+                for key, identity, line in entries:
+                    if key not in reads:
+                        lines.setdefault(identity, line)
         with open(os.path.join(self._folder, FILE_NAME), "wb") as output:
-            output.write(encode(self._root, items.values()))
+            output.write(joined(self._root, lines.values()))
+
+    def _reads_of(self, module: str, site: ReadSite) -> _Reads:
+        """Return what the import of a module read, and the module's file; `site` is the code that uses the module."""
+        reads = {key: inner.within(self._roots) for key, inner in self._by_module.get(module, {}).items()}
+        file = vars(sys.modules[module]).get("__file__")
+        if isinstance(file, str):
+            reads.setdefault((Kind.FILE, places.source_of(os.path.abspath(file))), site)
+        return reads
+
+    def _line(self, key: ReadKey, site: ReadSite) -> tuple[Identity, bytes]:
+        """Return what makes a read unique in the file of reads, and the line of the read."""
+        read = self._finished(*key, site)
+        return (read.kind, read.name, read.by.partition(".")[0] if key[0] in _PATHS else ""), line_of(read)
 
     def _finished(self, kind: Kind, name: str, site: ReadSite) -> Read:
         """Return a read as the builder gets it: a file of an installed package stands for the package."""

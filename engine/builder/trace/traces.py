@@ -52,8 +52,10 @@ def _rows(lookup: Lookup, job: Job, key: Key, inputs: Mapping[str, Record]) -> R
     return Rows(
         package=traits.kind.partition(":")[0].partition(".")[0],
         inputs={name: str(lookup.store.artifact_path(record.artifact)) for name, record in inputs.items()},
-        sources={name: coverage.files_of(lookup.source(source).files) for name, source in traits.sources.items()},
-        code=frozenset(coverage.files_of(path for path, _ in lookup.code_read(job))),
+        sources={
+            name: coverage.files_of(tuple(lookup.source(source).files)) for name, source in traits.sources.items()
+        },
+        code=frozenset(coverage.files_of(tuple(path for path, _ in lookup.code_read(job)))),
         tools=traits.tools,
         installed=_installed,
         facts=lambda: _facts(job, key),

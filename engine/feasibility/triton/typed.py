@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from engine.feasibility.triton.fault import Fault, Path
@@ -113,7 +113,9 @@ def _text(value: Any, path: Path) -> str:
 def _whole(value: Any, kind: str, path: Path) -> int:
     digits = isinstance(value, str) and value.removeprefix("-").isascii() and value.removeprefix("-").isdigit()
     if isinstance(value, bool) or not (isinstance(value, int) or digits):
-        raise Fault(f"{_of(path)} is {described(value)}; a whole number is meant", path, _mend(value, path))
+        raise Fault(
+            f"{_of(path)} is {described(value)}; a whole number is meant", path, _mend(value, path, float.is_integer)
+        )
     number, (least, most) = int(value), INTEGER_BOUNDS[kind]
     if not least <= number <= most:
         limit = f"at least {least:,}" if number < least else f"at most {most:,}"
@@ -123,17 +125,18 @@ def _whole(value: Any, kind: str, path: Path) -> int:
 
 def _real(value: Any, kind: str, path: Path) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise Fault(f"{_of(path)} is {described(value)}; a number is meant", path, _mend(value, path))
+        raise Fault(f"{_of(path)} is {described(value)}; a number is meant", path, _mend(value, path, math.isfinite))
     if not math.isfinite(value) or (kind == "float" and abs(value) > _LARGEST_FLOAT):
         raise Fault(f"{_of(path)} is {value}; a finite number is meant", path)
     return float(value)
 
 
-def _mend(value: Any, path: Path) -> str:
+def _mend(value: Any, path: Path, accepts: Callable[[float], bool]) -> str:
     """Return the hint for a number with a unit, such as `5ms`; "" for any other value."""
     if isinstance(value, bool) or not isinstance(value, str | float):
         return ""
-    return quantities.mend(str(value), next((each for each in reversed(path) if isinstance(each, str)), ""))
+    field = next((each for each in reversed(path) if isinstance(each, str)), "")
+    return quantities.mend(str(value), field, accepts=accepts)
 
 
 def _of(path: Path) -> str:
