@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from tiny_project import HEAVY
 
-from engine import cli
+from engine import cli, plugins
+from engine.builder import registry
 from engine.report import early
 
 STEPS = '''
@@ -142,6 +143,8 @@ def _build(folder, output, words):
     code = 1
     try:
         os.chdir(folder)
+        for remembered in (registry.steps, registry._first_names, plugins._entry_points):
+            remembered.cache_clear()  # what an earlier test of this process knew of other packages
         sys.path.insert(0, str(folder / "site"))
         for name in [name for name in os.environ if name.startswith("RECIPE_")]:
             del os.environ[name]
