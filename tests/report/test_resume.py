@@ -6,6 +6,7 @@ import random
 import shutil
 import subprocess
 import sys
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -122,6 +123,9 @@ class Project:
 
     def build(self, *options):
         """Build in a fork of this process, which has imported the program already."""
+        time.sleep(
+            0.05
+        )  # past the clock's tick, as every user is: an input that changed in this tick allows no snapshot
         output = self.folder / "output"
         child = os.fork()
         if child == 0:
