@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Self
@@ -26,6 +27,11 @@ class PreloadedReads:
     folders: tuple[str, ...]
     """The folders, or the file, of the step's package."""
     modules: tuple[tuple[str, ModuleReads], ...]
+    """The reads of each module, after the reads of native code, which belong to no module ('')."""
+    native: frozenset[str]
+    """The files that are mapped into the process."""
+    libraries: frozenset[ReadKey]
+    """The keys of the reads of native code."""
     names: frozenset[str]
     """The names of the modules."""
     paths: frozenset[str]
@@ -37,10 +43,12 @@ class PreloadedReads:
         roots: tuple[tuple[str, ReadSite], ...],
         folders: tuple[str, ...],
         modules: tuple[tuple[str, ModuleReads], ...],
+        native: frozenset[str],
     ) -> Self:
         """Return the reads of modules, which a job with these first imports reaches in this order."""
         paths = frozenset(name for _, reads in modules for (_, name), _, _ in reads)
-        return cls(roots, folders, modules, frozenset(name for name, _ in modules), paths)
+        libraries = frozenset(key for name, reads in modules if not name for key, _, _ in reads)
+        return cls(roots, folders, modules, native, libraries, frozenset(name for name, _ in modules), paths)
 
     def fits(self, *, roots: tuple[tuple[str, ReadSite], ...], folders: tuple[str, ...], inputs: tuple[str, ...],
              changed: AbstractSet[str]) -> bool:  # fmt: skip
@@ -51,3 +59,9 @@ class PreloadedReads:
             and changed.isdisjoint(self.names)
             and not (inputs and any(path.startswith(inputs) for path in self.paths))
         )
+
+    def lines(self, modules: AbstractSet[str], reads: AbstractSet[ReadKey]) -> Iterator[tuple[Identity, bytes]]:
+        """Yield the lines of all reads, without those of some modules, and without some reads."""
+        for name, entries in self.modules:
+            if name not in modules:
+                yield from ((identity, line) for key, identity, line in entries if key not in reads)

@@ -6,6 +6,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from types import FrameType
 
 from engine.builder.trace import mapped, places
@@ -79,11 +80,15 @@ class Recorder:
         self._roots, self._inputs = roots, ()
         self.imports.begin()
         imports = tuple((module, places.site_of(None, ())) for module in modules)
+        native = mapped.files()
+        site = places.site_of(None, ())
+        keys = {(Kind.FILE, places.source_of(os.path.abspath(path))) for path in native - self._mapped}
+        every = [("", dict.fromkeys(sorted(keys), site))]
+        every += [(name, self._reads_of(name, by, besides=keys)) for name, by in self.imports.reached(imports)]
         entries = tuple(
-            (name, tuple((key, *self._line(key, inner)) for key, inner in self._reads_of(name, site).items()))
-            for name, site in self.imports.reached(imports)
+            (name, tuple((key, *self._line(key, by)) for key, by in reads.items())) for name, reads in every
         )
-        self._preloaded = PreloadedReads.of(imports, roots, entries)
+        self._preloaded = PreloadedReads.of(imports, roots, entries, native)
 
     @property
     def is_active(self) -> bool:
@@ -139,37 +144,42 @@ class Recorder:
             os.close(file)
 
     def _write(self) -> None:
-        for path in mapped.files() - self._mapped:
+        preloaded, roots = self._fitting(), self.imports.roots
+        for path in mapped.files() - preloaded.native:
             self.read_path(path, Kind.FILE, None)
         reads, self._reads = self._reads or {}, None
-        roots = self.imports.roots
-        preloaded = self._preloaded
-        if preloaded is not None and not preloaded.fits(
-            roots=roots, folders=self._roots, inputs=self._inputs, changed=self.imports.changed
-        ):
-            preloaded = None
-        reached = dict(self.imports.reached(roots[len(preloaded.roots) :] if preloaded else roots))
+        reached = dict(self.imports.reached(roots[len(preloaded.roots) :]))
         for name, site in reached.items():
-            for key, inner in self._reads_of(name, site).items():
-                reads.setdefault(key, inner)
+            inner = self._reads_of(name, site, besides=preloaded.libraries)
+            for key, each in inner.items():
+                reads.setdefault(key, each)
         lines: dict[Identity, bytes] = {}
         for key, site in reads.items():
             lines.setdefault(*self._line(key, site))
-        for name, entries in preloaded.modules if preloaded else ():
-            if name not in reached:
-                for key, identity, line in entries:
-                    if key not in reads:
-                        lines.setdefault(identity, line)
+        for identity, line in preloaded.lines(reached.keys(), reads.keys()):
+            lines.setdefault(identity, line)
         with open(os.path.join(self._folder, FILE_NAME), "wb") as output:
             output.write(joined(self._root, lines.values()))
 
-    def _reads_of(self, module: str, site: ReadSite) -> _Reads:
-        """Return what the import of a module read, and the module's file; `site` is the code that uses the module."""
+    def _fitting(self) -> PreloadedReads:
+        """Return the preloaded reads of the present job, which are empty where the job reads something else."""
+        preloaded, roots = self._preloaded, self.imports.roots
+        if preloaded is not None and preloaded.fits(
+            roots=roots, folders=self._roots, inputs=self._inputs, changed=self.imports.changed
+        ):
+            return preloaded
+        return PreloadedReads.of((), (), (), self._mapped)
+
+    def _reads_of(self, module: str, site: ReadSite, *, besides: AbstractSet[ReadKey]) -> _Reads:
+        """Return what the import of a module read, and the module's file; `site` is the code that uses the module.
+
+        A library in `besides` counts as a read of native code, and not of the module.
+        """
         reads = {key: inner.within(self._roots) for key, inner in self._by_module.get(module, {}).items()}
         file = vars(sys.modules[module]).get("__file__")
         if isinstance(file, str):
             reads.setdefault((Kind.FILE, places.source_of(os.path.abspath(file))), site)
-        return reads
+        return {key: each for key, each in reads.items() if key not in besides}
 
     def _line(self, key: ReadKey, site: ReadSite) -> tuple[Identity, bytes]:
         """Return what makes a read unique in the file of reads, and the line of the read."""
