@@ -7,11 +7,14 @@ import importlib.util
 import os
 import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 import timm_here
 from hypothesis import settings
+
+from engine.store.file_systems import kind_of, tells_changes
 
 # A shared machine may stop at any moment: no property is about absolute time.
 settings.register_profile("patient", deadline=None)
@@ -19,6 +22,8 @@ settings.load_profile("patient")
 
 
 _SEED = "RECIPE_SAMPLE_SEED"
+_OTHER_TEMPORARY = ("/var/tmp", "~")
+"""Folders for temporary files, in place of a file system that is not believed, on which no build is a no-op."""
 _LONG = ("tests/e2e/", "tests/fire/", "tests/mutations/")
 
 
@@ -31,10 +36,16 @@ def pytest_configure(config):
     config.option.loadscopereorder = False
     # In the environment, so that the processes of pytest-xdist draw the same sample.
     os.environ.setdefault(_SEED, "1")
+    if not tells_changes(tempfile.gettempdir()):
+        believed = [place for place in map(os.path.expanduser, _OTHER_TEMPORARY) if tells_changes(place)]
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", next(iter(believed), tempfile.gettempdir()))
 
 
 def pytest_report_header(config):
-    return f"long suites: {'all cases' if config.getoption('whole') else f'a sample, {_SEED}={os.environ[_SEED]}'}"
+    place = os.environ.get("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
+    believed = "" if tells_changes(place) else f"; {place} is on {kind_of(place)}: tests of no-op builds fail there"
+    cases = "all cases" if config.getoption("whole") else f"a sample, {_SEED}={os.environ[_SEED]}"
+    return f"long suites: {cases}{believed}"
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,7 @@ from engine.builder.job import Job
 from engine.errors import StepError, UsageError
 from engine.store.output import Files
 from engine.store.store import Record, Store
+from engine.system import regular
 from engine.text import lists
 
 ALL = "all"
@@ -102,7 +103,7 @@ def _size(files: Mapping[str, tuple[int, object]], name: str) -> int | None:
 
 
 def _first_difference(one: Path, other: Path) -> int:
-    with open(one, "rb") as left, open(other, "rb") as right:
+    with regular.open_file(one) as left, regular.open_file(other) as right:
         begin = 0
         while True:
             a, b = left.read(_CHUNK), right.read(_CHUNK)

@@ -144,9 +144,9 @@ def test_what_is_wrong_does_not_fit_the_editors_schema(text):
 
 def test_the_editors_schema_is_json_and_knows_every_field():
     schema = json.loads(json.dumps(json_schema()))
-    assert set(schema["properties"]) == {*(fields_at([]) or ()), "extends", "matrix", "recipe"}
+    assert set(schema["properties"]) == {*(fields_at([]) or ()), "extends", "matrix", "recipe", "abstract"}
     assert "validate" in schema["properties"]
-    assert len(Recipe.model_fields) == len(schema["properties"]) - 3
+    assert len(Recipe.model_fields) == len(schema["properties"]) - 4
 
 
 def test_tritons_field_names_are_those_of_its_protobuf():

@@ -107,7 +107,7 @@ def test_an_rtx_engine_needs_no_hardware_and_is_for_every_capability_named_once(
     assert planned.sms == (TURING, ADA)
     assert planned.hardware() is None
     assert planned.facts_used() == ("os", "arch")
-    assert planned.tools_used() == ("onnx", "tensorrt_rtx")
+    assert planned.tools_used() == (*onnx_files.TOOLS, "tensorrt_rtx")
 
 
 def test_two_devices_of_one_capability_share_an_rtx_engine():

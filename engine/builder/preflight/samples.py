@@ -23,19 +23,23 @@ _MOST_BYTES = 16 << 20
 def look(subject: CheckedVariant) -> None:
     """Raise RecipeError where samples cannot be read, do not suit the model, or lack the labels that a metric needs."""
     recipe = subject.variant.loaded.recipe
-    calibration = None if recipe.calibrate is None else recipe.calibrate.samples
-    named = {"validate": recipe.validation.samples, "calibrate": calibration}
-    for section, uri in named.items():
-        if uri is None or not subject.reads(uri):
-            continue
-        with subject.at(section, "samples"):
-            place = sources.place_of(Source(uri=uri))
-            has_labels = place is None or _look_at(subject, place)
-        if section == "validate" and recipe.validation.metric is not None and not has_labels:
-            from engine.kit.accuracy.gate import unmeasured_metric
+    if recipe.calibrate is not None:
+        _look_at_section(subject, "calibrate", recipe.calibrate.samples)
+    has_labels = _look_at_section(subject, "validate", recipe.validation.samples)
+    if recipe.validation.metric is not None and not has_labels:
+        from engine.kit.accuracy.gate import unmeasured_metric
 
-            with subject.at("validate", "metric"):
-                raise unmeasured_metric()
+        with subject.at("validate", "metric"):
+            raise unmeasured_metric()
+
+
+def _look_at_section(subject: CheckedVariant, section: str, uri: str | None) -> bool:
+    """Look at the samples that a section of the recipe names; say whether they have labels, or may have labels."""
+    if uri is None or not subject.reads(uri):
+        return True
+    with subject.at(section, "samples"):
+        place = sources.place_of(Source(uri=uri))
+        return place is None or _look_at(subject, place)
 
 
 def _look_at(subject: CheckedVariant, path: Path) -> bool:
