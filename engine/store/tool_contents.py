@@ -64,9 +64,13 @@ class _Reading:
 class ToolContents:
     """The code of installed tools, which is read and compared with RECORD once and then known by stat rows."""
 
-    def __init__(self, notes: Notes, *, afresh: bool = False) -> None:
-        """If `afresh` is true, the code of each tool is read once, whatever earlier builds remembered."""
+    def __init__(self, notes: Notes, *, users: Notes | None = None, afresh: bool = False) -> None:
+        """`notes` are the notes of the store, and `users` the notes of the user, which all stores share.
+
+        If `afresh` is true, the code of each tool is read once, whatever earlier builds remembered.
+        """
         self._notes = notes
+        self._users = users
         self._afresh = afresh
         self._known: dict[str, ToolContent] = {}
         self._readings: dict[str, _Reading] = {}
@@ -78,7 +82,11 @@ class ToolContents:
             return ToolContent()
         name = digest.of_bytes(str(wheel.info).encode("utf-8", "surrogateescape"))
         if name not in self._known:
-            self._known[name] = self._remembered(name, wheel) or self._read(name, wheel)
+            self._known[name] = (
+                self._remembered(name, wheel, self._notes)
+                or self._remembered(name, wheel, self._users)
+                or self._read(name, wheel)
+            )
         return self._known[name]
 
     def changed_file(self, content: ToolContent) -> Path | None:
@@ -106,8 +114,8 @@ class ToolContents:
         self._readings[content.rows] = replace(reading, rows=rows)
         return None
 
-    def _remembered(self, name: str, wheel: Wheel) -> ToolContent | None:
-        note = {} if self._afresh else self._notes.get(KIND, name)
+    def _remembered(self, name: str, wheel: Wheel, notes: Notes | None) -> ToolContent | None:
+        note = {} if self._afresh or notes is None else notes.get(KIND, name)
         try:
             watched = tuple(note["watched"].split("\0"))
             rows = _stat_rows(watched)
@@ -115,6 +123,8 @@ class ToolContents:
             if now != (note["rows"], note["places"], note["mounts"]):
                 return None
             self._readings[note["rows"]] = _Reading(wheel, rows, note["differing"])
+            if notes is self._users:
+                self._notes.keep(KIND, name, note)
             return ToolContent(note["other"], note["reason"], watched, note["rows"])
         except (KeyError, AttributeError, TypeError):
             return None
@@ -136,7 +146,8 @@ class ToolContents:
         if tells and _rows_of(watched) == rows:
             fields = {"places": places, "other": content.other, "reason": content.reason, "rows": rows}
             files = {"watched": "\0".join(watched), "subject": subject, "mounts": mounts, "differing": differing}
-            self._notes.keep(KIND, name, {**fields, **files})
+            for notes in filter(None, (self._notes, self._users)):
+                notes.keep(KIND, name, {**fields, **files})
         return content
 
 
