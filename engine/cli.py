@@ -34,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
         _leave_own_folder()
         answered = _no_op(words, at_once=argv is None)
         code = answered if isinstance(answered, int) else _run(words, answered)
-        _flush()
+        streams.write_last()
     except KeyboardInterrupt:
         code = _interrupted()
     except (BrokenPipeError, streams.OutputError) as error:
@@ -78,14 +78,6 @@ def _no_op(words: list[str], *, at_once: bool) -> int | ChangedFiles | None:
 def _interrupted() -> int:
     sys.stderr.write("interrupted\n")
     return _INTERRUPTED
-
-
-def _flush() -> None:
-    """Write what is left of the output of a finished command. A reader that went away does not change its exit code."""
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        streams.give_up_output()
 
 
 def _output_lost(error: OSError, words: Sequence[str]) -> int:

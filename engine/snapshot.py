@@ -11,7 +11,7 @@ from zlib import crc32
 
 from engine.recipe import ways
 from engine.seal import Seal
-from engine.system import mount_numbers, regular, watched
+from engine.system import mount_numbers, regular, streams, watched
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,8 +53,7 @@ def answer(argv: Sequence[str]) -> int | ChangedFiles | None:
     if not json:
         sys.stderr.write(snapshot["talk"].replace("\0", seconds))
         sys.stderr.flush()
-    sys.stdout.write(snapshot["json" if json else "data"].replace("\0", seconds))
-    sys.stdout.flush()
+    streams.write_last(snapshot["json" if json else "data"].replace("\0", seconds))
     return int(snapshot["exit"])
 
 

@@ -67,6 +67,18 @@ def give_up_output() -> None:
     os.close(null)
 
 
+def write_last(text: str = "") -> None:
+    """Write the last text of a finished command. A reader that went away does not change the command's exit code.
+
+    Raises OSError for any other failure to write.
+    """
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        give_up_output()
+
+
 def _fill(number: int) -> None:
     """Open the null device as a standard stream that is closed; the lower streams are open already."""
     try:
