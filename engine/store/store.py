@@ -277,9 +277,15 @@ class Store:
             remove(self.log_path(key))
 
     def _keep_trace(self, name: str, content: bytes) -> None:
-        """Write a trace to the store, unless the store has it; many jobs have the same trace. Raises OSError."""
+        """Write a trace to the store, unless the store has it; many jobs have the same trace. Raises OSError.
+
+        A stored trace is read and compared, because a power cut may have torn it.
+        """
         path = self.trace_path(name)
-        if content and not path.exists():
+        with contextlib.suppress(OSError):
+            if regular.read(path) == content:
+                return
+        if content:
             self.layout.traces.mkdir(exist_ok=True)
             self.write(path, content)
 

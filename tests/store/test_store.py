@@ -174,6 +174,15 @@ def test_a_record_moved_under_another_key_is_no_hit(store):
     assert store.find(other) is None
 
 
+def test_a_trace_that_a_power_cut_tore_is_written_again(store):
+    path = store.trace_path("a")
+    for torn in (None, b"", b"{", b"another"):
+        if torn is not None:
+            path.write_bytes(torn)
+        store._keep_trace("a", b"{}")
+        assert path.read_bytes() == b"{}"
+
+
 def test_what_is_left_in_staging_is_removed(store):
     with store.presence.workplace() as folder:
         (folder / "half").write_text("half")
