@@ -17,7 +17,7 @@ from engine.builder.worker import WorkerTask, unexpected
 from engine.errors import Exit, RecipeError, StepError, UserError
 from engine.kit.inputs import samples
 from engine.kit.onnx import onnx_files
-from engine.machine import tools
+from engine.machine import imports, tools
 from engine.step import Source
 from engine.steps.fetch import Fetch
 
@@ -344,6 +344,8 @@ def test_texts_for_a_model_of_tensors_are_refused(project):
 def test_a_package_that_is_not_installed_has_the_words_of_the_worker(project, monkeypatch, name, extra):
     real = tools.version_of
     monkeypatch.setattr(tools, "version_of", lambda each: tools.MISSING if each == name else real(each))
+    place = imports.location
+    monkeypatch.setattr(imports, "location", lambda each: None if each == name else place(each))
     error = refused("text.yaml")
     job = error.what.split("'")[1]
     task = WorkerTask(step="", name=job, options={}, inputs={}, out="", log="", key="")

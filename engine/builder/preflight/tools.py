@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from engine.builder.imports import cannot_import
 from engine.builder.preflight.checked_variant import CheckedVariant
-from engine.machine import tools
+from engine.machine import imports, tools
 from engine.text import distribution
 
 
@@ -17,7 +17,9 @@ def look(subject: CheckedVariant) -> None:
         if job.step.hardware() is not None:
             continue
         for name in job.step.tools_used():
-            if distribution.extra_with(name) is not None and tools.version_of(name) == tools.MISSING:
-                module = distribution.module_of(name)
+            if distribution.extra_with(name) is None or tools.version_of(name) != tools.MISSING:
+                continue
+            module = distribution.module_of(name)
+            if imports.location(module) is None:  # a package without a distribution can be imported, too
                 with subject.at("name"):
                     raise cannot_import(job.name, module, f"ModuleNotFoundError: No module named {module!r}")
