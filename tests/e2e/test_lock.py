@@ -169,7 +169,10 @@ MUTATIONS = {
     ),
     "one tool": (upgrade("transformers"), "tools.transformers: locked "),
     "another tool": (upgrade("tritonclient"), "tools.tritonclient: locked "),
-    "a step's code": (code("steps/quantize.py", "print(", "print('!', "), "code of quantize: locked "),
+    "a step's code": (
+        code("steps/quantize.py", "sizes = (precisions.size(fused)", "sizes = (1 * precisions.size(fused)"),
+        "code of quantize: locked ",
+    ),
     "shared code": (code("kit/triton/served/tokenizer.py", "self", "this"), "code of package: locked "),
     "data of the code": (code("kit/inputs/texts.txt", "\n", "!\n"), "code of reference: locked "),
     "a new step": (
