@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from engine.commands import amounts, options
 from engine.errors import Exit, UserError
-from engine.system import streams
 
 if TYPE_CHECKING:
     from engine.api import Session
@@ -101,10 +100,7 @@ def run(arguments: argparse.Namespace) -> Exit:
     from engine.report import plain, table
 
     summaries = {each.variant.name: (each, table.tables([each])) for each in session.summaries()}
-    try:
-        report.finish(plain.data(finished, "".join(text for _, text in summaries.values())))
-    except BrokenPipeError:
-        streams.give_up_output()  # the build is finished, and its exit code stays
+    report.finish(plain.data(finished, "".join(text for _, text in summaries.values())))
     if not any(getattr(arguments, name) for name in _NOT_REPEATABLE):
         from engine.report import replay
 

@@ -18,6 +18,7 @@ from engine.builder.executors.outcomes import last_lines
 from engine.events import Ended, Event, Finished, Noticed, Planned, Refused, RunsElsewhere, Started
 from engine.report import plain
 from engine.report.reasons import Reasons
+from engine.system import streams
 
 _MARKS = {
     "cached": ("=", "dim"),
@@ -95,7 +96,7 @@ class LiveReport:
             return
         end = self._finished
         self._console.print(plain.last_line(end.state, f"{end.seconds:.1f}", int(end.exit)), highlight=False)
-        print(data, end="", flush=True)
+        streams.write_last(data)
 
     def _explain(self, event: Ended) -> None:
         for line in plain.warnings(event):

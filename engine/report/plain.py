@@ -9,6 +9,7 @@ from engine.builder.trace import declaring
 from engine.events import Ended, Event, Finished, Noticed, Planned, Refused, RunsElsewhere, Started
 from engine.report.json_lines import shown
 from engine.report.reasons import Reasons
+from engine.system import streams
 
 _WIDTH = 9
 
@@ -33,7 +34,7 @@ class PlainReport:
 
     def finish(self, data: str) -> None:
         """Print the tables, and a line with the folder of each package."""
-        print(data, end="", flush=True)
+        streams.write_last(data)
 
 
 def data(finished: Finished, tables: str) -> str:

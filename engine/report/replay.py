@@ -71,11 +71,12 @@ def _keep(
     way: dict[str, Mark] = {}
     for variant in reversed(session.variants):
         way |= variant.loaded.way  # of two marks of one place, the one that was read first counts
-    way |= {folder: mark_of(folder) for folder in {mount_folder(name) for name in present} if folder is not None}
+    one_of_each_disk = {os.stat(name).st_dev: name for name in present}.values()
+    way |= {folder: mark_of(folder) for folder in map(mount_folder, one_of_each_disk) if folder is not None}
     roots = _roots(session)
     if roots is None:
         return
-    overlays = dict(filter(None, map(overlay_number, present)))
+    overlays = dict(filter(None, map(overlay_number, one_of_each_disk)))
     candidate = Candidate(inputs=inputs, outputs=written, notes=notes, way=way, roots=roots, overlays=overlays)
     if candidate.newest_ns() > began_ns - TICK_NS or not _is_whole(session, summaries, finished):
         return

@@ -118,7 +118,7 @@ def write_back(path: str | Path) -> bool:
     with regular.open_file(path) as file:
         handle = file.fileno()
         # On an overlay, sync_file_range has no effect: the pages belong to a file of the upper layer.
-        if sys.platform != "linux" or mount_of(path).kind == _OVERLAY:
+        if sys.platform != "linux" or _mount_of_device(os.fstat(handle).st_dev, str(path)).kind == _OVERLAY:
             os.fsync(handle)
             return True
         import ctypes
