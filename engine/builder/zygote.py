@@ -17,12 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from engine.builder import processes, worker
+from engine.builder import worker
 from engine.builder.answers import AnswerMemory, WorkerAnswer
 from engine.builder.trace import hook
 from engine.builder.worker import WorkerTask
 from engine.errors import UserError
 from engine.store import binding, output
+from engine.system import processes
 
 PRELOADED = ("torch", "transformers", "timm", "onnx", "sympy") if sys.platform == "linux" else ()
 """Tools that are slow to import and start no threads that outlive a fork: zygotes import them before jobs do.

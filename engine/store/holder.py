@@ -9,7 +9,7 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from engine.system import regular
+from engine.system import processes, regular
 
 _LINE = 4096
 """The greatest length of the line in bytes."""
@@ -46,11 +46,7 @@ class Holder:
 
     def is_stopped(self) -> bool:
         """Say whether the process stands still, for example after Ctrl-Z."""
-        try:
-            state = Path(f"/proc/{self.pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0]
-        except (OSError, IndexError):
-            return False
-        return self.is_here() and state in "Tt"
+        return self.is_here() and processes.state_of(self.pid) in ("T", "t")
 
     def __str__(self) -> str:
         began = time.strftime("%H:%M:%S", time.localtime(self.since))

@@ -257,7 +257,7 @@ class Store:
         )  # fmt: skip
         with explained(self.root), file_lock.hold(self.layout.gate, shared=True):
             self.keep_log(record.digest, log)
-            self._keep_trace(record.trace, trace)
+            self._keep_trace(record, trace)
             for name, (_, content) in files.items():
                 self._pool(folder / name, content)
             self._publish(folder, record)
@@ -276,18 +276,11 @@ class Store:
         elif not failed:
             remove(self.log_path(key))
 
-    def _keep_trace(self, name: str, content: bytes) -> None:
-        """Write a trace to the store, unless the store has it; many jobs have the same trace. Raises OSError.
-
-        A stored trace is read and compared, because a power cut may have torn it.
-        """
-        path = self.trace_path(name)
-        with contextlib.suppress(OSError):
-            if regular.read(path) == content:
-                return
-        if content:
+    def _keep_trace(self, record: Record, content: bytes) -> None:
+        """Write a record's trace, unless the store has it undamaged; many jobs have the same trace. Raises OSError."""
+        if content and self.trace(record) is None:
             self.layout.traces.mkdir(exist_ok=True)
-            self.write(path, content)
+            self.write(self.trace_path(record.trace), content)
 
     def _pool(self, path: Path, content: Digest) -> None:
         """Replace a staged file by a link to the pool's file of this content, or add it to the pool. Raises OSError."""

@@ -12,14 +12,6 @@ from engine import api
 from engine.builder.trace import traces
 from engine.builder.trace.allowed import ALLOWED
 
-NET = """\
-name: net
-model: {source: net.onnx}
-precision: int8
-profiles: [{batch: [1, 2, 4]}]
-validate: {cosine: 0.5, agreement: 0.1, max_abs: 100}
-bench: {shapes: [{batch: 2}]}
-"""
 SHIPPED = ("minilm_cpu", "minilm_cuda", "minilm_t4_packaged", "minilm_rtx")
 """The shipped recipes whose model needs no hub; jobs that need another machine wait."""
 
@@ -46,7 +38,7 @@ def test_the_allow_list_has_at_most_twenty_lines_each_with_a_reason():
 def test_the_steps_on_an_onnx_file(tmp_path):
     (tmp_path / "pyproject.toml").write_text("")
     onnx.save(graphs.layers(), tmp_path / "net.onnx")
-    (tmp_path / "r.yaml").write_text(NET)
+    (tmp_path / "r.yaml").write_text(graphs.INT8_RECIPE)
     gaps, jobs = gaps_of(tmp_path / "r.yaml", tmp_path / "cache")
     assert gaps == {}
     assert jobs >= {"fetch", "reference", "shape-infer", "fuse", "quantize", "validate", "bench", "package"}

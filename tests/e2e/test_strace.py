@@ -18,14 +18,6 @@ from engine.builder.trace.coverage import Rows, examine
 from engine.builder.trace.reads import Kind, Read, Reads
 
 ENGINE = str(Path(engine.__file__).parent) + os.sep
-RECIPE = """\
-name: net
-model: {source: net.onnx}
-precision: int8
-profiles: [{batch: [1, 2, 4]}]
-validate: {cosine: 0.5, agreement: 0.1, max_abs: 100}
-bench: {shapes: [{batch: 2}]}
-"""
 OPENED = re.compile(r"open(?:at|at2)?\(.*\bO_(?:RDONLY|RDWR)\b.* = \d+<(/[^>]*)>")
 STARTED = re.compile(r'execve\("([^"]+)".* = 0$')
 CONNECTED = re.compile(r'connect\(.*sin6?_port=htons\((\d+)\).*inet_(?:addr\("|pton\(AF_INET6, ")([^"]+)"')
@@ -49,7 +41,7 @@ def test_whatever_a_build_opens_is_a_row_or_on_the_allow_list(tmp_path):
     project, log = tmp_path / "project", tmp_path / "strace.txt"
     (project / "tmp").mkdir(parents=True)
     (project / "pyproject.toml").write_text("")
-    (project / "r.yaml").write_text(RECIPE)
+    (project / "r.yaml").write_text(graphs.INT8_RECIPE)
     onnx.save(graphs.layers(), project / "net.onnx")
     command = ["strace", "-f", "-y", "-qq", "-e", "trace=%file,connect", "-e", "signal=none", "-o", str(log)]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RECIPE_")}

@@ -6,6 +6,8 @@ import shutil
 
 import pytest
 
+from engine.testing import install
+
 STEP = '''
 """Stamps a text onto a model."""
 import os
@@ -42,12 +44,9 @@ def project(empty, tmp_path_factory):
     import onnx
 
     site = empty.folder / "site"
-    info = site / "stamp_package-1.0.dist-info"
-    info.mkdir(parents=True)
+    install(site, "recipe.steps", "stamp", "stamp_package:Stamp")
     (site / "stamp_package.py").write_text(STEP)
     (site / "words.txt").write_text("one")
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: stamp-package\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[recipe.steps]\nstamp = stamp_package:Stamp\n")
     empty.environment["PYTHONPATH"] = str(site)
     onnx.save(graphs.layers(), empty.folder / "net.onnx")
     (empty.folder / "r.yaml").write_text(RECIPE)

@@ -16,6 +16,7 @@ from tiny_project import HEAVY
 from engine import cli, plugins
 from engine.builder import registry
 from engine.report import early
+from engine.testing import install
 
 STEPS = '''
 """Steps that read, join and cut texts."""
@@ -95,12 +96,9 @@ class Project:
     def __init__(self, folder):
         self.folder = folder
         site = folder / "site"
-        information = site / "resume_steps-1.0.dist-info"
-        information.mkdir(parents=True)
+        for name in ("Read", "First", "Join"):
+            install(site, "recipe.steps", name.lower(), f"resume_steps:{name}")
         (site / "resume_steps.py").write_text(STEPS)
-        (information / "METADATA").write_text("Metadata-Version: 2.1\nName: resume-steps\nVersion: 1.0\n")
-        points = "".join(f"{name.lower()} = resume_steps:{name}\n" for name in ("Read", "First", "Join"))
-        (information / "entry_points.txt").write_text(f"[recipe.steps]\n{points}")
         for empty in ("pyproject.toml", "model.onnx"):
             (folder / empty).touch()
         self.recipe(COUNT)

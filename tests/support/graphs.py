@@ -14,6 +14,15 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
+INT8_RECIPE = """\
+name: net
+model: {source: net.onnx}
+precision: int8
+profiles: [{batch: [1, 2, 4]}]
+validate: {cosine: 0.5, agreement: 0.1, max_abs: 100}
+bench: {shapes: [{batch: 2}]}
+"""
+"""The text of a recipe for the graph of `layers`, saved as `net.onnx` beside the recipe."""
 
 
 def weight(name: str, *shape: int, seed: int = 0) -> onnx.TensorProto:

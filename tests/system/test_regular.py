@@ -89,7 +89,6 @@ ENGINE = Path(engine.__file__).parent
 OUTSIDE = ("kit", "runtimes", "server", "client", "steps", "system")
 """Rooms whose code reads what a step or a server has checked or made, in a process with a time limit of its own."""
 OTHERWISE = {
-    "builder/processes.py": "reads files of /proc",
     "builder/worker.py": "opens its own log",
     "builder/zygote.py": "opens the null device",
     "builder/trace/mapped.py": "reads a file of /proc",
@@ -99,7 +98,6 @@ OTHERWISE = {
     "store/disk.py": "writes a new file, and flushes a folder or a file that was checked",
     "store/file_lock.py": "opens lock files for writing, too, which never waits on a pipe",
     "store/file_systems.py": "reads files of /proc",
-    "store/holder.py": "reads a file of /proc",
 }
 """Modules that open files in another way, each with the reason."""
 

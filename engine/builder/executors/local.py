@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from engine.builder import processes
 from engine.builder.executors.outcomes import crash, outcome, overtime
 from engine.builder.executors.zygotes import Lineage, ZygoteHandle
 from engine.builder.worker import Outcome, WorkerTask
 from engine.builder.zygote import PRELOADED
 from engine.errors import StepError
+from engine.system import processes
 
 if TYPE_CHECKING:
     from engine.builder.job import Traits

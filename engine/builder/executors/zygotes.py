@@ -10,9 +10,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from engine.builder import processes, zygote
+from engine.builder import zygote
 from engine.builder.executors import environment
 from engine.builder.worker import WorkerTask
+from engine.system import processes
 
 _CHUNK = 1 << 16
 

@@ -12,13 +12,13 @@ import small_builds
 import toy
 
 from engine import digest
-from engine.builder import processes
 from engine.builder.answers import WorkerAnswer
 from engine.builder.executors.local import LocalExecutor
 from engine.builder.executors.outcomes import outcome
 from engine.builder.worker import WorkerTask
 from engine.events import Ended
 from engine.store.store import Store
+from engine.system import processes
 
 _COPY = "forked its worker, and the copy returned from the step, too"
 

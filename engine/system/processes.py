@@ -16,6 +16,8 @@ KIB = 1024
 """Bytes in a KiB, the unit of memory sizes in Linux's proc(5) and getrusage(2)."""
 _DEATH_SIGNAL, _SUBREAPER = 1, 36
 """Options of Linux's prctl(2)."""
+_DEAD = ("Z", "X", "")
+"""The states of a process that has ended."""
 _ROUNDS = 200
 _ROUND_SECONDS = 0.005
 
@@ -58,10 +60,15 @@ def children(pid: int | str) -> list[int]:
 
 
 def _lives(pid: int) -> bool:
+    return state_of(pid) not in _DEAD
+
+
+def state_of(pid: int) -> str:
+    """Return the letter of a process's state, as in proc(5): "T" for a stopped process; "" for no process."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0]
     except (OSError, IndexError):
-        return False
+        return ""
 
 
 def descendants(pid: int, *, spare: Collection[int] = ()) -> list[int]:
