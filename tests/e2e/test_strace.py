@@ -22,7 +22,7 @@ OPENED = re.compile(r"open(?:at|at2)?\(.*\bO_(?:RDONLY|RDWR)\b.* = \d+<(/[^>]*)>
 STARTED = re.compile(r'execve\("([^"]+)".* = 0$')
 CONNECTED = re.compile(r'connect\(.*sin6?_port=htons\((\d+)\).*inet_(?:addr\("|pton\(AF_INET6, ")([^"]+)"')
 OWN = {"build", "cache", "net.onnx", "pyproject.toml", "r.yaml", "tmp"}
-"""What lies in the project: its recipe, its source, and what the build itself writes."""
+"""What lies in the project: its recipe, its source, and what the build itself writes, the user's notes included."""
 SOCKETS = ("socket:", "pipe:", "anon_inode:")
 
 
@@ -47,7 +47,8 @@ def test_whatever_a_build_opens_is_a_row_or_on_the_allow_list(tmp_path):
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RECIPE_")}
     subprocess.run(
         [*command, sys.executable, "-m", "engine", "build", "r.yaml", "-j", "1"],
-        cwd=project, env=environment | {"CI": "1", "TMPDIR": str(project / "tmp")}, check=True, capture_output=True,
+        cwd=project, env=environment | {"CI": "1", **dict.fromkeys(("TMPDIR", "XDG_CACHE_HOME"), str(project / "tmp"))},
+        check=True, capture_output=True,
     )  # fmt: skip
     items = [read for line in log.read_text(errors="replace").splitlines() if (read := read_of(line)) is not None]
     inside = {Path(each.name).relative_to(project).parts[:1] for each in items if each.name.startswith(f"{project}/")}
