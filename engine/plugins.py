@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 STEPS, RUNTIMES, TASKS = "recipe.steps", "recipe.runtimes", "recipe.tasks"
 GROUPS = (STEPS, RUNTIMES, TASKS)
 """The groups of entry points that this program reads."""
+METADATA = (".dist-info", ".egg-info")
+"""The endings of the folders that describe installed distributions."""
 
 
 def points(group: str) -> Sequence[EntryPoint]:
@@ -71,7 +73,7 @@ def listings() -> list[str]:
             files += [
                 os.path.join(entry, name, "entry_points.txt")
                 for name in os.listdir(entry or ".")
-                if name.endswith((".dist-info", ".egg-info"))
+                if name.endswith(METADATA)
             ]
     return files
 

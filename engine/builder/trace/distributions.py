@@ -7,9 +7,9 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
+from engine.plugins import METADATA
 from engine.system import regular
 
-_ENDINGS = (".dist-info", ".egg-info")
 _SEPARATORS = re.compile(r"[-_.]+")
 _PINNED = re.compile(rb"^Requires-Dist: *([\w.-]+) *==[^;,]*$", re.MULTILINE)
 """A requirement of one exact version without a condition: the version of the distribution stands for both."""
@@ -69,7 +69,7 @@ def pinned_by(name: str, site: str) -> frozenset[str]:
 @cache
 def _metadata_in(site: str) -> dict[str, str]:
     try:
-        names = [name for name in os.listdir(site) if name.endswith(_ENDINGS)]
+        names = [name for name in os.listdir(site) if name.endswith(METADATA)]
     except OSError:
         return {}
     return {described_by(name).name: os.path.join(site, name) for name in names}

@@ -8,10 +8,10 @@ from functools import cache
 
 from engine.builder.trace import distributions
 from engine.builder.trace.reads import Kind, Read
+from engine.plugins import METADATA
 
 _ENGINE = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(__file__))), "")
 _PYTHON = os.path.dirname(os.__file__)
-_METADATA = (".dist-info", ".egg-info")
 
 
 class Naming:
@@ -42,7 +42,7 @@ class Naming:
     @staticmethod
     def is_shared(package: str) -> bool:
         """Say whether a path is no package: the standard library, the import path, metadata or this program."""
-        return package in (_PYTHON, _ENGINE) or package in sys.path or package.endswith(_METADATA)
+        return package in (_PYTHON, _ENGINE) or package in sys.path or package.endswith(METADATA)
 
 
 def _around(root: str) -> str:
@@ -59,7 +59,7 @@ def _package(package: str) -> str:
         return "recipe"
     if package in sys.path:
         return "import path"
-    if package.endswith(_METADATA):
+    if package.endswith(METADATA):
         return f"metadata of {distributions.described_by(package).name}"
     owner = distributions.owner(package)
     return package if owner is None else owner.name

@@ -10,9 +10,9 @@ from types import FrameType
 
 from engine.builder.code import modules
 from engine.builder.trace import distributions
+from engine.plugins import METADATA
 
 _SITES = ("site-packages", "dist-packages")
-_METADATA = (".dist-info", ".egg-info")
 _CACHED = f"{os.sep}__pycache__{os.sep}"
 _BUILDER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "")
 """The folder of the code that runs jobs, and is no step's own code."""
@@ -100,7 +100,7 @@ def package_of(file: str) -> str | None:
     for site in _sites():
         if file.startswith(site):
             first, *others = file[len(site) :].split(os.sep, 2)
-            if first.endswith(_METADATA):
+            if first.endswith(METADATA):
                 return site[:-1] if others == ["entry_points.txt"] else site + first
             shared = others and not _is_package(site + first)
             package = site + (os.path.join(first, others[0]) if shared else first)
@@ -125,6 +125,6 @@ def _sites_in(entries: tuple[str, ...]) -> tuple[str, ...]:
 
 def _has_distributions(folder: str) -> bool:
     try:
-        return any(name.endswith(_METADATA) for name in os.listdir(folder or os.curdir))
+        return any(name.endswith(METADATA) for name in os.listdir(folder or os.curdir))
     except OSError:
         return False
