@@ -23,7 +23,12 @@ METADATA = (".dist-info", ".egg-info")
 
 def points(group: str) -> Sequence[EntryPoint]:
     """Return the entry points of one group, sorted by name. A process reads the entry points only once."""
-    return [point for point in _entry_points() if point.group == group]
+    return [point for point in every() if point.group == group]
+
+
+def every() -> tuple[EntryPoint, ...]:
+    """Return the entry points of all groups, sorted by name."""
+    return _entry_points()
 
 
 def load(point: EntryPoint, kind: str) -> Any:

@@ -38,10 +38,10 @@ def variants(selection: Selection) -> tuple[PlannedVariant, ...]:
 
 def plan(selection: Selection) -> Plan:
     """Read, check and plan all variants of a selection; the errors of wrong recipes are collected in the plan."""
-    steps = registry.steps()
-    for name in selection.to:
-        known_step(name, steps)
     with planning_reads.noted():
+        steps = registry.steps()
+        for name in selection.to:
+            known_step(name, steps)
         return _plan(selection, steps)
 
 

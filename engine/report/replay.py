@@ -97,7 +97,7 @@ def _keep(
         argv,
         token=token,
         write=lambda path, data: session.lookup.store.write(Path(path), data),
-        variables=session.lookup.watched().variables,
+        variables={*session.lookup.watched().variables, *planning_reads.variables()},
         code=int(finished.exit),
         talk="".join(f"{line}\n" for line in talk),
         data=plain.data(finished, "".join(table for _, table in summaries.values())),

@@ -338,6 +338,34 @@ def test_files_and_folders_that_a_step_reads_when_it_is_planned_are_watched_thou
         assert project.build_anew().results == built.results
 
 
+def test_what_a_step_asks_when_it_is_planned_or_imported_is_watched(project, monkeypatch):
+    steps = project.folder / "site" / "resume_steps.py"
+    asking = (
+        "\n        folder = Path(home.removeprefix('file:'))"
+        "\n        number += (folder / 'switch').exists() + len(os.environ.get('OF_THE_STEP', '')) + AT_IMPORT"
+    )
+    text = steps.read_text().replace(", step.number\n", f", step.number{asking}\n", 1)
+    at_import = f"AT_IMPORT = len(Path({str(project.path('imported'))!r}).read_text())\n"
+    steps.write_text(text.replace("\n\nclass Read", f"\nimport os\n{at_import}\n\nclass Read", 1))
+    assert asking in steps.read_text()
+    assert at_import in steps.read_text()
+    project.write("imported", "")
+    for number in range(5, 20):
+        project.write(str(number), "for the numbers that the changes give to the last variant\n")
+    assert project.build().code == 0
+    assert project.build().resumed == [], "no snapshot answered"
+    project.write("switch", "")
+    assert ("v-3", "read") in project.build().rebuilt
+    monkeypatch.setenv("OF_THE_STEP", "x")
+    assert ("v-3", "read") in project.build().rebuilt
+    monkeypatch.delenv("OF_THE_STEP")
+    assert project.build().resumed == [], "the environment is another one"
+    assert project.build().resumed == [], "a snapshot answers"
+    project.write("imported", "ten marks!")
+    assert ("v-3", "read") in project.build().rebuilt
+    assert project.build().results == project.build_anew().results
+
+
 @pytest.mark.whole
 @pytest.mark.parametrize("doubt", DOUBTS, ids=lambda doubt: doubt.__name__)
 def test_any_other_change_is_planned_anew(project, doubt):
