@@ -12,7 +12,7 @@ from engine.builder import inputs
 from engine.builder.executors import environment
 from engine.builder.job import Job
 from engine.builder.lookup import Lookup
-from engine.builder.trace import traces
+from engine.builder.trace import reads, traces
 from engine.builder.worker import Outcome, WorkerTask
 from engine.errors import StepError, UserError
 from engine.key import Key, digest_of
@@ -115,8 +115,9 @@ class Attempt:
 
     def close(self) -> None:
         """Delete the folder and the log of this run of the job, and release the lock of the job's key."""
-        self.log.unlink(missing_ok=True)
-        self.cleanup.close()
+        for name in (self.log.name, reads.FILE_NAME):
+            self.log.with_name(name).unlink(missing_ok=True)
+        self.cleanup.close()  # an empty folder is removed faster
 
     def _redacted_log(self) -> bytes:
         """Return the job's log, with `[redacted]` in the place of secrets."""

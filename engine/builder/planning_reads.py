@@ -29,7 +29,7 @@ _MARK_OF_STORE = f"{os.sep}cache{os.sep}format"
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _names: set[str] = set()
 _variables: set[str] = set()
-_depth = 0
+_listening = False
 
 
 @contextlib.contextmanager
@@ -37,29 +37,30 @@ def noted() -> Iterator[None]:
     """Note the files that Python opens and the folders that Python lists inside the `with` block.
 
     Also note the files that the code of a plugin only asks about, for example whether a file exists, and the
-    environment variables that the code of a plugin reads.
+    environment variables that the code of a plugin reads. What earlier blocks have noted is forgotten.
     """
-    global _depth  # noqa: PLW0603 - an audit hook cannot be removed, so it is told when to listen
+    global _listening  # noqa: PLW0603 - an audit hook cannot be removed, so it is told when to listen
     _listen()
-    _depth += 1
+    _names.clear()
+    _variables.clear()
+    _listening = True
     try:
         with _questions_noted() if _packages() else contextlib.nullcontext():
             yield
     finally:
-        _depth -= 1
+        _listening = False
 
 
 def names() -> frozenset[str]:
-    """Return the absolute paths of all files and folders that planning has read in this process.
+    """Return the absolute paths of all files and folders that the last planning in this process has read.
 
     A path is given as the reader wrote it and with its symbolic links followed.
     """
-    absolute = {os.path.abspath(name) for name in _names}
-    return frozenset(absolute | {os.path.realpath(name) for name in absolute})
+    return frozenset(_names | {os.path.realpath(name) for name in _names})
 
 
 def variables() -> frozenset[str]:
-    """Return the environment variables that plugins have read in this process while recipes were planned."""
+    """Return the environment variables that plugins have read in the last planning in this process."""
     return frozenset(_variables)
 
 
@@ -91,13 +92,13 @@ def _listen() -> None:
 
 
 def _on_event(event: str, arguments: tuple[object, ...]) -> None:
-    if _depth and event in _EVENTS:
+    if _listening and event in _EVENTS:
         _note(arguments[0])
 
 
 def _note(path: object) -> None:
     if isinstance(path, str | bytes | os.PathLike):
-        _names.add(os.fsdecode(path))
+        _names.add(os.path.abspath(os.fsdecode(path)))
 
 
 @contextlib.contextmanager
