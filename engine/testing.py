@@ -12,7 +12,8 @@ from engine import digest, plugins
 from engine.builder import inputs as stored
 from engine.builder import jobs, registry
 from engine.builder.job import Job
-from engine.builder.worker import WorkerTask, perform
+from engine.builder.worker import perform
+from engine.builder.worker_task import WorkerTask
 from engine.recipe.schema import Recipe
 from engine.step import KEY_VARIABLE, Step
 from engine.store import output

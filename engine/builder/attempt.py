@@ -13,7 +13,7 @@ from engine.builder.executors import environment
 from engine.builder.job import Job
 from engine.builder.lookup import Lookup
 from engine.builder.trace import reads, traces
-from engine.builder.worker import Outcome, WorkerTask
+from engine.builder.worker_task import Outcome, WorkerTask
 from engine.errors import StepError, UserError
 from engine.key import Key, digest_of
 from engine.store import binding, kept

@@ -14,7 +14,7 @@ from engine.builder.executors.local import LocalExecutor
 from engine.builder.inputs import DamagedInputError
 from engine.builder.lookup import Lookup, PlannedVariant, content_of
 from engine.builder.tickets import State, Ticket
-from engine.builder.worker import Outcome
+from engine.builder.worker_task import Outcome
 from engine.digest import Digest
 from engine.errors import UserError
 from engine.events import Event, JobState, Noticed, Planned, RunsElsewhere, Started

@@ -11,53 +11,20 @@ import sys
 import time
 import traceback
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
 from engine.builder.answers import WorkerAnswer
 from engine.builder.imports import cannot_import
 from engine.builder.trace import hook
+from engine.builder.worker_task import WorkerTask
 from engine.errors import StepError, UserError, causes
-from engine.store.output import Files
 from engine.system import limits
 
 _ROOM = 1 << 16
 """A disk that has fewer free bytes than this number counts as full."""
 _LISTED = 8
 """The greatest number of lines of an exception's text that an error lists."""
-
-
-@dataclass(frozen=True)
-class WorkerTask:
-    """The work for one run of a job: names, values and paths, no code and no data."""
-
-    step: str
-    """The class of the step, written as `module:Class`."""
-    name: str
-    options: Mapping[str, Any]
-    inputs: Mapping[str, str]
-    """The value of each parameter of the step's `run`: an absolute path, or a hub location such as `hf:REPO@COMMIT`."""
-    out: str
-    log: str
-    key: str = ""
-    """The digest of the job's key, for steps that write it into their output."""
-    id: str = ""
-    """The name of this run, which no other run of a job has; the answer of the worker carries the name, too."""
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """The end of one run of a job: a report or an error, with measurements and output files."""
-
-    report: Mapping[str, object] | None
-    error: UserError | None
-    seconds: float
-    peak_bytes: int
-    files: Files = field(default_factory=dict)
-    """The output files: from the relative path to the size in bytes and the digest of the content."""
-    binding: str = ""
-    """The digest of step, key, output and report, as the zygote computed it from the task that it got."""
 
 
 def serve(task: WorkerTask, pid: int) -> WorkerAnswer | None:

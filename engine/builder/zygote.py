@@ -20,26 +20,15 @@ from typing import Any, NoReturn
 from engine.builder import worker
 from engine.builder.answers import AnswerMemory, WorkerAnswer
 from engine.builder.trace import hook
-from engine.builder.worker import WorkerTask
+from engine.builder.worker_task import WorkerTask
 from engine.errors import UserError
 from engine.store import binding, output
 from engine.system import processes
 
-PRELOADED = ("torch", "transformers", "timm", "onnx", "sympy") if sys.platform == "linux" else ()
-"""Tools that are slow to import and start no threads that outlive a fork: zygotes import them before jobs do.
-
-Two steps share the zygotes of the tools that both name first, in this order.
-"""
 _GRACE_SECONDS = 0.5
 """How long processes that a job leaves behind may take to end by themselves."""
 _GRACE_STEP = 0.01
 _CHUNK = 1 << 16
-
-
-def command() -> list[str]:
-    """Return the command line that starts a zygote, with the Python interpreter and the import path of this process."""
-    code = "import sys,json; sys.path[:] = json.loads(sys.argv[1]); from engine.builder.zygote import main; main()"
-    return [sys.executable, "-P", "-s", "-c", code, json.dumps([os.path.abspath(entry) for entry in sys.path])]
 
 
 def main() -> NoReturn:

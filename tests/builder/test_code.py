@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from engine.builder import code
+from engine.builder.code import digests as code
 from engine.errors import StepError
 
 STEP = '''

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from engine.builder import code
+from engine.builder.code import digests as code
 
 A = "def f(x):\n    return x\n\ndef g(x):\n    return -x\n"
 B = "def f(x):\n    return x + 1\n\ndef g(x):\n    return -x\n"

@@ -22,7 +22,7 @@ xxhash.xxh3_128, xxhash.xxh3_128_hexdigest = State, lambda data: hashlib.md5(dat
 step = types.ModuleType("engine.step")
 step.Step = object
 sys.modules |= {"xxhash": xxhash, "engine.step": step}
-from engine.builder import code
+from engine.builder.code import digests as code
 print(json.dumps({name: code.of_module(name).digest for name in json.load(sys.stdin)}))
 """
 """A program that computes digests of code with nothing but Python itself: other versions have no packages here."""

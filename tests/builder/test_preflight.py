@@ -13,7 +13,8 @@ from onnx import helper
 
 from engine import api, server
 from engine.builder import sources
-from engine.builder.worker import WorkerTask, unexpected
+from engine.builder.worker import unexpected
+from engine.builder.worker_task import WorkerTask
 from engine.errors import Exit, RecipeError, StepError, UserError
 from engine.kit.inputs import samples
 from engine.kit.onnx import onnx_files

@@ -138,7 +138,11 @@ class Project:
         """Build without a snapshot and a stored plan, as a builder that knows nothing of earlier plans."""
         shutil.rmtree(self.folder / "cache" / "snapshots")
         shutil.rmtree(self.folder / "cache" / "plans")
-        return self.build()
+        built = self.build()
+        for _ in range(3):  # another process that changes a watched folder meanwhile leaves no snapshot
+            if not any((self.folder / "cache" / "snapshots").iterdir()):
+                self.build()
+        return built
 
 
 def _import_path():

@@ -250,7 +250,7 @@ def test_only_what_is_measured_through_a_server_depends_on_it():
 
 
 def test_the_code_that_serves_counts_only_where_something_is_measured_through_it():
-    from engine.builder import code
+    from engine.builder.code import digests as code
 
     here = Bench.for_recipe(recipe(bench=BenchSection()))
     there = Bench.for_recipe(recipe(bench=SERVED))

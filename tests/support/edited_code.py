@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from engine.builder import code, registry
+from engine.builder import registry
+from engine.builder.code import digests as code
 from engine.builder.code import modules
 from engine.recipe.load import load
 from engine.step import Step

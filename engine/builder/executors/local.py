@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import os
 import selectors
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,14 +14,18 @@ from typing import TYPE_CHECKING, Any
 
 from engine.builder.executors.outcomes import crash, outcome, overtime
 from engine.builder.executors.zygotes import Lineage, ZygoteHandle
-from engine.builder.worker import Outcome, WorkerTask
-from engine.builder.zygote import PRELOADED
+from engine.builder.worker_task import Outcome, WorkerTask
 from engine.errors import StepError
 from engine.system import processes
 
 if TYPE_CHECKING:
     from engine.builder.job import Traits
 
+PRELOADED = ("torch", "transformers", "timm", "onnx", "sympy") if sys.platform == "linux" else ()
+"""Tools that are slow to import and start no threads that outlive a fork: zygotes import them before jobs do.
+
+Two steps share the zygotes of the tools that both name first, in this order.
+"""
 _POLL_SECONDS = 0.2
 _SERIAL = itertools.count()
 

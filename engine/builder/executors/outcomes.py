@@ -9,7 +9,7 @@ from typing import Any
 
 from engine.builder.answers import WorkerAnswer, error_of
 from engine.builder.executors import environment
-from engine.builder.worker import Outcome, WorkerTask
+from engine.builder.worker_task import Outcome, WorkerTask
 from engine.digest import Digest
 from engine.errors import StepError
 from engine.system import regular

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import socket
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from engine.builder import zygote
 from engine.builder.executors import environment
-from engine.builder.worker import WorkerTask
+from engine.builder.worker_task import WorkerTask
 from engine.system import processes
 
 _CHUNK = 1 << 16
@@ -55,7 +56,7 @@ class ZygoteHandle:
         with theirs:
             try:
                 process = subprocess.Popen(  # noqa: S603 - our own interpreter
-                    zygote.command(),
+                    _command(),
                     stdin=theirs.fileno(),
                     stdout=subprocess.DEVNULL,
                     env=environment.for_worker(variables),
@@ -113,6 +114,12 @@ class ZygoteHandle:
             processes.end(self.pid)
         if self._process is not None:
             self._process.wait()
+
+
+def _command() -> list[str]:
+    """Return the command line that starts a zygote, with the Python interpreter and the import path of this process."""
+    code = "import sys,json; sys.path[:] = json.loads(sys.argv[1]); from engine.builder.zygote import main; main()"
+    return [sys.executable, "-P", "-s", "-c", code, json.dumps([os.path.abspath(entry) for entry in sys.path])]
 
 
 def _object(line: bytes) -> Mapping[str, Any]:

@@ -12,7 +12,7 @@ import pytest
 from engine.builder.executors.environment import for_worker, redacted
 from engine.builder.executors.local import LocalExecutor
 from engine.builder.executors.outcomes import last_lines
-from engine.builder.worker import WorkerTask
+from engine.builder.worker_task import WorkerTask
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def test_each_job_has_a_process_of_its_own(executor, run):
 def test_the_end_of_the_builder_ends_its_workers_in_mid_job(tmp_path):
     code = (
         "import sys, os, time; from engine.builder.executors.local import LocalExecutor;"
-        "from engine.builder.worker import WorkerTask as Task;"
+        "from engine.builder.worker_task import WorkerTask as Task;"
         "e = LocalExecutor(1); d = sys.argv[1];"
         "t = Task('toy:Slow', 'slow', {'seconds': 60}, {}, d + '/out', d + '/log');"
         "e.submit(1, t, tools=(), variables=(), time_limit=99);"

@@ -6,7 +6,7 @@ import pytest
 from tampering import Tamper
 
 from engine.builder.executors.local import LocalExecutor
-from engine.builder.worker import WorkerTask
+from engine.builder.worker_task import WorkerTask
 
 WAYS = sorted(
     name.replace("_", "-")

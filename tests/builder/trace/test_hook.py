@@ -14,7 +14,7 @@ import reading_steps
 from engine.builder.executors.local import LocalExecutor
 from engine.builder.trace import reads
 from engine.builder.trace.reads import Kind
-from engine.builder.worker import WorkerTask
+from engine.builder.worker_task import WorkerTask
 
 
 @pytest.fixture(scope="module")
