@@ -56,7 +56,9 @@ def _start(request: dict) -> None:
 def _build(request: dict) -> None:
     os.setpgid(0, 0)
     signal.set_wakeup_fd(-1)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    for number in (signal.SIGCHLD, signal.SIGHUP, signal.SIGTERM):  # a run in the background may ignore them
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     os.chdir(request["cwd"])
     os.environ.clear()
     os.environ.update(request["environment"])
