@@ -49,7 +49,7 @@ def keep(resumed: Resumed, finished: Finished, keys: Mapping[tuple[str, str], st
     """
     if finished.exit is not Exit.OK or finished.state not in _COMPLETE:
         return
-    with contextlib.suppress(OSError, UserError):  # without a snapshot the next run only takes longer
+    with contextlib.suppress(OSError, UserError, ValueError):  # without a snapshot the next run only takes longer
         _keep(resumed, finished, keys, data)
     resumed.lookup.store.leave()
 

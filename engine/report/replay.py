@@ -48,7 +48,7 @@ def keep(
     finished = events[-1]
     if not isinstance(finished, Finished) or finished.exit not in (Exit.OK, Exit.WAITING) or _changed_meanwhile():
         return
-    with contextlib.suppress(OSError, UserError):  # without a snapshot the next run only takes longer
+    with contextlib.suppress(OSError, UserError, ValueError):  # without a snapshot the next run only takes longer
         _keep(argv, session, events, finished, summaries=summaries, began_ns=began_ns)
     session.lookup.store.leave()
 
