@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine import digest
 from engine.builder.job import Job, SourceName
+from engine.builder.source_readings import SourceReadings, differs
 from engine.digest import Digest
 from engine.errors import StepError
 from engine.key import Key, key_of, with_inputs
 from engine.known import Known
-from engine.store.file_systems import tells_changes
 from engine.store.heads import Heads, Subject, subject_of
-from engine.store.stat_cache import Row, is_settled, row_of, settled_row, stat_row
+from engine.store.stat_cache import Row, row_of
 from engine.store.store import Record, Store
 
 if TYPE_CHECKING:
@@ -28,11 +26,6 @@ if TYPE_CHECKING:
     from engine.builder.tools import Tools
     from engine.recipe.load import LoadedRecipe
     from engine.step import Hardware, Source, Step
-
-_CHANGED = 4
-"""The index of the change time in a stat row."""
-_MOST_READINGS = 4
-"""How often a source is read in a row while a program adds files to the folders of the source."""
 
 
 @dataclass(frozen=True)
@@ -53,15 +46,6 @@ class PlannedVariant:
         return subject_of(self.loaded)
 
 
-@dataclass
-class _Watched:
-    """A source, with the stat rows that its files had when their content was read, and the digests of the files."""
-
-    resolved: Resolved
-    rows: Mapping[Path, Row] = field(default_factory=dict)
-    digests: Mapping[Path, Digest] = field(default_factory=dict)
-
-
 class Lookup:
     """A look-up computes the keys of jobs and finds their records in the store.
 
@@ -72,10 +56,7 @@ class Lookup:
         """`pinned` maps "hf:REPO@REVISION" to a commit, so that the hub is not asked for the revision's commit."""
         self.store = store
         self.heads = Heads(store.notes)
-        self._refresh = refresh
-        self._pinned = pinned or {}
-        self._sources: dict[SourceName, _Watched] = {}
-        self._resolutions = store.notes.get("resolutions", "hub")
+        self._sources = SourceReadings(store, refresh=refresh, pinned=pinned or {})
         self._seen: dict[Known, None] = {}
         self._own: dict[tuple[str, str], Key] = {}
 
@@ -228,46 +209,7 @@ class Lookup:
 
     def source(self, source: Source | SourceName) -> Resolved:
         """Return the location of a source, and the digest or commit of the source's content."""
-        source = SourceName(source.uri, source.revision, source.part)
-        known = self._sources.get(source)
-        if known is None:
-            known = self._sources[source] = self._settled(source)
-        return known.resolved
-
-    def _settled(self, source: SourceName) -> _Watched:
-        """Read a source; read it again where a folder changed meanwhile, because a file may have been added."""
-        for _ in range(_MOST_READINGS):
-            began_ns = time.time_ns()
-            watched = self._read_source(source)
-            folders = watched.rows.keys() - watched.digests.keys()
-            rows = [watched.rows[path] for path in folders]
-            # A change time in the future is not waited for: the clock was set back.
-            if all(is_settled(row, began_ns) or row[_CHANGED] > time.time_ns() for row in rows):
-                break
-        return watched
-
-    def _read_source(self, source: SourceName) -> _Watched:
-        from engine.builder import sources
-
-        rows: dict[Path, Row] = {}
-        digests: dict[Path, Digest] = {}
-
-        def digest_file(path: Path) -> Digest:
-            rows[path] = settled_row(path)  # before the content is read
-            digests[path] = self.store.contents.digest(path)
-            return digests[path]
-
-        resolved = sources.resolve(
-            source,
-            digest_file=digest_file,
-            remembered=lambda name: self._pinned.get(name) or self._resolutions.get(name),
-            refresh=self._refresh,
-        )
-        if resolved.resolution is not None and resolved.resolution[0] not in self._pinned:
-            name, commit = resolved.resolution
-            self._resolutions[name] = commit
-            self.store.notes.keep("resolutions", "hub", self._resolutions)
-        return _Watched(resolved, {path: rows.get(path) or settled_row(path) for path in resolved.files}, digests)
+        return self._sources.resolved(SourceName(source.uri, source.revision, source.part))
 
     def is_judged(self, job: Job, record: Record) -> bool:
         """Say whether an earlier build has read the record's report and judged it by the bounds of today.
@@ -289,9 +231,9 @@ class Lookup:
         A worker imports a step when the job starts, perhaps long after the key was computed.
         """
         for path, row in self.code_read(job):
-            if _differs(path, row):
+            if differs(path, row):
                 return path
-        return self._changed_file(job.traits.sources.values()) or self.changed_tool(job)
+        return self._sources.changed_file(job.traits.sources.values()) or self.changed_tool(job)
 
     def changed_tool(self, job: Job) -> Path | None:
         """Return a file of a job's tools that changed after the tools were looked up; None if no file changed."""
@@ -299,15 +241,7 @@ class Lookup:
 
     def source_changed(self) -> bool:
         """Say whether a file of any source changed after the file was read."""
-        return self._changed_file(self._sources) is not None
-
-    def _changed_file(self, sources: Iterable[SourceName]) -> Path | None:
-        for source in sources:
-            known = self._sources.get(source)
-            for path, row in (known.rows if known else {}).items():
-                if _differs(path, row) or (known and _reads_differently(path, known.digests.get(path))):
-                    return path
-        return None
+        return self._sources.changed_file() is not None
 
     def code_read(self, job: Job) -> Iterable[tuple[Path, Row]]:
         """Yield the files of a job's code with the stat rows that the files had when they were read."""
@@ -315,12 +249,11 @@ class Lookup:
 
     def source_rows(self, source: SourceName) -> Mapping[str, Row]:
         """Return the files of a source with the stat rows that the files had before they were read."""
-        known = self._sources.get(source)
-        return {str(path): row for path, row in known.rows.items()} if known else {}
+        return {str(path): row for path, row in self._sources.rows(source).items()}
 
     def watched(self) -> Known:
         """Return all files, folders and environment variables that the keys depend on."""
-        sources = (str(path) for source in self._sources.values() for path in source.rows)
+        sources = map(str, self._sources.files())
         machine = self.watched_machine()
         return Known("", tuple(dict.fromkeys((*sources, *machine.paths))), machine.variables)
 
@@ -344,18 +277,3 @@ def content_of(maker: Job, record: Record) -> str:
 def under(key: str) -> str:
     """Return the text that names the key of an output; keys of later jobs have it if the output is not reproducible."""
     return f"made under {key}"
-
-
-def _differs(path: Path, row: Row) -> bool:
-    try:
-        return stat_row(path) != row
-    except OSError:
-        return True
-
-
-def _reads_differently(path: Path, content: Digest | None) -> bool:
-    """Read a file again whose stat row may not show a change; say whether its digest is another than `content`."""
-    try:
-        return content is not None and not tells_changes(path) and digest.of_file(path) != content
-    except OSError:
-        return True
