@@ -29,6 +29,7 @@ _PARANOID = "--paranoid"
 """The option of a build that reads every file: no snapshot answers it, but it keeps a snapshot for other builds."""
 _FLAGS = {"--json", _PARANOID}
 """Options of the command line that do not change the result of a build."""
+_DIGEST_BYTES = 16
 _place = attrgetter("st_dev", "st_ino")
 UNREADABLE = (OSError, ValueError, EOFError, TypeError, KeyError)
 """The errors that reading a missing, damaged or older snapshot may raise."""
@@ -242,12 +243,22 @@ def _identity(argv: Sequence[str], variables: Iterable[str]) -> tuple[Any, ...]:
         tuple(_essential(argv)),
         os.getcwd(),
         tuple(environment),
-        tuple(os.environ.get(name) for name in variables),
+        _values_of(variables),
         sys.prefix,
         _machine(),
         sys.version,
         tuple(sys.path),
     )
+
+
+def _values_of(variables: Iterable[str]) -> bytes:
+    """Return a digest of the values of environment variables: a value may be a secret, which no file may contain."""
+    values = [(name, os.environ.get(name)) for name in variables]
+    if not values:
+        return b""
+    from _blake2 import blake2b  # imports faster than `hashlib`
+
+    return bytes(blake2b(repr(values).encode("utf-8", "surrogateescape"), digest_size=_DIGEST_BYTES).digest())
 
 
 def _machine() -> tuple[Any, ...]:

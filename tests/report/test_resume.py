@@ -360,8 +360,11 @@ def test_what_a_step_asks_when_it_is_planned_or_imported_is_watched(project, mon
     assert project.build().resumed == [], "no snapshot answered"
     project.write("switch", "")
     assert ("v-3", "read") in project.build().rebuilt
-    monkeypatch.setenv("OF_THE_STEP", "x")
+    monkeypatch.setenv("OF_THE_STEP", "x" * 9)
     assert ("v-3", "read") in project.build().rebuilt
+    files = [path.read_bytes() for path in (project.folder / "cache" / "snapshots").iterdir()]
+    assert any(b"OF_THE_STEP" in content for content in files)
+    assert not any(b"x" * 9 in content for content in files), "a variable may hold a secret"
     monkeypatch.delenv("OF_THE_STEP")
     assert project.build().resumed == [], "the environment is another one"
     assert project.build().resumed == [], "a snapshot answers"
