@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 
 from engine.builder.trace import allowed, distributions
@@ -103,7 +103,7 @@ class _Judge:
         return self._path_in_rows(read) or self._module_without_use(read) or self._path_of_fact(read)
 
     def _path_in_rows(self, read: Read) -> _Cover | None:
-        return self._row_of(read.name, read) or self._row_of(_without_links(read.name), read)
+        return self._row_of(read.name, read) or self._row_of(os.path.realpath(read.name), read)
 
     def _row_of(self, path: str, read: Read) -> _Cover | None:
         """Return the row that covers a path, which is the name of a read or the same without links."""
@@ -186,12 +186,6 @@ class _Judge:
         if package == OURS:
             return ReadingCode.RECIPE
         return ReadingCode.STEP if package == self._rows.package else ReadingCode.LIBRARY
-
-
-@lru_cache(maxsize=4096)
-def _without_links(path: str) -> str:
-    """Return a path without links. Most jobs of a build read the same files of the system."""
-    return os.path.realpath(path)
 
 
 def files_of(paths: tuple[Path, ...]) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from engine.plugins import METADATA
 from engine.system import regular
 
 _SEPARATORS = re.compile(r"[-_.]+")
-_PINNED = re.compile(rb"^Requires-Dist: *([\w.-]+) *==[^;,]*$", re.MULTILINE)
+_PINNED = re.compile(rb"^Requires-Dist: *([\w.-]+) *==[^;,\n]*$", re.MULTILINE)
 """A requirement of one exact version without a condition: the version of the distribution stands for both."""
 
 
@@ -61,7 +61,8 @@ def pinned_by(name: str, site: str) -> frozenset[str]:
     folder = _metadata_in(site).get(normalized(name))
     if folder is None:
         return frozenset()
-    direct = {normalized(match.decode()) for match in _PINNED.findall(_read(os.path.join(folder, "METADATA")))}
+    fields, _, _ = _read(os.path.join(folder, "METADATA")).partition(b"\n\n")  # a text for readers follows
+    direct = {normalized(match.decode()) for match in _PINNED.findall(fields)}
     direct.discard(normalized(name))
     return frozenset(direct.union(*(pinned_by(each, site) for each in direct)))
 
