@@ -49,7 +49,8 @@ def serve(task: WorkerTask, pid: int) -> WorkerAnswer | None:
             _end_copy(unknown)
         error = unexpected(task, unknown)
         with contextlib.suppress(OSError):
-            traceback.print_exc()
+            if os.path.exists(task.log):  # without a log, the terminal of the user would show the traceback
+                traceback.print_exc()
     _flush()
     if os.getpid() != pid:
         return None

@@ -71,6 +71,8 @@ matrix:
   steps.read.number: [{numbers}]
 """
 COUNT = 4
+UNREAD = {str(COUNT), "j0"}
+"""The sources that no variant reads."""
 
 
 @dataclass
@@ -138,8 +140,12 @@ class Project:
         """Build without a snapshot and a stored plan, as a builder that knows nothing of earlier plans."""
         shutil.rmtree(self.folder / "cache" / "snapshots")
         shutil.rmtree(self.folder / "cache" / "plans")
+        return self.build_and_keep()
+
+    def build_and_keep(self):
+        """Build until there is a snapshot: a build keeps none if another process changes a watched folder."""
         built = self.build()
-        for _ in range(3):  # another process that changes a watched folder meanwhile leaves no snapshot
+        for _ in range(3):
             if not any((self.folder / "cache" / "snapshots").iterdir()):
                 self.build()
         return built
@@ -185,7 +191,7 @@ def _build(folder, output, words):
 @pytest.fixture
 def project(tmp_path):
     first = Project(tmp_path)
-    assert first.build().code == 0
+    assert first.build_and_keep().code == 0
     return first
 
 
@@ -215,7 +221,7 @@ def holds(project, chance):
         chance.choice(CHANGES)(project, name, chance.choice(("one\n", "two\n", f"{chance.random()}\n")))
     built = project.build()
     assert built.code == 0
-    assert built.resumed == [True] or chosen == [str(COUNT)]  # no variant reads the last source
+    assert built.resumed == [True] or UNREAD.issuperset(chosen)
     again = project.build()
     assert not again.rebuilt
     assert not again.resumed, "no snapshot answered"
