@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -55,8 +55,9 @@ class RememberedCode:
     @cached_property
     def _codes(self) -> dict[str, Code]:
         tree = self._tree
-        note = {} if tree is None else self._notes.get(KIND, tree.digest)
-        codes = {name: tree.code(fields) for name, fields in note.items()} if tree is not None else {}
+        if tree is None:
+            return {}
+        codes = {name: tree.code(fields) for name, fields in self._notes.get(KIND, tree.digest).items()}
         return {name: code for name, code in codes.items() if code is not None}
 
     def _keep(self, name: str, code: Code) -> None:
@@ -93,8 +94,9 @@ def _tree() -> _Tree | None:
     """Read all files of this program. Returns None if one of them cannot be read."""
     root = _root()
     try:
-        before = {Path(name): os.stat(name) for name in sorted(_files(str(root)))}
-        rows = [(str(path.relative_to(root)), digest.of_bytes(regular.read(path))) for path in before]
+        names = [name for name in digest.walk(root) if _COMPILED not in name.split("/")]
+        before = {root / name: os.stat(root / name) for name in names}
+        rows = [(name, digest.of_bytes(regular.read(root / name))) for name in names]
     except OSError:
         return None
     return _Tree(root, digest.of_rows([("python", sys.version), *rows]), before)
@@ -104,23 +106,9 @@ def _root() -> Path:
     return Path(__file__).parents[2]
 
 
-def _files(folder: str) -> Iterator[str]:
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                if entry.name != _COMPILED:
-                    yield from _files(entry.path)
-            else:
-                yield entry.path
-
-
 def _is_ours(step: Step) -> bool:
     """Say whether the code of a step lies in this program alone."""
-    classes = (each.__module__ for each in type(step).__mro__ if issubclass(each, _step_class()))
-    return all(map(modules.is_ours, (*classes, *step.code_used())))
-
-
-def _step_class() -> type:
     from engine.step import Step
 
-    return Step
+    classes = (each.__module__ for each in type(step).__mro__ if issubclass(each, Step))
+    return all(map(modules.is_ours, (*classes, *step.code_used())))
