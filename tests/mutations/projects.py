@@ -92,6 +92,8 @@ WORDS = '''"""The words of a stamp."""
 
 from pathlib import Path
 
+data = ("greeting.txt",)
+
 
 def greeting(text, often):
     return " ".join([(Path(__file__).parent / "greeting.txt").read_text(), *[text] * often])

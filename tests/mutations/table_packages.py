@@ -13,8 +13,12 @@ _INFO = "site/stamp_package-1.0.dist-info"
 
 def _data(folder: str):
     """Let the helper read its greeting from a folder."""
-    path = f'(Path(__file__).parent / "{folder}" / "greeting.txt")'
-    return edit(f"{_PACKAGE}/words.py", '(Path(__file__).parent / "greeting.txt")', path)
+    return rewrite(
+        f"{_PACKAGE}/words.py",
+        lambda text: text.replace('("greeting.txt",)', f'("{folder}/greeting.txt",)').replace(
+            'parent / "greeting.txt"', f'parent / "{folder}" / "greeting.txt"'
+        ),
+    )
 
 
 TABLE = (
@@ -28,7 +32,8 @@ TABLE = (
     changes("another word in its data", S, write(f"{_PACKAGE}/greeting.txt", "good"), causes=_CODE, spreads=_BEHIND),
     changes("a helper that takes the place of another", S, move(f"{_PACKAGE}/words.py",
             f"{_PACKAGE}/words/__init__.py"),
-            edit(f"{_PACKAGE}/words/__init__.py", "parent / ", "parent.parent / "), causes=_CODE),
+            edit(f"{_PACKAGE}/words/__init__.py", "parent / ", "parent.parent / "),
+            edit(f"{_PACKAGE}/words/__init__.py", '("greeting.txt",)', '("../greeting.txt",)'), causes=_CODE),
     changes("its option", S, recipe("text: hello", "text: goodbye"), causes={"stamp": "options.text"}, spreads=_BEHIND),
     changes("an option of it that was left out", S, recipe("{text: hello}", "{text: hello, often: 2}"),
             causes={"stamp": "options.often"}, spreads=_BEHIND),
@@ -51,6 +56,6 @@ TABLE = (
             lambda text: text.replace("\n", "\r\n"))),
     nothing("another package beside it", S, copy(_PACKAGE, "site/other_package"),
             write("site/other_package-1.0.dist-info/METADATA", "Name: other-package\nVersion: 1.0\n")),
-    changes("the tool that it names", S, tool("onnx"), causes={"shape-infer": "tools.onnx", "reference": "tools.onnx"},
-            spreads="stamp fuse package"),
+    changes("the tool that it names", S, tool("onnx"), causes={"fetch": "tools.onnx"},
+            spreads="shape-infer reference stamp fuse package"),
 )  # fmt: skip
