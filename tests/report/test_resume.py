@@ -80,6 +80,8 @@ class Built:
     code: int
     events: list[dict]
     resumed: list[bool] = field(default_factory=list)
+    changed: list[list[str]] = field(default_factory=list)
+    """The names of the changed files, for each comparison with a snapshot that found changes."""
 
     @property
     def ends(self):
@@ -131,10 +133,11 @@ class Project:
         if child == 0:
             _build(self.folder, output, ["build", "r.yaml", "--to", "join", "--json", "-j", "1", *options])
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        resumed = [line == "True" for line in Path(f"{output}.resumed").read_text().splitlines()]
+        comparisons = [json.loads(line) for line in Path(f"{output}.resumed").read_text().splitlines()]
         talk = output.read_text()
         assert "Traceback" not in talk, talk
-        return Built(code, [json.loads(line) for line in talk.splitlines()], resumed)
+        events = [json.loads(line) for line in talk.splitlines()]
+        return Built(code, events, [each["resumed"] for each in comparisons], [each["changed"] for each in comparisons])
 
     def build_anew(self):
         """Build without a snapshot and a stored plan, as a builder that knows nothing of earlier plans."""
@@ -173,9 +176,9 @@ def _build(folder, output, words):
         answers = open(f"{output}.resumed", "w")  # noqa: SIM115 - until the process ends
         original = early.build
 
-        def build(*arguments, **others):
-            code = original(*arguments, **others)
-            answers.write(f"{code is not None}\n")
+        def build(arguments, changes, **others):
+            code = original(arguments, changes, **others)
+            answers.write(json.dumps({"resumed": code is not None, "changed": list(changes.names)}) + "\n")
             return code
 
         early.build = build
@@ -221,7 +224,7 @@ def holds(project, chance):
         chance.choice(CHANGES)(project, name, chance.choice(("one\n", "two\n", f"{chance.random()}\n")))
     built = project.build()
     assert built.code == 0
-    assert built.resumed == [True] or UNREAD.issuperset(chosen)
+    assert built.resumed == [True] or UNREAD.issuperset(chosen), built.changed
     again = project.build()
     assert not again.rebuilt
     assert not again.resumed, "no snapshot answered"
@@ -242,12 +245,12 @@ def test_changed_sources_give_the_keys_and_records_that_a_new_plan_gives(project
 def test_only_the_jobs_behind_a_changed_source_run_and_equal_output_stops_them(project):
     project.write("1", "1 again\n")
     built = project.build()
-    assert built.resumed == [True]
+    assert built.resumed == [True], built.changed
     assert built.rebuilt == {("v-1", "read"), ("v-1", "first")}  # the first letter is the same
     project.write("j1", "other\n")
     project.write("2", "x\n")
     built = project.build()
-    assert built.resumed == [True]
+    assert built.resumed == [True], built.changed
     assert built.rebuilt == {("v-2", "read"), ("v-2", "first"), *((f"v-{number}", "join") for number in range(COUNT))}
     assert [event["event"] for event in built.events].count("plan") == COUNT
     assert len(built.ends) == 3 * COUNT
