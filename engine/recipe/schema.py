@@ -140,6 +140,9 @@ class Validation(RecipePart):
     cosine: Annotated[Bound, _AtLeast, AfterValidator(limits_within(-1, 1))] | None = None
     agreement: Annotated[Bound, _AtLeast, _Share] | None = None
     max_abs: Annotated[Bound, _AtMost, AfterValidator(limits_within(0, 1e12))] | None = None
+    variation: Annotated[Bound, _AtLeast, AfterValidator(limits_within(-1e12, 1))] | None = None
+    rank: Annotated[Bound, _AtLeast, AfterValidator(limits_within(-1, 1))] | None = None
+    in_batch: Annotated[Bound, _AtLeast, AfterValidator(limits_within(-1, 1))] | None = None
     metric: Annotated[Metric, _AtLeast, _Share] | None = None
 
 

@@ -49,8 +49,8 @@ def bytes_of(directory):
 def test_every_sample_is_run_alone_and_some_in_batches_with_masks_of_every_kind(bert, samples, tmp_path):
     report = Reference().run(tmp_path / "out", checkpoint=bert, samples=samples)
     assert report.to_json() == {
-        "cases": 18,
-        "kinds": {"sample": 12, "right-padded": 2, "left-padded": 2, "holed": 2},
+        "cases": 21,
+        "kinds": {"sample": 12, "right-padded": 2, "left-padded": 2, "holed": 2, "batched": 2, "blank-row": 1},
         "random": False,
         "samples": "file",
         "original": "pytorch-fp32",
@@ -95,7 +95,7 @@ def test_a_text_model_without_samples_gets_our_own_texts(bert, tmp_path, capsys)
     assert (report.random, report.samples) == (False, "built-in")
     log = capsys.readouterr()
     assert log.out.splitlines()[-1] == (
-        "running pytorch-fp32 on 54 cases: 48 sample, 2 right-padded, 2 left-padded, 2 holed"
+        "running pytorch-fp32 on 57 cases: 48 sample, 2 right-padded, 2 left-padded, 2 holed, 2 batched, 1 blank-row"
     )
     assert log.err == ""
 
@@ -105,7 +105,7 @@ def test_each_architecture_without_a_tokenizer_gets_random_tokens_that_it_can_ta
     checkpoint = models.checkpoint(tmp_path / "checkpoint", architecture, tokenizer=False)
     report = Reference().run(tmp_path / "out", checkpoint=checkpoint)
     assert (report.random, report.samples) == (True, "random")
-    assert set(report.kinds) == {"random", "right-padded", "left-padded", "holed"}
+    assert set(report.kinds) == {"random", "right-padded", "left-padded", "holed", "batched", "blank-row"}
     answered = cases.load(tmp_path / "out")
     assert max(case.inputs["input_ids"].shape[1] for case in answered) == 64
     pad = models.vocabulary(architecture)["<pad>" if "<pad>" in models.vocabulary(architecture) else "[PAD]"]
@@ -138,7 +138,8 @@ from pathlib import Path
 from engine.steps.reference import Reference
 here = Path({str(tmp_path)!r})
 report = Reference(onnx=True).run(here / "out", checkpoint=here / "model", samples=here / "samples.jsonl")
-assert report.kinds == {{"sample": 12, "right-padded": 2, "left-padded": 2, "holed": 2}}, report
+masked = {{"right-padded": 2, "left-padded": 2, "holed": 2, "batched": 2, "blank-row": 1}}
+assert report.kinds == {{"sample": 12, **masked}}, report
 assert not Reference(onnx=True).run(here / "built-in", checkpoint=here / "model").random
 """
     command = [sys.executable, "-c", program]
@@ -184,7 +185,9 @@ def test_tensors_from_a_file_are_run_as_they_are_and_masked_where_they_are_token
     tensors = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
     np.savez(tmp_path / "samples.npz", label=np.array([1, 0, 1]), **tensors)
     report = Reference().run(tmp_path / "out", checkpoint=bert, samples=tmp_path / "samples.npz")
-    assert report.kinds == {"tensors": 3, "right-padded": 1, "left-padded": 1, "holed": 1}
+    assert report.kinds == {
+        "tensors": 3, "right-padded": 1, "left-padded": 1, "holed": 1, "batched": 1, "blank-row": 1,
+    }  # fmt: skip
     answered = cases.load(tmp_path / "out")
     assert [case.label for case in answered[:3]] == [1, 0, 1]
     assert np.array_equal(answered[2].inputs["input_ids"], ids[2:3])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from engine.kit.accuracy.outputs import SPANS, vectors
+from engine.kit.accuracy.outputs import SPANS, positions, vectors
 from engine.kit.accuracy.pooling import normalize
 
 if TYPE_CHECKING:
@@ -57,6 +57,16 @@ def compare(name: str, original: np.ndarray, built: np.ndarray, real: np.ndarray
     scale = np.where(np.isfinite(first), abs(first), 0).max(axis=1)
     lost = np.where(best == chosen, 0, first[row, best] - first[row, chosen])
     return len(first), int((lost > NEAR_TIE * scale).sum())
+
+
+def classes(name: str, case: Case) -> set[int]:
+    """Return the classes that the original chooses in an output; {} for an output that makes no choice of a class."""
+    import numpy as np
+
+    if name in SPANS or case.outputs[name].dtype.kind != "f" or not case.outputs[name].size:
+        return set()
+    logits = _logits(name, case.outputs[name], positions(name, case.outputs[name], case.inputs))
+    return set() if logits is None else {int(each) for each in np.unique(logits.argmax(axis=1))}
 
 
 def neighbours(cases: Sequence[Case], built: Sequence[Mapping[str, np.ndarray]], pooling: Pooling) -> dict[str, bool]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from engine.errors import StepError
 from engine.kit.accuracy import agreement
-from engine.kit.accuracy.outputs import Usual, positions, vectors
+from engine.kit.accuracy.outputs import ROUNDING, Usual, compared, positions, rows, vectors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Distance:
-    """The distance of the built model from the original in one case."""
+    """The distance of the built model from the original in one output of one case, or in all outputs of a case."""
 
     cosine: float | None
     """The smallest cosine between a row of the built model and the original's; None where no row has a direction."""
     max_abs: float
     """The largest absolute difference between a number of the built model and the same number of the original."""
     relative: float
-    """The largest absolute difference, as a share of the output's largest value in all cases."""
+    """The largest absolute difference beyond rounding, as a share of the output's usual size (`Usual.scale`)."""
     choices: int = 0
     """The number of choices in which the built model was compared with the original."""
     changed: int = 0
@@ -36,43 +36,62 @@ class Distance:
 def distance(
     case: Case, built: Mapping[str, np.ndarray], *, pooling: Pooling | None, usual: Mapping[str, Usual]
 ) -> Distance | None:
-    """Return the distance of one case; None where one model gives NaN or infinity and the other another value.
+    """Return the distance of one case over all outputs; None where `of_output` returns None for one of the outputs.
 
-    Only positions with 1 in the attention mask are compared. With `pooling`, the cosine compares pooled vectors.
-    `usual` maps the name of each output to the output's usual size over all cases, as `outputs.usual` returns it.
     Raises StepError where an output of the built model is missing, or has a different shape than the original's output.
     """
-    cosines: list[float] = []
-    worst = relative = 0.0
-    choices = changed = 0
-    for name, original in case.outputs.items():
-        answer = _answer(case, name, original, built)
-        real = positions(name, original, case.inputs)
-        first, second = (each.ravel() if real is None else each[real].ravel() for each in (original, answer))
-        if not _comparable(first, second):
-            return None
-        error = _error(first, second)
-        worst, relative = max(worst, error), max(relative, error / (usual[name].largest or 1.0))
-        rows = [vectors(name, each, case.inputs, pooling=pooling) for each in (original, answer)]
-        cosines += _cosines(*rows, faint=usual[name].faint)
-        if pooling is None:
-            in_output, changed_in_output = agreement.compare(name, original, answer, real)
-            choices += in_output
-            changed += changed_in_output
-    return Distance(min(cosines, default=None), worst, relative, choices, changed)
+    answers = {name: answer(case, name, built) for name in case.outputs}
+    every = [of_output(name, case, answers[name], pooling=pooling, usual=usual[name]) for name in answers]
+    measured = [each for each in every if each is not None]
+    if len(measured) < len(every):
+        return None
+    return Distance(
+        min((each.cosine for each in measured if each.cosine is not None), default=None),
+        max((each.max_abs for each in measured), default=0.0),
+        max((each.relative for each in measured), default=0.0),
+        sum(each.choices for each in measured),
+        sum(each.changed for each in measured),
+    )
 
 
-def _answer(case: Case, name: str, original: np.ndarray, built: Mapping[str, np.ndarray]) -> np.ndarray:
+def of_output(name: str, case: Case, built: np.ndarray, *, pooling: Pooling | None, usual: Usual) -> Distance | None:
+    """Return the distance of one output; None where one model gives NaN or infinity and the other another value.
+
+    Only positions with 1 in the attention mask are compared. With `pooling`, the cosine compares pooled vectors.
+    `usual` is the output's usual size over all cases, as `outputs.usual` returns it.
+    """
+    original = case.outputs[name]
+    first, second = (compared(name, each, case.inputs).ravel() for each in (original, built))
+    if not _comparable(first, second):
+        return None
+    error = _error(first, second)
+    relative = error / usual.scale if error > ROUNDING * max(1.0, usual.largest) else 0.0
+    pairs = [vectors(name, each, case.inputs, pooling=pooling) for each in (original, built)]
+    cosines = [] if usual.is_near_zero else _cosines(*pairs, faint=usual.faint)
+    counts = _choices(name, case, built) if pooling is None else (0, 0)
+    return Distance(min(cosines, default=None), error, relative, *counts)
+
+
+def _choices(name: str, case: Case, built: np.ndarray) -> tuple[int, int]:
+    """Return the number of choices in the rows of an output that have real tokens, and of the different choices."""
+    original, kept = case.outputs[name], rows(case.inputs)
+    real = positions(name, original, case.inputs)
+    if kept is not None and original.shape[:1] == kept.shape:
+        original, built, real = original[kept], built[kept], None if real is None else real[kept]
+    return agreement.compare(name, original, built, real)
+
+
+def answer(case: Case, name: str, built: Mapping[str, np.ndarray]) -> np.ndarray:
     """Return the built model's output `name`.
 
     Raises StepError where the built model lacks the output, or gives the output another shape than the original does.
     """
     if name not in built:
         raise StepError(f"The built model has no output {name}", [f"it has: {', '.join(built)}"])
-    if built[name].shape != original.shape:
+    if built[name].shape != case.outputs[name].shape:
         raise StepError(
             f"The built model gives {name} another shape",
-            [f"case {case.name}: {list(built[name].shape)} instead of {list(original.shape)}"],
+            [f"case {case.name}: {list(built[name].shape)} instead of {list(case.outputs[name].shape)}"],
         )
     return built[name]
 

@@ -10,6 +10,7 @@ from engine.errors import JudgementError
 from engine.kit.accuracy import thresholds
 from engine.kit.accuracy.report import AccuracyReport
 from engine.kit.accuracy.thresholds import DEFAULTS, Miss
+from engine.kit.accuracy.variation import RANKED
 from engine.recipe.schema import Bound, Metric, Precision, Recipe
 from engine.step import Step, TypedReport
 from engine.text import lists
@@ -26,6 +27,9 @@ class JudgedFields(TypedDict):
     cosine: Bound | None
     agreement: Bound | None
     max_abs: Bound | None
+    variation: Bound | None
+    rank: Bound | None
+    in_batch: Bound | None
     metric: Metric | None
 
 
@@ -33,13 +37,18 @@ class Judged(Step):
     """A step that compares a model with the original, and fails where a bound of the recipe is missed."""
 
     report: ClassVar[type[TypedReport] | None] = AccuracyReport
-    judged: ClassVar[tuple[str, ...]] = ("precision", "cosine", "agreement", "max_abs", "metric")
+    judged: ClassVar[tuple[str, ...]] = (
+        "precision", "cosine", "agreement", "max_abs", "variation", "rank", "in_batch", "metric",
+    )  # fmt: skip
 
     task: str | None = None
     precision: Precision = "fp32"
     cosine: Bound | None = None
     agreement: Bound | None = None
     max_abs: Bound | None = None
+    variation: Bound | None = None
+    rank: Bound | None = None
+    in_batch: Bound | None = None
     metric: Metric | None = None
 
     @staticmethod
@@ -55,6 +64,9 @@ class Judged(Step):
             "cosine": validation.cosine,
             "agreement": validation.agreement,
             "max_abs": validation.max_abs,
+            "variation": validation.variation,
+            "rank": validation.rank,
+            "in_batch": validation.in_batch,
             "metric": validation.metric,
         }
 
@@ -66,13 +78,18 @@ class Judged(Step):
         return (*super().code_used(), *tasks.modules(self.task))
 
     def judge(self, report: AccuracyReport) -> None:
-        """Compare the worst cosine and max_abs, the agreement and the metric with the recipe's bounds.
+        """Compare the numbers of the report with the recipe's bounds, or with the default bounds of the precision.
 
-        Raises JudgementError where a bound is missed, or where the built model gives numbers that are not finite.
+        Raises JudgementError where a bound is missed, where the built model gives numbers that are not finite or two
+        answers to the same inputs, and where the original gives no finite number for a sample.
         """
+        if report.unanswered:
+            raise _unanswered(report.unanswered)
         if report.nonfinite:
             raise _not_finite(report.nonfinite, self.precision)
-        misses = [*self._worst(report), *self._shares(report)]
+        if report.undecided:
+            raise _undecided(report.undecided)
+        misses = [*self._worst(report), *self._least(report), *self._shares(report)]
         if misses:
             raise _too_far(misses, report, self.precision)
 
@@ -93,6 +110,39 @@ class Judged(Step):
             name = "the error as a share of the output's largest value (unless max_abs is set)"
             misses += thresholds.missed(name, report.relative.worst, limit, thresholds.sample(report.relative))
         return misses
+
+    def _least(self, report: AccuracyReport) -> list[Miss]:
+        """Return the missed bounds on the variation, on the rank correlation and on the answers in a batch."""
+        default = DEFAULTS[self.precision]
+        misses: list[Miss] = []
+        if report.variation is not None:
+            bound = self.variation or Bound(at_least=thresholds.CONSTANT if self._is_lenient() else default.variation)
+            where = f", output {report.variation.output}"
+            name = "the share of the output's variation (variation)"
+            misses += thresholds.missed(name, report.variation.worst, bound, where)
+        elif self.variation is not None:
+            raise _unmeasured("variation", "the outputs do not vary between the samples, or are near zero")
+        if report.variation_near_zero is not None:
+            constant, where = Bound(at_least=thresholds.CONSTANT), f", output {report.variation_near_zero.output}"
+            name = "the share of the variation of an output near zero"
+            misses += thresholds.missed(name, report.variation_near_zero.worst, constant, where)
+        if report.rank is not None:
+            bound, where = self.rank or Bound(at_least=default.rank), f", output {report.rank.output}"
+            misses += thresholds.missed("the rank correlation (rank)", report.rank.worst, bound, where)
+        elif self.rank is not None:
+            raise _unmeasured("rank", f"no output is a single number, or there are fewer than {RANKED} samples")
+        if report.in_batch is not None:
+            least = min(default.in_batch, (self.cosine and self.cosine.at_least) or default.in_batch)
+            bound, where = self.in_batch or Bound(at_least=least), thresholds.sample(report.in_batch)
+            name = "the cosine of answers alone and in a batch (in_batch)"
+            misses += thresholds.missed(name, report.in_batch.worst, bound, where)
+        elif self.in_batch is not None:
+            raise _unmeasured("in_batch", "the model takes no batches, or answers with single numbers")
+        return misses
+
+    def _is_lenient(self) -> bool:
+        """Whether the recipe has a bound of its own on the error, so that the default bound on the variation is off."""
+        return self.cosine is not None or self.max_abs is not None
 
     def _shares(self, report: AccuracyReport) -> list[Miss]:
         """Return the missed bounds on shares: on the agreement and on the metric."""
@@ -143,6 +193,22 @@ def _not_finite(names: Sequence[str], precision: Precision) -> JudgementError:
         "do the samples suit the model? inputs far outside what it was trained on overflow even in fp32"
         if precision == "fp32"
         else "a precision with too small a range for this model? try fp32",
+    )
+
+
+def _unanswered(names: Sequence[str]) -> JudgementError:
+    return JudgementError(
+        "The original gives a row of NaN or infinity, so there is nothing to compare the built model with",
+        [f"in {len(names)} cases: {_names(names)}"],
+        "do the samples suit the model? a model that answers NaN cannot be validated",
+    )
+
+
+def _undecided(names: Sequence[str]) -> JudgementError:
+    return JudgementError(
+        "The built model gives two different answers to the same inputs",
+        [f"in {len(names)} cases: {_names(names)}"],
+        "does the model draw random numbers? export it for inference, with noise as an input",
     )
 
 

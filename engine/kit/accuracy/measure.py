@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from engine import tasks
 from engine.errors import StepError
-from engine.kit.accuracy import agreement, comparison, outputs
+from engine.kit.accuracy import agreement, chance, comparison, in_batch, outputs, parts, variation
 from engine.kit.accuracy.comparison import Distance
-from engine.kit.accuracy.report import AccuracyReport, Agreement, MetricReport, Worst
+from engine.kit.accuracy.outputs import Usual
+from engine.kit.accuracy.report import AccuracyReport, Agreement, Least, MetricReport, Worst
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.checkpoints import sentences
 from engine.kit.inputs import cases
@@ -21,8 +22,13 @@ from engine.text import lists
 if TYPE_CHECKING:
     import numpy as np
 
-    Answer = Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]]
+    from engine.kit.checkpoints.sentences import Pooling
 
+    Answer = Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]]
+    Answered = tuple[Case, Mapping[str, np.ndarray]]
+
+_AGAIN = 5
+"""Every fifth case is run twice, to find a model that draws random numbers."""
 _LISTED = 8
 """The largest number of case names in a line of the log."""
 _TEXT = 60
@@ -50,9 +56,24 @@ def measure(
     kinds = cases.count_kinds(tried)
     print(f"running {what} on {len(tried)} cases: {_listed(kinds)}")
     counted = AccuracyReport(cases=len(tried), kinds=kinds, random="random" in kinds, outside=tuple(outside))
-    report = _measured(counted, tried, [answer(case.inputs) for case in tried], checkpoint=checkpoint, task=task)
+    answers = [answer(case.inputs) for case in tried]
+    report = _measured(counted, tried, answers, checkpoint=checkpoint, task=task)
+    report = replace(report, undecided=_undecided(answer, tried, answers))
     print(_in_words(report))
     return report
+
+
+def _undecided(answer: Answer, tried: Sequence[Case], answers: Sequence[Mapping[str, np.ndarray]]) -> tuple[str, ...]:
+    """Return the names of the cases to which the model gives two answers, of every fifth case and one of each kind."""
+    names: list[str] = []
+    kinds: set[str] = set()
+    for number, (case, first) in enumerate(pairs(tried, answers)):
+        if case.kind not in kinds or number % _AGAIN == 0:
+            again = answer(case.inputs)
+            if not all(chance.is_same(output, again[name]) for name, output in first.items()):
+                names.append(case.name)
+        kinds.add(case.kind)
+    return tuple(names)
 
 
 def _divided(
@@ -86,38 +107,94 @@ def _measured(
 ) -> AccuracyReport:
     embeds = tasks.find(checkpoints.task(checkpoint, task)).embeds
     pooling = (sentences.pooling(checkpoint) or "mean") if embeds else None
+    whole = [
+        {name: comparison.answer(case, name, each) for name in case.outputs} for case, each in pairs(tried, answers)
+    ]
+    divided = parts.find(tried)
+    tried, answers = parts.split_cases(tried, divided), [parts.split(each, divided) for each in whole]
+    unanswered = tuple(case.name for case in tried if outputs.has_empty_row(case))
+    if unanswered:
+        return replace(counted, unanswered=unanswered)
     usual = outputs.usual(tried, pooling=pooling)
-    pairs = list(zip(tried, answers, strict=True))
-    measured = [(case, comparison.distance(case, answer, pooling=pooling, usual=usual)) for case, answer in pairs]
-    finite = [(case, distance) for case, distance in measured if distance is not None]
-    broken = [case.name for case, distance in measured if distance is None]
-    if broken:
+    measured = [
+        (case, name, comparison.of_output(name, case, answer[name], pooling=pooling, usual=usual[name]))
+        for case, answer in pairs(tried, answers)
+        for name in case.outputs
+    ]
+    finite = [(case, name, distance) for case, name, distance in measured if distance is not None]
+    if len(finite) < len(measured):
+        broken = dict.fromkeys(case.name for case, _, distance in measured if distance is None)
         return replace(counted, nonfinite=tuple(broken))
-    directions = [(case, distance.cosine) for case, distance in finite if distance.cosine is not None]
+    directions = [(case, name, each.cosine) for case, name, each in finite if each.cosine is not None]
     neighbours = None if pooling is None else agreement.neighbours(tried, answers, pooling)
+    among = in_batch.rows(tried, answers, pooling=pooling, usual=usual)
     return replace(
-        counted,
+        _varied(counted, tried, answers, pooling=pooling, usual=usual),
         cosine=_worst(directions, lowest=True) if directions else None,
-        max_abs=_worst([(case, distance.max_abs) for case, distance in finite]),
-        relative=_worst([(case, distance.relative) for case, distance in finite]),
+        max_abs=_worst([(case, name, distance.max_abs) for case, name, distance in finite]),
+        relative=_worst([(case, name, distance.relative) for case, name, distance in finite]),
+        in_batch=_worst([(row.case, row.output, row.cosine) for row in among], lowest=True) if among else None,
         agreement=_agreement(finite) if neighbours is None else _same_neighbours(neighbours),
-        metric=_accuracy(pairs),
+        metric=_accuracy(pairs(tried, answers)),
     )
 
 
-def _worst(values: Sequence[tuple[Case, float]], *, lowest: bool = False) -> Worst:
+def pairs(tried: Sequence[Case], answers: Sequence[Mapping[str, np.ndarray]]) -> list[Answered]:
+    """Return each case with the built model's answer."""
+    return list(zip(tried, answers, strict=True))
+
+
+def _varied(
+    counted: AccuracyReport,
+    tried: Sequence[Case],
+    answers: Sequence[Mapping[str, np.ndarray]],
+    *,
+    pooling: Pooling | None,
+    usual: Mapping[str, Usual],
+) -> AccuracyReport:
+    """Return the report with the variation and the rank of each output, and with notes on what they cannot show."""
+    shares: list[Least] = []
+    faint: list[Least] = []
+    ranks: list[Least] = []
+    notes: list[str] = []
+    for name, size in usual.items():
+        each = [(case, answer[name]) for case, answer in pairs(tried, answers) if name in case.outputs]
+        measured = variation.of_output(name, each, pooling=pooling)
+        if size.is_near_zero and each[0][1].dtype.kind == "f":
+            notes.append(f"{name} is near zero in all cases (at most {size.largest:.2g}), which says little")
+        if measured is None and len(each) > 1 and each[0][1].dtype.kind == "f":
+            notes.append(f"{name} is the same in all cases of the original, which says little")
+        if measured is not None:
+            (faint if size.is_near_zero else shares).append(Least(measured.share, name))
+            if measured.rank is not None and not size.is_near_zero:
+                ranks.append(Least(measured.rank, name))
+    left_out = outputs.left_out(tried, usual=usual, pooling=pooling)
+    notes += [f"{count} {what} are left out" for what, count in left_out.items() if count]
+    return replace(
+        counted, notes=tuple(notes), variation=_least(shares), variation_near_zero=_least(faint), rank=_least(ranks)
+    )
+
+
+def _least(values: Sequence[Least]) -> Least | None:
+    return min(values, key=lambda each: each.worst, default=None)
+
+
+def _worst(values: Sequence[tuple[Case, str, float]], *, lowest: bool = False) -> Worst:
     """Return the mean of the values and the worst value, which is the largest or, with `lowest`, the smallest."""
     choose = min if lowest else max
-    case, worst = choose(values, key=lambda pair: pair[1])
-    mean = sum(value for _, value in values) / len(values)
-    return Worst(worst=worst, mean=mean, sample=case.name, text=case.text[:_TEXT])
+    case, name, worst = choose(values, key=lambda each: each[2])
+    mean = sum(value for _, _, value in values) / len(values)
+    several = len({name for _, name, _ in values}) > 1
+    return Worst(worst=worst, mean=mean, sample=case.name, text=case.text[:_TEXT], output=name if several else "")
 
 
-def _agreement(measured: Sequence[tuple[Case, Distance]]) -> Agreement | None:
-    choices = sum(distance.choices for _, distance in measured)
-    changed = sum(distance.changed for _, distance in measured)
-    differ = tuple(case.name for case, distance in measured if distance.changed)
-    return Agreement(share=1 - changed / choices, differ=differ, choices=choices) if choices else None
+def _agreement(measured: Sequence[tuple[Case, str, Distance]]) -> Agreement | None:
+    choices = sum(distance.choices for _, _, distance in measured)
+    changed = sum(distance.changed for _, _, distance in measured)
+    differ = tuple(dict.fromkeys(case.name for case, _, distance in measured if distance.changed))
+    classes = {chosen for case, name, _ in measured for chosen in agreement.classes(name, case)}
+    one = len(classes) == 1 and choices > 1
+    return Agreement(share=1 - changed / choices, differ=differ, choices=choices, one_class=one) if choices else None
 
 
 def _same_neighbours(same: Mapping[str, bool]) -> Agreement | None:
@@ -125,10 +202,10 @@ def _same_neighbours(same: Mapping[str, bool]) -> Agreement | None:
     return Agreement(share=1 - len(differ) / len(same), differ=differ, choices=len(same)) if same else None
 
 
-def _accuracy(pairs: Sequence[tuple[Case, Mapping[str, np.ndarray]]]) -> MetricReport | None:
+def _accuracy(answered: Sequence[Answered]) -> MetricReport | None:
     """Return the accuracy of the built model and of the original on the labelled samples; None without labels."""
     ours, theirs = [], []
-    for case, answer in pairs:
+    for case, answer in answered:
         name = next(iter(case.outputs))
         expected, got = agreement.predicted(case.outputs[name]), agreement.predicted(answer[name])
         if case.label is not None and expected is not None:
@@ -142,6 +219,8 @@ def _accuracy(pairs: Sequence[tuple[Case, Mapping[str, np.ndarray]]]) -> MetricR
 
 def _in_words(report: AccuracyReport) -> str:
     """Return the measured numbers as a line of the log."""
+    if report.unanswered:
+        return f"the original gives no finite answer in {len(report.unanswered)} cases"
     if report.nonfinite:
         return f"outputs that are not finite in {len(report.nonfinite)} cases"
     parts = [
@@ -149,7 +228,8 @@ def _in_words(report: AccuracyReport) -> str:
         for name, measured in (("cosine", report.cosine), ("max_abs", report.max_abs))
         if measured is not None
     ]
-    return "; ".join([*parts, *([f"agreement {report.agreement.share:.4g}"] if report.agreement else [])])
+    parts += [f"agreement {report.agreement.share:.4g}"] if report.agreement else []
+    return "; ".join([*parts, *report.notes])
 
 
 def _listed(kinds: Mapping[str, int]) -> str:

@@ -20,6 +20,8 @@ class Worst:
     sample: str
     text: str
     """The beginning of the text of the worst case; "" for a case without a text."""
+    output: str = ""
+    """The name of the output with the worst value; "" for a model with one output."""
 
     def line(self, number: Number) -> str:
         """Return a text with the number's mean, its worst value and the name of the case with the worst value."""
@@ -34,10 +36,25 @@ class Agreement:
     differ: tuple[str, ...]
     """The names of the cases in which the built model and the original choose differently."""
     choices: int
+    one_class: bool = False
+    """Whether the original makes the same choice everywhere, so that equal choices say little."""
 
     def line(self, number: Number) -> str:
         """Return a text with the number's label and the share of equal choices."""
-        return f"{number.label} {number.text(self.share)}"
+        aside = ", all of them the same class, which says little" if self.one_class else ""
+        return f"{number.label} {number.text(self.share)}{aside}"
+
+
+@dataclass(frozen=True)
+class Least:
+    """The smallest value of a number that each output has once, and the name of the output with this value."""
+
+    worst: float
+    output: str
+
+    def line(self, number: Number) -> str:
+        """Return a text with the number's label, its smallest value and the output's name."""
+        return f"{number.label} {number.text(self.worst)} ({self.output})"
 
 
 @dataclass(frozen=True)
@@ -69,11 +86,25 @@ class AccuracyReport(TypedReport):
     """The names of the cases that were left out because the built model does not take their shapes."""
     nonfinite: tuple[str, ...] = ()
     """The names of the cases in which the built model gives NaN or infinity and the original a finite number."""
+    unanswered: tuple[str, ...] = ()
+    """The names of the cases in which the original gives a row of NaN or infinity, so that nothing can be compared."""
+    undecided: tuple[str, ...] = ()
+    """The names of the cases to which the built model gives two different answers."""
+    notes: tuple[str, ...] = ()
+    """What the numbers below cannot show: outputs near zero, constant outputs, and rows that were left out."""
     cosine: Worst | None = field(default=None, metadata=significant("cosine", digits=_DIGITS))
     """The cosine of an output's vectors in both models; None where no output is a vector with a direction."""
     max_abs: Worst | None = field(default=None, metadata=significant("max_abs", digits=_DIGITS))
     relative: Worst | None = None
-    """The largest absolute difference, as a share of the output's largest value."""
+    """The largest absolute difference, as a share of the output's largest value or, for single numbers, the spread."""
+    variation: Least | None = field(default=None, metadata=significant("variation", digits=_DIGITS))
+    """The share of the variation of an output that the built model reproduces; None where no output varies."""
+    variation_near_zero: Least | None = None
+    """The same share for outputs near zero."""
+    rank: Least | None = field(default=None, metadata=significant("rank correlation", digits=_DIGITS))
+    """The rank correlation of an output with one number per sample; None where there is no such output."""
+    in_batch: Worst | None = field(default=None, metadata=significant("in a batch: cosine", digits=_DIGITS))
+    """The cosine of the built model's answer to a sample in a batch with its answer to the same sample alone."""
     agreement: Agreement | None = field(default=None, metadata=significant("agreement", digits=_DIGITS))
     """How often the choices of both models agree; None for outputs that make no choice."""
     metric: MetricReport | None = field(default=None, metadata=significant("metric", digits=_DIGITS))

@@ -13,8 +13,14 @@ from engine.errors import StepError
 if TYPE_CHECKING:
     import numpy as np
 
-Kind = Literal["sample", "right-padded", "left-padded", "holed", "random", "tensors"]
-"""The origin of a case: a sample, a batch of samples by its mask, random inputs, or tensors from an .npz file."""
+Kind = Literal["sample", "right-padded", "left-padded", "holed", "batched", "blank-row", "alone", "random", "tensors"]
+"""The origin of a case: a sample, a batch of samples, random inputs, or tensors from an .npz file.
+
+Batches differ by their masks, except `batched`: whole samples as a server joins them. A batch of the kind `blank-row`
+has a row in which the mask hides every token. A case of the kind `alone` is the first row of a random batch.
+"""
+JOINED = frozenset({"batched", "blank-row", "alone"})
+"""Kinds that some originals do not take, for example an ONNX file whose first axis is no batch; these are left out."""
 
 LABEL = "label"
 """The name of the field (.jsonl) or of the array (.npz) that holds the expected class of each sample."""

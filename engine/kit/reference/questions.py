@@ -11,6 +11,7 @@ from engine.kit.inputs import random_inputs, samples, token_rows
 from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.inputs.cases import Case
 from engine.kit.inputs.token_rows import RowLimits, Vocabulary
+from engine.kit.reference import batches
 
 if TYPE_CHECKING:
     from engine.kit.onnx.onnx_files import Input
@@ -29,7 +30,10 @@ def ask(
     """
     specs = original.input_specs
     if original.vocabulary is None:
-        return samples.read(file, checkpoint, specs) if file else drawn(original, profiles)
+        if file is None:
+            return drawn(original, profiles)
+        tensors = samples.read(file, checkpoint, specs)
+        return [*tensors, *batches.of_tensors(tensors, specs)]
     limits = RowLimits.of(specs, original.longest)
     tokenizer = tokenizers.load(checkpoint, longest=limits.sequence[1])
     if file is None and tokenizer is None:
@@ -40,7 +44,11 @@ def ask(
     else:
         cases = samples.read(file, checkpoint, specs, longest=original.longest)
     pad = original.vocabulary.pad if tokenizer is None else tokenizer.pad
-    return [*cases, *masked(cases, specs, pad=pad, limits=limits)]
+    return [
+        *cases,
+        *masked(cases, specs, pad=pad, limits=limits),
+        *batches.of_texts(cases, specs, pad=pad, limits=limits),
+    ]
 
 
 def drawn(original: Original, profiles: Sequence[Profile], *, seed: int = random_inputs.SEED) -> list[Case]:
@@ -49,7 +57,8 @@ def drawn(original: Original, profiles: Sequence[Profile], *, seed: int = random
     A model that takes tokens also gets batches with every kind of attention mask.
     """
     if original.vocabulary is None:
-        return list(_tensors(original, profiles, seed))
+        sets = list(_tensors(original, profiles, seed))
+        return [*sets, *batches.alone(sets, original.input_specs, profiles)]
     return list(_random_rows(original, original.vocabulary, profiles, seed))
 
 
@@ -70,6 +79,7 @@ def _random_rows(original: Original, vocabulary: Vocabulary, profiles: Sequence[
             rows.append(Case(f"{prefix}random {len(rows) + 1}", "random tokens", "random", inputs, {}))
         yield from rows
         yield from masked(rows, specs, pad=pad, limits=limits, prefix=prefix)
+        yield from batches.of_texts(rows, specs, pad=pad, limits=limits, prefix=prefix)
 
 
 def masked(
