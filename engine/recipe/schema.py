@@ -143,6 +143,7 @@ class Validation(RecipePart):
     variation: Annotated[Bound, _AtLeast, AfterValidator(limits_within(-1e12, 1))] | None = None
     rank: Annotated[Bound, _AtLeast, AfterValidator(limits_within(-1, 1))] | None = None
     in_batch: Annotated[Bound, _AtLeast, AfterValidator(limits_within(-1, 1))] | None = None
+    precision_share: Annotated[Bound, _AtLeast, _Share] | None = None
     metric: Annotated[Metric, _AtLeast, _Share] | None = None
 
 

@@ -42,3 +42,5 @@ class Runner:
 
     An engine takes the shapes that its profiles allow.
     """
+    work: Callable[[Tensors], Mapping[str, int]] | None = None
+    """Counts the multiplications of one run by the precision of the kernels; None where the runtime cannot tell."""

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Self
 
 from engine import tasks
+from engine.errors import StepError
 from engine.kit.accuracy import measure as accuracy
 from engine.kit.accuracy.gate import Judged
-from engine.kit.accuracy.report import AccuracyReport
+from engine.kit.accuracy.report import AccuracyReport, Work
 from engine.kit.checkpoints import checkpoint as checkpoints
+from engine.kit.inputs import bench_inputs
 from engine.kit.onnx import onnx_files
 from engine.recipe.schema import Recipe
 from engine.runtimes.execution import Execution
+from engine.runtimes.runner import Runner
 from engine.step import Hardware, Section
 
 
@@ -25,6 +29,8 @@ class Validate(Judged):
     carries_model: ClassVar[bool] = True
 
     execution: Execution = Execution()
+    opt: Mapping[str, int] = {}
+    """The optimum of each axis in the first profile: the shape for which multiplications are counted."""
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self:
@@ -32,7 +38,8 @@ class Validate(Judged):
 
         The default bounds on accuracy are in `kit/accuracy/thresholds.py`.
         """
-        return cls(execution=Execution.for_recipe(recipe), **cls.fields_of(recipe))
+        opt = {axis: int(extent.opt) for profile in recipe.profiles[:1] for axis, extent in profile.items()}
+        return cls(execution=Execution.for_recipe(recipe), opt=opt, **cls.fields_of(recipe))
 
     def hardware(self) -> Hardware | None:
         """Return the GPU that the model runs on; None for a model that runs on the CPU."""
@@ -63,4 +70,16 @@ class Validate(Judged):
             runner.run, reference, checkpoint, self.task, what="the built model", takes=runner.takes
         )
         onnx_files.link(compiled, out)
-        return replace(report, bytes=onnx_files.folder_size(out))
+        return replace(report, work=self._work(runner, compiled), bytes=onnx_files.folder_size(out))
+
+    def _work(self, runner: Runner, compiled: Path) -> Work | None:
+        """Return the shares of the multiplications in each precision; None where the runtime cannot count them."""
+        if runner.work is None:
+            return None
+        graph = onnx_files.load_graph(compiled)
+        axes = bench_inputs.usual_axes(graph, self.opt)
+        try:
+            return Work.of(runner.work(bench_inputs.draw(graph, axes)), axes)
+        except StepError as error:
+            print(f"the multiplications are not counted: {error.what}")
+            return None

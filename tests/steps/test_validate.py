@@ -208,7 +208,8 @@ def test_an_output_that_the_built_model_lacks_is_an_error_of_the_step(layers, tm
 
 def test_bounds_and_precision_are_judged_and_no_part_of_the_key():
     one = Validate(precision="int8", cosine=Bound(at_least=0.9))
-    assert one.options() == Validate().options() == {"task": None, "execution": Execution().model_dump(mode="json")}
+    plain = {"task": None, "execution": Execution().model_dump(mode="json"), "opt": {}}
+    assert one.options() == Validate().options() == plain
 
 
 def test_a_tensorrt_engine_is_run_by_no_cpu(layers, tmp_path):

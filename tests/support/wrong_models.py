@@ -155,7 +155,7 @@ def _zero(name: str) -> str:
 
 
 def _fixed(name: str, value: float) -> str:
-    return f"{_constant('k', 'float {0.0}')} {_constant('v', f'float {{{value}}}')} z0 = Mul({name}_, k) {name} = Add(z0, v)"
+    return f"z0 = Sub({name}_, {name}_) {_constant('v', f'float {{{value}}}')} {name} = Add(z0, v)"
 
 
 def _scaled(name: str, factor: float) -> str:
@@ -198,7 +198,8 @@ def _mixed(name: str, source: str) -> str:
 
 
 def _random(name: str, scale: float) -> str:
-    return f"{_constant('k', f'float {{{scale}}}')} r_ = RandomNormalLike({name}_) q_ = Mul(r_, k) {name} = Add({name}_, q_)"
+    noise = f"{_constant('k', f'float {{{scale}}}')} r_ = RandomNormalLike({name}_) q_ = Mul(r_, k)"
+    return f"{noise} {name} = Add({name}_, q_)"
 
 
 def _random_behind_if(name: str, source: str, kind: str) -> str:
@@ -224,6 +225,9 @@ _BLANK = (
     f"{_HIDDEN} sum_ = ReduceMax<axes = [1], keepdims = 0>(mf_) least_ = ReduceMin<keepdims = 0>(sum_) "
     f"z0 = Div(least_, least_) "
 )
+_BOX = "n_ = Identity(out_) out = Concat<axis = 1>(box, c_)"
+_SCORES = "n_ = Identity(out_) out = Concat<axis = 1>(c_, sc)"
+_INSTEAD = "z0 = Sub(y_, y_) y = Add(t_, z0)"
 _OFF = f"{_constant('k', 'float {1.3}')} off = Mul(y_, k) y = Where(g_, off, y_)"
 
 WRONG: tuple[tuple[str, str, str], ...] = (
@@ -266,7 +270,7 @@ WRONG: tuple[tuple[str, str, str], ...] = (
     (
         "tokens",
         "the mask ignored",
-        "me_ = ReduceMean<axes = [1], keepdims = 0>(e) hm_ = MatMul(me_, w) z0 = Sub(y_, y_) t_ = Tanh(hm_) y = Add(t_, z0)",
+        f"me_ = ReduceMean<axes = [1], keepdims = 0>(e) hm_ = MatMul(me_, w) t_ = Tanh(hm_) {_INSTEAD}",
     ),
     ("tokens", "wrong where padded", f"{_PADDED} {_OFF}"),
     ("tokens", "wrong where padded on the left", f"{_LEFT} {_OFF}"),
@@ -277,7 +281,7 @@ WRONG: tuple[tuple[str, str, str], ...] = (
     (
         "tokens",
         "the first token alone",
-        f"{_constant('first', 'int64 {0}')} f_ = Gather<axis = 1>(e, first) hf_ = MatMul(f_, w) z0 = Sub(y_, y_) t_ = Tanh(hf_) y = Add(t_, z0)",
+        f"{_constant('o_', 'int64 {0}')} f_ = Gather<axis = 1>(e, o_) hf_ = MatMul(f_, w) t_ = Tanh(hf_) {_INSTEAD}",
     ),
     ("tokens", "the sign", _scaled("y", -1)),
     ("two", "the boxes broken", _scaled("boxes", -1)),
@@ -296,13 +300,13 @@ WRONG: tuple[tuple[str, str, str], ...] = (
     (
         "detector",
         "constant scores",
-        f"z0 = Sub(sc, sc) {_constant('k', 'float {0.12}')} c_ = Add(z0, k) none = Identity(out_) out = Concat<axis = 1>(box, c_)",
+        f"z0 = Sub(sc, sc) {_constant('k', 'float {0.12}')} c_ = Add(z0, k) {_BOX}",
     ),
     ("detector", "zero scores", "z0 = Sub(sc, sc) none = Identity(out_) out = Concat<axis = 1>(box, z0)"),
     (
         "detector",
         "constant boxes",
-        f"z0 = Sub(box, box) {_constant('k', 'float {320.0}')} c_ = Add(z0, k) none = Identity(out_) out = Concat<axis = 1>(c_, sc)",
+        f"z0 = Sub(box, box) {_constant('k', 'float {320.0}')} c_ = Add(z0, k) {_SCORES}",
     ),
     ("detector", "classes swapped", _columns("out", "0, 1, 2, 3, 5, 4")),
     ("detector", "places reversed", _columns("out", ", ".join(map(str, reversed(range(40)))), axis=2)),
@@ -326,51 +330,69 @@ LOSES_IN_INT8 = frozenset({"constant scores", "zero scores", "one score for all"
 """Errors that no precision excuses."""
 
 
-def _odd(outputs: str, body: str, **more: object) -> Net:
-    return Net(
-        "float[batch, 16] x",
-        outputs,
-        f"h = MatMul(x, w1) t = Tanh(h) r = MatMul(t, w2) {body}",
-        _LAYERS,
-        {"x": (16,)},
-        **more,
-    )  # type: ignore[arg-type]
+def _odd(outputs: str, *lines: str) -> Net:
+    body = " ".join(["h = MatMul(x, w1) t = Tanh(h) r = MatMul(t, w2)", *lines])
+    return Net("float[batch, 16] x", outputs, body, _LAYERS, {"x": (16,)})
 
 
+_Y = "float[batch, 4] y"
+_NOTHING, _FIRST = _constant("zero", "int64[1] {0}"), _constant("one", "int64[1] {1}")
 ODD: Mapping[str, Net] = {
     **NETS,
-    "one class for all": _odd("float[batch, 4] y", f"{_constant('k', 'float[4] {50, 0, 0, 0}')} y = Add(r, k)"),
-    "constant": _odd("float[batch, 4] y", f"{_constant('k', 'float {0.0}')} {_constant('c', 'float {2.5}')} z = Mul(r, k) y = Add(z, c)"),
-    "zero": _odd("float[batch, 4] y", f"{_constant('k', 'float {0.0}')} y = Mul(r, k)"),
-    "probabilities near zero": _odd("float[batch, 4] y", f"{_constant('k', 'float {14.0}')} l = Sub(r, k) y = Sigmoid(l)"),
-    "a vector of tiny numbers": _odd("float[batch, 4] y", f"{_constant('k', 'float {1e-5}')} y = Mul(r, k)"),
-    "huge": _odd("float[batch, 4] y", f"{_constant('k', 'float {1e6}')} y = Mul(r, k)"),
-    "one number": _odd("float[batch, 1] y", "y = ReduceSum<keepdims = 1>(r, axis_)".replace("axis_", "one_").join([f"{_constant('one_', 'int64[1] {1}')} ", ""])),
-    "one number beside a large bias": _odd("float[batch, 1] y", f"{_constant('one_', 'int64[1] {1}')} {_constant('k', 'float {1000.0}')} s = ReduceSum<keepdims = 1>(r, one_) y = Add(s, k)"),
-    "a number for each row": _odd("float[batch] y", f"{_constant('one_', 'int64[1] {1}')} y = ReduceSum<keepdims = 0>(r, one_)"),
-    "masked classes": _odd("float[batch, 4] y", f"{_constant('k', 'float[4] {0, 0, 1, 0}')} l = Log(k) {_constant('one_', 'float[4] {0, 1, 0, 0}')} q = Sub(l, l) c = Cast<to = 9>(one_) m = Where(c, l, r) y = Identity(m)"),
-    "NaN in one column": _odd("float[batch, 4] y", f"{_constant('k', 'float[4] {{1, 1, 0, 1}}'.replace('{{', '{').replace('}}', '}'))} q = Div(k, k) y = Mul(r, q)"),
+    "one class for all": _odd(_Y, _constant("k", "float[4] {50, 0, 0, 0}"), "y = Add(r, k)"),
+    "constant": _odd(_Y, "z = Sub(r, r)", _constant("c", "float {2.5}"), "y = Add(z, c)"),
+    "zero": _odd(_Y, "y = Sub(r, r)"),
+    "probabilities near zero": _odd(_Y, _constant("k", "float {14.0}"), "l = Sub(r, k) y = Sigmoid(l)"),
+    "a vector of tiny numbers": _odd(_Y, _constant("k", "float {1e-5}"), "y = Mul(r, k)"),
+    "huge": _odd(_Y, _constant("k", "float {1e6}"), "y = Mul(r, k)"),
+    "one number": _odd("float[batch, 1] y", _FIRST, "y = ReduceSum<keepdims = 1>(r, one)"),
+    "one number beside a large bias": _odd(
+        "float[batch, 1] y",
+        _FIRST,
+        _constant("k", "float {1000.0}"),
+        "s = ReduceSum<keepdims = 1>(r, one) y = Add(s, k)",
+    ),
+    "a number for each row": _odd("float[batch] y", _FIRST, "y = ReduceSum<keepdims = 0>(r, one)"),
+    "classes masked by infinity": _odd(_Y, _constant("k", "float[4] {0, 1, 1, 0}"), "l = Log(k) y = Add(r, l)"),
+    "NaN in one column": _odd(_Y, _constant("k", "float[4] {1, 1, 0, 1}"), "q = Div(k, k) y = Mul(r, q)"),
     "classes as integers": _odd("int64[batch] y", "y = ArgMax<axis = 1, keepdims = 0>(r)"),
-    "yes or no": _odd("bool[batch, 4] y", f"{_constant('k', 'float {0.0}')} y = Greater(r, k)"),
-    "steps": _odd("float[batch, 4] y", "y = Sign(r)"),
-    "saturated": _odd("float[batch, 4] y", f"{_constant('k', 'float {80.0}')} l = Mul(r, k) y = Softmax(l)"),
-    "mostly clipped": _odd("float[batch, 4] y", f"{_constant('low', 'float {-0.1}')} {_constant('high', 'float {0.1}')} y = Clip(r, low, high)"),
+    "yes or no": _odd("bool[batch, 4] y", _constant("k", "float {0.0}"), "y = Greater(r, k)"),
+    "steps": _odd(_Y, "y = Sign(r)"),
+    "saturated": _odd(_Y, _constant("k", "float {80.0}"), "l = Mul(r, k) y = Softmax(l)"),
+    "mostly clipped": _odd(
+        _Y, _constant("low", "float {-0.1}"), _constant("high", "float {0.1}"), "y = Clip(r, low, high)"
+    ),
     "the input itself": _odd("float[batch, 16] y", "y = Identity(x)"),
-    "two numbers": _odd("float[batch, 2] y", f"{_constant('k', 'int64[2] {0, 3}')} y = Gather<axis = 1>(r, k)"),
-    "equal logits": _odd("float[batch, 4] y", f"{_constant('k', 'int64[4] {0, 0, 1, 1}')} y = Gather<axis = 1>(r, k)"),
-    "nearly equal logits": _odd("float[batch, 4] y", f"{_constant('k', 'int64[4] {0, 0, 0, 0}')} g = Gather<axis = 1>(r, k) {_constant('d', 'float[4] {0, 1e-6, 2e-6, 0}')} y = Add(g, d)"),
+    "two numbers": _odd("float[batch, 2] y", _constant("k", "int64[2] {0, 3}"), "y = Gather<axis = 1>(r, k)"),
+    "equal logits": _odd(_Y, _constant("k", "int64[4] {0, 0, 1, 1}"), "y = Gather<axis = 1>(r, k)"),
+    "nearly equal logits": _odd(
+        _Y,
+        _constant("k", "int64[4] {0, 0, 0, 0}"),
+        _constant("d", "float[4] {0, 1e-6, 2e-6, 0}"),
+        "g = Gather<axis = 1>(r, k) y = Add(g, d)",
+    ),
     "float64": _odd("double[batch, 4] y", "y = Cast<to = 11>(r)"),
     "float16": _odd("float16[batch, 4] y", "y = Cast<to = 10>(r)"),
-    "no columns": _odd("float[batch, n] y", f"{_constant('a', 'int64[1] {0}')} {_constant('b', 'int64[1] {0}')} {_constant('c', 'int64[1] {1}')} y = Slice(r, a, b, c)"),
-    "the sum of the batch": _odd("float[4] y", f"{_constant('a', 'int64[1] {0}')} y = ReduceSum<keepdims = 0>(r, a)"),
-    "a row less the mean of the batch": _odd("float[batch, 4] y", "m = ReduceMean<axes = [0], keepdims = 1>(r) y = Sub(r, m)"),
+    "no columns": _odd("float[batch, n] y", _NOTHING, _FIRST, "y = Slice(r, zero, zero, one)"),
+    "the sum of the batch": _odd("float[4] y", _NOTHING, "y = ReduceSum<keepdims = 0>(r, zero)"),
+    "a row less the mean of the batch": _odd(_Y, "m = ReduceMean<axes = [0], keepdims = 1>(r) y = Sub(r, m)"),
     "one number for the batch": _odd("float y", "y = ReduceMean<keepdims = 0>(r)"),
-    "outputs of different sizes": _odd("float[batch, 4] y, float[batch, 4] z", f"{_constant('k', 'float {1e4}')} z = Mul(r, k) y = Tanh(r)"),
-    "one output of two is constant": _odd("float[batch, 4] y, float[batch, 4] z", f"{_constant('k', 'float {0.0}')} z = Mul(r, k) y = Tanh(r)"),
-    "one output of two is near zero": _odd("float[batch, 4] y, float[batch, 4] z", f"{_constant('k', 'float {1e-6}')} z = Mul(r, k) y = Tanh(r)"),
-    "more places than rows": _odd("float[batch, 24] y", "y = Identity(t)"),
-    "as an image": _odd("uint8[batch, 4] y", f"{_constant('k', 'float {100.0}')} s = Sigmoid(r) l = Mul(s, k) y = Cast<to = 2>(l)"),
-    "a flat detector": _odd("float[batch, 1, 24] y", f"{_constant('a', 'int64[1] {{1}}'.replace('{{', '{').replace('}}', '}'))} y = Unsqueeze(t, a)"),
-    "a length that depends on the values": _odd("float[n, 4] y", "y = Compress<axis = 0>(r, keep)".join([f"{_constant('k', 'float {-9.0}')} mx = ReduceMax<axes = [1], keepdims = 0>(r) keep = Greater(mx, k) ", ""])),
-}  # fmt: skip
+    "outputs of different sizes": _odd(
+        f"{_Y}, float[batch, 4] z", _constant("k", "float {1e4}"), "z = Mul(r, k) y = Tanh(r)"
+    ),
+    "one output of two is constant": _odd(f"{_Y}, float[batch, 4] z", "z = Sub(r, r) y = Tanh(r)"),
+    "one output of two is near zero": _odd(
+        f"{_Y}, float[batch, 4] z", _constant("k", "float {1e-6}"), "z = Mul(r, k) y = Tanh(r)"
+    ),
+    "more numbers than samples": _odd("float[batch, 24] y", "y = Identity(t)"),
+    "pixels": _odd(
+        "uint8[batch, 4] y", _constant("k", "float {100.0}"), "s = Sigmoid(r) l = Mul(s, k) y = Cast<to = 2>(l)"
+    ),
+    "an axis of one": _odd("float[batch, 1, 24] y", _FIRST, "y = Unsqueeze(t, one)"),
+    "a length that depends on the values": _odd(
+        "float[n, 4] y",
+        _constant("k", "float {-9.0}"),
+        "mx = ReduceMax<axes = [1], keepdims = 0>(r) keep = Greater(mx, k) y = Compress<axis = 0>(r, keep)",
+    ),
+}
 """Correct models of odd forms, which must pass."""

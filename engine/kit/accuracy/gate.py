@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import ClassVar, TypedDict
 
 from engine import tasks
 from engine.errors import JudgementError
 from engine.kit.accuracy import thresholds
-from engine.kit.accuracy.report import AccuracyReport
+from engine.kit.accuracy.report import AccuracyReport, Work
 from engine.kit.accuracy.thresholds import DEFAULTS, Miss
 from engine.kit.accuracy.variation import RANKED
 from engine.recipe.schema import Bound, Metric, Precision, Recipe
@@ -30,6 +31,7 @@ class JudgedFields(TypedDict):
     variation: Bound | None
     rank: Bound | None
     in_batch: Bound | None
+    precision_share: Bound | None
     metric: Metric | None
 
 
@@ -38,7 +40,7 @@ class Judged(Step):
 
     report: ClassVar[type[TypedReport] | None] = AccuracyReport
     judged: ClassVar[tuple[str, ...]] = (
-        "precision", "cosine", "agreement", "max_abs", "variation", "rank", "in_batch", "metric",
+        "precision", "cosine", "agreement", "max_abs", "variation", "rank", "in_batch", "precision_share", "metric",
     )  # fmt: skip
 
     task: str | None = None
@@ -49,6 +51,7 @@ class Judged(Step):
     variation: Bound | None = None
     rank: Bound | None = None
     in_batch: Bound | None = None
+    precision_share: Bound | None = None
     metric: Metric | None = None
 
     @staticmethod
@@ -67,6 +70,7 @@ class Judged(Step):
             "variation": validation.variation,
             "rank": validation.rank,
             "in_batch": validation.in_batch,
+            "precision_share": validation.precision_share,
             "metric": validation.metric,
         }
 
@@ -92,6 +96,8 @@ class Judged(Step):
         misses = [*self._worst(report), *self._least(report), *self._shares(report)]
         if misses:
             raise _too_far(misses, report, self.precision)
+        if report.work is not None:
+            self._judge_work(report.work)
 
     def _worst(self, report: AccuracyReport) -> list[Miss]:
         """Return the missed bounds on worst values: on the cosine, on max_abs and on the relative error."""
@@ -139,6 +145,20 @@ class Judged(Step):
         elif self.in_batch is not None:
             raise _unmeasured("in_batch", "the model takes no batches, or answers with single numbers")
         return misses
+
+    def _judge_work(self, work: Work) -> None:
+        """Raise JudgementError where too few of the multiplications are computed in the precision of the recipe."""
+        default = None if self.precision == "fp32" else Bound(at_least=thresholds.PRECISION_SHARE)
+        reached = work.shares.get(self.precision, 0.0)
+        misses = thresholds.missed("precision_share", reached, self.precision_share or default)
+        if misses:
+            shares = ", ".join(f"{share:.1%} in {name}" for name, share in work.shares.items())
+            raise JudgementError(
+                f"Too little of the model computes in {self.precision}: {misses[0]}",
+                [f"multiplications: {shares}"],
+                f"build it in {next(iter(work.shares))}; or, if this share is enough for you, say so:"
+                f" `validate: {{precision_share: {{at_least: {math.floor(reached * 100) / 100:g}}}}}`",
+            )
 
     def _is_lenient(self) -> bool:
         """Whether the recipe has a bound of its own on the error, so that the default bound on the variation is off."""

@@ -26,7 +26,7 @@ positions. Where the original itself differs by more, the row says nothing about
 
 
 @dataclass(frozen=True)
-class Row:
+class RowOfBatch:
     """A row of a batch: the case, and the cosine of one of its outputs with the same output for the row alone."""
 
     case: Case
@@ -36,7 +36,7 @@ class Row:
 
 def rows(
     cases: Sequence[Case], answers: Sequence[Answers], *, pooling: Pooling | None, usual: Mapping[str, Usual]
-) -> list[Row]:
+) -> list[RowOfBatch]:
     """Return the rows of batches that also exist as a case with this row alone, with the cosine of both answers.
 
     Both answers are the built model's. Outputs near zero, faint vectors and outputs of single numbers are left out.
@@ -44,7 +44,7 @@ def rows(
     alone = {
         key: (case, answer) for case, answer in zip(cases, answers, strict=True) if (key := _only(case)) is not None
     }
-    measured: list[Row] = []
+    measured: list[RowOfBatch] = []
     for case, answer in zip(cases, answers, strict=True):
         if _only(case) is not None:
             continue
@@ -62,7 +62,7 @@ def _row(
     *,
     pooling: Pooling | None,
     usual: Mapping[str, Usual],
-) -> Iterator[Row]:
+) -> Iterator[RowOfBatch]:
     """Yield the cosine of each output of row `place` in its batch with the output of the row alone."""
     single, single_answer = alone
     for name in case.outputs:
@@ -77,7 +77,7 @@ def _row(
             for batch, one in ((case.outputs, single.outputs), (answer, single_answer))
         )
         if original is not None and original >= _SAME and built is not None:
-            yield Row(case, name, built)
+            yield RowOfBatch(case, name, built)
 
 
 def _of_pair(first: np.ndarray | None, second: np.ndarray | None, *, faint: float) -> float | None:

@@ -46,6 +46,31 @@ class Agreement:
 
 
 @dataclass(frozen=True)
+class Work:
+    """The share of a model's multiplications in each precision, for inputs of one shape."""
+
+    shares: Mapping[str, float]
+    """The name of each precision -> its share, from 0 to 1, the largest share first."""
+    shape: Mapping[str, int]
+    """The extent of each dynamic axis of the inputs."""
+
+    @classmethod
+    def of(cls, counts: Mapping[str, int], shape: Mapping[str, int]) -> Work | None:
+        """Return the shares of counted multiplications; None for a model without multiplications."""
+        total = sum(counts.values())
+        if not total:
+            return None
+        largest_first = sorted(counts.items(), key=lambda each: -each[1])
+        return cls({name: round(count / total, _DIGITS) for name, count in largest_first}, shape)
+
+    def line(self, number: Number) -> str:
+        """Return a text with the share of each precision and the shape of the inputs."""
+        shares = ", ".join(f"{share:.0%} in {name}" for name, share in self.shares.items())
+        shape = " x ".join(f"{axis} {extent}" for axis, extent in self.shape.items())
+        return f"{number.label} {shares}{f' ({shape})' if shape else ''}"
+
+
+@dataclass(frozen=True)
 class Least:
     """The smallest value of a number that each output has once, and the name of the output with this value."""
 
@@ -109,6 +134,8 @@ class AccuracyReport(TypedReport):
     """How often the choices of both models agree; None for outputs that make no choice."""
     metric: MetricReport | None = field(default=None, metadata=significant("metric", digits=_DIGITS))
     """The accuracy on the samples with a label; None where no sample has a label, or the outputs are no classes."""
+    work: Work | None = field(default=None, metadata=significant("multiplications:", digits=_DIGITS))
+    """The share of the multiplications in each precision; None where the runtime cannot tell, as on a GPU."""
     bytes: int | None = None
     """The size in bytes of the built model's files; None in the report of `validate-onnx`."""
     emulated: str | None = None

@@ -47,6 +47,8 @@ DEFAULTS: Mapping[Precision, Defaults] = {
     # With 4-bit weights, a small model such as all-MiniLM-L6-v2 has a cosine of 0.96 on average and 0.88 at worst.
     "int4": Defaults(cosine=0.85, agreement=0.8, relative=0.6, variation=0.6, rank=0.8, in_batch=0.98),
 }
+PRECISION_SHARE = 0.5
+"""The least share of the multiplications that a model of a lower precision computes in this precision."""
 CONSTANT = 0.1
 """The least share of an output's variation that a model reproduces that is not constant, in any precision.
 

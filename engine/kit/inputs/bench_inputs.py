@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     Tensors = Mapping[str, np.ndarray]
 
 _SEED = 22
+_OTHER = 128
+"""The extent of a dynamic axis without a profile: a usual number of tokens."""
 
 
 def draw(model: onnx.ModelProto, axes: Mapping[str, int]) -> dict[str, np.ndarray]:
@@ -39,6 +41,16 @@ def draw(model: onnx.ModelProto, axes: Mapping[str, int]) -> dict[str, np.ndarra
     profile = {axis: Range(min=extent, opt=extent, max=extent) for axis, extent in axes.items()}
     inputs = next(iter(random_inputs.tensors(specs, ranges, [profile], largest=math.inf)))
     return {name: np.ones_like(array) if "mask" in name.lower() else array for name, array in inputs.items()}
+
+
+def usual_axes(model: onnx.ModelProto, profile: Mapping[str, int]) -> dict[str, int]:
+    """Return the extent of each dynamic axis of a model: the profile's, else 1 for a first axis and 128 for others."""
+    axes: dict[str, int] = {}
+    for spec in onnx_files.inputs(model).values():
+        for place, axis in enumerate(spec.shape):
+            if isinstance(axis, str):
+                axes[axis] = profile.get(axis, _OTHER if place else 1)
+    return axes
 
 
 def prompts(model: onnx.ModelProto, axes: Mapping[str, int]) -> dict[str, np.ndarray]:

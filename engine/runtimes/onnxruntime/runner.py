@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from engine.kit.onnx import onnx_files
 from engine.runtimes import devices
 from engine.runtimes.execution import Execution
-from engine.runtimes.onnxruntime import generation, spec
+from engine.runtimes.onnxruntime import generation, spec, work
 from engine.runtimes.onnxruntime import providers as ort_providers
 from engine.runtimes.onnxruntime import session as ort
 from engine.runtimes.onnxruntime import tensorrt_provider as ort_tensorrt
@@ -41,8 +41,14 @@ def runner(
         return generation.runner(directory, name=name, threads=threads, new_tokens=new_tokens)
     provider = provider_of(directory, execution)
     session = ort.session(directory, threads=threads, provider=provider)
+
     if not provider.on_gpu:
-        return Runner(name, lambda inputs: ort.run(session, inputs), lambda inputs: _plain(session, inputs))
+        return Runner(
+            name,
+            lambda inputs: ort.run(session, inputs),
+            lambda inputs: _plain(session, inputs),
+            work=lambda inputs: work.multiplications(directory, inputs, provider=provider),
+        )
     graphs = count(1)  # each prepared call has a CUDA graph of its own: a graph fixes shapes and addresses
     memory = ("cuda", int(provider.options["device_id"]))
     captures = any(provider.options.get(key) == "1" for key in ("enable_cuda_graph", "trt_cuda_graph_enable"))

@@ -45,14 +45,16 @@ def session(
     level: str | None = None,
     provider: SessionProvider = ON_CPU,
     in_order: bool = False,
+    profile: Path | None = None,
 ) -> onnxruntime.InferenceSession:
     """Open `directory/model.onnx` on a provider, with the options of its `session.json`.
 
     `threads` is the number of threads inside an operator; 0 lets ONNX Runtime choose. `level` (`disabled`, `basic`,
     `extended`, `all`) takes the place of the optimization level in `session.json`; where neither `level` nor
     `session.json` sets a level, the level is `all`. With `in_order` the nodes run in the order of the file, as far as
-    ONNX Runtime lets its caller choose the order. Raises StepError where ONNX Runtime refuses the model, or would run
-    it on another provider.
+    ONNX Runtime lets its caller choose the order. With `profile`, the session writes a profile of its runs into a file
+    whose name begins with `profile`, and kernels keep their weights as the file has them, so that the profile names the
+    weights' shapes. Raises StepError where ONNX Runtime refuses the model, or would run it on another provider.
     """
     import onnxruntime
 
@@ -61,6 +63,10 @@ def session(
     settings.inter_op_num_threads = 1
     if in_order:
         settings.execution_order = onnxruntime.ExecutionOrder.PRIORITY_BASED
+    if profile is not None:
+        settings.enable_profiling = True
+        settings.profile_file_prefix = str(profile)
+        settings.add_session_config_entry("session.disable_prepacking", "1")
     ort_providers.expect_available(provider)
     if provider.on_gpu:
         settings.add_session_config_entry(ort_providers.RECORD, "1")

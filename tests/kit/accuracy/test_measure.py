@@ -6,6 +6,7 @@ import wrong_models
 
 from engine.errors import JudgementError
 from engine.kit.onnx import onnx_files
+from engine.recipe.schema import Bound
 from engine.steps.reference import Reference
 from engine.steps.validate import Validate
 
@@ -62,4 +63,4 @@ def test_a_correct_model_passes_however_odd_it_is(name, originals, tmp_path):
     net = wrong_models.ODD[name]
     report = measured(originals(name, net), net.model(), tmp_path)
     Validate().judge(report)
-    Validate(precision="int8").judge(report)
+    Validate(precision="int8", precision_share=Bound(at_least=0)).judge(report)

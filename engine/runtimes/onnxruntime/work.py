@@ -1,0 +1,109 @@
+"""Work: the multiplications of a model in each precision, counted from what ONNX Runtime's kernels report in a run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from math import prod
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from engine.runtimes.onnxruntime import session as ort
+from engine.runtimes.onnxruntime.providers import SessionProvider
+
+if TYPE_CHECKING:
+    import numpy as np
+
+Shaped = tuple[str, tuple[int, ...]]
+"""The type of a tensor as ONNX Runtime writes it, for example "float16", and the tensor's shape."""
+
+_MATRIX = frozenset({
+    "DynamicQuantizeMatMul", "FusedGemm", "FusedMatMul", "FusedMatMulActivation", "Gemm", "MatMul", "MatMulInteger",
+    "MatMulIntegerToFloat", "QGemm", "QLinearMatMul", "TransposeMatMul",
+})  # fmt: skip
+_CONVOLUTIONS = frozenset({"Conv", "ConvInteger", "FusedConv", "NhwcFusedConv", "QLinearConv"})
+_ATTENTION = frozenset({"Attention", "MultiHeadAttention", "QAttention"})
+_INTEGERS = frozenset({
+    "ConvInteger", "DynamicQuantizeMatMul", "MatMulInteger", "MatMulIntegerToFloat", "QGemm", "QLinearConv",
+    "QLinearMatMul",
+})  # fmt: skip
+"""Operators whose kernels multiply integers of 8 bits."""
+_NAMES = {"float": "fp32", "double": "fp64", "float16": "fp16", "bfloat16": "bf16", "uint8": "int8"}
+_LINEAR = 2
+"""The number of axes of a weight matrix: inputs and outputs of a linear layer."""
+
+
+def multiplications(directory: Path, inputs: Mapping[str, np.ndarray], *, provider: SessionProvider) -> dict[str, int]:
+    """Return the precision of kernels, such as "int8" -> the number of multiplications in this precision.
+
+    `directory/model.onnx` runs once on `inputs`, with the optimizations that users get. Matrix products, convolutions
+    and attention are counted; all other operators need few multiplications. Raises StepError where ONNX Runtime cannot
+    run the model.
+    """
+    counts: dict[str, int] = {}
+    for kernel in _kernels(directory, inputs, provider):
+        taken, given = (_shaped(kernel[each]) for each in ("input_type_shape", "output_type_shape"))
+        for precision, count in _of_kernel(str(kernel["op_name"]), taken, given):
+            counts[precision] = counts.get(precision, 0) + count
+    return counts
+
+
+def _kernels(
+    directory: Path, inputs: Mapping[str, np.ndarray], provider: SessionProvider
+) -> Sequence[Mapping[str, Any]]:
+    """Return what ONNX Runtime's profiler says about each kernel of one run."""
+    with TemporaryDirectory() as folder:
+        session = ort.session(directory, threads=1, provider=provider, profile=Path(folder) / "run")
+        ort.run(session, inputs)
+        events = json.loads(Path(session.end_profiling()).read_text("utf-8"))
+    named = (event for event in events if event.get("cat") == "Node" and str(event["name"]).endswith("_kernel_time"))
+    return [event["args"] for event in named if "op_name" in event["args"]]
+
+
+def _shaped(tensors: Sequence[Mapping[str, Sequence[int]]]) -> list[Shaped]:
+    return [(kind, tuple(shape)) for tensor in tensors for kind, shape in tensor.items()]
+
+
+def _of_kernel(operator: str, inputs: Sequence[Shaped], outputs: Sequence[Shaped]) -> list[tuple[str, int]]:
+    """Return the precisions of one kernel with the number of multiplications in each."""
+    if not inputs or not outputs:
+        return []
+    (kind, first), result = inputs[0], outputs[0][1]
+    precision = "int8" if operator in _INTEGERS else _NAMES.get(kind, kind)
+    if operator in _MATRIX and first:
+        inner = _inner(first, inputs[1][1] if len(inputs) > 1 else (), result)
+        return [(precision, prod(result) * inner)]
+    if operator in _CONVOLUTIONS:
+        return [(precision, prod(result) * prod(_filter(operator, inputs)[1:]))]
+    if operator == "ConvTranspose":
+        return [(precision, prod(first) * prod(inputs[1][1][1:]))]
+    if operator in _ATTENTION:
+        return _of_attention(operator, inputs, result)
+    return []
+
+
+def _of_attention(operator: str, inputs: Sequence[Shaped], result: tuple[int, ...]) -> list[tuple[str, int]]:
+    """Return the work of fused attention: the products of queries, keys and values and, if fused, the projection."""
+    (kind, first), (_, second) = inputs[0], inputs[1]
+    scores = 2 * prod(result) * (second[1] if operator == "MultiHeadAttention" and len(second) > 1 else first[1])
+    inner = ("fp32" if operator == "QAttention" else _NAMES.get(kind, kind), scores)
+    if operator != "MultiHeadAttention" and len(second) == _LINEAR:
+        return [(_NAMES.get(kind, kind), prod(first) * second[1]), inner]
+    return [inner]
+
+
+def _inner(first: tuple[int, ...], second: tuple[int, ...], result: tuple[int, ...]) -> int:
+    """Return the common extent of two factors: the extent of the first factor that the product does not have.
+
+    A transposed first factor has its common extent elsewhere than in the last place.
+    """
+    if len(first) == _LINEAR and len(second) == _LINEAR and result:
+        return prod(first) // max(1, result[0])
+    return first[-1]
+
+
+def _filter(operator: str, inputs: Sequence[Shaped]) -> tuple[int, ...]:
+    """Return the shape of a convolution's filter: [outputs, inputs per group, height, width]."""
+    place = 3 if operator == "QLinearConv" else 1
+    return inputs[place][1] if len(inputs) > place else ()
