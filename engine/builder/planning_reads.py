@@ -73,7 +73,8 @@ def foreign(store: Path) -> frozenset[str]:
     """
     places = (str(store), sys.prefix, sys.base_prefix, _OURS)
     known = (*_FOLDERS_OF_SYSTEM, *places, *map(os.path.realpath, places))
-    others = (name for name in names() if not name.endswith(_MARK_OF_STORE))
+    searched = frozenset(map(os.path.abspath, sys.path_importer_cache))
+    others = (name for name in names() if not name.endswith(_MARK_OF_STORE) and name not in searched)
     return frozenset(name for name in others if not _is_module(name) and not _is_in(name, known))
 
 
@@ -82,8 +83,8 @@ def _is_in(name: str, folders: Iterable[str]) -> bool:
 
 
 def _is_module(name: str) -> bool:
-    """Say whether a name is the file of a Python module, or a folder in which Python looks for modules."""
-    return name.endswith(tuple(all_suffixes())) or "__pycache__" in name or name in sys.path_importer_cache
+    """Say whether a name is the file of a Python module."""
+    return name.endswith(tuple(all_suffixes())) or "__pycache__" in name
 
 
 @cache

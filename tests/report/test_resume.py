@@ -99,6 +99,7 @@ class Built:
 class Project:
     def __init__(self, folder):
         self.folder = folder
+        (folder / "packages").mkdir()
         site = folder / "site"
         for name in ("Read", "First", "Join"):
             install(site, "recipe.steps", name.lower(), f"resume_steps:{name}")
@@ -166,7 +167,8 @@ def _build(folder, output, words):
         os.chdir(folder)
         for remembered in (registry.steps, registry._first_names, plugins._entry_points):
             remembered.cache_clear()  # what an earlier test of this process knew of other packages
-        sys.path[:] = [str(folder / "site"), *_import_path()]
+        # Some packages add a folder with `..` in its path, for example `onnxruntime.transformers`.
+        sys.path[:] = [str(folder / "site"), *_import_path(), str(folder / "site" / ".." / "packages")]
         for name in [name for name in os.environ if name.startswith("RECIPE_")]:
             del os.environ[name]
         handle = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)

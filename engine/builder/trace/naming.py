@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
 from functools import cache
 
-from engine.builder.trace import distributions
+from engine.builder.trace import distributions, places
 from engine.builder.trace.reads import Kind, Read
 from engine.plugins import METADATA
 
@@ -42,7 +41,7 @@ class Naming:
     @staticmethod
     def is_shared(package: str) -> bool:
         """Say whether a path is no package: the standard library, the import path, metadata or this program."""
-        return package in (_PYTHON, _ENGINE) or package in sys.path or package.endswith(METADATA)
+        return package in (_PYTHON, _ENGINE) or package in places.import_path() or package.endswith(METADATA)
 
 
 def _around(root: str) -> str:
@@ -57,7 +56,7 @@ def _package(package: str) -> str:
         return "python"
     if package == _ENGINE:
         return "recipe"
-    if package in sys.path:
+    if package in places.import_path():
         return "import path"
     if package.endswith(METADATA):
         return f"metadata of {distributions.described_by(package).name}"

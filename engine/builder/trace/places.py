@@ -95,7 +95,7 @@ def package_of(file: str) -> str | None:
     path belongs to itself, and so do the lists of entry points in it, which programs read for all distributions. A file
     that no distribution has installed belongs to no package.
     """
-    if file in sys.path:
+    if file in import_path():
         return file
     for site in _sites():
         if file.startswith(site):
@@ -113,8 +113,18 @@ def _is_package(folder: str) -> bool:
     return os.path.isfile(os.path.join(folder, "__init__.py"))
 
 
+def import_path() -> tuple[str, ...]:
+    """Return the entries of Python's import path as absolute paths without `..`, as a trace names them."""
+    return _absolute(tuple(sys.path))
+
+
+@cache
+def _absolute(entries: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(map(os.path.abspath, entries))
+
+
 def _sites() -> tuple[str, ...]:
-    return _sites_in(tuple(sys.path))
+    return _sites_in(import_path())
 
 
 @cache

@@ -58,6 +58,12 @@ def test_a_row_or_a_line_of_the_allow_list_covers_a_read(item, cover, name):
     assert bool(group.reason) == (cover == "allowed")
 
 
+def test_a_folder_of_the_import_path_may_be_written_with_two_dots(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path / "packages" / ".." / "tools")
+    [group] = trace(read("package", str(tmp_path / "tools"))).groups
+    assert (group.cover, group.names) == ("allowed", ("import path",))
+
+
 @pytest.mark.parametrize(
     ("item", "name", "hint"),
     [
