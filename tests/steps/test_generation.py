@@ -75,7 +75,7 @@ def test_both_precisions_are_validated_with_masks_of_every_kind(built, tmp_path)
     _, folder, _ = built
     exact, lowered = (validated(folder, folder / name, tmp_path / name) for name in ("fused", "quantized"))
     for report in (exact, lowered):
-        assert set(report.kinds) == {"sample", "right-padded", "left-padded", "holed"}
+        assert set(report.kinds) == {"sample", "right-padded", "left-padded", "holed", "batched", "blank-row"}
     assert exact.cosine.worst > 0.99999
     assert exact.agreement.share == 1
     assert exact.agreement.choices > 300, "a token is a choice"

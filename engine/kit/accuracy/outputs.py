@@ -115,10 +115,10 @@ def rows(inputs: Mapping[str, np.ndarray]) -> np.ndarray | None:
 
 def compared(name: str, output: np.ndarray, inputs: Mapping[str, np.ndarray]) -> np.ndarray:
     """Return the values of an output that count: without padded positions, and without rows that have no real token."""
-    real = positions(name, output, inputs)
-    if real is None:
-        real = rows(inputs)
-    return output if real is None or output.shape[:1] != real.shape[:1] else output[real]
+    real, kept = positions(name, output, inputs), rows(inputs)
+    if kept is None or kept.shape != output.shape[:1]:
+        return output if real is None else output[real]
+    return output[kept] if real is None else output[real & kept[:, None]]
 
 
 def vectors(
