@@ -38,6 +38,10 @@ ONNX Runtime's messages of lower levels are not printed, as exceptions hold the 
 """
 
 
+_BLOCKED = ("NchwcTransformer",)
+"""The optimizer that pads the channels of convolutions to blocks of 8 or 16, so that shapes no longer tell the work."""
+
+
 def session(
     directory: Path,
     *,
@@ -53,8 +57,8 @@ def session(
     `extended`, `all`) takes the place of the optimization level in `session.json`; where neither `level` nor
     `session.json` sets a level, the level is `all`. With `in_order` the nodes run in the order of the file, as far as
     ONNX Runtime lets its caller choose the order. With `profile`, the session writes a profile of its runs into a file
-    whose name begins with `profile`, and kernels keep their weights as the file has them, so that the profile names the
-    weights' shapes. Raises StepError where ONNX Runtime refuses the model, or would run it on another provider.
+    whose name begins with `profile`. The profile then names the weights' shapes, because kernels keep their weights as
+    the file has them. Raises StepError where ONNX Runtime refuses the model, or would run it on another provider.
     """
     import onnxruntime
 
@@ -71,7 +75,8 @@ def session(
     if provider.on_gpu:
         settings.add_session_config_entry(ort_providers.RECORD, "1")
         onnxruntime.preload_dlls()  # loads CUDA libraries that pip installed, and prints which are missing
-    opened = _open(directory, settings, provider, saved.get("disabled_optimizers", ()))
+    disabled = (*saved.get("disabled_optimizers", ()), *(() if profile is None else _BLOCKED))
+    opened = _open(directory, settings, provider, disabled)
     ort_providers.expect_used(opened, provider)
     return opened
 

@@ -1,0 +1,52 @@
+import graphs
+import numpy as np
+import onnx
+import pytest
+
+from engine.kit.onnx import onnx_files
+from engine.runtimes.onnxruntime import work
+from engine.runtimes.onnxruntime.providers import ON_CPU
+
+IMAGE = "float[b, 4, 9, 9] x"
+
+
+def counted(folder, inputs):
+    return work.multiplications(folder, inputs, provider=ON_CPU)
+
+
+def written(folder, text, **weights):
+    model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> net {text}')
+    model.graph.initializer.extend(onnx.numpy_helper.from_array(array, name) for name, array in weights.items())
+    onnx_files.save(model, folder)
+    return folder
+
+
+def drawn(*shape):
+    return np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("text", "weights", "shape", "count"),
+    [
+        ("(float[b, s, 8] x) => (float[b, s, 6] y) { y = MatMul(x, w) }", (8, 6), (2, 5, 8), 2 * 5 * 8 * 6),
+        ("(float[b, 8] x) => (float[b, 6] y) { y = Gemm<transB = 1>(x, w) }", (6, 8), (3, 8), 3 * 8 * 6),
+        ("(float[8, b] x) => (float[b, 6] y) { y = Gemm<transA = 1>(x, w) }", (8, 6), (8, 3), 3 * 8 * 6),
+        (f"({IMAGE}) => (float[b, 6, 7, 7] y) {{ y = Conv(x, w) }}", (6, 4, 3, 3), (2, 4, 9, 9), 2 * 6 * 49 * 36),
+        (f"({IMAGE}) => (float[b, 4, 7, 7] y) {{ y = Conv<group = 4>(x, w) }}", (4, 1, 3, 3), (1, 4, 9, 9), 4 * 49 * 9),
+        ("(float[b, 8] x) => (float[b, 8] y) { y = Add(x, w) }", (8,), (3, 8), None),
+    ],
+)  # fmt: skip
+def test_the_multiplications_of_an_operator_follow_from_its_shapes(text, weights, shape, count, tmp_path):
+    counts = counted(written(tmp_path / "model", text, w=drawn(*weights)), {"x": drawn(*shape)})
+    assert counts == ({} if count is None else {"fp32": count})
+
+
+def test_a_quantized_model_computes_in_integers(tmp_path):
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    source = graphs.write(tmp_path / "source", graphs.layers())
+    (tmp_path / "int8").mkdir()
+    quantize_dynamic(source / "model.onnx", tmp_path / "int8" / "model.onnx", weight_type=QuantType.QInt8)
+    plain, quantized = (counted(folder, {"x": drawn(3, 64)}) for folder in (source, tmp_path / "int8"))
+    assert list(plain) == ["fp32"]
+    assert quantized == {"int8": plain["fp32"]}
