@@ -116,9 +116,9 @@ def rows(inputs: Mapping[str, np.ndarray]) -> np.ndarray | None:
 def compared(name: str, output: np.ndarray, inputs: Mapping[str, np.ndarray]) -> np.ndarray:
     """Return the values of an output that count: without padded positions, and without rows that have no real token."""
     real, kept = positions(name, output, inputs), rows(inputs)
-    if kept is None or kept.shape != output.shape[:1]:
-        return output if real is None else output[real]
-    return output[kept] if real is None else output[real & kept[:, None]]
+    if kept is not None and kept.shape == output.shape[:1]:
+        real = kept if real is None else real & kept[:, None]
+    return output if real is None else output[real]
 
 
 def vectors(
