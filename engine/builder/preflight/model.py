@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from engine import tasks
 from engine.builder import sources
 from engine.builder.lookup import Lookup, PlannedVariant
 from engine.builder.preflight.checked_variant import CheckedVariant
 from engine.builder.summary import summarize
 from engine.feasibility.facts import ModelFacts
 from engine.kit.checkpoints import checkpoint as checkpoints
-from engine.kit.checkpoints import json_files, model_files, weights
+from engine.kit.checkpoints import custom_code, json_files, model_files, model_inputs, weights
 from engine.recipe import paths
 from engine.step import Source
 from engine.store.store import Store
+from engine.tasks import Modality
 
 
 def checked(variant: PlannedVariant, store: Path) -> CheckedVariant:
@@ -40,11 +42,26 @@ def checked(variant: PlannedVariant, store: Path) -> CheckedVariant:
 
 
 def look(subject: CheckedVariant) -> None:
-    """Raise RecipeError where neither the recipe nor the model names a task that is supported."""
+    """Raise RecipeError where no supported task is named, or where a text is not enough for the model."""
     requested = subject.variant.loaded.recipe.model.task
-    if subject.checkpoint is not None:
-        with subject.at("model", "task" if requested else "source"):
-            checkpoints.task(subject.checkpoint, requested)
+    if subject.checkpoint is None:
+        return
+    with subject.at("model", "task" if requested else "source"):
+        task = checkpoints.task(subject.checkpoint, requested)
+    if checkpoints.kind(subject.checkpoint) == "transformers" and tasks.find(task).modality is Modality.TEXT:
+        with subject.at("model", "source"):
+            _look_at_inputs(subject.checkpoint, own_tokenizer=subject.variant.loaded.recipe.model.tokenizer is None)
+
+
+def _look_at_inputs(checkpoint: Path, *, own_tokenizer: bool) -> None:
+    """Raise StepError for a model that takes more than a text, or whose own code makes its inputs."""
+    if own_tokenizer:
+        custom_code.refuse(checkpoint)
+    config = checkpoints.config(checkpoint)
+    declared = model_inputs.declared(config)
+    if declared is not None:
+        architecture, parameters = declared
+        model_inputs.refuse_beyond_text(architecture, parameters, config)
 
 
 def _fetched(variant: PlannedVariant, store: Path) -> CheckedVariant:

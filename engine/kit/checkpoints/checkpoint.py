@@ -27,6 +27,8 @@ TOKENIZER = "tokenizer.json"
 _LINES = 8
 """The largest number of lines of a library's message that an error quotes."""
 
+_NO_TOKEN_TYPES = frozenset({"PreTrainedTokenizerFast", "TokenizersBackend"})
+"""The classes of tokenizers that give token types only where tokenizer_config.json names them."""
 _TWO_TYPES = frozenset({"albert", "bert", "electra"})
 """Values of `model_type` whose models have two token types where config.json has no `type_vocab_size`."""
 
@@ -81,6 +83,7 @@ def task(checkpoint: Path, requested: str | None) -> str:
     """
     if requested is not None:
         _refuse_unsupported(requested, "the recipe asks for it", checkpoint)
+        _refuse_untrained(requested, checkpoint)
         return requested
     named = own_task(checkpoint)
     if named is None:
@@ -140,6 +143,8 @@ def axes(checkpoint: Path) -> dict[str, list[int | str]]:
     if "vocab_size" not in fields:
         return {}
     types = fields.get("type_vocab_size", 2 if fields.get("model_type") in _TWO_TYPES else 0)
+    if not _gives_token_types(checkpoint):
+        types = 0
     return {name: ["batch", "sequence"] for name in token_inputs(types if isinstance(types, int) else 0)}
 
 
@@ -161,6 +166,15 @@ def error_lines(error: Exception, checkpoint: Path) -> list[str]:
     """Return the lines of a library's error message that are not empty, without the path of the checkpoint."""
     lines = str(error).replace(f"{checkpoint}/", "").splitlines()
     return [line.strip() for line in lines if line.strip()][:_LINES]
+
+
+def _gives_token_types(checkpoint: Path) -> bool:
+    """Whether the checkpoint's tokenizer gives token types, as far as its files tell; True where they do not tell."""
+    settings = json_files.settings(checkpoint / "tokenizer_config.json")
+    names = settings.get("model_input_names")
+    if isinstance(names, list):
+        return "token_type_ids" in names
+    return settings.get("tokenizer_class") not in _NO_TOKEN_TYPES
 
 
 def _architectures(fields: Mapping[str, Any]) -> list[str]:
@@ -191,6 +205,20 @@ def _refuse_unsupported(name: str, because: str, checkpoint: Path) -> None:
             [because, f"supported: {', '.join(_of_transformers())}"],
             "for another use of the same model say `task:` under `model:`; a model of another kind can be given as an "
             ".onnx file",
+        )
+
+
+def _refuse_untrained(name: str, checkpoint: Path) -> None:
+    """Raise StepError where a model with a classifying head is to generate text.
+
+    transformers makes a head that generates text of the model's embeddings, and so does not miss its weights.
+    """
+    own = tasks.known(own_task(checkpoint) or "")
+    if tasks.generates(name) and own is not None and (own.classes is not None or own.context):
+        raise StepError(
+            f"the model was made for {own.name}: it has no head that was trained for {name}",
+            [_because(checkpoint)],
+            f"say `task: {own.name}` under `model:`",
         )
 
 
