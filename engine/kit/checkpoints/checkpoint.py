@@ -24,6 +24,10 @@ IMAGES = "images"
 
 TOKENIZER = "tokenizer.json"
 """The file that holds the whole tokenizer of a checkpoint."""
+_TOKENIZERS = (
+    "tokenizer_config.json", "vocab.txt", "vocab.json", "spiece.model", "sentencepiece.bpe.model", "spm.model",
+)  # fmt: skip
+"""Files of which at least one is there where a checkpoint has a tokenizer without `TOKENIZER`."""
 _LINES = 8
 """The largest number of lines of a library's message that an error quotes."""
 
@@ -160,6 +164,11 @@ def tokenizer_file(checkpoint: Path) -> Path | None:
     """Return the path of `tokenizer.json`, which holds the whole tokenizer; None where there is no such file."""
     path = checkpoint / TOKENIZER
     return path if path.is_file() else None
+
+
+def has_tokenizer(checkpoint: Path) -> bool:
+    """Tell whether a directory has files from which transformers may make a tokenizer."""
+    return any((checkpoint / name).is_file() for name in (TOKENIZER, *_TOKENIZERS))
 
 
 def error_lines(error: Exception, checkpoint: Path) -> list[str]:

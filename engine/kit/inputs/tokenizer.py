@@ -14,7 +14,6 @@ from engine.kit.inputs import tokenizer_trouble
 from engine.kit.inputs.token_rows import Row
 from engine.text import distribution
 
-_FILES = ("tokenizer_config.json", "vocab.txt", "vocab.json", "spiece.model", "sentencepiece.bpe.model", "spm.model")
 _ENDLESS = 1_000_000
 """A tokenizer's limit of this length or more means no limit; some tokenizers have a limit of 10^30 tokens."""
 _SHOWN = 80
@@ -102,11 +101,6 @@ def load(checkpoint: Path, *, longest: int | None = None) -> Tokenizer | None:
     return Tokenizer(backend, pad, padding_side)
 
 
-def has_files(checkpoint: Path) -> bool:
-    """Tell whether a directory has files from which `load` can make a tokenizer."""
-    return any((checkpoint / name).is_file() for name in (checkpoints.TOKENIZER, *_FILES))
-
-
 def _limits(checkpoint: Path, tokenizer: dict[str, object], longest: int | None) -> list[int]:
     sentences = json_files.settings(checkpoint / "sentence_bert_config.json")
     own = checkpoints.max_sequence(checkpoint)
@@ -117,7 +111,7 @@ def _limits(checkpoint: Path, tokenizer: dict[str, object], longest: int | None)
 def _backend(checkpoint: Path) -> Any:
     path = checkpoints.tokenizer_file(checkpoint)
     if path is None:
-        return _converted(checkpoint) if any((checkpoint / name).is_file() for name in _FILES) else None
+        return _converted(checkpoint) if checkpoints.has_tokenizer(checkpoint) else None
     return read(path)
 
 

@@ -1,32 +1,17 @@
-"""Own tokenizer: the checkpoint's tokenizer as a user of transformers loads it, and proof that a package's is equal."""
+"""Own tokenizer: the checkpoint's tokenizer, as a user of transformers loads it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import zip_longest
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.checkpoints import custom_code
-from engine.kit.inputs import tokenizer as tokenizers
-from engine.kit.inputs.cases import Case
-from engine.kit.inputs.samples import SampleText
-from engine.kit.inputs.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     import numpy as np
-
-_QUOTED = 80
-"""The largest number of characters of a text that an error quotes."""
-_SHOWN = 12
-"""The largest number of tokens of a text that an error shows."""
-_HINT = (
-    "load the tokenizer with AutoTokenizer.from_pretrained, save it with save_pretrained, and name the directory that "
-    "it is saved in as `tokenizer` beside `source`"
-)
 
 
 @dataclass(frozen=True)
@@ -36,10 +21,15 @@ class OwnTokenizer:
     tokenizer: Any
     names: tuple[str, ...]
 
-    def inputs(self, sample: SampleText, longest: int | None) -> dict[str, np.ndarray]:
-        """Return what a user gives the model for a sample, int64 [1, tokens] each, cut to `longest` tokens."""
+    @property
+    def kind(self) -> str:
+        """The name of the tokenizer's class."""
+        return type(self.tokenizer).__name__
+
+    def inputs(self, text: str, pair: str | None, *, longest: int | None) -> dict[str, np.ndarray]:
+        """Return what a user gives the model for a text or a pair, int64 [1, tokens] each, cut to `longest` tokens."""
         cut = {} if longest is None else {"truncation": True, "max_length": longest}
-        encoded = self.tokenizer(sample.text, sample.pair, return_tensors="np", **cut)
+        encoded = self.tokenizer(text, pair, return_tensors="np", **cut)
         return {name: array.astype("int64") for name, array in encoded.items()}
 
 
@@ -49,7 +39,7 @@ def load(checkpoint: Path) -> OwnTokenizer | None:
     Raises StepError where transformers cannot load the tokenizer, or could do so only with code of the checkpoint.
     """
     custom_code.refuse(checkpoint)
-    if not tokenizers.has_files(checkpoint):
+    if not checkpoints.has_tokenizer(checkpoint):
         return None
     import transformers
 
@@ -64,54 +54,3 @@ def load(checkpoint: Path) -> OwnTokenizer | None:
             "name the directory of another tokenizer as `tokenizer` beside `source`",
         ) from error
     return OwnTokenizer(tokenizer, tuple(tokenizer.model_input_names))
-
-
-def attach(cases: Sequence[Case], texts: Sequence[SampleText], own: OwnTokenizer, packaged: Tokenizer) -> list[Case]:
-    """Return the cases of texts with the inputs that a user of the original model makes of the texts.
-
-    `packaged` is the tokenizer that a package gets; it made the inputs of `cases`. Raises StepError where `packaged`
-    makes other tokens than the checkpoint's own tokenizer.
-    """
-    return [_attached(case, text, own, packaged) for case, text in zip(cases, texts, strict=True)]
-
-
-def refuse_other_side(own: OwnTokenizer, packaged: Tokenizer) -> None:
-    """Raise StepError where the tokenizer of a package pads texts on another side than the checkpoint's own."""
-    side = own.tokenizer.padding_side
-    if side != packaged.side:
-        raise StepError(
-            f"the tokenizer pads texts on the {side}, and its files do not say so",
-            [f"the class {_class(own)} of transformers decides it"],
-            f'write "padding_side": "{side}" into tokenizer_config.json',
-        )
-
-
-def _attached(case: Case, text: SampleText, own: OwnTokenizer, packaged: Tokenizer) -> Case:
-    inputs = own.inputs(text, packaged.longest)
-    row = packaged.row(text.text, text.pair)
-    for name in inputs.keys() & row.keys():
-        if inputs[name].tolist() != row[name].tolist():
-            raise StepError(
-                "the tokenizer's files do not do what transformers does with them",
-                [f"of {case.name}: {text.text[:_QUOTED]!r}", *_differing(name, own, inputs, row)],
-                _HINT,
-            )
-    return replace(case, own_inputs=inputs)
-
-
-def _differing(
-    name: str, own: OwnTokenizer, inputs: Mapping[str, np.ndarray], row: Mapping[str, np.ndarray]
-) -> list[str]:
-    """Return lines with the values of both tokenizers from the first difference on."""
-    pairs = list(zip_longest(inputs[name][0].tolist(), row[name][0].tolist()))
-    start = next(index for index, (one, other) in enumerate(pairs) if one != other)
-    lines = zip((_class(own), "its files"), zip(*pairs[start : start + _SHOWN], strict=True), strict=True)
-    return [f"{name} by {who}, from position {start}: {_listed(values)}" for who, values in lines]
-
-
-def _listed(values: Sequence[int | None]) -> str:
-    return ", ".join(str(value) for value in values if value is not None) or "none"
-
-
-def _class(own: OwnTokenizer) -> str:
-    return type(own.tokenizer).__name__

@@ -11,7 +11,7 @@ from engine.kit.inputs import random_inputs, samples, token_rows
 from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.inputs.cases import Case
 from engine.kit.inputs.token_rows import RowLimits, Vocabulary
-from engine.kit.reference import own_tokenizer
+from engine.kit.reference import own_tokens
 
 if TYPE_CHECKING:
     from engine.kit.onnx.onnx_files import Input
@@ -41,9 +41,9 @@ def ask(
         texts = samples.texts(file) if file else samples.built_in(paired=tasks.find(task).paired)
         cases = samples.tokenize(texts, checkpoint, specs, longest=original.longest)
         if original.tokenizer is not None and tokenizer is not None:
-            cases = own_tokenizer.attach(cases, texts, original.tokenizer, tokenizer)
+            cases = own_tokens.attach(cases, texts, original.tokenizer, tokenizer)
             if not tasks.generates(task):  # a package that generates text pads its prompts itself
-                own_tokenizer.refuse_other_side(original.tokenizer, tokenizer)
+                own_tokens.refuse_other_side(original.tokenizer, tokenizer)
     pad = original.vocabulary.pad if tokenizer is None else tokenizer.pad
     return [*cases, *masked(cases, specs, pad=pad, limits=limits)]
 
