@@ -10,7 +10,7 @@ from typing import Any, Literal
 from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.checkpoints import json_files
-from engine.kit.inputs import tokenizer_trouble
+from engine.kit.inputs import lowercase, tokenizer_trouble
 from engine.kit.inputs.token_rows import Row
 from engine.text import distribution
 
@@ -93,6 +93,7 @@ def load(checkpoint: Path, *, longest: int | None = None) -> Tokenizer | None:
     last = (backend.truncation or {}).get("max_length")
     limit = min(_limits(checkpoint, settings, longest), default=last)
     pad, padding_side = _pad(checkpoint, backend, settings), _side(checkpoint, backend, settings)
+    lowercase.apply(backend, checkpoint)
     backend.no_padding()
     backend.no_truncation()
     if limit is not None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.checkpoints import custom_code
+from engine.kit.inputs import lowercase
 
 if TYPE_CHECKING:
     import numpy as np
@@ -53,4 +54,6 @@ def load(checkpoint: Path) -> OwnTokenizer | None:
             checkpoints.error_lines(error, checkpoint),
             "name the directory of another tokenizer as `tokenizer` beside `source`",
         ) from error
+    if getattr(tokenizer, "backend_tokenizer", None) is not None:
+        lowercase.apply(tokenizer.backend_tokenizer, checkpoint)
     return OwnTokenizer(tokenizer, tuple(tokenizer.model_input_names))
