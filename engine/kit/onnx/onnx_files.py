@@ -12,6 +12,7 @@ from engine import digest
 from engine.errors import StepError
 from engine.kit.onnx import external_data
 from engine.store.copying import link_or_copy
+from engine.text import reasons
 
 if TYPE_CHECKING:
     import onnx
@@ -73,7 +74,7 @@ def load_graph(directory: Path) -> onnx.ModelProto:
         model = onnx.load(str(path), load_external_data=False)
     except Exception as error:  # protobuf's DecodeError, by way of whichever implementation is installed
         raise StepError(
-            f"{MODEL} is no ONNX model", [str(error)], "a cut-off download or another format? try onnx.checker"
+            f"{MODEL} is no ONNX model", reasons.facts(error), "a cut-off download or another format? try onnx.checker"
         ) from error
     if not model.HasField("graph"):
         raise StepError(f"{MODEL} is no ONNX model", ["it holds no graph"], "a cut-off download or another format?")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from engine.errors import StepError
 from engine.kit.inputs.cases import Case
 from engine.kit.reference.originals import Original
+from engine.text import reasons
 
 shapes_output = False
 """The code of this module only words errors: the job fails, whatever the error says."""
@@ -19,7 +20,7 @@ def of_original(original: Original, case: Case, error: Exception) -> StepError:
     hint = "random tensors do not suit every model: give samples, or profiles with the shapes that it takes"
     return StepError(
         f"the original model ({original.name}) fails on {case.name}",
-        [str(error), *shapes],
+        [*reasons.facts(error), *shapes],
         hint if case.kind == "random" else "is the sample one that the model is made for?",
     )
 
