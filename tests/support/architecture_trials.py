@@ -42,7 +42,8 @@ class Pair:
 class Trial:
     """What became of a pair: "done", or the step that failed, and the fields of the error that a user reads.
 
-    The step is "tiny" where no tiny checkpoint could be made, and "original" where the original does not run on text.
+    The step is "tiny" where no tiny checkpoint could be generated, or where the class reads no text. It is "original"
+    where the original does not run on text.
     """
 
     pair: Pair
@@ -160,11 +161,9 @@ def _steps(pair: Pair, folder: Path, *, brief: bool, fast: bool) -> Iterator[str
     from engine.steps.validate import Validate
 
     architecture = getattr(transformers, pair.architecture)
-    yield "load"
     inputs = inspect.signature(architecture.forward).parameters
     if "input_ids" not in inputs:
-        raise StepError(f"it reads no text: it takes {getattr(architecture, 'main_input_name', 'no tokens')}")
-    yield "tiny"
+        raise StepError(f"it reads no text: it takes {next((name for name in inputs if name != 'self'), 'nothing')}")
     checkpoint = tiny_architectures.checkpoint(folder / "checkpoint", pair.loader, pair.model_type)
     yield "load"
     module = torch_models.load(checkpoint, pair.task)
