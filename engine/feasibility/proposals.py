@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Mapping
 
 from engine.feasibility.facts import ModelFacts
 from engine.recipe.schema import Range
+from engine.runtimes import axes
 from engine.runtimes.profiles import in_words, usual_ranges
 from engine.runtimes.triton_tensors import is_batch
 
-_PLAIN = re.compile(r"(?!(?:yes|no|on|off|true|false|null)$)[a-z_][a-z0-9_.-]*", re.IGNORECASE)
-"""Matches the names that YAML reads as texts without quotation marks."""
 _IMAGE_RANK = 4
 """The number of axes of an image: batch, channels, height and width, in any order."""
 _PIXELS = Range(min=224, opt=224, max=448)
@@ -34,13 +31,8 @@ def profiles(facts: ModelFacts, stated: Mapping[str, Range] | None = None) -> st
 
 def as_yaml(ranges: Mapping[str, Range]) -> str:
     """Return a profile as `profiles: [...]`, as a recipe writes it."""
-    pairs = (f"{key(axis)}: {in_words(extents)}" for axis, extents in ranges.items())
+    pairs = (f"{axes.as_key(axis)}: {in_words(extents)}" for axis, extents in ranges.items())
     return "profiles: [{" + ", ".join(pairs) + "}]"
-
-
-def key(axis: str) -> str:
-    """Return the name of an axis as a key in YAML: in quotation marks where YAML would not read it as a text."""
-    return axis if _PLAIN.fullmatch(axis) else json.dumps(axis, ensure_ascii=False)
 
 
 def _guess(axis: str, facts: ModelFacts) -> Range:

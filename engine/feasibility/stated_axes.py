@@ -45,7 +45,7 @@ def check(loaded: LoadedRecipe, path: Path, sizes: Mapping[str, Range], facts: M
     missing = [axis for axis in facts.dynamic or () if axis not in named]
     if missing:
         what = f"the model's axis `{missing[0]}` may have any size, and nothing here says which"
-        proposal = proposals.profiles(facts, named) if path[0] == "profiles" else f"{proposals.key(missing[0])}: 1"
+        proposal = proposals.profiles(facts, named) if path[0] == "profiles" else f"{axes.as_key(missing[0])}: 1"
         hint = f"write {proposal}" if path[0] == "profiles" else f"add {proposal}"
         raise loaded.error(what, *path, facts=about(facts), hint=hint)
     ends = [{axis: int(getattr(extents, end)) for axis, extents in named.items()} for end in _ENDS]

@@ -1,12 +1,9 @@
-"""Axes of a model's inputs: names, sizes that follow from other axes, and sizes that a recipe states by input.
-
-A shape is a sequence with the size of each axis or, where an axis may have any size, the name of the axis. The name may
-be an expression, as exporters write it: `past_sequence_length + 1`.
-"""
+"""Axes of a model's inputs: names, sizes that follow from other axes, and sizes that a recipe states by input."""
 
 from __future__ import annotations
 
 import ast
+import json
 import math
 import operator
 import re
@@ -16,6 +13,10 @@ from typing import Protocol, TypeVar
 
 Axis = int | str
 Shape = Sequence[Axis]
+"""For each axis its size, or its name where the axis may have any size.
+
+The name may be an expression, as exporters write it: `past_sequence_length + 1`.
+"""
 T = TypeVar("T")
 
 _Operation = Callable[[Fraction, Fraction], Fraction | int]
@@ -32,6 +33,8 @@ _CALLS: Mapping[str, Callable[..., Fraction | int]] = {
 }  # fmt: skip
 _NAMELESS = re.compile(r"[\s?*_-]*|-?[0-9]+|None|none|null|unk|unknown|dynamic", re.ASCII)
 """Matches the texts that exporters write for "any size": `?`, `-1`, `None`. Two such axes are not the same axis."""
+_PLAIN = re.compile(r"(?!(?:yes|no|on|off|true|false|null)$)[a-z_][a-z0-9_.-]*", re.IGNORECASE)
+"""Matches the names that YAML reads as texts without quotation marks."""
 _PLACE = re.compile(r"(?P<name>.+)\[(?P<index>[0-9]{1,2})\]")
 
 
@@ -76,6 +79,11 @@ def extent(axis: Axis, sizes: Mapping[str, int]) -> int | None:
     except (KeyError, TypeError, ArithmeticError):
         return None
     return int(size) if size.denominator == 1 and size >= 0 else None
+
+
+def as_key(axis: str) -> str:
+    """Return the name of an axis as a key in YAML: in quotation marks where YAML would not read it as a text."""
+    return axis if _PLAIN.fullmatch(axis) else json.dumps(axis, ensure_ascii=False)
 
 
 def place(name: str, index: int) -> str:

@@ -96,7 +96,7 @@ def _shapes(inputs: Mapping[str, Input], profile: Profile) -> Shapes:
             if missing
             else f"a profile names an axis that the model does not have: {', '.join(unknown)}"
         )
-        ranges = ", ".join(f"{axis}: {in_words(profile.get(axis, _EXAMPLE))}" for axis in sorted(free))
+        ranges = ", ".join(f"{axes.as_key(axis)}: {in_words(profile.get(axis, _EXAMPLE))}" for axis in sorted(free))
         facts = [f"{name}: {' x '.join(map(str, value.shape))}" for name, value in inputs.items()]
         raise StepError(what, facts, f"a profile of this model says {{{ranges}}}" if free else "take the profiles out")
     return {

@@ -69,10 +69,11 @@ def _refuse_misfits(specs: Mapping[str, Input], sizes: Mapping[str, int]) -> Non
     if not unknown and not open_ended:
         return
     shapes = [f"{name}: {lists.extents(value.shape)}" for name, value in specs.items()]
-    example = ", ".join(f"{axis}: {sizes.get(axis, 1)}" for axis in sorted(dynamic)) or "nothing: every axis is fixed"
+    example = ", ".join(f"{axes.as_key(axis)}: {sizes.get(axis, 1)}" for axis in sorted(dynamic))
     what = (
         f"bench.shapes names an axis that the model does not have: {', '.join(unknown)}"
         if unknown
         else f"bench.shapes and profiles leave open how long {', '.join(open_ended)} is"
     )
-    raise StepError(what, shapes, f"a shape of this model says {example}")
+    hint = f"a shape of this model says {{{example}}}" if dynamic else "leave bench.shapes out: every axis is fixed"
+    raise StepError(what, shapes, hint)
