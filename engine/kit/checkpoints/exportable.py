@@ -91,9 +91,11 @@ def is_current() -> bool:
 def row(model_type: str, task: str, architecture: str | None) -> Exportability | None:
     """Return the row of a model type and a task; None where the table has none.
 
-    Where the table has two classes for the task, such as T5Model and T5EncoderModel, `architecture` chooses.
+    Where the table has two classes for the task, such as T5Model and T5EncoderModel, `architecture` chooses. The class
+    of an encoder alone is chosen only by its own name.
     """
-    few = [row for row in rows().get(model_type, ()) if row.task == task]
+    same = (row for row in rows().get(model_type, ()) if row.task == task)
+    few = sorted(same, key=lambda row: row.architecture.endswith("EncoderModel"))
     return next((row for row in few if row.architecture == architecture), few[0] if few else None)
 
 

@@ -34,7 +34,7 @@ def test_every_model_type_of_transformers_and_every_class_for_a_task_has_a_row(e
 
 
 def test_most_architectures_for_text_were_tried(every):
-    assert sum(row.verdict == "works" for row in every) > 400
+    assert sum(row.verdict == "works" for row in every) > 300
     assert {row.task for row in every if row.verdict == "works"} == {
         task.name for task in tasks.every() if task.auto_class
     }
