@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from engine import tasks
 from engine.builder import sources
 from engine.builder.lookup import Lookup, PlannedVariant
+from engine.builder.preflight import architecture, inputs, processors
 from engine.builder.preflight.checked_variant import CheckedVariant
 from engine.builder.summary import summarize
 from engine.feasibility.facts import ModelFacts
 from engine.kit.checkpoints import checkpoint as checkpoints
-from engine.kit.checkpoints import custom_code, json_files, model_files, model_inputs, weights
+from engine.kit.checkpoints import json_files, model_files, weights
 from engine.recipe import paths
 from engine.step import Source
 from engine.store.store import Store
-from engine.tasks import Modality
 
 
 def checked(variant: PlannedVariant, store: Path) -> CheckedVariant:
@@ -42,26 +41,25 @@ def checked(variant: PlannedVariant, store: Path) -> CheckedVariant:
 
 
 def look(subject: CheckedVariant) -> None:
-    """Raise RecipeError where no supported task is named, or where a text is not enough for the model."""
+    """Raise RecipeError where neither the recipe nor the model names a task that the model can be built for."""
     requested = subject.variant.loaded.recipe.model.task
-    if subject.checkpoint is None:
-        return
-    with subject.at("model", "task" if requested else "source"):
-        task = checkpoints.task(subject.checkpoint, requested)
-    if checkpoints.kind(subject.checkpoint) == "transformers" and tasks.find(task).modality is Modality.TEXT:
+    if subject.checkpoint is not None:
+        with subject.at("model", "task" if requested else "source"):
+            task = checkpoints.task(subject.checkpoint, requested)
+            processors.refuse(subject.checkpoint, task)
         with subject.at("model", "source"):
-            _look_at_inputs(subject.checkpoint, own_tokenizer=subject.variant.loaded.recipe.model.tokenizer is None)
+            inputs.refuse(subject.checkpoint, task, tokenizer=subject.variant.loaded.recipe.model.tokenizer)
+        with subject.at("model", "task" if requested else "source"):
+            architecture.refuse(subject.checkpoint, task)
 
 
-def _look_at_inputs(checkpoint: Path, *, own_tokenizer: bool) -> None:
-    """Raise StepError for a model that takes more than a text, or whose own code makes its inputs."""
-    if own_tokenizer:
-        custom_code.refuse(checkpoint)
-    config = checkpoints.config(checkpoint)
-    declared = model_inputs.declared(config)
-    if declared is not None:
-        architecture, parameters = declared
-        model_inputs.refuse_beyond_text(architecture, parameters, config)
+def untried(subject: CheckedVariant) -> str | None:
+    """Return what nobody knows about the model's architecture; None where a trial of the architecture tells."""
+    if subject.checkpoint is None:
+        return None
+    return architecture.untried(
+        subject.checkpoint, checkpoints.task(subject.checkpoint, subject.variant.loaded.recipe.model.task)
+    )
 
 
 def _fetched(variant: PlannedVariant, store: Path) -> CheckedVariant:

@@ -28,8 +28,6 @@ _TOKENIZERS = (
     "tokenizer_config.json", "vocab.txt", "vocab.json", "spiece.model", "sentencepiece.bpe.model", "spm.model",
 )  # fmt: skip
 """Files of which at least one is there where a checkpoint has a tokenizer without `TOKENIZER`."""
-_LINES = 8
-"""The largest number of lines of a library's message that an error quotes."""
 
 _NO_TOKEN_TYPES = frozenset({"PreTrainedTokenizerFast", "TokenizersBackend"})
 """The classes of tokenizers that give token types only where tokenizer_config.json names them."""
@@ -117,6 +115,11 @@ def own_task(checkpoint: Path) -> str | None:
     )
 
 
+def architecture(checkpoint: Path) -> str | None:
+    """Return the name of the class that config.json names first in `architectures`; None where it names none."""
+    return next(iter(_architectures(config(checkpoint))), None)
+
+
 def max_sequence(checkpoint: Path) -> int | None:
     """Return the largest number of tokens that the position embeddings allow; None where the config names no limit.
 
@@ -169,12 +172,6 @@ def tokenizer_file(checkpoint: Path) -> Path | None:
 def has_tokenizer(checkpoint: Path) -> bool:
     """Tell whether a directory has files from which transformers may make a tokenizer."""
     return any((checkpoint / name).is_file() for name in (TOKENIZER, *_TOKENIZERS))
-
-
-def error_lines(error: Exception, checkpoint: Path) -> list[str]:
-    """Return the lines of a library's error message that are not empty, without the path of the checkpoint."""
-    lines = str(error).replace(f"{checkpoint}/", "").splitlines()
-    return [line.strip() for line in lines if line.strip()][:_LINES]
 
 
 def _gives_token_types(checkpoint: Path) -> bool:

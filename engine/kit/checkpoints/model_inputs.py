@@ -47,13 +47,21 @@ def beyond_text(parameters: Mapping[str, str], config: Mapping[str, Any], *, giv
 
 
 def refuse_beyond_text(
-    architecture: str, parameters: Mapping[str, str], config: Mapping[str, Any], *, given: Collection[str] = ()
+    architecture: str,
+    parameters: Mapping[str, str],
+    config: Mapping[str, Any],
+    *,
+    given: Collection[str] = (),
+    generates: bool,
 ) -> None:
-    """Raise StepError for a model that takes no tokens, or more tensors than a package makes of a text."""
+    """Raise StepError for a model that takes no tokens, or more tensors than a package makes of a text.
+
+    A model that generates text (`generates`) may take images or sound, because it also answers a text without them.
+    """
     beyond = beyond_text(parameters, config, given=given)
     if TOKENS not in parameters:
         raise StepError(f"{architecture} takes no text", [f"its inputs: {', '.join(beyond) or 'none'}"], _HINT)
-    if beyond:
+    if beyond and not generates:
         raise StepError(
             f"{architecture} takes more than a text: {', '.join(beyond)}",
             ["without them its answers would not be those that it was trained for"],

@@ -12,7 +12,7 @@ from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.checkpoints import json_files
 from engine.kit.inputs import lowercase, tokenizer_trouble
 from engine.kit.inputs.token_rows import Row
-from engine.text import distribution
+from engine.text import distribution, reasons
 
 _ENDLESS = 1_000_000
 """A tokenizer's limit of this length or more means no limit; some tokenizers have a limit of 10^30 tokens."""
@@ -67,7 +67,7 @@ class Tokenizer:
             shown = text if pair is None else f"{text} | {pair}"
             raise StepError(
                 "the tokenizer cannot read a text",
-                [f"tokenizers says: {error}", f"the text: {shown[:_SHOWN]!r}"],
+                [f"tokenizers says: {reasons.of_error(error)}", f"the text: {shown[:_SHOWN]!r}"],
                 "does its vocabulary hold all its special tokens, the one for unknown words among them?",
             ) from error
         columns = {
@@ -123,7 +123,7 @@ def read(path: Path) -> Any:
     try:
         return tokenizers.Tokenizer.from_file(str(path))
     except Exception as error:  # tokenizers raises plain Exception
-        raise StepError(f"{path.name} cannot be read", [str(error)], "save the tokenizer again") from error
+        raise StepError(f"{path.name} cannot be read", reasons.facts(error), "save the tokenizer again") from error
 
 
 def _converted(checkpoint: Path) -> Any:

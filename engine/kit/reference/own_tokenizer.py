@@ -10,6 +10,7 @@ from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.checkpoints import custom_code
 from engine.kit.inputs import lowercase
+from engine.text import reasons
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,7 +52,7 @@ def load(checkpoint: Path) -> OwnTokenizer | None:
     except Exception as error:  # transformers raises whatever its converters do
         raise StepError(
             "the checkpoint's own tokenizer cannot be loaded",
-            checkpoints.error_lines(error, checkpoint),
+            reasons.facts(error, without=f"{checkpoint}/"),
             "name the directory of another tokenizer as `tokenizer` beside `source`",
         ) from error
     if getattr(tokenizer, "backend_tokenizer", None) is not None:

@@ -18,6 +18,7 @@ from engine.kit.reference import families, last_end, own_tokenizer, text_inputs,
 from engine.kit.reference.head import HeadOptions, seeded
 from engine.kit.reference.own_tokenizer import OwnTokenizer
 from engine.kit.reference.quiet import quiet
+from engine.text import reasons
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,6 +27,11 @@ if TYPE_CHECKING:
     from engine.recipe.images import Images
     from engine.tasks import Task
 
+_UNLOADED = (
+    "do config.json and the weights belong together, and to the installed transformers? "
+    "a model whose code is not part of transformers: export it to ONNX, and give the .onnx file as the source"
+)
+"""The hint for a checkpoint that transformers cannot load."""
 _LISTED = 8
 """The largest number of weights that an error names."""
 
@@ -109,9 +115,15 @@ def complete(module: torch.nn.Module, inputs: Mapping[str, np.ndarray]) -> dict[
 
 def vocabulary(module: torch.nn.Module) -> Vocabulary:
     """Return the number of token ids and of token types that a loaded model has embeddings for."""
-    config = module.model.config
+    config = module.model.config.get_text_config()  # of a model of several modalities, the part that reads text
     default = text_inputs.TYPES if "token_type_ids" in module.input_names else 1
     types = getattr(config, "type_vocab_size", None) or default
+    if not hasattr(config, "vocab_size"):
+        raise StepError(
+            f"{type(module.model).__name__} has no vocabulary: a tokenizer's tokens are not its inputs",
+            ["config.json has no vocab_size"],
+            "export the model to ONNX yourself, and give the .onnx file as `source:` and tensors (.npz) as samples",
+        )
     return Vocabulary(tokens=config.vocab_size, types=types, pad=getattr(config, "pad_token_id", 0) or 0)
 
 
@@ -161,8 +173,13 @@ def _from_pretrained(
         )
         families.refuse_other(config, task, _class_of(config, task))
         kind = families.model_class(config, _class_of(config, task))
-        given = tokenizer.names if tokenizer is not None else ()
-        model_inputs.refuse_beyond_text(kind.__name__, text_inputs.parameters(kind), config.to_dict(), given=given)
+        model_inputs.refuse_beyond_text(
+            kind.__name__,
+            text_inputs.parameters(kind),
+            config.to_dict(),
+            given=() if tokenizer is None else tokenizer.names,
+            generates=task.generates is not None,
+        )
         config.use_cache = False
         model, loading = getattr(transformers, _class_of(config, task)).from_pretrained(
             str(checkpoint),
@@ -178,8 +195,8 @@ def _from_pretrained(
     except StepError:
         raise
     except Exception as error:  # transformers, safetensors and torch each raise exceptions of their own
-        facts = checkpoints.error_lines(error, checkpoint)
-        raise StepError(f"the checkpoint cannot be loaded for {task.name}", facts) from error
+        facts = reasons.facts(error, without=f"{checkpoint}/")
+        raise StepError(f"the checkpoint cannot be loaded for {task.name}", facts, _UNLOADED) from error
     return model, loading
 
 
