@@ -92,7 +92,7 @@ def _is_needed(name: str, config: Mapping[str, Any]) -> bool:
         return bool(config.get("use_lang_emb", True)) and config.get("n_langs", 1) != 1
     if name == "lang_ids":  # X-MOD has layers for each language
         return not config.get("default_language")
-    return name not in _LEFT_OUT
+    return name not in _LEFT_OUT and not name.startswith(("output_", "return_"))
 
 
 def _may_be_tensor(annotation: str) -> bool:
