@@ -63,10 +63,12 @@ def more_than_text(pair: Pair) -> str:
     """Return why a class is refused that takes more than a text, whatever its trial says; "" for any other class."""
     import transformers
 
-    kind = getattr(transformers, pair.architecture, None)
-    if not hasattr(kind, "forward") or tasks.generates(pair.task):
+    if tasks.generates(pair.task):
         return ""
-    parameters = text_inputs.parameters(kind)
+    try:
+        parameters = text_inputs.parameters(getattr(transformers, pair.architecture))
+    except (ImportError, AttributeError):  # a class that needs a library which is not installed
+        return ""
     beyond = model_inputs.beyond_text(parameters, {"default_language": "en_XX"})
     if not beyond or model_inputs.TOKENS not in parameters:
         return ""
