@@ -12,6 +12,7 @@ from engine.errors import StepError
 from engine.kit.onnx import onnx_files, topology
 from engine.kit.onnx.passes import linear_layers
 from engine.kit.quantization import tables
+from engine.text import reasons
 
 if TYPE_CHECKING:
     import onnx
@@ -93,7 +94,7 @@ def quantize(model: onnx.ModelProto, scratch: Path, *, reduce_range: bool) -> on
         except Exception as error:  # AssertionError, IndexError, ValueError and others
             raise StepError(
                 "ONNX Runtime cannot quantize this model",
-                [repr(error)],
+                reasons.facts(error),
                 "build it with precision: fp32, or quantize it with a tool of your own and use the ONNX file",
             ) from error
         quantized = onnx_files.load(Path(folder))
