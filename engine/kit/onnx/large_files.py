@@ -49,7 +49,7 @@ def parse(path: Path) -> onnx.ModelProto:
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         whole = _Field(0, 0, 0, len(data))
         parts = [
-            _graph(data, field, path) if field.number == _GRAPH else data[field.begin : field.end]
+            _graph(data, field, path) if field.number == _GRAPH else bytes(data[field.begin : field.end])
             for field in _fields(data, whole)
         ]
         return onnx.load_model_from_string(b"".join(parts))
@@ -114,7 +114,7 @@ def _length(part: bytes | onnx.TensorProto) -> int:
 
 def _graph(data: Buffer, graph: _Field, path: Path) -> bytes:
     parts = [
-        _initializer(data, field, path) if field.number == _INITIALIZER else data[field.begin : field.end]
+        _initializer(data, field, path) if field.number == _INITIALIZER else bytes(data[field.begin : field.end])
         for field in _fields(data, graph)
     ]
     content = b"".join(parts)
@@ -128,13 +128,13 @@ def _initializer(data: Buffer, tensor: _Field, path: Path) -> bytes:
     fields = list(_fields(data, tensor)) if tensor.end - tensor.value >= mapped_weights.LEAST else []
     raw = [field for field in fields if field.number == _RAW_DATA]
     if len(raw) != 1:
-        return data[tensor.begin : tensor.end]
+        return bytes(data[tensor.begin : tensor.end])
     small = onnx.TensorProto.FromString(b"".join(data[each.begin : each.end] for each in fields if each not in raw))
     length = raw[0].end - raw[0].value
     if length != stored_bytes(small):
-        return data[tensor.begin : tensor.end]
+        return bytes(data[tensor.begin : tensor.end])
     mapped_weights.refer(small, path.resolve(), offset=raw[0].value, length=length)
-    content = small.SerializeToString(deterministic=True)
+    content: bytes = small.SerializeToString(deterministic=True)
     return _header(_INITIALIZER, len(content)) + content
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Collection, Iterator, Sequence
-from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from engine.kit.onnx import mapped_weights, onnx_files
+from engine.kit.onnx import external_data, mapped_weights, onnx_files
 
 if TYPE_CHECKING:
     import onnx
@@ -43,14 +42,11 @@ def quantize_dynamic(
 
 @contextlib.contextmanager
 def _mapped() -> Iterator[None]:
-    """Let the quantizer infer shapes without writing and reading the model, and let its new weights be spilled."""
+    """Let the quantizer keep references to large weights when it infers shapes, and let its new weights be spilled."""
     from onnxruntime.quantization import quant_utils
     from onnxruntime.quantization.onnx_model import ONNXModel
 
-    # The package has a function `quantize` in place of the module of this name.
-    names = ("base_quantizer", "onnx_quantizer", "quantize")
-    modules: tuple[Any, ...] = tuple(import_module(f"onnxruntime.quantization.{name}") for name in names)
-    extend, reload = ONNXModel.initializer_extend, quant_utils.save_and_reload_model_with_shape_infer
+    extend, load = ONNXModel.initializer_extend, quant_utils.load_model_with_shape_infer
 
     def spilled(graph: Any, tensors: Sequence[onnx.TensorProto]) -> None:
         for tensor in tensors:
@@ -58,20 +54,21 @@ def _mapped() -> Iterator[None]:
         extend(graph, tensors)
 
     ONNXModel.initializer_extend = spilled
-    for module in modules:
-        module.save_and_reload_model_with_shape_infer = _with_shapes
+    quant_utils.load_model_with_shape_infer = _with_shapes
     try:
         yield
     finally:
         ONNXModel.initializer_extend = extend
-        for module in modules:
-            module.save_and_reload_model_with_shape_infer = reload
+        quant_utils.load_model_with_shape_infer = load
 
 
-def _with_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
+def _with_shapes(path: Path) -> onnx.ModelProto:
+    """Return the model in a file of the quantizer with inferred shapes; mapped weights stay mapped."""
     import onnx
     from onnxruntime.quantization.quant_utils import add_infer_metadata
 
-    inferred = onnx.shape_inference.infer_shapes(model)
+    inferred = onnx.shape_inference.infer_shapes(onnx.load(str(path), load_external_data=False))
+    for tensor in onnx_files.tensors(inferred):
+        external_data.read(tensor, path.parent)
     add_infer_metadata(inferred)
     return inferred

@@ -32,7 +32,7 @@ _LEVELS = {
     "all": "ORT_ENABLE_ALL",
 }
 _NO_PREPACKING = ("session.disable_prepacking", "1")
-_PREPACKED = 512 << 20
+_PREPACKED = 640 << 20
 """The number of bytes of weights that a build may hold in memory rearranged, for faster products."""
 _SILENT = 4
 """ONNX Runtime's log level "fatal".
@@ -174,8 +174,13 @@ def feed(session: onnxruntime.InferenceSession, inputs: Mapping[str, np.ndarray]
 
 
 def _prepacks(directory: Path) -> bool:
-    """Whether ONNX Runtime may rearrange a model's weights in memory: where few enough lie in files of their own."""
-    return onnx_files.folder_size(directory) <= _PREPACKED
+    """Whether ONNX Runtime may rearrange the weights of a model in memory: where they are few enough."""
+    if not (directory / MODEL).is_file():
+        return True
+    tensors = onnx_files.load_graph(directory).graph.initializer
+    outside = (entry.value for tensor in tensors for entry in tensor.external_data if entry.key == "length")
+    stored: int = sum(tensor.ByteSize() for tensor in tensors) + sum(map(int, filter(str.isdigit, outside)))
+    return stored <= _PREPACKED
 
 
 def _settings(level: str, threads: int) -> onnxruntime.SessionOptions:
