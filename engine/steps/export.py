@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 from engine import tasks
 from engine.errors import StepError
 from engine.kit.accuracy import outputs
+from engine.kit.checkpoints import alternatives
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.generation import modules
 from engine.kit.onnx import graphs, mapped_weights, onnx_files
@@ -128,9 +129,7 @@ class Export(Step):
             print(f"the {exporter} exporter failed: {problem}")
             problems.append(f"{exporter}: {problem}")
         name = type(module.model).__name__
-        raise StepError(
-            f"{name} cannot be exported to ONNX", problems, "export it yourself and give the .onnx as source"
-        )
+        raise StepError(f"{name} cannot be exported to ONNX", problems, alternatives.nearest(checkpoint, task))
 
     def _try(
         self,
@@ -159,6 +158,8 @@ class Export(Step):
             return _difference(module, built.run, longest)
         except OSError:
             raise  # an error of the disk, not of the exporter
+        except StepError as error:
+            return ": ".join((error.what, *error.facts[:1]))
         except Exception as error:  # noqa: BLE001 - exporters raise errors of any kind
             return reasons.first_line(error, without=f"{scratch}/")
 

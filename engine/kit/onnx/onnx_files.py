@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 from engine import digest
 from engine.errors import StepError
 from engine.kit.onnx import external_data, large_files, mapped_weights
+from engine.runtimes import axes
 from engine.store.copying import link_or_copy
+from engine.text import reasons
 
 if TYPE_CHECKING:
     import onnx
@@ -36,8 +38,9 @@ _ABSOLUTE_PATH = re.compile(r"(^|[\s\"'=:(\[])(/[^\s/\"']+/|[A-Za-z]:\\)")
 class Input:
     """An input or output of a model: numpy's name of its type, and an extent or an axis name per dimension.
 
-    A dynamic dimension without a name is called `<input>_<index>`. `ranked` is False, and `shape` empty, where the
-    model does not state the number of dimensions of the input or output.
+    A dynamic dimension is called `<input>_<index>` if the model gives it no name, or a name such as `?` that means any
+    size. `ranked` is False, and `shape` empty, where the model does not state the number of dimensions of the input or
+    output.
     """
 
     name: str
@@ -90,7 +93,7 @@ def load_graph(directory: Path) -> onnx.ModelProto:
         model = large_files.parse(path)
     except Exception as error:  # protobuf's DecodeError, by way of whichever implementation is installed
         raise StepError(
-            f"{MODEL} is no ONNX model", [str(error)], "a cut-off download or another format? try onnx.checker"
+            f"{MODEL} is no ONNX model", reasons.facts(error), "a cut-off download or another format? try onnx.checker"
         ) from error
     if not model.HasField("graph"):
         raise StepError(f"{MODEL} is no ONNX model", ["it holds no graph"], "a cut-off download or another format?")
@@ -189,12 +192,12 @@ def inputs(model: onnx.ModelProto) -> dict[str, Input]:
     """Return the model's inputs by name, in the graph's order, without inputs whose default value is an initializer."""
     defaults = {tensor.name for tensor in model.graph.initializer}
     defaults |= {tensor.values.name for tensor in model.graph.sparse_initializer}
-    return {value.name: _input(value) for value in model.graph.input if value.name not in defaults}
+    return {value.name: described(value) for value in model.graph.input if value.name not in defaults}
 
 
 def outputs(model: onnx.ModelProto) -> dict[str, Input]:
     """Return the outputs of the model by name, in the order of the graph."""
-    return {value.name: _input(value) for value in model.graph.output}
+    return {value.name: described(value) for value in model.graph.output}
 
 
 def graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
@@ -272,7 +275,8 @@ def _set(message: Any, name: str, value: Any) -> None:
         setattr(message, name, value)
 
 
-def _input(value: onnx.ValueInfoProto) -> Input:
+def described(value: onnx.ValueInfoProto) -> Input:
+    """Return the name, type and shape of an input or output. Raises StepError for a value that is no tensor."""
     from onnx import helper
 
     kind = value.type.WhichOneof("value")
@@ -288,10 +292,15 @@ def _input(value: onnx.ValueInfoProto) -> Input:
     if not tensor.HasField("shape"):
         return Input(value.name, dtype, (), ranked=False)
     shape = (
-        dim.dim_value if dim.HasField("dim_value") else dim.dim_param or f"{value.name}_{index}"
+        f"{value.name}_{index}" if is_nameless(dim) else dim.dim_param or dim.dim_value
         for index, dim in enumerate(tensor.shape.dim)
     )
     return Input(value.name, dtype, tuple(shape))
+
+
+def is_nameless(dim: onnx.TensorShapeProto.Dimension) -> bool:
+    """Whether a dimension has neither a size nor a name; a negative size, and the name `?`, mean any size."""
+    return dim.dim_value < 0 if dim.HasField("dim_value") else axes.names_nothing(dim.dim_param)
 
 
 def _strip_paths(model: onnx.ModelProto) -> None:

@@ -11,7 +11,7 @@ from engine.feasibility.facts import GraphFacts
 from engine.kit.checkpoints import weights
 from engine.kit.onnx import large_files, mapped_weights, onnx_files, opsets
 from engine.runtimes.preparation import CONTRIBUTED
-from engine.text import distribution
+from engine.text import distribution, reasons
 
 if TYPE_CHECKING:
     import onnx
@@ -30,12 +30,12 @@ def read(path: Path) -> onnx.ModelProto:
         import onnx  # noqa: F401  for the error
     except ImportError as error:
         raise StepError(
-            "reading an ONNX file needs the package onnx", [str(error)], distribution.install("onnx")
+            "reading an ONNX file needs the package onnx", reasons.facts(error), distribution.install("onnx")
         ) from None
     try:
         model = large_files.parse(path)
     except Exception as error:  # protobuf's own DecodeError, whose module depends on how protobuf was built
-        raise _no_model(path, f"{type(error).__name__}: {error}") from error
+        raise _no_model(path, f"{type(error).__name__}: {reasons.of_error(error)}") from error
     if not model.HasField("graph") or not model.graph.output:
         raise _no_model(path, "it holds no graph with outputs")
     return model

@@ -26,6 +26,22 @@ def import_missing_domains(model: onnx.ModelProto) -> list[str]:
     return missing
 
 
+def name_axes(model: onnx.ModelProto) -> None:
+    """Name the axes of the model's inputs that have neither a size nor a name, as `onnx_files.inputs` calls them.
+
+    A size of -1 and the name `?` mean any size. Shape inference would take two axes with the name `?` for one axis, so
+    no tensor keeps such a size or name.
+    """
+    for spec, value in zip(map(onnx_files.described, model.graph.input), model.graph.input, strict=True):
+        for axis, dim in zip(spec.shape, _dims(value), strict=True):
+            if isinstance(axis, str):
+                dim.dim_param = axis
+    for graph in onnx_files.graphs(model.graph):
+        for value in (*graph.input, *graph.output, *graph.value_info):
+            for dim in filter(onnx_files.is_nameless, _dims(value)):
+                dim.Clear()
+
+
 def skeleton(model: onnx.ModelProto, directory: Path) -> onnx.ModelProto:
     """Return a copy of the model for shape inference, in which large weights are inputs without numbers.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,6 +15,7 @@ from engine.kit.onnx.onnx_files import MODEL
 from engine.runtimes.onnxruntime import providers as ort_providers
 from engine.runtimes.onnxruntime.providers import ON_CPU, SessionProvider
 from engine.runtimes.runner import refuse_missing
+from engine.text import reasons
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,6 +36,12 @@ _LEVELS = {
 _NO_PREPACKING = ("session.disable_prepacking", "1")
 _PREPACKED = 640 << 20
 """The number of bytes of weights that a build may hold in memory rearranged, for faster products."""
+_HINT = "give inputs of the shapes and numbers that the model is made for: samples, or narrower profiles"
+"""The hint for a model that fails on its inputs."""
+_UNLOADABLE = "does onnx.checker accept the file? export the model again, or install a newer onnxruntime"
+"""The hint for a file that ONNX Runtime refuses on a CPU."""
+_SOURCE = re.compile(r"/onnxruntime_src/\S+ .*?\) (?=\S)")
+"""The place in ONNX Runtime's own source files, and the signature of the function, in front of a message."""
 _SILENT = 4
 """ONNX Runtime's log level "fatal".
 
@@ -84,6 +92,18 @@ def unoptimized(directory: Path, *, in_order: bool = False) -> onnxruntime.Infer
     The weights of a large model stay mapped. Raises StepError where ONNX Runtime refuses the model.
     """
     return session(directory, threads=1, level="disabled", in_order=in_order, prepack=_prepacks(directory))
+
+
+def refuse_unloadable(model: Path | bytes) -> None:
+    """Open an ONNX file, or the bytes of one, on the CPU. Raises StepError where ONNX Runtime refuses it."""
+    source = str(model) if isinstance(model, Path) else model
+    _opened(
+        source,
+        _settings("disabled", threads=1),
+        ON_CPU,
+        (),
+        hidden=f"{model.parent}/" if isinstance(model, Path) else "",
+    )
 
 
 def unoptimized_graph(model: onnx.ModelProto, scratch: Path, *, in_order: bool = False) -> onnxruntime.InferenceSession:
@@ -160,7 +180,9 @@ def run(
         return dict(zip(names, session.run(names, fed, options), strict=True))
     except Exception as error:  # as in `_open`: ONNX Runtime raises a class per status code
         shapes = [f"{name}: {array.dtype}{list(array.shape)}" for name, array in fed.items()]
-        raise StepError("ONNX Runtime cannot run the model on these inputs", [str(error), *shapes]) from error
+        raise StepError(
+            "ONNX Runtime cannot run the model on these inputs", [*reasons.facts(error), *shapes], _HINT
+        ) from error
 
 
 def feed(session: onnxruntime.InferenceSession, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -197,23 +219,37 @@ def _settings(level: str, threads: int) -> onnxruntime.SessionOptions:
 def _open(
     directory: Path, settings: onnxruntime.SessionOptions, provider: SessionProvider, disabled: Sequence[str]
 ) -> onnxruntime.InferenceSession:
+    return _opened(str(directory / MODEL), settings, provider, disabled, hidden=f"{directory}/")
+
+
+def _opened(
+    model: str | bytes,
+    settings: onnxruntime.SessionOptions,
+    provider: SessionProvider,
+    disabled: Sequence[str],
+    *,
+    hidden: str,
+) -> onnxruntime.InferenceSession:
+    """Open the file at a path, or the bytes of one; the text `hidden` is left out of errors.
+
+    A path in the store tells a user nothing.
+    """
     import onnxruntime
 
     try:
         return onnxruntime.InferenceSession(
-            str(directory / MODEL),
+            model,
             settings,
             providers=provider.listed(),
             disabled_optimizers=list(disabled),
             enable_fallback=0,  # else ONNX Runtime tries again on a CPU when the GPU fails, now or during a run
         )
     except Exception as error:  # ONNX Runtime raises a class per status code, all derived from Exception
-        # The message has the file's path in the store, which tells a user nothing.
-        message = str(error).replace(f"{directory}/", "")
+        facts = [_SOURCE.sub("", fact) for fact in reasons.facts(error, without=hidden)]
         if provider.on_gpu:
             what = f"ONNX Runtime cannot open the model on {provider.name}"
-            raise StepError(what, [message], ort_providers.HINT) from error
-        raise StepError("ONNX Runtime cannot open the model", [message]) from error
+            raise StepError(what, facts, ort_providers.HINT) from error
+        raise StepError("ONNX Runtime cannot open the model", facts, _UNLOADABLE) from error
 
 
 def _cast(array: np.ndarray, onnx_type: str) -> np.ndarray:

@@ -17,7 +17,7 @@ from engine.kit.quantization.activation_ranges import Observation
 from engine.kit.quantization.dynamic import layer_inputs
 from engine.kit.quantization.dynamic.layer_inputs import LayerInput
 from engine.kit.quantization.trials import Trials
-from engine.text import lines
+from engine.text import reasons
 
 if TYPE_CHECKING:
     import numpy as np
@@ -91,7 +91,7 @@ def _observations(
             trials = Trials.of(onnx_files.copied(model), Path(folder) / "model")
             return activation_ranges.observe(trials, [each.tensor for each in inputs], samples)
         except StepError as error:
-            print(f"the model could not run on random tokens: {lines.one_line(str(error), lines.ERROR)}")
+            print(f"the model could not run on random tokens: {reasons.of_error(error)}")
             return {}
 
 
