@@ -77,7 +77,7 @@ class Fuse(Step):
         return graphs.each(self._each, shaped, out, together=lambda every: FuseReport(graphs=every))
 
     def _each(self, shaped: Path, out: Path) -> FuseReport:
-        original = onnx_files.load(shaped)
+        original = onnx_files.load_mapped(shaped)
         before = _count(original)
         with TemporaryDirectory(dir=out.parent) as folder:
             try:

@@ -126,7 +126,7 @@ WORK_OF_ENGINES = (
 WORDS = (
     ("export", "steps/export", "loading the model for", "reading the model for"),
     ("export", "steps/export", "cannot be exported to ONNX", "is not exportable"),
-    ("export", "text/reasons", "splitlines()[0]", "splitlines()[-1]"),
+    ("export", "text/reasons", "there is no entry", "it lacks the entry"),
     ("export", "steps/export", 'print(f"{nodes} nodes")', 'print(f"{nodes} operators")'),
     ("export", "steps/export", "opset=self.opset, bytes=size", "opset=9, bytes=0"),
     ("export", "steps/export", "task=model.task, num_labels", "task=model.task or None, num_labels"),

@@ -43,9 +43,9 @@ def difference(original: Path, changed: Path) -> str | None:
     """
     model = onnx_files.load_graph(original)
     try:
-        truth = ort.session(original, threads=1, level="basic")
-        expected = _answers(truth, model)
-        candidate = ort.session(changed, threads=1)
+        # One session at a time, and no weights rearranged in memory, because the model may be large.
+        expected = _answers(ort.session(original, threads=1, level="basic", prepack=False), model)
+        candidate = ort.session(changed, threads=1, prepack=False)
         for kind, inputs, outputs in expected:
             got = ort.run(candidate, inputs)
             for name, array in outputs.items():

@@ -24,8 +24,6 @@ IMAGES = "images"
 
 TOKENIZER = "tokenizer.json"
 """The file that holds the whole tokenizer of a checkpoint."""
-_LINES = 8
-"""The largest number of lines of a library's message that an error quotes."""
 
 _TWO_TYPES = frozenset({"albert", "bert", "electra"})
 """Values of `model_type` whose models have two token types where config.json has no `type_vocab_size`."""
@@ -110,6 +108,11 @@ def own_task(checkpoint: Path) -> str | None:
     )
 
 
+def architecture(checkpoint: Path) -> str | None:
+    """Return the name of the class that config.json names first in `architectures`; None where it names none."""
+    return next(iter(_architectures(config(checkpoint))), None)
+
+
 def max_sequence(checkpoint: Path) -> int | None:
     """Return the largest number of tokens that the position embeddings allow; None where the config names no limit.
 
@@ -155,12 +158,6 @@ def tokenizer_file(checkpoint: Path) -> Path | None:
     """Return the path of `tokenizer.json`, which holds the whole tokenizer; None where there is no such file."""
     path = checkpoint / TOKENIZER
     return path if path.is_file() else None
-
-
-def error_lines(error: Exception, checkpoint: Path) -> list[str]:
-    """Return the lines of a library's error message that are not empty, without the path of the checkpoint."""
-    lines = str(error).replace(f"{checkpoint}/", "").splitlines()
-    return [line.strip() for line in lines if line.strip()][:_LINES]
 
 
 def _architectures(fields: Mapping[str, Any]) -> list[str]:

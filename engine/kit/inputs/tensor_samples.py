@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from engine.errors import StepError
 from engine.kit.inputs.cases import LABEL, Case
 from engine.kit.onnx.onnx_files import Input
+from engine.text import reasons
 
 if TYPE_CHECKING:
     import numpy as np
@@ -140,7 +141,7 @@ def _arrays(path: Path) -> dict[str, np.ndarray]:
 
 def _unreadable(path: Path, error: Exception) -> StepError:
     hint = "save it with numpy.savez(path, **arrays), without pickled objects"
-    return StepError(f"{path.name} cannot be read", [str(error)], hint)
+    return StepError(f"{path.name} cannot be read", reasons.facts(error), hint)
 
 
 def _refuse_misfit(path: Path, value: Input, array: np.ndarray | ArrayHeader) -> None:

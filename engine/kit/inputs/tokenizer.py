@@ -12,7 +12,7 @@ from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.checkpoints import json_files
 from engine.kit.inputs import tokenizer_trouble
 from engine.kit.inputs.token_rows import Row
-from engine.text import distribution
+from engine.text import distribution, reasons
 
 _FILES = ("tokenizer_config.json", "vocab.txt", "vocab.json", "spiece.model", "sentencepiece.bpe.model", "spm.model")
 _ENDLESS = 1_000_000
@@ -41,7 +41,7 @@ class Tokenizer:
             shown = text if pair is None else f"{text} | {pair}"
             raise StepError(
                 "the tokenizer cannot read a text",
-                [f"tokenizers says: {error}", f"the text: {shown[:_SHOWN]!r}"],
+                [f"tokenizers says: {reasons.of_error(error)}", f"the text: {shown[:_SHOWN]!r}"],
                 "does its vocabulary hold all its special tokens, the one for unknown words among them?",
             ) from error
         columns = {
@@ -101,7 +101,7 @@ def read(path: Path) -> Any:
     try:
         return tokenizers.Tokenizer.from_file(str(path))
     except Exception as error:  # tokenizers raises plain Exception
-        raise StepError(f"{path.name} cannot be read", [str(error)], "save the tokenizer again") from error
+        raise StepError(f"{path.name} cannot be read", reasons.facts(error), "save the tokenizer again") from error
 
 
 def _converted(checkpoint: Path) -> Any:

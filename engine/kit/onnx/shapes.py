@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.kit.onnx import external_data, onnx_files
+from engine.kit.onnx import external_data, onnx_files, tensor_sizes
 from engine.runtimes.preparation import CONTRIBUTED
 
 if TYPE_CHECKING:
@@ -50,11 +50,10 @@ def skeleton(model: onnx.ModelProto, directory: Path) -> onnx.ModelProto:
     """
     from onnx import helper
 
-    copy = onnx_files.copied(model)
-    del copy.graph.initializer[:]
+    copy = onnx_files.without_weights(model)
     taken = {value.name for value in copy.graph.input}
     for tensor in model.graph.initializer:
-        if external_data.stored_bytes(tensor) <= _READABLE:
+        if tensor_sizes.stored_bytes(tensor) <= _READABLE:
             copy.graph.initializer.add().CopyFrom(tensor)
         elif tensor.name not in taken:
             copy.graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))

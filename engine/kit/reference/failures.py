@@ -7,6 +7,7 @@ from engine.feasibility import proposals
 from engine.kit.inputs.cases import Case
 from engine.kit.reference import size_search
 from engine.kit.reference.originals import Original
+from engine.text import reasons
 
 shapes_output = False
 """The code of this module only words errors: the job fails, whatever the error says."""
@@ -19,7 +20,9 @@ def of_original(original: Original, case: Case, error: Exception) -> StepError:
         return beyond
     shapes = [f"{name}: {tensor.dtype} {list(tensor.shape)}" for name, tensor in case.inputs.items()]
     hint = _of_random(original, case) if case.kind == "random" else "is the sample one that the model is made for?"
-    return StepError(f"the original model ({original.name}) fails on {case.name}", [str(error), *shapes], hint)
+    return StepError(
+        f"the original model ({original.name}) fails on {case.name}", [*reasons.facts(error), *shapes], hint
+    )
 
 
 def _of_random(original: Original, case: Case) -> str:

@@ -40,7 +40,8 @@ def refuse_without_padding(model: Any, task: Task) -> None:
     A classifier without the padding token's id would read padding as the last token of the row.
     """
     config = model.config
-    if task.classes is Classes.ROWS and continues(config) and config.pad_token_id is None:
+    pad = getattr(config.get_text_config(), "pad_token_id", None)  # of a model of several modalities, that of its text
+    if task.classes is Classes.ROWS and continues(config) and pad is None:
         raise StepError(
             f"{type(model).__name__} classifies a text by its last token, and cannot tell that token from padding",
             ["config.json has no pad_token_id"],

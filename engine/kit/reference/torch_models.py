@@ -17,6 +17,7 @@ from engine.kit.onnx.onnx_files import Input
 from engine.kit.reference import families, timm_models
 from engine.kit.reference.head import HeadOptions, seeded
 from engine.kit.reference.quiet import quiet
+from engine.text import reasons
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,6 +26,11 @@ if TYPE_CHECKING:
     from engine.recipe.images import Images
     from engine.tasks import Task
 
+_UNLOADED = (
+    "do config.json and the weights belong together, and to the installed transformers? "
+    "a model whose code is not part of transformers: export it to ONNX, and give the .onnx file as the source"
+)
+"""The hint for a checkpoint that transformers cannot load."""
 _LISTED = 8
 """The largest number of weights that an error names."""
 
@@ -93,8 +99,14 @@ def input_names(model: Any) -> tuple[str, ...]:
 
 def vocabulary(module: torch.nn.Module) -> Vocabulary:
     """Return the number of token ids and of token types that a loaded model has embeddings for."""
-    config = module.model.config
+    config = module.model.config.get_text_config()  # of a model of several modalities, the part that reads text
     types = getattr(config, "type_vocab_size", 0) or 1
+    if not hasattr(config, "vocab_size"):
+        raise StepError(
+            f"{type(module.model).__name__} has no vocabulary: a tokenizer's tokens are not its inputs",
+            ["config.json has no vocab_size"],
+            "export the model to ONNX yourself, and give the .onnx file as `source:` and tensors (.npz) as samples",
+        )
     return Vocabulary(tokens=config.vocab_size, types=types, pad=getattr(config, "pad_token_id", 0) or 0)
 
 
@@ -156,8 +168,8 @@ def _from_pretrained(checkpoint: Path, task: Task, num_labels: int | None) -> tu
     except StepError:
         raise
     except Exception as error:  # transformers, safetensors and torch each raise exceptions of their own
-        facts = checkpoints.error_lines(error, checkpoint)
-        raise StepError(f"the checkpoint cannot be loaded for {task.name}", facts) from error
+        facts = reasons.facts(error, without=f"{checkpoint}/")
+        raise StepError(f"the checkpoint cannot be loaded for {task.name}", facts, _UNLOADED) from error
     return model, loading
 
 

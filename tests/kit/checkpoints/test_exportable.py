@@ -1,0 +1,95 @@
+"""The table of architectures is in step with transformers, holds for a sample of them, and gives reasons in words."""
+
+import random
+
+import architecture_table
+import architecture_trials
+import pytest
+import transformers
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
+
+from engine import tasks
+from engine.kit.checkpoints import exportable
+
+SAMPLE = (("bert", "fill-mask"), ("mamba", "text-generation"), ("vit", "feature-extraction"))
+"""Pairs that every run of the tests tries: one that works, and two that fail for different reasons."""
+
+
+def exportable_rows():
+    return [row for rows in exportable.rows().values() for row in rows]
+
+
+@pytest.fixture(scope="module")
+def every():
+    return exportable_rows()
+
+
+def test_every_model_type_of_transformers_and_every_class_for_a_task_has_a_row(every):
+    assert exportable.version() == transformers.__version__, "make the table again: CONTRIBUTING.md says how"
+    assert set(CONFIG_MAPPING_NAMES) <= set(exportable.rows())
+    listed = {(row.model_type, row.task, row.architecture) for row in every}
+    pairs = {(pair.model_type, pair.task, pair.architecture) for pair in architecture_trials.pairs()}
+    assert len(pairs) > 1000
+    assert pairs == {key for key in listed if key[1] != "-"}
+
+
+def test_most_architectures_for_text_were_tried(every):
+    assert sum(row.verdict == "works" for row in every) > 300
+    assert {row.task for row in every if row.verdict == "works"} == {
+        task.name for task in tasks.every() if task.auto_class
+    }
+
+
+def test_a_reason_is_given_in_words_wherever_something_fails(every):
+    assert all(bool(row.reason) == (row.verdict != "works") for row in every)
+    assert [row for row in every if architecture_table.BARE.search(row.reason)] == []
+
+
+@pytest.mark.parametrize("text", ["KeyError: 'images'", "a: \x1b[96mb", "IndexError: x", "ONNX Runtime cannot run"])
+def test_bare_errors_are_seen(text):
+    assert architecture_table.BARE.search(text)
+
+
+def test_the_table_is_written_as_it_is_read(every):
+    assert exportable.text(exportable.version(), every) == exportable.TABLE.read_text()
+
+
+@pytest.mark.parametrize("task", [task.name for task in tasks.every() if task.auto_class])
+def test_each_task_has_well_known_architectures_that_work(task):
+    assert len(exportable.others(task)) == 3
+
+
+def test_of_two_classes_for_a_task_the_checkpoints_own_is_chosen():
+    whole, encoder = (exportable.row("t5", "feature-extraction", name) for name in ("T5Model", "T5EncoderModel"))
+    assert (whole.architecture, encoder.architecture) == ("T5Model", "T5EncoderModel")
+    assert (whole.verdict, encoder.verdict) == ("fails", "works")
+    assert exportable.row("t5", "feature-extraction", "Other") == whole
+    assert exportable.row("bert", "no-such-task", None) is None
+
+
+def check(chosen):
+    """Try pairs, and compare what became of them with the table; return the rows that differ."""
+    trials = list(architecture_trials.run(chosen, workers=2))
+    for trial in trials:
+        if trial.ended not in ("tiny", "original"):
+            assert not trial.error.get("bare"), trial
+            assert not architecture_table.BARE.search(architecture_table.reason(trial) if trial.error else ""), trial
+    rows = [architecture_table.row(trial.pair, trial) for trial in trials]
+    listed = {(row.model_type, row.task, row.architecture): row.verdict for row in exportable_rows()}
+    return {row for row in rows if listed[row.model_type, row.task, row.architecture] != row.verdict}
+
+
+@pytest.mark.slow
+def test_a_fixed_sample_of_rows_is_still_true():
+    chosen = [pair for pair in architecture_trials.pairs() if (pair.model_type, pair.task) in SAMPLE]
+    assert len(chosen) == len(SAMPLE)
+    assert check(chosen) == set()
+
+
+@pytest.mark.slow
+@pytest.mark.whole
+def test_the_table_is_what_all_trials_give():
+    """Hours on two cores. `python tests/support/architecture_table.py FILE` keeps the trials and writes the table."""
+    chosen = architecture_trials.pairs()
+    random.Random(0).shuffle(chosen)
+    assert check(chosen) == set()
