@@ -19,6 +19,8 @@ BARE = re.compile(
     r"|cannot (run|open)[^:]*$|step \d/\d|<class '"
 )
 """Forms that no reason may have: a bare error class, colours, "cannot run" without a reason, advice of an exporter."""
+ALONE = re.compile(r"^(torchscript: |dynamo: )?('[^']*'|\d+|\w*Error:?)$")
+"""A line of an error that is nothing but the text of a KeyError, or the name of a class."""
 _IN_WORDS = (
     (r"aten::histc", "a mixture of experts: ONNX has no operator for the choice of experts (aten::histc)"),
     (r"grouped_mm", "a mixture of experts: ONNX has no operator for grouped matrix products (grouped_mm)"),

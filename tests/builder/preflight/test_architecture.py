@@ -77,6 +77,19 @@ def test_a_model_type_that_is_not_in_the_table_is_untried_and_not_refused(model,
     assert "not tried: brand-new for fill-mask" in out
 
 
+def test_a_model_whose_code_is_in_its_checkpoint_is_refused_unless_transformers_has_it(model):
+    code = {"auto_map": {"AutoModelForMaskedLM": "modeling_mine.MineForMaskedLM"}}
+    model("mine", "MineForMaskedLM", **code)
+    assert "never run" in refused().what
+    model("bert", "BertForMaskedLM", **code)
+    api.check("tiny.yaml")
+
+
+def test_a_config_without_a_model_type_is_refused(model):
+    model(None, "BertForMaskedLM")
+    assert refused().what.startswith("config.json names no model_type")
+
+
 def test_a_table_of_another_transformers_refuses_nothing(model, monkeypatch):
     monkeypatch.setattr(exportable.metadata, "version", lambda _: "5.99.0")
     model("mamba", "MambaForCausalLM")

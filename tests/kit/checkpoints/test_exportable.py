@@ -74,6 +74,8 @@ def check(chosen):
         if trial.ended not in ("tiny", "original"):
             assert not trial.error.get("bare"), trial
             assert not architecture_table.BARE.search(architecture_table.reason(trial) if trial.error else ""), trial
+            lines = [trial.error.get("what", ""), *trial.error.get("facts", ())]
+            assert not any("\x1b" in line or architecture_table.ALONE.search(line) for line in lines), trial
     rows = [architecture_table.row(trial.pair, trial) for trial in trials]
     listed = {(row.model_type, row.task, row.architecture): row.verdict for row in exportable_rows()}
     return {row for row in rows if listed[row.model_type, row.task, row.architecture] != row.verdict}
