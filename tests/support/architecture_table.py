@@ -90,11 +90,11 @@ def reason(trial: Trial) -> str:
 
 
 def main() -> None:
-    """Try what FILE does not list yet, keep the trials there, and write the table: `FILE [TASK...]`."""
+    """Try what FILE does not list yet, keep the trials there, and write the table: `FILE [TASK ...]`."""
     import transformers
 
     path = Path(sys.argv[1])
-    architecture_trials.resume(path, workers=2, tasks=sys.argv[2:])
+    architecture_trials.resume(path, workers=2, only=sys.argv[2:])
     table = exportable.text(transformers.__version__, rows(architecture_trials.read(path)))
     exportable.TABLE.write_text(table, encoding="utf-8")
 

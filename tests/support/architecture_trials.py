@@ -220,11 +220,18 @@ def read(path: Path) -> list[Trial]:
     return [Trial(Pair(**each.pop("pair")), **each) for each in fields]
 
 
-def resume(path: Path, *, workers: int, tasks: Collection[str] = ()) -> None:
-    """Try the pairs that a file does not list yet, task by task, and add their trials to the file."""
+def resume(path: Path, *, workers: int, only: Collection[str] = ()) -> None:
+    """Try the pairs that a file does not list yet, and add their trials to the file.
+
+    `only` holds names of tasks, and pairs such as `bert/fill-mask`; with none, all pairs are tried.
+    """
     known = read(path)
     tried = {trial.pair for trial in known}
-    chosen = [pair for pair in pairs() if pair not in tried and (not tasks or pair.task in tasks)]
+    chosen = [
+        pair
+        for pair in pairs()
+        if pair not in tried and (not only or not {pair.task, f"{pair.model_type}/{pair.task}"}.isdisjoint(only))
+    ]
     with path.open("a") as file:
         for trial in run(chosen, workers=workers, known=known):
             file.write(json.dumps(asdict(trial)) + "\n")
@@ -232,4 +239,4 @@ def resume(path: Path, *, workers: int, tasks: Collection[str] = ()) -> None:
 
 
 if __name__ == "__main__":
-    resume(Path(sys.argv[1]), workers=int(sys.argv[2]), tasks=sys.argv[3:])
+    resume(Path(sys.argv[1]), workers=int(sys.argv[2]), only=sys.argv[3:])
