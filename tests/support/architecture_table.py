@@ -94,7 +94,7 @@ def main() -> None:
     import transformers
 
     path = Path(sys.argv[1])
-    architecture_trials.resume(path, workers=2, only=sys.argv[2:])
+    architecture_trials.resume(path, workers=2, tasks=sys.argv[2:])
     table = exportable.text(transformers.__version__, rows(architecture_trials.read(path)))
     exportable.TABLE.write_text(table, encoding="utf-8")
 

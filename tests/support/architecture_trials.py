@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -134,20 +134,31 @@ def _warm() -> None:
 
 def _trial(pair: Pair, file: Path, *, brief: bool, fast: bool) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
-    ended, error = "tiny", {}
+
+    def keep(trial: Trial) -> None:
+        file.write_text(json.dumps({"ended": trial.ended, "error": trial.error}))
+
     with tempfile.TemporaryDirectory() as folder, _silent():
-        try:
-            for step in _steps(pair, Path(folder), brief=brief, fast=fast):
-                ended = step
-                file.write_text(json.dumps({"ended": ended, "error": {}}))
-        except UserError as failure:
-            error = failure.fields()
-        except BaseException as failure:  # noqa: BLE001 - a bare error of a library is what the trial looks for
-            last = traceback.extract_tb(failure.__traceback__)[-1]
-            facts = [f"{Path(last.filename).name}:{last.lineno}"]
-            error = {"what": f"{type(failure).__name__}: {failure}", "facts": facts, "hint": "", "bare": True}
-        file.write_text(json.dumps({"ended": ended, "error": error}))
+        keep(here(pair, Path(folder), brief=brief, fast=fast, keep=keep))
     os._exit(0)
+
+
+def here(
+    pair: Pair, folder: Path, *, brief: bool, fast: bool, keep: Callable[[Trial], object] = lambda _: None
+) -> Trial:
+    """Try a pair in this process; `keep` gets the trial before each step, in case that the process ends in the step."""
+    ended, error, begun = "tiny", {}, time.monotonic()
+    try:
+        for step in _steps(pair, folder, brief=brief, fast=fast):
+            ended = step
+            keep(Trial(pair, ended, {}, 0))
+    except UserError as failure:
+        error = failure.fields()
+    except BaseException as failure:  # noqa: BLE001 - a bare error of a library is what the trial looks for
+        last = traceback.extract_tb(failure.__traceback__)[-1]
+        facts = [f"{Path(last.filename).name}:{last.lineno}"]
+        error = {"what": f"{type(failure).__name__}: {failure}", "facts": facts, "hint": "", "bare": True}
+    return Trial(pair, ended, error, round(time.monotonic() - begun, 1))
 
 
 def _steps(pair: Pair, folder: Path, *, brief: bool, fast: bool) -> Iterator[str]:
@@ -220,18 +231,11 @@ def read(path: Path) -> list[Trial]:
     return [Trial(Pair(**each.pop("pair")), **each) for each in fields]
 
 
-def resume(path: Path, *, workers: int, only: Collection[str] = ()) -> None:
-    """Try the pairs that a file does not list yet, and add their trials to the file.
-
-    `only` holds names of tasks, and pairs such as `bert/fill-mask`; with none, all pairs are tried.
-    """
+def resume(path: Path, *, workers: int, tasks: Collection[str] = ()) -> None:
+    """Try the pairs that a file does not list yet, task by task, and add their trials to the file."""
     known = read(path)
     tried = {trial.pair for trial in known}
-    chosen = [
-        pair
-        for pair in pairs()
-        if pair not in tried and (not only or not {pair.task, f"{pair.model_type}/{pair.task}"}.isdisjoint(only))
-    ]
+    chosen = [pair for pair in pairs() if pair not in tried and (not tasks or pair.task in tasks)]
     with path.open("a") as file:
         for trial in run(chosen, workers=workers, known=known):
             file.write(json.dumps(asdict(trial)) + "\n")
@@ -239,4 +243,4 @@ def resume(path: Path, *, workers: int, only: Collection[str] = ()) -> None:
 
 
 if __name__ == "__main__":
-    resume(Path(sys.argv[1]), workers=int(sys.argv[2]), only=sys.argv[3:])
+    resume(Path(sys.argv[1]), workers=int(sys.argv[2]), tasks=sys.argv[3:])
