@@ -26,7 +26,7 @@ TEXT = {"vocab_size": 60, "hidden_size": 16, "num_hidden_layers": 1, "num_attent
         (
             "bart",
             "BartForConditionalGeneration",
-            "text-classification",
+            "feature-extraction",
             ("bart has an encoder and a decoder", "text2text"),
         ),
         ("gpt2", "GPT2LMHeadModel", "fill-mask", ("transformers has no gpt2 for fill-mask", "another task")),
