@@ -53,7 +53,8 @@ def load(checkpoint: Path) -> OwnTokenizer | None:
         raise StepError(
             "the checkpoint's own tokenizer cannot be loaded",
             reasons.facts(error, without=f"{checkpoint}/"),
-            "name the directory of another tokenizer as `tokenizer` beside `source`",
+            'if tokenizer.json is right, write "tokenizer_class": "PreTrainedTokenizerFast" into '
+            "tokenizer_config.json; or name the directory of another tokenizer as `tokenizer` beside `source`",
         ) from error
     if getattr(tokenizer, "backend_tokenizer", None) is not None:
         lowercase.apply(tokenizer.backend_tokenizer, checkpoint)

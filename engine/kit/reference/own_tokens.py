@@ -21,8 +21,9 @@ _QUOTED = 80
 _SHOWN = 12
 """The largest number of tokens of a text that an error shows."""
 _HINT = (
-    "load the tokenizer with AutoTokenizer.from_pretrained, save it with save_pretrained, and name the directory that "
-    "it is saved in as `tokenizer` beside `source`"
+    'if tokenizer.json is right, write "tokenizer_class": "PreTrainedTokenizerFast" into tokenizer_config.json; if '
+    "transformers is right, load the tokenizer with AutoTokenizer.from_pretrained, save it with save_pretrained, and "
+    "name the directory that it is saved in as `tokenizer` beside `source`"
 )
 
 

@@ -13,6 +13,8 @@ import transformers
 from engine.errors import StepError
 from engine.kit.inputs import cases
 from engine.kit.inputs import tokenizer as tokenizers
+from engine.kit.inputs.samples import SampleText
+from engine.kit.reference import own_tokenizer, own_tokens
 from engine.runtimes.onnxruntime import session as ort
 from engine.steps.export import Export
 from engine.steps.reference import Reference
@@ -105,6 +107,36 @@ def test_files_that_transformers_reads_otherwise_are_refused_until_it_wrote_them
     for path in again.iterdir():
         path.rename(checkpoint / path.name)
     Reference().run(tmp_path / "out", checkpoint=checkpoint, samples=samples)
+
+
+@pytest.mark.parametrize(
+    ("family", "what"),
+    [
+        ("gpt2", "the tokenizer's files do not do what transformers does with them"),
+        ("albert", "the checkpoint's own tokenizer cannot be loaded"),
+    ],
+)
+def test_a_tokenizer_json_of_another_class_counts_once_its_class_is_named(family, what, tmp_path):
+    models.save_tokenizer(tmp_path)
+    (tmp_path / "tokenizer_config.json").unlink()
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": family}))
+    text = SampleText("line 1", own_inputs.TEXTS[0])
+    error = refusal(lambda: attached(tmp_path, text))
+    assert error.what == what
+    assert 'write "tokenizer_class": "PreTrainedTokenizerFast" into tokenizer_config.json' in error.hint
+    (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "PreTrainedTokenizerFast"}')
+    assert attached(tmp_path, text).own_inputs["input_ids"].shape == (1, 6)
+
+
+def attached(directory, text):
+    """Hold the two tokenizers of a directory against each other, for one text."""
+    [case] = own_tokens.attach(
+        [cases.Case(text.name, text.text, "sample", {}, {})],
+        [text],
+        own_tokenizer.load(directory),
+        tokenizers.load(directory),
+    )
+    return case
 
 
 def test_a_side_that_only_the_tokenizers_class_knows_is_refused_until_a_file_says_it(samples, tmp_path, monkeypatch):
