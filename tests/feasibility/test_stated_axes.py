@@ -14,7 +14,7 @@ import pytest
 import tried_hints
 
 from engine import feasibility
-from engine.feasibility import proposals, shapes, stated_axes
+from engine.feasibility import proposals, serving, shapes, stated_axes
 from engine.kit.inputs import bench_inputs, cases
 from engine.kit.onnx import onnx_files
 from engine.kit.reference import failures
@@ -37,6 +37,11 @@ WRONG = {
     "a mask that is too short": ("sums", {"profiles": {"past": "2x7x4", "mask": "2x7"}}, 1),
     "a profile for a model of fixed axes": ("fixed", {"profiles": {"x": "1x3x9x8"}}, 1),
     "a model that random numbers do not suit": ("far-tokens", {"profiles": {"n": [2, 2, 2]}}, 1),
+    "a batch beyond the profiles": (
+        "nameless", {"profiles": {"x": ["1x3x64x64", "1x3x64x64", "8x3x64x64"]},
+                     "package": {"triton": {"max_batch_size": 64}}}, 1),
+    "a batch for a state that has none": (
+        "speech", {"profiles": {"input": "1x256", "state": "2x1x4"}, "package": {"triton": {"max_batch_size": 4}}}, 1),
     "two sizes for one axis": ("lengths", {"profiles": {"x": "2x16", "lengths": 3}}, 1),
     "a shape to measure that lacks axes": (
         "nameless", {"profiles": {"x": "1x3x64x64"}, "bench": {"shapes": [{"x_2": 64}]}}, 1),
@@ -117,12 +122,13 @@ def test_a_profile_by_input_or_by_axis_gives_the_inputs_of_the_model(tmp_path, r
 
 def test_every_hint_about_axes_was_taken_literally(errors_of):
     hints = [error.hint for case in WRONG for error in errors_of(case)]
-    words = [text for module in (shapes, stated_axes, failures, proposals) for text in _hints(module)]
+    words = [text for module in (shapes, stated_axes, serving, failures, proposals) for text in _hints(module)]
     assert len(words) >= 6
     assert [text for text in words if not any(text in hint for hint in hints) and text not in _BY_HAND] == []
 
 
 _BY_HAND = {
+    'write the release, "24.05", or the whole name, ',  # tests/feasibility/test_infeasible.py: images
     "at most ",  # tests/feasibility/test_infeasible.py: tokens beyond the positions
     "widen a profile, or measure a shape inside one",  # the same: shapes that no profile takes
     "widen a profile (and package.triton.max_batch_size), or use via: [in-process]",  # the same: through a server

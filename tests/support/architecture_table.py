@@ -90,7 +90,7 @@ def reason(trial: Trial) -> str:
 
 
 def main() -> None:
-    """Try what FILE does not list yet, keep the trials there, and write the table: `FILE [TASK...]`."""
+    """Try what FILE does not list yet, keep the trials there, and write the table: `FILE [TASK ...]`."""
     import transformers
 
     path = Path(sys.argv[1])

@@ -13,6 +13,7 @@ from engine.errors import UserError
 _YAML = re.compile(r"(?:add|write|say|says|use) (\{.*\}|[a-z_]+: .*)$")
 _MEANT = re.compile(r"did you mean `(?P<meant>.+)`\?")
 _UNKNOWN = re.compile(r"the model has no (?:axis|input) `(?P<unknown>.+)`")
+_BATCH = re.compile(r"(?:say|use) max_batch_size: (?P<size>\d+)")
 _SAMPLES = re.compile(r"give samples \((?P<samples>.+)\)")
 _MOST = 4
 
@@ -43,6 +44,9 @@ def _error(run: Callable[[str], object], text: str) -> UserError | None:
 
 def edited(recipe: dict[str, Any], error: UserError) -> dict[str, Any]:
     """Return the recipe with the change that the hint of an error proposes."""
+    batch = _BATCH.match(error.hint)
+    if batch:
+        return {**recipe, "package": {"triton": {"max_batch_size": int(batch["size"])}}}
     proposed = _YAML.search(error.hint)
     if proposed:
         value = yaml.safe_load(proposed[1])
