@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from engine.feasibility import proposals
@@ -32,12 +32,14 @@ def check(loaded: LoadedRecipe, path: Path, sizes: Mapping[str, Range], facts: M
         if axis is None:
             raise _no_axis(loaded, path, key, sizes, facts)
         if isinstance(axis, int):
-            _refuse_other(loaded, at, f"the model fixes {key} at {axis}", extents, [axis] * 3)
+            if _ends(extents) != [axis] * len(_ENDS):
+                what = f"the model fixes the axis {key} at {axis}, and the recipe says {_shown(_ends(extents))}"
+                raise loaded.error(what, *at, facts=_shapes(facts), hint=_proposal(path, sizes, facts))
             continue
         stated = following if axis in axes.follow(facts.axes) else named
         if stated.setdefault(axis, extents) != extents:
-            what = f"{key} is the model's axis `{axis}`, and two different sizes are stated for that axis"
-            raise loaded.error(what, *at, facts=_shapes(facts), hint=f"state one size for `{axis}`")
+            what = f"{key} is the model's axis `{axis}`, and the recipe gives that axis two different sizes"
+            raise loaded.error(what, *at, facts=_shapes(facts), hint=_proposal(path, sizes, facts))
         longest = facts.max_sequence
         if axis == "sequence" and longest is not None and extents.max > longest:
             what = f"{extents.max} tokens are more than the model has positions for: {longest}"
@@ -45,19 +47,33 @@ def check(loaded: LoadedRecipe, path: Path, sizes: Mapping[str, Range], facts: M
     missing = [axis for axis in facts.dynamic or () if axis not in named]
     if missing:
         what = f"the model's axis `{missing[0]}` may have any size, and nothing here says which"
-        proposal = proposals.profiles(facts, named) if path[0] == "profiles" else f"{axes.as_key(missing[0])}: 1"
-        hint = f"write {proposal}" if path[0] == "profiles" else f"add {proposal}"
-        raise loaded.error(what, *path, facts=about(facts), hint=hint)
-    ends = [{axis: int(getattr(extents, end)) for axis, extents in named.items()} for end in _ENDS]
-    for axis, extents in following.items():
-        expected = [axes.extent(axis, sizes) for sizes in ends]
-        _refuse_other(loaded, path, f"the axis `{axis}` follows from other axes", extents, expected)
+        raise loaded.error(what, *path, facts=about(facts), hint=_proposal(path, sizes, facts))
+    _check_following(loaded, path, sizes, facts, named=named, following=following)
 
 
 def about(facts: ModelFacts) -> list[str]:
-    """Return what an error says about the model's axes: the axes of any size and, where it helps, the inputs."""
+    """Return what an error says about the model's axes."""
     dynamic = facts.dynamic
     return [f"its axes of any size: {', '.join(dynamic)}" if dynamic else "all of its axes have a fixed size"]
+
+
+def _check_following(
+    loaded: LoadedRecipe,
+    path: Path,
+    sizes: Mapping[str, Range],
+    facts: ModelFacts,
+    *,
+    named: Mapping[str, Range],
+    following: Mapping[str, Range],
+) -> None:
+    """Raise RecipeError where an axis such as `past + 1` is given a size that does not follow from the other axes."""
+    ends = [{axis: int(getattr(extents, end)) for axis, extents in named.items()} for end in _ENDS]
+    for axis, extents in following.items():
+        expected = [axes.extent(axis, end) for end in ends]
+        if _ends(extents) != expected:
+            what = f"the axis `{axis}` follows from other axes: {_shown(expected)}; the recipe says "
+            shown = _shown(_ends(extents))
+            raise loaded.error(what + shown, *path, facts=_shapes(facts), hint=_proposal(path, sizes, facts))
 
 
 def _no_axis(loaded: LoadedRecipe, path: Path, key: str, sizes: Mapping[str, Range], facts: ModelFacts) -> RecipeError:
@@ -71,20 +87,22 @@ def _no_axis(loaded: LoadedRecipe, path: Path, key: str, sizes: Mapping[str, Ran
         return loaded.error(f"the model has no input `{name}`", *path, name, facts=_shapes(facts), hint=hint)
     count = sum(axes.input_of(each) == name for each in sizes)
     what = f"the input `{name}` has {len(facts.axes[name])} axes, and the recipe gives sizes for {count}"
-    hint = f"write {proposals.profiles(facts)}" if path[0] == "profiles" else "give a size for each axis of the input"
-    return loaded.error(what, *path, name, facts=_shapes(facts), hint=hint)
+    return loaded.error(what, *path, name, facts=_shapes(facts), hint=_proposal(path, sizes, facts))
 
 
-def _refuse_other(
-    loaded: LoadedRecipe, at: Path, reason: str, extents: Range, expected: list[int | None] | list[int]
-) -> None:
-    """Raise RecipeError where the stated sizes of an axis differ from the sizes that the axis has."""
-    stated = [int(getattr(extents, end)) for end in _ENDS]
-    if stated == expected:
-        return
-    sizes = ", ".join("no whole number" if size is None else str(size) for size in dict.fromkeys(expected))
-    shown = ", ".join(map(str, dict.fromkeys(stated)))
-    raise loaded.error(f"{reason}, and the recipe says {shown}", *at, hint=f"write {sizes}, or leave the axis out")
+def _proposal(path: Path, sizes: Mapping[str, Range], facts: ModelFacts) -> str:
+    """Return the hint with a whole profile, or a whole shape of `bench`, that keeps the sizes which fit the model."""
+    kept = axes.by_name(sizes, facts.axes)
+    proposal = proposals.profiles(facts, kept) if path[0] == "profiles" else proposals.shape(facts, kept)
+    return f"write {proposal}" if facts.dynamic else f"leave {path[0]} out: every axis of the model has a fixed size"
+
+
+def _ends(extents: Range) -> list[int]:
+    return [int(getattr(extents, end)) for end in _ENDS]
+
+
+def _shown(sizes: Sequence[int | None]) -> str:
+    return ", ".join("no whole number" if size is None else str(size) for size in dict.fromkeys(sizes))
 
 
 def _shapes(facts: ModelFacts) -> list[str]:

@@ -105,7 +105,9 @@ class Export(Step):
 
     def tools_used(self) -> tuple[str, ...]:
         """Return the Python packages that trace the model, and the model's library: transformers or timm."""
-        return (*self.tools, images.library(self.images))
+        # The checkpoint's own tokenizer tells which inputs the graph has.
+        by_tokenizer = ("tokenizers",) if self.images is None else ()
+        return (*self.tools, *by_tokenizer, images.library(self.images))
 
     def run(self, out: Path, *, checkpoint: Path) -> ExportReport:
         """Export the model with the first exporter whose graph gives the same outputs as the model.

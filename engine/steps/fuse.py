@@ -16,7 +16,7 @@ from engine.runtimes.onnxruntime import fusion
 from engine.runtimes.onnxruntime import session as ort
 from engine.runtimes.preparation import Residual
 from engine.step import Step, TypedReport
-from engine.text import lists
+from engine.text import lists, reasons
 
 if TYPE_CHECKING:
     import onnx
@@ -98,7 +98,9 @@ class Fuse(Step):
         try:
             model = fusion.fuse(shaped, scratch / "folded", skip_layer_norm=self.residual is Residual.FUSED)
         except Exception as error:  # AssertionError, IndexError and others
-            raise _NotFusedError(f"ONNX Runtime's optimizer gave up on this graph ({error!r})") from error
+            raise _NotFusedError(
+                f"ONNX Runtime's optimizer gave up on this graph: {reasons.first_line(error)}"
+            ) from error
         fused = fusion.fused_operators(original, model)
         if not fused:
             raise _NotFusedError("nothing to fuse: no pattern of ONNX Runtime's optimizer occurs in this graph")

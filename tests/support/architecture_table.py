@@ -10,8 +10,10 @@ from pathlib import Path
 import architecture_trials
 from architecture_trials import CPU_SECONDS, Pair, Trial, pairs
 
-from engine.kit.checkpoints import exportable
+from engine import tasks
+from engine.kit.checkpoints import exportable, model_inputs
 from engine.kit.checkpoints.exportable import Exportability
+from engine.kit.reference import text_inputs
 from engine.text import lines
 
 BARE = re.compile(
@@ -19,6 +21,8 @@ BARE = re.compile(
     r"|cannot (run|open)[^:]*$|step \d/\d|<class '"
 )
 """Forms that no reason may have: a bare error class, colours, "cannot run" without a reason, advice of an exporter."""
+ALONE = re.compile(r"^(torchscript: |dynamo: )?('[^']*'|\d+|\w*Error:?)$")
+"""A line of an error that is nothing but the text of a KeyError, or the name of a class."""
 _IN_WORDS = (
     (r"aten::histc", "a mixture of experts: ONNX has no operator for the choice of experts (aten::histc)"),
     (r"grouped_mm", "a mixture of experts: ONNX has no operator for grouped matrix products (grouped_mm)"),
@@ -44,6 +48,8 @@ def _without(model_types: Collection[str], table: Collection[Exportability]) -> 
 def row(pair: Pair, trial: Trial | None) -> Exportability:
     """Return the row of a pair from its trial, or from none."""
     named = (pair.model_type, pair.task, pair.architecture)
+    if more := more_than_text(pair):
+        return Exportability(*named, "fails", more)
     if trial is None:
         return Exportability(*named, "untried", "nobody tried it yet")
     if trial.ended == "done":
@@ -53,6 +59,22 @@ def row(pair: Pair, trial: Trial | None) -> Exportability:
     if "ended with" in trial.error["what"]:
         return Exportability(*named, "untried", f"its trial did not end within {CPU_SECONDS} seconds of computing")
     return Exportability(*named, "fails", reason(trial))
+
+
+def more_than_text(pair: Pair) -> str:
+    """Return why a class is refused that takes more than a text, whatever its trial says; "" for any other class."""
+    import transformers
+
+    if tasks.generates(pair.task):
+        return ""
+    try:
+        parameters = text_inputs.parameters(getattr(transformers, pair.architecture))
+    except (ImportError, AttributeError):  # a class that needs a library which is not installed
+        return ""
+    beyond = model_inputs.beyond_text(parameters, {"default_language": "en_XX"})
+    if not beyond or model_inputs.TOKENS not in parameters:
+        return ""
+    return f"{pair.architecture} takes more than a text: {', '.join(beyond)}"
 
 
 def reason(trial: Trial) -> str:
@@ -68,7 +90,7 @@ def reason(trial: Trial) -> str:
 
 
 def main() -> None:
-    """Try what FILE does not list yet, keep the trials there, and write the table: `FILE [TASK...]`."""
+    """Try what FILE does not list yet, keep the trials there, and write the table: `FILE [TASK ...]`."""
     import transformers
 
     path = Path(sys.argv[1])

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -134,20 +134,31 @@ def _warm() -> None:
 
 def _trial(pair: Pair, file: Path, *, brief: bool, fast: bool) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
-    ended, error = "tiny", {}
+
+    def keep(trial: Trial) -> None:
+        file.write_text(json.dumps({"ended": trial.ended, "error": trial.error}))
+
     with tempfile.TemporaryDirectory() as folder, _silent():
-        try:
-            for step in _steps(pair, Path(folder), brief=brief, fast=fast):
-                ended = step
-                file.write_text(json.dumps({"ended": ended, "error": {}}))
-        except UserError as failure:
-            error = failure.fields()
-        except BaseException as failure:  # noqa: BLE001 - a bare error of a library is what the trial looks for
-            last = traceback.extract_tb(failure.__traceback__)[-1]
-            facts = [f"{Path(last.filename).name}:{last.lineno}"]
-            error = {"what": f"{type(failure).__name__}: {failure}", "facts": facts, "hint": "", "bare": True}
-        file.write_text(json.dumps({"ended": ended, "error": error}))
+        keep(here(pair, Path(folder), brief=brief, fast=fast, keep=keep))
     os._exit(0)
+
+
+def here(
+    pair: Pair, folder: Path, *, brief: bool, fast: bool, keep: Callable[[Trial], object] = lambda _: None
+) -> Trial:
+    """Try a pair in this process; `keep` gets the trial before each step, in case that the process ends in the step."""
+    ended, error, begun = "tiny", {}, time.monotonic()
+    try:
+        for step in _steps(pair, folder, brief=brief, fast=fast):
+            ended = step
+            keep(Trial(pair, ended, {}, 0))
+    except UserError as failure:
+        error = failure.fields()
+    except BaseException as failure:  # noqa: BLE001 - a bare error of a library is what the trial looks for
+        last = traceback.extract_tb(failure.__traceback__)[-1]
+        facts = [f"{Path(last.filename).name}:{last.lineno}"]
+        error = {"what": f"{type(failure).__name__}: {failure}", "facts": facts, "hint": "", "bare": True}
+    return Trial(pair, ended, error, round(time.monotonic() - begun, 1))
 
 
 def _steps(pair: Pair, folder: Path, *, brief: bool, fast: bool) -> Iterator[str]:

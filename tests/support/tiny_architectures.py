@@ -48,13 +48,13 @@ _FIXED: dict[str, Any] = {
     "mamba_n_groups": 1, "mamba_chunk_size": 8, "chunk_size": 8, "state_size": 8, "query_pre_attn_scalar": 8,
     "hidden_dropout_prob": 0.0, "max_window_layers": 1, "num_kv_shared_layers": 0, "vocab_size_per_layer_input": 0,
     "num_nextn_predict_layers": 0, "num_conv_pos_embedding_groups": 2, "num_mel_bins": 16, "block_size": 8,
-    "encoder_seq_length": 64, "bottleneck_size": 16, "intra_bottleneck_size": 16, "mamba_num_heads": 4,
+    "encoder_seq_length": 64, "bottleneck_size": 16, "intra_bottleneck_size": 32, "mamba_num_heads": 4,
     "mamba_head_dim": 16,
     "n_groups": 1, "ssm_state_size": 8, "hyena_order": 2, "moe_layer_start_index": 1, "image_size": 32, "patch_size": 8,
     "num_image_tokens": 16, "downsample_rate": 2, "num_buckets": 8,
 }  # fmt: skip
 """Values of fields whose names tell no size."""
-_UNSET = {"head_dim": 8, "num_key_value_heads": 4}
+_UNSET = {"head_dim": 8, "num_key_value_heads": 4, "num_experts_per_tok": 2, "n_routed_experts": 4}
 """Values of fields that some configs leave unset; models compute the same values from the other sizes."""
 
 
@@ -68,7 +68,10 @@ def tiny_configs(auto_class: str, model_type: str) -> Iterator[Any]:
         fields["is_decoder"] = True
     for thorough in (True, False):
         with contextlib.suppress(Exception):  # a config may refuse the combination of sizes
-            yield type(default).from_dict(_shrunk(fields, thorough=thorough))
+            config = type(default).from_dict(_shrunk(fields, thorough=thorough))
+            if config.is_encoder_decoder and getattr(config, "decoder_start_token_id", None) is None:
+                config.decoder_start_token_id = _TOKENS["decoder_start"]
+            yield config
 
 
 def tiny_model(auto_class: str, model_type: str, *, largest: int = 40_000_000) -> Any:
@@ -156,6 +159,8 @@ def _kept_layers(fields: dict[str, Any], depth: int) -> list[int]:
 def _value(name: str, value: Any, *, layers: int, thorough: bool) -> Any:
     """Return a small value for a field that is no list and no dictionary."""
     words = len(models.vocabulary())
+    if name == "vocab_size" and value is None:
+        return words
     if name == "pad_token_id" or value is None:
         return 0 if name == "pad_token_id" else _UNSET.get(name)
     if isinstance(value, int) and not isinstance(value, bool) and _TOKEN.search(name):

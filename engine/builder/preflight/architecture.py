@@ -16,11 +16,32 @@ def refuse(checkpoint: Path, task: str) -> None:
     A build does not look at the table. A build tries, because a config of the user's own may work where the tiny one of
     the trial did not (docs/adr/0029).
     """
+    _refuse_unknown(checkpoint, task)
     row = _row(checkpoint, task)
     if row is not None and row.verdict == "fails" and exportable.is_current():
         raise StepError(
             f"{row.architecture if row.has_class else row.model_type} cannot be built for {task}",
             [row.reason, f"tried with transformers {exportable.version()}, on a small random model"],
+            alternatives.nearest(checkpoint, task),
+        )
+
+
+def _refuse_unknown(checkpoint: Path, task: str) -> None:
+    """Raise StepError where config.json names no model type, or one whose code is in the checkpoint itself."""
+    if checkpoints.kind(checkpoint) != "transformers":
+        return
+    config = checkpoints.config(checkpoint)
+    model_type = config.get("model_type")
+    if model_type is None:
+        raise StepError(
+            "config.json names no model_type: nobody can tell which architecture the weights belong to",
+            [f"it names: {', '.join(list(config)[:8]) or 'nothing'}"],
+            "save the model with save_pretrained() of transformers, or name an .onnx file as the source",
+        )
+    if model_type not in exportable.rows() and config.get("auto_map"):
+        raise StepError(
+            f"the code of {model_type} is in the checkpoint, and that code is never run (trust_remote_code)",
+            ["config.json has auto_map, and transformers itself has no such model type"],
             alternatives.nearest(checkpoint, task),
         )
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from engine.builder import sources
 from engine.builder.lookup import Lookup, PlannedVariant
-from engine.builder.preflight import architecture, processors
+from engine.builder.preflight import architecture, inputs, processors
 from engine.builder.preflight.checked_variant import CheckedVariant
 from engine.builder.summary import summarize
 from engine.feasibility.facts import ModelFacts
@@ -47,6 +47,9 @@ def look(subject: CheckedVariant) -> None:
         with subject.at("model", "task" if requested else "source"):
             task = checkpoints.task(subject.checkpoint, requested)
             processors.refuse(subject.checkpoint, task)
+        with subject.at("model", "source"):
+            inputs.refuse(subject.checkpoint, task, tokenizer=subject.variant.loaded.recipe.model.tokenizer)
+        with subject.at("model", "task" if requested else "source"):
             architecture.refuse(subject.checkpoint, task)
 
 

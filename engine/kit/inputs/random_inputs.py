@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from engine.errors import StepError
-from engine.kit.inputs import synthetic, tensor_samples
+from engine.kit.inputs import synthetic
 from engine.kit.inputs.token_rows import Row, RowLimits, Vocabulary
+from engine.kit.onnx import refusals
 from engine.kit.onnx.onnx_files import Input
 from engine.runtimes import axes
 
@@ -90,9 +90,8 @@ def _extents(profiles: Sequence[Profile]) -> Iterator[Mapping[str, int]]:
 
 def _refuse_unknown(value: Input) -> None:
     """Raise StepError for an input of unknown shape or of a type that numpy lacks."""
-    tensor_samples.refuse_unusual(value)
-    if not value.ranked:
-        raise StepError(f"the model does not tell the shape of its input {value.name}", hint="give samples as .npz")
+    refusals.refuse_unusual(value)
+    refusals.refuse_unranked(value)
 
 
 def _draw(generator: np.random.Generator, value: Input, shape: tuple[int, ...], rows: int | None) -> np.ndarray:

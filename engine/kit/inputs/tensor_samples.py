@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
 from engine.kit.inputs.cases import LABEL, Case
+from engine.kit.onnx import refusals
 from engine.kit.onnx.onnx_files import Input
 from engine.text import reasons
 
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
     import numpy as np
 
 _UNREADABLE = (OSError, ValueError, zipfile.BadZipFile, AttributeError, EOFError, KeyError)
-_NUMBERS = frozenset({"bool", "float16", "float32", "float64"}) | {
-    f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
-}
 
 
 def read(path: Path, specs: Mapping[str, Input]) -> list[Case]:
@@ -116,13 +114,6 @@ def _header(archive: Any, name: str) -> ArrayHeader:
     return ArrayHeader(array.dtype, array.shape)
 
 
-def refuse_unusual(value: Input) -> None:
-    """Raise StepError for an input of a type that numpy lacks: text, bfloat16 or 8-bit floats."""
-    if value.dtype not in _NUMBERS:
-        kind = "text" if value.dtype in {"object", "str"} else value.dtype
-        raise StepError(f"the model's input {value.name} is {kind}: that is not supported yet")
-
-
 def describe(value: Input) -> str:
     """Return an input's name, type and shape as one text, for an error."""
     return f"{value.name}: {value.dtype} {_shown(value.shape)}"
@@ -148,7 +139,7 @@ def _refuse_misfit(path: Path, value: Input, array: np.ndarray | ArrayHeader) ->
     """Raise StepError for an array whose type or shape is not that of the input."""
     import numpy as np
 
-    refuse_unusual(value)
+    refusals.refuse_unusual(value)
     facts = [f"in the file: {array.dtype} {list(array.shape)}", f"the model takes {describe(value)}"]
     if not np.can_cast(array.dtype, value.dtype, "same_kind"):
         raise StepError(f"the array {value.name} in {path.name} has the wrong type", facts)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from engine.errors import StepError
 from engine.feasibility.facts import GraphFacts
 from engine.kit.checkpoints import weights
-from engine.kit.onnx import large_files, mapped_weights, onnx_files, opsets
+from engine.kit.onnx import large_files, mapped_weights, onnx_files, opsets, refusals
 from engine.runtimes.preparation import CONTRIBUTED
 from engine.text import distribution, reasons
 
@@ -66,7 +66,8 @@ def data_files(path: Path) -> list[str]:
 def describe(model: onnx.ModelProto) -> GraphFacts:
     """Return what the graph says about the model: the inputs, outputs, operators and the number of parameters.
 
-    Raises StepError for a model without inputs, and for a model with an output that is no tensor of numbers.
+    Raises StepError for a model without inputs, for an input or output that is no tensor of numbers, and for an input
+    whose number of axes is not stated.
     """
     inputs = onnx_files.inputs(model)
     if not inputs:
@@ -75,6 +76,9 @@ def describe(model: onnx.ModelProto) -> GraphFacts:
             [f"it gives: {', '.join(value.name for value in model.graph.output)}"],
             "if the exporter folded the inputs into constants, export the model again with graph inputs",
         )
+    for spec in inputs.values():
+        refusals.refuse_unusual(spec)
+        refusals.refuse_unranked(spec)
     for value in model.graph.output:
         _refuse_no_numbers(value)
     return GraphFacts(

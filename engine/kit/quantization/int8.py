@@ -11,6 +11,7 @@ from engine.errors import StepError
 from engine.kit.onnx import onnx_files, topology
 from engine.kit.onnx.passes import linear_layers
 from engine.kit.quantization import mapped_quantizer, tables
+from engine.text import reasons
 
 if TYPE_CHECKING:
     import onnx
@@ -78,7 +79,7 @@ def quantize(model: onnx.ModelProto, scratch: Path, *, reduce_range: bool) -> on
     except Exception as error:  # AssertionError, IndexError, ValueError and others
         raise StepError(
             "ONNX Runtime cannot quantize this model",
-            [repr(error)],
+            reasons.facts(error),
             "build it with precision: fp32, or quantize it with a tool of your own and use the ONNX file",
         ) from error
     del quantized.metadata_props[:]

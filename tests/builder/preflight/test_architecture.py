@@ -13,6 +13,7 @@ from engine.kit.checkpoints import exportable
 def model(tmp_path, monkeypatch):
     """Write a recipe beside a model of a few numbers; the fixture is a function that writes the model's config."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(exportable, "is_current", lambda: True)
     (tmp_path / "pyproject.toml").write_text("")
     (tmp_path / "model").mkdir()
     header = json.dumps({"w": {"dtype": "F32", "shape": [4], "data_offsets": [0, 16]}}).encode()
@@ -77,8 +78,21 @@ def test_a_model_type_that_is_not_in_the_table_is_untried_and_not_refused(model,
     assert "not tried: brand-new for fill-mask" in out
 
 
+def test_a_model_whose_code_is_in_its_checkpoint_is_refused_unless_transformers_has_it(model):
+    code = {"auto_map": {"AutoModelForMaskedLM": "modeling_mine.MineForMaskedLM"}}
+    model("mine", "MineForMaskedLM", **code)
+    assert "never run" in refused().what
+    model("bert", "BertForMaskedLM", **code)
+    api.check("tiny.yaml")
+
+
+def test_a_config_without_a_model_type_is_refused(model):
+    model(None, "BertForMaskedLM")
+    assert refused().what.startswith("config.json names no model_type")
+
+
 def test_a_table_of_another_transformers_refuses_nothing(model, monkeypatch):
-    monkeypatch.setattr(exportable.metadata, "version", lambda _: "5.99.0")
+    monkeypatch.setattr(exportable, "is_current", lambda: False)
     model("mamba", "MambaForCausalLM")
     [checked] = api.check("tiny.yaml")
     assert "only with transformers" in checked.untried
