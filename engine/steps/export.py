@@ -151,12 +151,12 @@ class Export(Step):
                 takes_images = images.modality(self.images) is Modality.IMAGE
                 traced = timm_padding.fixed(module) if takes_images else module
                 self._write(exporter, traced, probes.example(module, longest), raw, normal)
-                session = ort.unoptimized(normal)
+                session = ort.session(normal, threads=1, level="disabled", prepack=False)
                 return _difference(module, lambda inputs: ort.run(session, inputs), longest)
             for folder, part in parts.items():
                 tokens = torch_models.vocabulary(module).tokens
                 self._write(exporter, part, probes.example_with_past(part, tokens), raw / folder, normal / folder)
-            built = driver.runner(normal, name="exported", threads=1, level="disabled")
+            built = driver.runner(normal, name="exported", threads=1, level="disabled", prepack=False)
             return _difference(module, built.run, longest)
         except OSError:
             raise  # an error of the disk, not of the exporter

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,14 +41,30 @@ class Peak:
     printed: str
 
 
-def of_step(step: type[Step], out: Path, options: str = "{}", **inputs: Path) -> Peak:
-    """Run a step with options, as JSON, in a new process, and return the peak of its memory."""
+def of_step(step: type[Step], out: Path, options: str = "{}", group: Path | None = None, **inputs: Path) -> Peak:
+    """Run a step with options, as JSON, in a new process, in a control group if any, and return its peak."""
     words = [sys.executable, "-c", _PROGRAM, step.__module__, step.__name__, options, str(out)]
-    return of_command([*words, *(f"{name}={path}" for name, path in inputs.items())])
+    return of_command([*words, *(f"{name}={path}" for name, path in inputs.items())], group)
 
 
-def of_command(words: list[str], environment: Mapping[str, str] | None = None) -> Peak:
+@contextlib.contextmanager
+def group_of(limit: int) -> Iterator[Path]:
+    """Make a control group whose processes get `limit` bytes of memory. Raises OSError where none can be made."""
+    version_1 = Path("/sys/fs/cgroup/memory")
+    parent, name = (version_1, "memory.limit_in_bytes") if version_1.is_dir() else (version_1.parent, "memory.max")
+    group = parent / f"recipe-{os.getpid()}"
+    group.mkdir()
+    try:
+        (group / name).write_text(str(limit))
+        yield group
+    finally:
+        group.rmdir()
+
+
+def of_command(words: list[str], group: Path | None = None, environment: Mapping[str, str] | None = None) -> Peak:
     """Run a command, and return the peak of its process. Raises CalledProcessError where the command fails."""
+    if group is not None:
+        words = ["sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh", *words]
     begin = time.monotonic()
     most = {"RssAnon": 0, "RssFile": 0}
     with tempfile.TemporaryFile("w+") as output:

@@ -91,7 +91,7 @@ def unoptimized(directory: Path, *, in_order: bool = False) -> onnxruntime.Infer
     With `in_order` the nodes run in the order of the file, as far as ONNX Runtime lets its caller choose the order.
     The weights of a large model stay mapped. Raises StepError where ONNX Runtime refuses the model.
     """
-    return session(directory, threads=1, level="disabled", in_order=in_order, prepack=_prepacks(directory))
+    return session(directory, threads=1, level="disabled", in_order=in_order, prepack=prepacks(directory))
 
 
 def refuse_unloadable(model: Path | bytes) -> None:
@@ -195,7 +195,7 @@ def feed(session: onnxruntime.InferenceSession, inputs: Mapping[str, np.ndarray]
     return {value.name: _cast(inputs[value.name], value.type) for value in model_inputs}
 
 
-def _prepacks(directory: Path) -> bool:
+def prepacks(directory: Path) -> bool:
     """Whether ONNX Runtime may rearrange the weights of a model in memory: where they are few enough."""
     if not (directory / MODEL).is_file():
         return True
