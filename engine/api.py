@@ -50,6 +50,8 @@ class Checked:
 
     variant: Variant
     model: bool
+    untried: str | None = None
+    """The architecture and the task that nobody tried, so that an export may fail; None for those in the table."""
 
 
 def check(recipes: Recipes, **reading: Unpack[Reading]) -> list[Checked]:
@@ -79,7 +81,7 @@ def examine(recipes: Recipes, **reading: Unpack[Reading]) -> Examination:
     for variant in planned.without_refused():
         with planned.refusals.collecting(variant.loaded.path):
             subject = preflight.look(variant, selection.store)
-            checks.append(Checked(variant, model=subject.facts is not None))
+            checks.append(Checked(variant, model=subject.facts is not None, untried=preflight.model.untried(subject)))
     planned.refusals.refuse(len(selection.paths))
     return Examination(checks, planned.abstract)
 

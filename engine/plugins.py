@@ -10,6 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
+from engine.text import reasons
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -41,7 +42,7 @@ def load(point: EntryPoint, kind: str) -> Any:
     except Exception as error:
         raise StepError(
             f"the {kind} {point.name!r} of {package(point)} cannot be loaded",
-            [f"{point.value}: {type(error).__name__}: {error}"],
+            [f"{point.value}: {type(error).__name__}: {reasons.plain(str(error))}"],
             "repair or uninstall that package",
         ) from error
     _loaded.add(point.module)

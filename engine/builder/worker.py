@@ -20,6 +20,7 @@ from engine.builder.trace import hook
 from engine.builder.worker_task import WorkerTask
 from engine.errors import StepError, UserError, causes
 from engine.system import limits
+from engine.text import reasons
 
 _ROOM = 1 << 16
 """A disk that has fewer free bytes than this number counts as full."""
@@ -123,21 +124,20 @@ def _as_json(name: str, kind: Any, report: Any) -> Mapping[str, object]:
 
 def unexpected(task: WorkerTask, error: BaseException) -> StepError:
     """Return the error of a job for an exception that a tool raised, or that the job's output caused."""
-    text = f"{type(error).__name__}: {error}".strip()
+    name, facts = type(error).__name__, reasons.facts(error)
+    facts[0] = facts[0] if facts[0].startswith(name) else f"{name}: {facts[0]}"
     reached = limits.reached(error)
     if isinstance(error, ImportError) and error.name and reached is None and not error.name.startswith("engine"):
-        return cannot_import(task.name, error.name.partition(".")[0], *text.splitlines()[:1])
+        return cannot_import(task.name, error.name.partition(".")[0], facts[0])
     if _is_full(error) or _has_no_room(task.out):
         return StepError(
             f"the disk is full: the step {task.name!r} could not write what it makes",
-            text.splitlines()[:1],
+            facts[:1],
             "free some space, or name a folder on another disk with --cache",
         )
     if reached is not None:
         return StepError(f"the step {task.name!r} failed: {reached.what}", reached.facts, reached.hint)
-    return StepError(
-        f"the step {task.name!r} failed", text.splitlines()[:_LISTED], f"the whole log: recipe logs RECIPE {task.name}"
-    )
+    return StepError(f"the step {task.name!r} failed", facts, f"the whole log: recipe logs RECIPE {task.name}")
 
 
 def _is_full(error: BaseException) -> bool:

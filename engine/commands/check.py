@@ -35,6 +35,8 @@ def run(arguments: argparse.Namespace) -> Exit:
     for checked in examination.checks:
         variant = checked.variant
         _print(variant.loaded.path, variant.name, [job.name for job in variant.jobs], model=checked.model)
+        if checked.untried is not None:
+            print(f"  not tried: {checked.untried}; the build shows whether the export works")
     return Exit.OK
 
 

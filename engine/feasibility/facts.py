@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from engine.reporting import WRITTEN, TypedReport
+from engine.runtimes import axes
 
 Axes = tuple[int | str, ...]
 """A tensor's shape: for each axis its size, or its name where the axis may have any size."""
@@ -46,7 +47,5 @@ class ModelFacts(GraphFacts):
 
     @property
     def dynamic(self) -> tuple[str, ...] | None:
-        """The names of the input axes that may have any size; None where the inputs are not known."""
-        if not self.axes:
-            return None
-        return tuple(dict.fromkeys(axis for shape in self.axes.values() for axis in shape if isinstance(axis, str)))
+        """The names of the input axes whose sizes a profile states; None where the inputs are not known."""
+        return axes.free(self.axes) if self.axes else None

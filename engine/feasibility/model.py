@@ -6,7 +6,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from engine import gpus
-from engine.feasibility import generation, overrides, shapes
+from engine.feasibility import generation, overrides, serving, shapes
 from engine.feasibility.facts import ModelFacts
 from engine.feasibility.target import devices, place
 from engine.runtimes import registry
@@ -31,6 +31,7 @@ def check_model(loaded: LoadedRecipe, facts: ModelFacts) -> None:
     _memory(loaded, facts)
     shapes.check_model(loaded, facts)
     overrides.check_model(loaded, facts)
+    serving.check_model(loaded, facts)
 
 
 def _memory(loaded: LoadedRecipe, facts: ModelFacts) -> None:

@@ -42,7 +42,8 @@ def check_model(loaded: LoadedRecipe, facts: ModelFacts) -> None:
     about = known.of_model(loaded.recipe, facts)
     if about is None:
         return
-    _refuse_fixed_batch(loaded, facts.axes)
+    _refuse_fixed_batch(loaded, "input", facts.axes)
+    _refuse_fixed_batch(loaded, "output", {name: axes for name, (_, axes) in facts.outputs.items() if axes is not None})
     for part, path, overrides in known.sections(loaded.recipe):
         if part == "model":
             _check(loaded, path, overrides, about)
@@ -61,12 +62,12 @@ def _refuse_later_fields(loaded: LoadedRecipe, path: tuple[str | int, ...], over
             raise loaded.error(what, *path, *field, hint=hint, at_key=True)
 
 
-def _refuse_fixed_batch(loaded: LoadedRecipe, axes: Mapping[str, Sequence[int | str]]) -> None:
-    """Raise RecipeError for a max_batch_size where an input's first axis has a fixed size."""
+def _refuse_fixed_batch(loaded: LoadedRecipe, kind: str, axes: Mapping[str, Sequence[int | str]]) -> None:
+    """Raise RecipeError for a max_batch_size where the first axis of an input or output has a fixed size."""
     batch = loaded.recipe.package.triton.max_batch_size
     for name, shape in axes.items():
         if batch and not (shape and isinstance(shape[0], str)):
-            what = f"the model takes no batches of {batch}: the first axis of its input {name} is not free"
+            what = f"the model takes no batches of {batch}: the first axis of its {kind} {name} is not free"
             facts = [f"{name}: {lists.extents(shape)}"]
             raise loaded.error(what, "package", "triton", "max_batch_size", facts=facts, hint="use max_batch_size: 0")
 

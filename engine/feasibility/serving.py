@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.feasibility import overrides
+from engine.feasibility import overrides, shapes
+from engine.feasibility.facts import ModelFacts
 from engine.runtimes import registry, triton_images
 from engine.runtimes.profiles import greatest
 from engine.runtimes.triton_images import RECIPE_PATH, REPOSITORY
@@ -39,9 +40,22 @@ def _batches(loaded: LoadedRecipe) -> None:
     loads an ONNX model with any max_batch_size, but the ONNX model is validated only up to the largest batch of the
     profiles.
     """
-    recipe = loaded.recipe
-    largest = greatest(recipe.profiles).get("batch")
-    batch = recipe.package.triton.max_batch_size
+    _refuse_larger(loaded, greatest(loaded.recipe.profiles).get("batch"))
+
+
+def check_model(loaded: LoadedRecipe, facts: ModelFacts) -> None:
+    """Raise RecipeError for a max_batch_size above the largest batch of the profiles.
+
+    The batch is the first axis of an input, whatever the model calls the axis.
+    """
+    leading = next(iter(facts.axes.values()), ())[:1]
+    if loaded.recipe.package.triton.max_batch_size and leading:
+        _refuse_larger(loaded, greatest(shapes.profiles(loaded, facts)).get(str(leading[0])))
+
+
+def _refuse_larger(loaded: LoadedRecipe, largest: int | None) -> None:
+    """Raise RecipeError where Triton would send larger batches than `largest`, the largest batch of the profiles."""
+    batch = loaded.recipe.package.triton.max_batch_size
     if largest is not None and batch is not None and batch > largest:
         what = f"Triton would send batches of {batch}, and the largest of the profiles is {largest}"
         hint = f"say max_batch_size: {largest}, or widen a profile"

@@ -86,7 +86,7 @@ def _shape(schema: Mapping[str, Any]) -> dict[str, Any]:
         "type": "object",
         "description": schema["description"],
         "properties": {"budget": budget},
-        "additionalProperties": _SIZE,
+        "additionalProperties": {"anyOf": [_SIZE, _BY_INPUT]},
     }
 
 

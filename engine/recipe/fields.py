@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -20,10 +20,13 @@ from pydantic import (
 from pydantic_core import PydanticCustomError, core_schema
 
 from engine.recipe.text import shown
+from engine.runtimes import axes
 from engine.text import quantities, sizes
 
 if TYPE_CHECKING:
     from pydantic.json_schema import JsonSchemaValue
+
+T = TypeVar("T")
 
 PATTERNS = {
     r"^[A-Za-z0-9][A-Za-z0-9._-]*$": "letters, digits, '.', '_' and '-', starting with a letter or a digit",
@@ -142,27 +145,59 @@ def limits_within(low: float, high: float) -> Callable[[Any], Any]:
 
 
 _SHAPE = re.compile(r"[0-9]{1,7}(x[0-9]{1,7})*")
-_TEXT_RANK = 2
-"""The number of axes of a text input: batch and sequence."""
-_TEXT_INPUTS = ("input_ids", "attention_mask", "token_type_ids", "position_ids")
 
 
 def axes_of_profile(value: Any) -> Any:
-    """Return a profile by axis for a profile in trtexec's form, which is by input: `input_ids: [1x16, 1x128, 8x512]`.
+    """Return a profile by axis for a profile in trtexec's form, which is by input: `image: [1x3x32x32, ...]`.
 
-    The axes of a text input are batch and sequence. An axis that several inputs share must have the same min, opt and
-    max in each. A profile that is already written by axis, as in `batch: [1, 8, 32]`, is returned unchanged.
+    The key of an axis is `image[0]` then: the axes of the input have names only in the model. A profile that is already
+    written by axis, as in `batch: [1, 8, 32]`, is returned unchanged.
     """
     if not isinstance(value, Mapping):
         return value
-    axes: dict[Any, Any] = {name: extents for name, extents in value.items() if not _are_shapes(extents)}
-    for name, shapes in value.items():
-        if not _are_shapes(shapes):
+    by_axis: dict[Any, Any] = {}
+    for name, extents in value.items():
+        if not _are_shapes(extents):
+            by_axis[name] = extents
             continue
-        for axis, extents in _text_axes(name, shapes).items():
-            if axes.setdefault(axis, extents) != extents:
-                raise wrong(f"says two different things about {axis}", "inputs share their axes: say each axis once")
-    return axes
+        words = list(extents) if isinstance(extents, list | tuple) else [extents] * len(_EXTENTS)
+        shapes = [_sizes(word) for word in words]
+        if len(shapes) != len(_EXTENTS) or len({len(shape) for shape in shapes}) != 1:
+            what = f"gives {name!r} a value that is not three shapes with equally many axes"
+            raise wrong(what, "as in [1x16, 1x128, 8x512]")
+        by_axis |= {axes.place(name, index): list(sizes) for index, sizes in enumerate(zip(*shapes, strict=True))}
+    return by_axis
+
+
+def axes_of_shape(value: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Return sizes by axis where sizes may be by input, as in `image: 1x3x32x32`."""
+    by_axis: dict[Any, Any] = {}
+    for name, extent in value.items():
+        sizes = {axes.place(name, index): size for index, size in enumerate(_sizes(extent))}
+        by_axis |= sizes if _are_shapes(extent) else {name: extent}
+    return by_axis
+
+
+_TEXT_AXES = ("batch", "sequence")
+_TEXT_INPUTS = ("input_ids", "attention_mask", "token_type_ids", "position_ids")
+_TEXT_PLACES = {axes.place(name, index): axis for name in _TEXT_INPUTS for index, axis in enumerate(_TEXT_AXES)}
+
+
+def text_axes(profile: Mapping[str, T]) -> dict[str, T]:
+    """Return a profile of a checkpoint, in which the axes of text inputs have the names batch and sequence.
+
+    The text inputs of a checkpoint share their axes: an axis must have the same sizes in each. Raises pydantic's error.
+    """
+    named: dict[str, T] = {}
+    for key, extents in profile.items():
+        axis = _TEXT_PLACES.get(key, key)
+        if axis == key and axes.input_of(key) in _TEXT_INPUTS:
+            raise wrong(
+                f"gives {axes.input_of(key)!r} shapes that are not BATCHxSEQUENCE", "as in [1x16, 1x128, 8x512]"
+            )
+        if named.setdefault(axis, extents) != extents:
+            raise wrong(f"says two different things about {axis}", "inputs share their axes: say each axis once")
+    return named
 
 
 def _are_shapes(value: Any) -> bool:
@@ -170,19 +205,9 @@ def _are_shapes(value: Any) -> bool:
     return any(isinstance(word, str) and _SHAPE.fullmatch(word) and "x" in word for word in words)
 
 
-def _text_axes(name: str, value: Any) -> dict[str, list[int]]:
-    """Return the minimal, usual and maximal size of each axis of a text input. Raises pydantic's error."""
-    hint = "say it by axis: {batch: [1, 8, 32], sequence: [1, 128, 512]}"
-    if name not in _TEXT_INPUTS:
-        raise wrong(f"gives shapes for the input {name!r}, whose axes have no names that are known here", hint)
-    words = list(value) if isinstance(value, list | tuple) else [value] * len(_EXTENTS)
-    shapes = [
-        [int(size) for size in word.split("x")] for word in words if isinstance(word, str) and _SHAPE.fullmatch(word)
-    ]
-    if len(words) != len(_EXTENTS) or [len(shape) for shape in shapes] != [_TEXT_RANK] * len(_EXTENTS):
-        raise wrong(f"gives {name!r} a value that is not three shapes BATCHxSEQUENCE", "as in [1x16, 1x128, 8x512]")
-    batch, sequence = zip(*shapes, strict=True)
-    return {"batch": list(batch), "sequence": list(sequence)}
+def _sizes(word: Any) -> tuple[int, ...]:
+    """Return the sizes in a text such as `1x3x32x32`; no sizes for a text that is no shape."""
+    return tuple(map(int, word.split("x"))) if isinstance(word, str) and _SHAPE.fullmatch(word) else ()
 
 
 def as_list(value: Any) -> Any:

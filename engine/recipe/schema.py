@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 from typing_extensions import TypedDict
 
 from engine import tasks
@@ -21,9 +32,11 @@ from engine.recipe.fields import (
     Word,
     as_list,
     axes_of_profile,
+    axes_of_shape,
     limits_within,
     one_sided,
     spread,
+    text_axes,
     unknown,
     wrong,
 )
@@ -57,8 +70,11 @@ class Range(RecipePart):
         return self
 
 
-Profile = Annotated[Mapping[Word, Range], Field(min_length=1, max_length=64), BeforeValidator(axes_of_profile)]
-"""Name of an axis (`batch`, `sequence`, or the model's own name) -> the sizes that the axis may have."""
+Profile = Annotated[Mapping[Text, Range], Field(min_length=1, max_length=256), BeforeValidator(axes_of_profile)]
+"""Name of an axis (`batch`, `sequence`, or the model's own name) -> the sizes that the axis may have.
+
+The name `image[2]` stands for the third axis of the input `image`.
+"""
 Profiles = Annotated[tuple[Profile, ...], Field(max_length=64), BeforeValidator(as_list), Distinct]
 
 
@@ -167,7 +183,7 @@ class Shape(RecipePart):
     In YAML the axes and `budget` are keys of one mapping: `{batch: 1, sequence: 16, budget: {p95_ms: 1.7}}`.
     """
 
-    axes: Annotated[Mapping[Word, Size], Field(min_length=1, max_length=64)]
+    axes: Annotated[Mapping[Text, Size], Field(min_length=1, max_length=256)]
     budget: Mapping[Literal["mean_ms", "p50_ms", "p95_ms", "p99_ms"], Milliseconds] = {}
 
     @model_validator(mode="before")
@@ -175,7 +191,7 @@ class Shape(RecipePart):
     def _axes_beside_budget(cls, value: Any) -> Any:
         if not isinstance(value, Mapping) or isinstance(value.get("axes"), Mapping):
             return value
-        axes = {key: extent for key, extent in value.items() if key != "budget"}
+        axes = axes_of_shape({key: extent for key, extent in value.items() if key != "budget"})
         return {"axes": axes, **({"budget": value["budget"]} if "budget" in value else {})}
 
 
@@ -258,3 +274,9 @@ class Recipe(RecipePart):
     package validates its options with a pydantic model of its own.
     """
     steps: Annotated[Mapping[Name, Mapping[str, Any]], Field(max_length=256)] = {}
+
+    @field_validator("profiles")
+    @classmethod
+    def _with_text_axes(cls, profiles: Profiles, info: ValidationInfo) -> Profiles:
+        model = info.data.get("model")
+        return profiles if model is None or model.is_onnx_file else tuple(map(text_axes, profiles))

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from engine.errors import StepError
 from engine.recipe.schema import Range
+from engine.runtimes import axes
+from engine.text import lists
 
 if TYPE_CHECKING:
     from engine.kit.onnx.onnx_files import Input
@@ -39,7 +41,7 @@ def shapes(inputs: Mapping[str, Input], profiles: Sequence[Profile]) -> list[Sha
 
 
 def greatest(profiles: Sequence[Profile]) -> dict[str, int]:
-    """Return for each axis the largest size that any profile allows."""
+    """Return for each axis the largest size that any profile allows; the keys are those of the profiles."""
     sizes: dict[str, int] = {}
     for profile in profiles:
         for axis, extent in profile.items():
@@ -86,7 +88,7 @@ def within(shape: Sequence[int], least: Sequence[int], greatest: Sequence[int]) 
 
 
 def _shapes(inputs: Mapping[str, Input], profile: Profile) -> Shapes:
-    free = {axis for value in inputs.values() for axis in value.shape if isinstance(axis, str)}
+    free, profile = set(axes.free(axes.shapes(inputs))), axes.by_name(profile, axes.shapes(inputs))
     missing, unknown = sorted(free - set(profile)), sorted(set(profile) - free)
     if missing or unknown:
         what = (
@@ -94,7 +96,7 @@ def _shapes(inputs: Mapping[str, Input], profile: Profile) -> Shapes:
             if missing
             else f"a profile names an axis that the model does not have: {', '.join(unknown)}"
         )
-        ranges = ", ".join(f"{axis}: {in_words(profile.get(axis, _EXAMPLE))}" for axis in sorted(free))
+        ranges = ", ".join(f"{axes.as_key(axis)}: {in_words(profile.get(axis, _EXAMPLE))}" for axis in sorted(free))
         facts = [f"{name}: {' x '.join(map(str, value.shape))}" for name, value in inputs.items()]
         raise StepError(what, facts, f"a profile of this model says {{{ranges}}}" if free else "take the profiles out")
     return {
@@ -105,4 +107,10 @@ def _shapes(inputs: Mapping[str, Input], profile: Profile) -> Shapes:
 
 
 def _extents(value: Input, profile: Profile, end: str) -> Shape:
-    return tuple(axis if isinstance(axis, int) else int(getattr(profile[axis], end)) for axis in value.shape)
+    sizes = {axis: int(getattr(extents, end)) for axis, extents in profile.items()}
+    shape = [axes.extent(axis, sizes) for axis in value.shape]
+    if None in shape:
+        facts = [f"{name}: {size}" for name, size in sizes.items()]
+        what = f"no whole size of the input {value.name} follows from the profile's {end}: {lists.extents(value.shape)}"
+        raise StepError(what, facts, f"choose other sizes for the {end} of the profile")
+    return tuple(size for size in shape if size is not None)

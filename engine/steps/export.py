@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,11 +12,12 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 from engine import tasks
 from engine.errors import StepError
 from engine.kit.accuracy import outputs
+from engine.kit.checkpoints import alternatives
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.generation import modules
-from engine.kit.onnx import graphs, onnx_files
+from engine.kit.onnx import graphs, mapped_weights, onnx_files
 from engine.kit.onnx.passes import tied
-from engine.kit.reference import probes, timm_padding, torch_models
+from engine.kit.reference import probes, streamed_weights, timm_padding, torch_models
 from engine.kit.reference.quiet import quiet
 from engine.recipe import images
 from engine.recipe.images import Images
@@ -103,7 +105,9 @@ class Export(Step):
 
     def tools_used(self) -> tuple[str, ...]:
         """Return the Python packages that trace the model, and the model's library: transformers or timm."""
-        return (*self.tools, images.library(self.images))
+        # The checkpoint's own tokenizer tells which inputs the graph has.
+        by_tokenizer = ("tokenizers",) if self.images is None else ()
+        return (*self.tools, *by_tokenizer, images.library(self.images))
 
     def run(self, out: Path, *, checkpoint: Path) -> ExportReport:
         """Export the model with the first exporter whose graph gives the same outputs as the model.
@@ -127,9 +131,7 @@ class Export(Step):
             print(f"the {exporter} exporter failed: {problem}")
             problems.append(f"{exporter}: {problem}")
         name = type(module.model).__name__
-        raise StepError(
-            f"{name} cannot be exported to ONNX", problems, "export it yourself and give the .onnx as source"
-        )
+        raise StepError(f"{name} cannot be exported to ONNX", problems, alternatives.nearest(checkpoint, task))
 
     def _try(
         self,
@@ -149,15 +151,17 @@ class Export(Step):
                 takes_images = images.modality(self.images) is Modality.IMAGE
                 traced = timm_padding.fixed(module) if takes_images else module
                 self._write(exporter, traced, probes.example(module, longest), raw, normal)
-                session = ort.unoptimized(normal)
+                session = ort.session(normal, threads=1, level="disabled", prepack=False)
                 return _difference(module, lambda inputs: ort.run(session, inputs), longest)
             for folder, part in parts.items():
                 tokens = torch_models.vocabulary(module).tokens
                 self._write(exporter, part, probes.example_with_past(part, tokens), raw / folder, normal / folder)
-            built = driver.runner(normal, name="exported", threads=1, level="disabled")
+            built = driver.runner(normal, name="exported", threads=1, level="disabled", prepack=False)
             return _difference(module, built.run, longest)
         except OSError:
             raise  # an error of the disk, not of the exporter
+        except StepError as error:
+            return ": ".join((error.what, *error.facts[:1]))
         except Exception as error:  # noqa: BLE001 - exporters raise errors of any kind
             return reasons.first_line(error, without=f"{scratch}/")
 
@@ -165,12 +169,16 @@ class Export(Step):
         self, exporter: Exporter, module: torch.nn.Module, example: dict[str, np.ndarray], raw: Path, normal: Path
     ) -> None:
         raw.mkdir(parents=True)
-        _export(exporter, module, example, raw / onnx_files.MODEL, opset=self.opset)
-        model = onnx_files.load(raw)
-        names = tied.untwin(model) if modules.generates(module) else []
-        if names:
-            print(f"stored once with the table that it is tied to: {', '.join(names)}")
-        onnx_files.save(model, normal, threshold=self.inline_limit)
+        with mapped_weights.spilling(raw):
+            with streamed_weights.apart() as weights:
+                _export(exporter, module, example, raw / onnx_files.MODEL, opset=self.opset)
+            model = onnx_files.load_mapped(raw)
+            streamed_weights.put_back(model, weights)
+            names = tied.untwin(model) if modules.generates(module) else []
+            if names:
+                print(f"stored once with the table that it is tied to: {', '.join(names)}")
+            onnx_files.save(model, normal, threshold=self.inline_limit)
+        shutil.rmtree(raw)
 
     def _finish(self, normal: Path, out: Path, *, task: str, exporter: Exporter) -> ExportReport:
         out.mkdir(parents=True, exist_ok=True)
@@ -206,7 +214,7 @@ def _export(
     }
     if exporter == "dynamo":
         # This exporter takes axis names as torch.export does: an entry per positional tensor.
-        shared |= {"dynamic_shapes": (tuple(axes[name] for name in names),), "external_data": False}
+        shared |= {"dynamic_shapes": (tuple(axes[name] for name in names),), "external_data": True}
     else:
         shared |= {"dynamic_axes": {**axes, **_output_axes(module, example)}}
     tensors = tuple(torch.from_numpy(example[name]) for name in names)

@@ -16,7 +16,7 @@ from engine.runtimes.onnxruntime import fusion
 from engine.runtimes.onnxruntime import session as ort
 from engine.runtimes.preparation import Residual
 from engine.step import Step, TypedReport
-from engine.text import lists
+from engine.text import lists, reasons
 
 if TYPE_CHECKING:
     import onnx
@@ -77,7 +77,7 @@ class Fuse(Step):
         return graphs.each(self._each, shaped, out, together=lambda every: FuseReport(graphs=every))
 
     def _each(self, shaped: Path, out: Path) -> FuseReport:
-        original = onnx_files.load(shaped)
+        original = onnx_files.load_mapped(shaped)
         before = _count(original)
         with TemporaryDirectory(dir=out.parent) as folder:
             try:
@@ -98,7 +98,9 @@ class Fuse(Step):
         try:
             model = fusion.fuse(shaped, scratch / "folded", skip_layer_norm=self.residual is Residual.FUSED)
         except Exception as error:  # AssertionError, IndexError and others
-            raise _NotFusedError(f"ONNX Runtime's optimizer gave up on this graph ({error!r})") from error
+            raise _NotFusedError(
+                f"ONNX Runtime's optimizer gave up on this graph: {reasons.first_line(error)}"
+            ) from error
         fused = fusion.fused_operators(original, model)
         if not fused:
             raise _NotFusedError("nothing to fuse: no pattern of ONNX Runtime's optimizer occurs in this graph")

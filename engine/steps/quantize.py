@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.inputs.cases import Case
-from engine.kit.onnx import graphs, onnx_files
+from engine.kit.onnx import graphs, mapped_weights, onnx_files
 from engine.kit.quantization import calibration, int8, precisions
 from engine.kit.quantization.dynamic import dynamic_int8
 from engine.kit.quantization.half import half_search
@@ -125,7 +125,7 @@ class Quantize(Step):
         try:
             precisions.refuse_half(onnx_files.load_graph(fused))
             cases = self._cases(fused, reference, checkpoint, samples)
-            with TemporaryDirectory(dir=out.parent) as folder:
+            with TemporaryDirectory(dir=out.parent) as folder, mapped_weights.spilling(Path(folder)):
                 model, report = _lowered(fused, cases, self.way, Path(folder))
                 onnx_files.save(model, out)
         except LeftAloneError as reason:
@@ -175,7 +175,7 @@ def _lowered(
     """Return the model in the precision `way`, which is for GPUs, and a report on the conversion."""
     few = calibration.some(cases)
     if way == "fp16" or way == "bf16":  # noqa: PLR1714  mypy narrows the type by this form only
-        return half_search.lowered(onnx_files.load(fused), few, way, scratch)
+        return half_search.lowered(onnx_files.load_mapped(fused), few, way, scratch)
     precisions.refuse_quantized(onnx_files.load_graph(fused))
     model, quantized = qdq.quantize(fused, [case.inputs for case in cases], way, scratch)
     print("the rest of the model in fp16")

@@ -12,6 +12,7 @@ from engine.errors import StepError
 from engine.kit.accuracy import chance
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.checkpoints import labels
+from engine.kit.generation import modules
 from engine.kit.inputs import cases
 from engine.kit.inputs.cases import Case
 from engine.kit.onnx import onnx_files
@@ -169,10 +170,19 @@ def _completed(original: Original, case: Case) -> Case:
 
 
 def _answer(original: Original, case: Case) -> dict[str, np.ndarray]:
+    """Return the original's outputs, for a sample of text on what the checkpoint's own tokenizer makes of the text."""
     try:
+        if original.answer_user is not None and case.own_inputs is not None:
+            return original.answer_user(_with_decoder_tokens(case))
         return original.answer(case.inputs)
     except Exception as error:  # of PyTorch or ONNX Runtime, whichever runs
         raise failures.of_original(original, case, error) from error
+
+
+def _with_decoder_tokens(case: Case) -> dict[str, np.ndarray]:
+    """Return the own inputs of a case, and the tokens for an encoder-decoder's decoder, which no tokenizer gives."""
+    decoder = {name: array for name, array in case.inputs.items() if name == modules.DECODER_TOKENS}
+    return {**decoder, **(case.own_inputs or {})}
 
 
 def _refuse_chance(original: Original, case: Case, first: Mapping[str, np.ndarray]) -> None:

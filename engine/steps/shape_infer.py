@@ -38,6 +38,8 @@ class ShapeReport(TypedReport):
 class ShapeInfer(Step):
     """Add shapes to a model and change nothing else: nodes, weights and the names of its axes stay.
 
+    An axis of an input without a name gets the name that recipes use for the axis.
+
     Symbolic inference follows axes such as `batch` and `sequence` through the graph. Where symbolic inference fails,
     the inference of onnx is used instead. Where the inference of onnx fails, too, the model keeps the shapes that it
     has.
@@ -63,6 +65,7 @@ def _inferred(exported: Path, out: Path) -> ShapeReport:
     added = shapes.import_missing_domains(model)
     if added:
         print(f"the model uses operators of {', '.join(added)} without importing them: added")
+    shapes.name_axes(model)
     _look_for_data(exported, model)
     skeleton = shapes.skeleton(model, exported)
     _check(exported, skeleton)

@@ -12,7 +12,7 @@ from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.onnx import onnx_files
 from engine.machine import cuda
 from engine.recipe.schema import Profile, Recipe
-from engine.runtimes import devices, hardware, registry
+from engine.runtimes import axes, devices, hardware, registry
 from engine.runtimes import profiles as trt_profiles
 from engine.runtimes.tensorrt import api as trt_api
 from engine.runtimes.tensorrt import builder as trt_builder
@@ -225,16 +225,17 @@ class TrtBuild(Step, BuilderOptions):
         own: Path | None,
         plugins: Sequence[Path],
     ) -> Order:
+        inputs = onnx_files.inputs(graph)
         cache = own or (kept if kept.is_file() else None)
         timings = cache.read_bytes() if cache else b""
         return trt_builder.Order(
             model=model / onnx_files.MODEL,
-            shapes=trt_profiles.shapes(onnx_files.inputs(graph), profiles),
+            shapes=trt_profiles.shapes(inputs, profiles),
             options=self,
             sms=self.sms,
             plugins=plugins,
             timing_cache=None if self.sms else timings,
-            forecast=memory.forecast(graph, trt_profiles.greatest(profiles)),
+            forecast=memory.forecast(graph, axes.by_name(trt_profiles.greatest(profiles), axes.shapes(inputs))),
         )
 
 
@@ -242,5 +243,5 @@ def _usual(graph: onnx.ModelProto, checkpoint: Path | None) -> tuple[Profile, ..
     """Return the profile for a recipe without profiles, which is the profile that `recipe check` assumes."""
     if checkpoint is None or checkpoints.kind(checkpoint) == "onnx":
         return ()
-    axes = (axis for value in onnx_files.inputs(graph).values() for axis in value.shape if isinstance(axis, str))
-    return trt_profiles.usual(tuple(dict.fromkeys(axes)), checkpoints.max_sequence(checkpoint))
+    free = axes.free(axes.shapes(onnx_files.inputs(graph)))
+    return trt_profiles.usual(free, checkpoints.max_sequence(checkpoint))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 from engine.kit.accuracy import measure as accuracy
 from engine.kit.accuracy.gate import Judged
 from engine.kit.accuracy.report import AccuracyReport
-from engine.kit.onnx import onnx_files
+from engine.kit.onnx import mapped_weights, onnx_files
 from engine.kit.quantization import calibration
 from engine.kit.quantization.half import emulation
 from engine.recipe.schema import Recipe
@@ -81,7 +81,8 @@ class ValidateOnnx(Judged):
 
 def _session(quantized: Path, kinds: list[str], scratch: Path) -> onnxruntime.InferenceSession:
     if not kinds:
-        return ort.session(quantized, threads=1)
-    model = onnx_files.load(quantized)
-    emulation.emulate(model, quantized)
+        return ort.session(quantized, threads=1, prepack=ort.prepacks(quantized))
+    model = onnx_files.load_mapped(quantized)
+    with mapped_weights.spilling(scratch):
+        emulation.emulate(model, quantized)
     return ort.unoptimized_graph(model, scratch)

@@ -267,6 +267,34 @@ def test_a_metric_without_labels_is_refused(project):
     assert error.position.line == 5
 
 
+def test_a_model_that_takes_more_than_a_text_is_refused_at_its_source(project):
+    config(project, architectures=["LayoutLMForSequenceClassification"], model_type="layoutlm")
+    error = refused("text.yaml")
+    assert error.what == "LayoutLMForSequenceClassification takes more than a text: bbox"
+    assert "export the model to ONNX with all its inputs" in error.hint
+    assert (error.position.line, error.position.column) == (2, 17)
+
+
+def test_a_tokenizer_of_custom_code_is_refused_unless_the_recipe_names_another(project):
+    (project / "model" / "tokenizer_config.json").write_text('{"auto_map": {"AutoTokenizer": ["own.Own", null]}}')
+    assert "that code is never run (trust_remote_code)" in refused("text.yaml").what
+    (project / "other").mkdir()
+    (project / "model" / "tokenizer.json").rename(project / "other" / "tokenizer.json")
+    (project / "text.yaml").write_text(TEXT_RECIPE.replace("source: model", "source: model, tokenizer: other"))
+    assert api.check("text.yaml")
+
+
+def test_a_classifier_that_is_to_write_texts_is_refused_and_the_hint_works(project):
+    config(project, architectures=["BartForSequenceClassification"], model_type="bart", is_encoder_decoder=True)
+    text = TEXT_RECIPE.replace("source: model", "source: model, task: {}")
+    (project / "text.yaml").write_text(text.replace("{}", "text2text-generation"))
+    error = refused("text.yaml")
+    assert error.what.startswith("the model was made for text-classification: it has no head")
+    assert error.hint == "say `task: text-classification` under `model:`"
+    (project / "text.yaml").write_text(text.replace("{}", "text-classification"))
+    assert api.check("text.yaml")
+
+
 def test_a_long_file_of_samples_is_looked_at_in_part(project, monkeypatch):
     monkeypatch.setattr("engine.builder.preflight.samples._MOST_BYTES", 100)
     (project / "samples.jsonl").write_text('{"text": "a good film"}\n' * 10 + "no JSON\n")

@@ -83,7 +83,9 @@ REFUSED = {
     "opt over max": (gpu() + "profiles: [{batch: »[1, 32, 8]}]", "out of order", "min <= opt <= max"),
     "min 0": (gpu() + "profiles: [{batch: [»0, 1, 8]}]", "is 0; at least 1 is meant", ""),
     "an unknown axis": (gpu() + "profiles: [{batch: 1, sequense: »16}]", "no axis `sequense`", "`sequence`?"),
-    "an axis that is left open": (gpu() + "profiles: [»{batch: 1}]", "may have any size", "as in profiles: [{batch"),
+    "an axis that is left open": (
+        gpu() + "profiles: [»{batch: 1}]", "may have any size",
+        "write profiles: [{batch: [1, 1, 1], sequence: [1, 128, 512]}]"),
     "longer than the positions": (
         gpu() + "profiles: [{batch: 1, sequence: »[1, 128, 1024]}]", "1024 tokens are more than", "at most 512"),
     "a shape longer than the positions": (

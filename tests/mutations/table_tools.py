@@ -34,7 +34,7 @@ _USED_BY = {
     "protobuf": "export shape-infer fuse quantize bench package",
     "safetensors": "export reference",
     "sympy": "export shape-infer fuse",
-    "tokenizers": "reference package",
+    "tokenizers": "export reference package",
     "tritonclient": "package",
 }
 """What each step computes with, by its own account of what it does."""

@@ -76,6 +76,17 @@ def test_a_single_shape_of_an_input_is_fixed(project):
     assert profile == {"batch": Range(min=1, opt=1, max=1), "sequence": Range(min=16, opt=16, max=16)}
 
 
+def test_a_profile_by_input_of_an_onnx_file_keeps_the_inputs_and_the_indices_of_its_axes(project):
+    project.write("", "model.onnx")
+    text = "name: tiny\nmodel: {source: model.onnx}\nprofiles: {input_ids: [1x16, 1x128, 8x512]}\nbench: {shapes: "
+    recipe = project.one(text + "[{input_ids: 1x16}, {batch: 2, other: 3x4}]}").recipe
+    assert recipe.profiles == (
+        {"input_ids[0]": Range(min=1, opt=1, max=8), "input_ids[1]": Range(min=16, opt=128, max=512)},
+    )
+    shapes = [shape.axes for shape in recipe.bench.shapes]
+    assert shapes == [{"input_ids[0]": 1, "input_ids[1]": 16}, {"batch": 2, "other[0]": 3, "other[1]": 4}]
+
+
 @pytest.mark.parametrize(
     ("text", "size"), [("2GiB", 2 << 30), ("512MiB", 512 << 20), ("1.5GB", 1_500_000_000), ("2097152", 2 << 20)]
 )

@@ -147,7 +147,9 @@ def test_an_optimizer_that_breaks_down_leaves_the_model_as_it_was(tmp_path, monk
     monkeypatch.setattr(fusion, "fuse", broken)
     report, out = fuse(tmp_path, graphs.tiny("bert"))
     assert report.fused == {}
-    assert report.unfused == "ONNX Runtime's optimizer gave up on this graph (AssertionError('3 != 4'))"
+    assert report.unfused.startswith(
+        "ONNX Runtime's optimizer gave up on this graph: AssertionError: 3 != 4 (raised by "
+    )
     assert (out / "model.onnx").samefile(graphs.tiny("bert") / "model.onnx")
 
 

@@ -6,6 +6,7 @@ import graphs
 import models
 import numpy as np
 import onnx
+import own_inputs
 import pytest
 from google.protobuf import text_format
 from onnx import helper
@@ -23,6 +24,7 @@ from engine.recipe.images import Images
 from engine.recipe.schema import ModelSection, PackageSection, Recipe, TargetSection, Triton
 from engine.runtimes.onnxruntime import session as ort
 from engine.runtimes.tensorrt import passport
+from engine.steps.export import Export
 from engine.steps.package import Package
 
 PROFILES = ({"batch": 1, "sequence": [1, 16, 64]}, {"batch": [1, 8, 32], "sequence": [1, 32, 48]})
@@ -128,6 +130,19 @@ def test_settings_of_a_tokenizer_that_are_no_object_leave_the_padding_to_its_fil
     (odd / "tokenizer_config.json").write_text("{")
     with pytest.raises(StepError, match=r"^tokenizer_config\.json of the model is no valid JSON"):
         run(step(), exported, odd, tmp_path / "broken")
+
+
+def test_texts_of_one_request_are_padded_where_the_tokenizers_class_pads(tmp_path):
+    """XLNet reads the last token, and no file of its tokenizer names a side."""
+    checkpoint, exported, out = (tmp_path / name for name in ("checkpoint", "exported", "package"))
+    own_inputs.xlnet(checkpoint, types=True)
+    Export().run(exported, checkpoint=checkpoint)
+    run(step(), exported, checkpoint, out)
+    texts = [(text,) for text in own_inputs.TEXTS]
+    together = served_tokenizer(out)(texts)
+    assert together["token_type_ids"][:, -1].tolist() == [2, 2]
+    logits = ort.run(ort.session(exported, threads=1), together)["logits"]
+    np.testing.assert_allclose(logits, np.concatenate(own_inputs.users_logits(checkpoint, texts)), atol=1e-4)
 
 
 def test_a_pair_of_texts_is_told_apart_by_its_types(text, tmp_path):

@@ -8,12 +8,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import graphs
 import models
 import numpy as np
 import pytest
+import yaml
+from onnx import helper, numpy_helper
 
 from engine.errors import StepError
 from engine.kit.inputs import cases
+from engine.kit.onnx import onnx_files
 from engine.kit.reference import torch_models
 from engine.recipe.schema import ModelSection, Range, Recipe, Validation
 from engine.step import Source
@@ -251,15 +255,29 @@ def test_an_original_that_does_not_agree_with_itself_is_refused(tmp_path):
     assert "to random 1, in: y\n" in error
 
 
-def test_random_tensors_that_do_not_suit_a_model_lead_to_samples_and_profiles(tmp_path):
+def test_sizes_that_do_not_suit_a_model_lead_to_a_profile_that_does(tmp_path):
     models.onnx_audio(tmp_path / "model" / "model.onnx")
     short = {"samples": Range(min=2, opt=2, max=2)}
     with pytest.raises(StepError) as caught:
         Reference(onnx=True, profiles=(short,)).run(tmp_path / "out", checkpoint=tmp_path / "model")
     assert str(caught.value).startswith("the original model (onnxruntime-fp32) fails on random 1\n")
-    assert str(caught.value).endswith(
-        "hint: random tensors do not suit every model: give samples, or profiles with the shapes that it takes"
-    )
+    proposal = yaml.safe_load(caught.value.hint.removeprefix("the model runs with other sizes: write "))
+    (profile,) = proposal["profiles"]
+    assert list(profile) == ["batch", "samples"]
+    assert profile["samples"][0] > 2
+    suited = {axis: Range(min=low, opt=usual, max=high) for axis, (low, usual, high) in profile.items()}
+    Reference(onnx=True, profiles=(suited,)).run(tmp_path / "suited", checkpoint=tmp_path / "model")
+
+
+def test_random_tensors_that_suit_a_model_with_no_size_lead_to_samples(tmp_path):
+    table = numpy_helper.from_array(np.zeros((3, 2), np.float32), "table")
+    nodes = [helper.make_node("Add", ["x", "far"], ["index"]), helper.make_node("Gather", ["table", "index"], ["y"])]
+    far = numpy_helper.from_array(np.array(90), "far")
+    model = graphs.graph(nodes, [("x", graphs.INT64, ["n"])], [("y", graphs.FLOAT, ["n", 2])], [table, far])
+    onnx_files.save(model, tmp_path / "model")
+    with pytest.raises(StepError) as caught:
+        Reference(onnx=True).run(tmp_path / "out", checkpoint=tmp_path / "model")
+    assert caught.value.hint.startswith("random tensors do not suit every model: give samples (validate: {samples: ")
 
 
 def test_answers_that_are_no_numbers_are_mentioned(bert, samples, tmp_path, capsys):

@@ -24,7 +24,7 @@ def infer(tmp_path, model, name="shaped"):
 
 
 def shapes(model):
-    return {v.name: onnx_files._input(v).shape for v in [*model.graph.value_info, *model.graph.output]}
+    return {v.name: onnx_files.described(v).shape for v in [*model.graph.value_info, *model.graph.output]}
 
 
 def test_axes_are_followed_by_name_through_the_graph(tmp_path):

@@ -13,6 +13,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from engine.kit.onnx import onnx_files
+
 FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
 INT8_RECIPE = """\
 name: net
@@ -50,6 +52,12 @@ def write(directory: Path, model: onnx.ModelProto) -> Path:
     directory.mkdir(parents=True, exist_ok=True)
     onnx.save(model, directory / "model.onnx")
     return directory
+
+
+def whole(model: onnx.ModelProto, directory: Path) -> onnx.ModelProto:
+    """Return a model with its mapped weights in memory, as it is when it was saved and loaded."""
+    onnx_files.save(onnx_files.copied(model), directory)
+    return onnx_files.load(directory)
 
 
 def layers(features: int = 64, hidden: int = 128) -> onnx.ModelProto:

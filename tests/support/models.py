@@ -54,7 +54,7 @@ def checkpoint(
     config = _config(architecture, **options)
     model = getattr(transformers, _HEADS[task]).from_config(config)
     if architecture != "albert":  # its repeated layers make large numbers of large weights
-        _sharpen(model)
+        sharpen(model)
     model.save_pretrained(directory, safe_serialization=True)
     if tokenizer:
         save_tokenizer(directory, architecture)
@@ -83,6 +83,8 @@ def save_tokenizer(directory: Path, architecture: str = "bert", *, limit: int = 
     directory.mkdir(parents=True, exist_ok=True)
     tokenizer.save(str(directory / "tokenizer.json"))
     settings = {"model_max_length": limit, "pad_token": pad, "tokenizer_class": "PreTrainedTokenizerFast"}
+    if not roberta:
+        settings["model_input_names"] = ["input_ids", "token_type_ids", "attention_mask"]
     (directory / "tokenizer_config.json").write_text(json.dumps(settings))
 
 
@@ -124,7 +126,7 @@ def _config(architecture: str, **options: Any) -> Any:
     return transformers.AutoConfig.for_model(architecture, **{**shared, **options})
 
 
-def _sharpen(model: Any) -> None:
+def sharpen(model: Any) -> None:
     """Spread the weights, so that attention is no plain average and a wrong mask shows in the outputs."""
     import torch
 

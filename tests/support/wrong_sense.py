@@ -28,7 +28,8 @@ MEANINGLESS = {
     "no numbers for a profile": MINIMAL + "profiles: [{batch: []}]",
     "an empty profile": MINIMAL + "profiles: [{}]",
     "the same profile twice": MINIMAL + "profiles: [{batch: 1}, {batch: [1, 1, 1]}]",
-    "a profile of an image input": MINIMAL + "profiles: [{pixel_values: 1x3x224x224}]",
+    "a profile of shapes with different numbers of axes": MINIMAL
+    + "profiles: [{pixel_values: [1x3x224x224, 1x3x224, 8x3x224x224]}]",
     "a profile of rank 3": MINIMAL + "profiles: [{input_ids: [1x2x3, 1x2x3, 1x2x3]}]",
     "two shapes for an input": MINIMAL + "profiles: [{input_ids: [1x16, 1x128]}]",
     "inputs that disagree": MINIMAL + "profiles: [{input_ids: 1x16, attention_mask: 1x32}]",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from engine import feasibility
 from engine.builder.lookup import PlannedVariant
-from engine.builder.preflight import model, samples, servers, tools
+from engine.builder.preflight import model, onnx_file, samples, servers, tools
 from engine.builder.preflight.checked_variant import CheckedVariant
 
 
@@ -19,6 +19,7 @@ def look(variant: PlannedVariant, store: Path) -> CheckedVariant:
     if subject.facts is not None:
         feasibility.check_model(variant.loaded, subject.facts)
     model.look(subject)
+    onnx_file.look(subject)
     tools.look(subject)
     samples.look(subject)
     servers.look(subject)

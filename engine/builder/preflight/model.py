@@ -6,6 +6,7 @@ from pathlib import Path
 
 from engine.builder import sources
 from engine.builder.lookup import Lookup, PlannedVariant
+from engine.builder.preflight import architecture, inputs, processors
 from engine.builder.preflight.checked_variant import CheckedVariant
 from engine.builder.summary import summarize
 from engine.feasibility.facts import ModelFacts
@@ -40,11 +41,25 @@ def checked(variant: PlannedVariant, store: Path) -> CheckedVariant:
 
 
 def look(subject: CheckedVariant) -> None:
-    """Raise RecipeError where neither the recipe nor the model names a task that is supported."""
+    """Raise RecipeError where neither the recipe nor the model names a task that the model can be built for."""
     requested = subject.variant.loaded.recipe.model.task
     if subject.checkpoint is not None:
         with subject.at("model", "task" if requested else "source"):
-            checkpoints.task(subject.checkpoint, requested)
+            task = checkpoints.task(subject.checkpoint, requested)
+            processors.refuse(subject.checkpoint, task)
+        with subject.at("model", "source"):
+            inputs.refuse(subject.checkpoint, task, tokenizer=subject.variant.loaded.recipe.model.tokenizer)
+        with subject.at("model", "task" if requested else "source"):
+            architecture.refuse(subject.checkpoint, task)
+
+
+def untried(subject: CheckedVariant) -> str | None:
+    """Return what nobody knows about the model's architecture; None where a trial of the architecture tells."""
+    if subject.checkpoint is None:
+        return None
+    return architecture.untried(
+        subject.checkpoint, checkpoints.task(subject.checkpoint, subject.variant.loaded.recipe.model.task)
+    )
 
 
 def _fetched(variant: PlannedVariant, store: Path) -> CheckedVariant:

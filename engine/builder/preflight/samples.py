@@ -8,9 +8,9 @@ from pathlib import Path
 from engine import tasks
 from engine.builder import sources
 from engine.builder.preflight.checked_variant import CheckedVariant
+from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.checkpoints import labels
 from engine.kit.inputs import samples, tensor_samples
-from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.inputs.cases import LABEL
 from engine.kit.onnx.onnx_files import Input
 from engine.step import Source
@@ -74,7 +74,7 @@ def _specs(subject: CheckedVariant) -> Mapping[str, Input]:
 
 def _has_tokenizer(subject: CheckedVariant) -> bool:
     named = subject.variant.loaded.recipe.model.tokenizer is not None
-    return named or (subject.checkpoint is not None and tokenizers.has_files(subject.checkpoint))
+    return named or (subject.checkpoint is not None and checkpoints.has_tokenizer(subject.checkpoint))
 
 
 def _labels(subject: CheckedVariant, texts: list[samples.SampleText]) -> list[int | None]:

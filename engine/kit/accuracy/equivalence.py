@@ -43,9 +43,9 @@ def difference(original: Path, changed: Path) -> str | None:
     """
     model = onnx_files.load_graph(original)
     try:
-        truth = ort.session(original, threads=1, level="basic")
-        expected = _answers(truth, model)
-        candidate = ort.session(changed, threads=1)
+        # One session at a time, and no weights rearranged in memory, because the model may be large.
+        expected = _answers(ort.session(original, threads=1, level="basic", prepack=False), model)
+        candidate = ort.session(changed, threads=1, prepack=False)
         for kind, inputs, outputs in expected:
             got = ort.run(candidate, inputs)
             for name, array in outputs.items():
@@ -84,9 +84,8 @@ def trials(model: onnx.ModelProto, *, length: int = 8) -> Iterator[tuple[str, di
     generator = np.random.default_rng(0)
     specs, ranges = onnx_files.inputs(model), index_ranges.of(model)
     drawn = {}
-    for name, spec in specs.items():
-        shape = synthetic.shape(spec, {}, first=_BATCH, other=length)
-        drawn[name] = synthetic.tensor(generator, spec.dtype, shape, below=ranges.get(name, 2))
+    for name, shape in synthetic.shapes(specs, {}, first=_BATCH, other=length).items():
+        drawn[name] = synthetic.tensor(generator, specs[name].dtype, shape, below=ranges.get(name, 2))
     masks = [name for name in specs if "mask" in name and drawn[name].ndim == 2]  # noqa: PLR2004  [batch, sequence]
     if not masks:
         yield "random", drawn

@@ -24,9 +24,13 @@ IMAGES = "images"
 
 TOKENIZER = "tokenizer.json"
 """The file that holds the whole tokenizer of a checkpoint."""
-_LINES = 8
-"""The largest number of lines of a library's message that an error quotes."""
+_TOKENIZERS = (
+    "tokenizer_config.json", "vocab.txt", "vocab.json", "spiece.model", "sentencepiece.bpe.model", "spm.model",
+)  # fmt: skip
+"""Files of which at least one is there where a checkpoint has a tokenizer without `TOKENIZER`."""
 
+_NO_TOKEN_TYPES = frozenset({"PreTrainedTokenizerFast", "TokenizersBackend"})
+"""The classes of tokenizers that give token types only where tokenizer_config.json names them."""
 _TWO_TYPES = frozenset({"albert", "bert", "electra"})
 """Values of `model_type` whose models have two token types where config.json has no `type_vocab_size`."""
 
@@ -81,6 +85,7 @@ def task(checkpoint: Path, requested: str | None) -> str:
     """
     if requested is not None:
         _refuse_unsupported(requested, "the recipe asks for it", checkpoint)
+        _refuse_untrained(requested, checkpoint)
         return requested
     named = own_task(checkpoint)
     if named is None:
@@ -108,6 +113,11 @@ def own_task(checkpoint: Path) -> str | None:
         vocabulary="vocab_size" in fields,
         sentences=sentences.has_pooling(checkpoint),
     )
+
+
+def architecture(checkpoint: Path) -> str | None:
+    """Return the name of the class that config.json names first in `architectures`; None where it names none."""
+    return next(iter(_architectures(config(checkpoint))), None)
 
 
 def max_sequence(checkpoint: Path) -> int | None:
@@ -140,6 +150,8 @@ def axes(checkpoint: Path) -> dict[str, list[int | str]]:
     if "vocab_size" not in fields:
         return {}
     types = fields.get("type_vocab_size", 2 if fields.get("model_type") in _TWO_TYPES else 0)
+    if not _gives_token_types(checkpoint):
+        types = 0
     return {name: ["batch", "sequence"] for name in token_inputs(types if isinstance(types, int) else 0)}
 
 
@@ -157,10 +169,18 @@ def tokenizer_file(checkpoint: Path) -> Path | None:
     return path if path.is_file() else None
 
 
-def error_lines(error: Exception, checkpoint: Path) -> list[str]:
-    """Return the lines of a library's error message that are not empty, without the path of the checkpoint."""
-    lines = str(error).replace(f"{checkpoint}/", "").splitlines()
-    return [line.strip() for line in lines if line.strip()][:_LINES]
+def has_tokenizer(checkpoint: Path) -> bool:
+    """Tell whether a directory has files from which transformers may make a tokenizer."""
+    return any((checkpoint / name).is_file() for name in (TOKENIZER, *_TOKENIZERS))
+
+
+def _gives_token_types(checkpoint: Path) -> bool:
+    """Whether the checkpoint's tokenizer gives token types, as far as its files tell; True where they do not tell."""
+    settings = json_files.settings(checkpoint / "tokenizer_config.json")
+    names = settings.get("model_input_names")
+    if isinstance(names, list):
+        return "token_type_ids" in names
+    return settings.get("tokenizer_class") not in _NO_TOKEN_TYPES
 
 
 def _architectures(fields: Mapping[str, Any]) -> list[str]:
@@ -191,6 +211,20 @@ def _refuse_unsupported(name: str, because: str, checkpoint: Path) -> None:
             [because, f"supported: {', '.join(_of_transformers())}"],
             "for another use of the same model say `task:` under `model:`; a model of another kind can be given as an "
             ".onnx file",
+        )
+
+
+def _refuse_untrained(name: str, checkpoint: Path) -> None:
+    """Raise StepError where a model with a classifying head is to generate text.
+
+    transformers makes a head that generates text of the model's embeddings, and so does not miss its weights.
+    """
+    own = tasks.known(own_task(checkpoint) or "")
+    if tasks.generates(name) and own is not None and (own.classes is not None or own.context):
+        raise StepError(
+            f"the model was made for {own.name}: it has no head that was trained for {name}",
+            [_because(checkpoint)],
+            f"say `task: {own.name}` under `model:`",
         )
 
 

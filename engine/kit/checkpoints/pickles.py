@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
 from engine.kit.checkpoints import json_files, model_files, weights
+from engine.text import reasons
 
 if TYPE_CHECKING:
     import torch
@@ -58,7 +59,7 @@ def _tensors(pickle: Path) -> dict[str, torch.Tensor]:
         loaded = torch.load(pickle, map_location="cpu", weights_only=True)
     except Exception as error:
         match = _GLOBAL.search(str(error))
-        reason = f"it asks for {match[1]}" if match else f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        reason = f"it asks for {match[1]}" if match else reasons.first_line(error)
         raise StepError(
             f"{pickle.name} is cut off, or holds more than tensors",
             [reason, "the loader admits nothing but tensors, so no code in the file was run"],

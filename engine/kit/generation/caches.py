@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
 from engine.kit.onnx import past
+from engine.text import reasons
 
 if TYPE_CHECKING:
     import torch
@@ -85,17 +86,17 @@ def layers(model: Any) -> list[Layer]:
         with torch.inference_mode():
             model(input_ids=ids, attention_mask=torch.ones_like(ids), use_cache=True, **options)
         shapes = [Layer(each.keys.shape[1], each.keys.shape[3], each.values.shape[3]) for each in own.layers]
-    except (AttributeError, IndexError, TypeError, ValueError) as error:
-        raise _other(model, f"{type(error).__name__}: {error}".splitlines()[0]) from error
+    except Exception as error:  # a model with another kind of past fails anywhere
+        raise _other(model, *reasons.facts(error)) from error
     if not shapes:
         raise _other(model, "it leaves its cache empty")
     return shapes
 
 
-def _other(model: Any, why: str) -> StepError:
+def _other(model: Any, *why: str) -> StepError:
     return StepError(
         f"{type(model).__name__} does not carry keys and values from token to token, and cannot be exported",
-        [why],
+        why,
         "choose a model whose layers all use attention, such as GPT-2, OPT, Llama, T5 or BART",
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from engine.errors import StepError
 from engine.kit.generation import caches
 from engine.kit.generation.caches import Layer
 from engine.kit.onnx import graphs, past
@@ -215,6 +216,13 @@ def _class() -> Any:
 
         def forward(self, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
             answers = self.answer(self.model, dict(zip(self.input_names, tensors, strict=True)))
+            missing = [name for name in self.output_names if name not in answers]
+            if missing:
+                raise StepError(
+                    f"{type(self.model).__name__} does not give {', '.join(missing)}",
+                    [f"it gives: {', '.join(answers)}"],
+                    "choose another task (`task:` under `model:`), or export the model to ONNX yourself",
+                )
             return tuple(answers[name] for name in self.output_names)
 
     return NamedTensors

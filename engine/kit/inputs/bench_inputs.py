@@ -12,6 +12,7 @@ from engine.kit.inputs.token_rows import Vocabulary
 from engine.kit.onnx import onnx_files
 from engine.kit.onnx.onnx_files import Input
 from engine.recipe.schema import Range
+from engine.runtimes import axes
 from engine.text import lists
 
 if TYPE_CHECKING:
@@ -25,20 +26,21 @@ _OTHER = 128
 """The extent of a dynamic axis without a profile: a usual number of tokens."""
 
 
-def draw(model: onnx.ModelProto, axes: Mapping[str, int]) -> dict[str, np.ndarray]:
-    """Return random inputs for a model, equal in every run; `axes` maps each dynamic axis to its extent.
+def draw(model: onnx.ModelProto, sizes: Mapping[str, int]) -> dict[str, np.ndarray]:
+    """Return random inputs for a model, equal in every run; `sizes` maps each dynamic axis to its extent.
 
-    Raises StepError where `axes` lacks a dynamic axis of the model, or names an axis that the model does not have.
+    Raises StepError where `sizes` lacks a dynamic axis of the model, or names an axis that the model does not have.
     """
     import numpy as np
 
     specs = onnx_files.inputs(model)
-    _refuse_misfits(specs, axes)
+    extents = axes.by_name(sizes, axes.shapes(specs))
+    _refuse_misfits(specs, extents)
     ranges = index_ranges.of(model)
     if token_rows.are_tokens(specs):
-        batch, length = synthetic.shape(specs["input_ids"], axes, first=1, other=1)
+        batch, length = synthetic.shapes(specs, extents, first=1, other=1)["input_ids"]
         return _text(specs, random_inputs.vocabulary(specs, ranges), batch=batch, length=length)
-    profile = {axis: Range(min=extent, opt=extent, max=extent) for axis, extent in axes.items()}
+    profile = {axis: Range(min=extent, opt=extent, max=extent) for axis, extent in extents.items()}
     inputs = next(iter(random_inputs.tensors(specs, ranges, [profile], largest=math.inf)))
     return {name: np.ones_like(array) if "mask" in name.lower() else array for name, array in inputs.items()}
 
@@ -53,16 +55,17 @@ def usual_axes(model: onnx.ModelProto, profile: Mapping[str, int]) -> dict[str, 
     return axes
 
 
-def prompts(model: onnx.ModelProto, axes: Mapping[str, int]) -> dict[str, np.ndarray]:
+def prompts(model: onnx.ModelProto, sizes: Mapping[str, int]) -> dict[str, np.ndarray]:
     """Return seeded `input_ids` and `attention_mask`, [batch, sequence], as the prompts of a model that generates text.
 
     All dynamic axes besides `batch` and `sequence` get their extents from the extents of `batch` and `sequence`. Raises
-    StepError where `axes` is not exactly `batch` and `sequence`.
+    StepError where `sizes` is not exactly `batch` and `sequence`.
     """
     rows = {name: Input(name, "int64", ("batch", "sequence")) for name in ("input_ids", "attention_mask")}
-    _refuse_misfits(rows, axes)
+    sizes = axes.by_name(sizes, axes.shapes(rows))
+    _refuse_misfits(rows, sizes)
     vocabulary = random_inputs.vocabulary(rows, index_ranges.of(model))
-    return _text(rows, vocabulary, batch=axes["batch"], length=axes["sequence"])
+    return _text(rows, vocabulary, batch=sizes["batch"], length=sizes["sequence"])
 
 
 def _text(specs: Mapping[str, Input], vocabulary: Vocabulary, *, batch: int, length: int) -> dict[str, np.ndarray]:
@@ -71,17 +74,18 @@ def _text(specs: Mapping[str, Input], vocabulary: Vocabulary, *, batch: int, len
     return token_rows.fit(token_rows.batch(rows, pad=vocabulary.pad), specs)
 
 
-def _refuse_misfits(specs: Mapping[str, Input], axes: Mapping[str, int]) -> None:
-    """Raise StepError where `axes` lacks a dynamic axis of the inputs, or names an axis that is not dynamic."""
-    dynamic = {axis for value in specs.values() for axis in value.shape if isinstance(axis, str)}
-    unknown, open_ended = sorted(set(axes) - dynamic), sorted(dynamic - set(axes))
+def _refuse_misfits(specs: Mapping[str, Input], sizes: Mapping[str, int]) -> None:
+    """Raise StepError where `sizes` lacks a dynamic axis of the inputs, or names an axis that is not dynamic."""
+    dynamic = set(axes.free(axes.shapes(specs)))
+    unknown, open_ended = sorted(set(sizes) - dynamic), sorted(dynamic - set(sizes))
     if not unknown and not open_ended:
         return
     shapes = [f"{name}: {lists.extents(value.shape)}" for name, value in specs.items()]
-    example = ", ".join(f"{axis}: {axes.get(axis, 1)}" for axis in sorted(dynamic)) or "nothing: every axis is fixed"
+    example = ", ".join(f"{axes.as_key(axis)}: {sizes.get(axis, 1)}" for axis in sorted(dynamic))
     what = (
         f"bench.shapes names an axis that the model does not have: {', '.join(unknown)}"
         if unknown
         else f"bench.shapes and profiles leave open how long {', '.join(open_ended)} is"
     )
-    raise StepError(what, shapes, f"a shape of this model says {example}")
+    hint = f"a shape of this model says {{{example}}}" if dynamic else "leave bench.shapes out: every axis is fixed"
+    raise StepError(what, shapes, hint)

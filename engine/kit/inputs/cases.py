@@ -41,6 +41,8 @@ class Case:
     inputs: dict[str, np.ndarray]
     outputs: dict[str, np.ndarray]
     label: int | None = None
+    own_inputs: dict[str, np.ndarray] | None = None
+    """What the checkpoint's own tokenizer makes of the text; None for any other case. `save` leaves it out."""
 
 
 def save(cases: Sequence[Case], directory: Path) -> None:

@@ -6,10 +6,11 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from engine.errors import StepError
-from engine.kit.inputs import synthetic, tensor_samples
+from engine.kit.inputs import synthetic
 from engine.kit.inputs.token_rows import Row, RowLimits, Vocabulary
+from engine.kit.onnx import refusals
 from engine.kit.onnx.onnx_files import Input
+from engine.runtimes import axes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -56,11 +57,8 @@ def tensors(
     generator = np.random.default_rng(seed)
     for spec in specs.values():
         _refuse_unknown(spec)
-    for extents in _extents(profiles):
-        shapes = {
-            name: synthetic.shape(spec, extents, first=extents["batch"], other=extents["other"])
-            for name, spec in specs.items()
-        }
+    for extents in _extents([axes.by_name(profile, axes.shapes(specs)) for profile in profiles]):
+        shapes = synthetic.shapes(specs, extents, first=extents["batch"], other=extents["other"])
         if extents is not _UNSEEN[0] and max(math.prod(shape) for shape in shapes.values()) > largest:
             continue
         yield {name: _draw(generator, specs[name], shape, ranges.get(name)) for name, shape in shapes.items()}
@@ -75,8 +73,8 @@ def vocabulary(specs: Mapping[str, Input], ranges: Mapping[str, int]) -> Vocabul
 def limits(specs: Mapping[str, Input], profile: Profile, longest: int | None) -> RowLimits:
     """Return the limits of batch size and sequence length, the profile's or, for an axis without one, the graph's."""
     free = RowLimits.of(specs, longest)
-    axes = specs["input_ids"].shape
-    ranges = [profile.get(axis) if isinstance(axis, str) else None for axis in axes]
+    named = axes.by_name(profile, axes.shapes(specs))
+    ranges = [named.get(axis) if isinstance(axis, str) else None for axis in specs["input_ids"].shape]
     batch, sequence = ((limit.min, limit.max) if limit else None for limit in ranges)
     return RowLimits(batch=batch or free.batch, sequence=sequence or free.sequence)
 
@@ -92,9 +90,8 @@ def _extents(profiles: Sequence[Profile]) -> Iterator[Mapping[str, int]]:
 
 def _refuse_unknown(value: Input) -> None:
     """Raise StepError for an input of unknown shape or of a type that numpy lacks."""
-    tensor_samples.refuse_unusual(value)
-    if not value.ranked:
-        raise StepError(f"the model does not tell the shape of its input {value.name}", hint="give samples as .npz")
+    refusals.refuse_unusual(value)
+    refusals.refuse_unranked(value)
 
 
 def _draw(generator: np.random.Generator, value: Input, shape: tuple[int, ...], rows: int | None) -> np.ndarray:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from engine.errors import StepError
+from engine.runtimes import axes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,15 +25,22 @@ _PIXELS = 256
 _FLOATS = frozenset({"float16", "float32", "float64"})
 
 
-def shape(spec: Input, extents: Mapping[str, int], *, first: int, other: int) -> tuple[int, ...]:
-    """Return the shape of an input, with `extents` for its dynamic axes by their names.
+def shapes(
+    specs: Mapping[str, Input], extents: Mapping[str, int], *, first: int, other: int
+) -> dict[str, tuple[int, ...]]:
+    """Return the shape of each input, with `extents` for the dynamic axes by their names.
 
-    A dynamic axis without an extent gets `first` where it is the first axis, which is usually the batch, else `other`.
+    A dynamic axis without an extent gets `first` where it is the first axis of an input, which is usually the batch,
+    else `other`. An axis that several inputs share has one extent. The extent of an axis such as `past + 1` follows
+    from the other axes.
     """
-    return tuple(
-        size if isinstance(size, int) else extents.get(size, other if axis else first)
-        for axis, size in enumerate(spec.shape)
-    )
+    axes_of = axes.shapes(specs)
+    leading = {axis for shape in axes_of.values() for axis in shape[:1]}
+    sizes = {axis: extents.get(axis, first if axis in leading else other) for axis in axes.free(axes_of)}
+    return {
+        name: tuple(other if (size := axes.extent(axis, sizes)) is None else size for axis in shape)
+        for name, shape in axes_of.items()
+    }
 
 
 def tensor(

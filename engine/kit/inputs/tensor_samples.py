@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
 from engine.kit.inputs.cases import LABEL, Case
+from engine.kit.onnx import refusals
 from engine.kit.onnx.onnx_files import Input
+from engine.text import reasons
 
 if TYPE_CHECKING:
     import numpy as np
 
 _UNREADABLE = (OSError, ValueError, zipfile.BadZipFile, AttributeError, EOFError, KeyError)
-_NUMBERS = frozenset({"bool", "float16", "float32", "float64"}) | {
-    f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
-}
 
 
 def read(path: Path, specs: Mapping[str, Input]) -> list[Case]:
@@ -28,14 +27,15 @@ def read(path: Path, specs: Mapping[str, Input]) -> list[Case]:
     The file has one array for each input, and an array's first axis counts the samples. Where an array has as many axes
     as the input, each row of the array becomes a row of a batch. Where an array has one axis more than the input, each
     row of the array is a whole input. A model whose first axis is no batch needs arrays with one axis more than the
-    input. The file may also hold an array `label` with the expected class of each sample. Raises StepError for an array
-    that is missing, or that has another type or shape than the input.
+    input. A single number is the input of all samples. The file may also hold an array `label` with the expected class
+    of each sample. Raises StepError for an array that is missing, or that has another type or shape than the input.
     """
     arrays = _arrays(path)
     refuse_unfit(path, specs, arrays)
     if LABEL in arrays and LABEL not in specs:
         arrays[LABEL] = arrays[LABEL].reshape(-1)
-    return list(_rows(path, specs, arrays, len(arrays[next(iter(specs))])))
+    count = next((len(arrays[name]) for name in specs if arrays[name].ndim), 1)
+    return list(_rows(path, specs, arrays, count))
 
 
 def refuse_unfit(path: Path, specs: Mapping[str, Input], arrays: Mapping[str, np.ndarray | ArrayHeader]) -> None:
@@ -50,12 +50,28 @@ def refuse_unfit(path: Path, specs: Mapping[str, Input], arrays: Mapping[str, np
                 ],
             )
         _refuse_misfit(path, spec, arrays[name])
-    counts = {name: next(iter(arrays[name].shape), 0) for name in (*specs, LABEL) if name in arrays}
-    if len(set(counts.values())) > 1 or not all(counts.values()):
-        facts = [f"{name}: {count} rows" for name, count in counts.items()]
-        raise StepError(f"the arrays in {path.name} must have the same number of rows, at least one", facts)
+    _refuse_counts(path, specs, {name: arrays[name].shape for name in (*specs, LABEL) if name in arrays})
     if LABEL in arrays and LABEL not in specs:
         _refuse_labels(path, arrays[LABEL])
+
+
+def _refuse_counts(path: Path, specs: Mapping[str, Input], shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Raise StepError where arrays have different numbers of rows; a single number counts for all rows."""
+    counts = {name: shape[0] for name, shape in shapes.items() if shape}
+    if len(set(counts.values())) <= 1 and all(counts.values()):
+        return
+    fixed = [name for name, spec in specs.items() if _starts_fixed(spec) and len(shapes[name]) == len(spec.shape)]
+    hint = ""
+    if fixed and len(fixed) < len(specs):
+        rows = next((count for name, count in counts.items() if name not in fixed), 1)
+        whole = " x ".join(map(str, (rows, *shapes[fixed[0]])))
+        hint = f"the first axis of {fixed[0]} is no batch: give one whole input for each sample, here {whole}"
+    facts = [f"{name}: {count} rows" for name, count in counts.items()]
+    raise StepError(f"the arrays in {path.name} must have the same number of rows, at least one", facts, hint)
+
+
+def _starts_fixed(spec: Input) -> bool:
+    return bool(spec.shape) and isinstance(spec.shape[0], int)
 
 
 def headers(path: Path) -> dict[str, ArrayHeader]:
@@ -98,13 +114,6 @@ def _header(archive: Any, name: str) -> ArrayHeader:
     return ArrayHeader(array.dtype, array.shape)
 
 
-def refuse_unusual(value: Input) -> None:
-    """Raise StepError for an input of a type that numpy lacks: text, bfloat16 or 8-bit floats."""
-    if value.dtype not in _NUMBERS:
-        kind = "text" if value.dtype in {"object", "str"} else value.dtype
-        raise StepError(f"the model's input {value.name} is {kind}: that is not supported yet")
-
-
 def describe(value: Input) -> str:
     """Return an input's name, type and shape as one text, for an error."""
     return f"{value.name}: {value.dtype} {_shown(value.shape)}"
@@ -123,25 +132,25 @@ def _arrays(path: Path) -> dict[str, np.ndarray]:
 
 def _unreadable(path: Path, error: Exception) -> StepError:
     hint = "save it with numpy.savez(path, **arrays), without pickled objects"
-    return StepError(f"{path.name} cannot be read", [str(error)], hint)
+    return StepError(f"{path.name} cannot be read", reasons.facts(error), hint)
 
 
 def _refuse_misfit(path: Path, value: Input, array: np.ndarray | ArrayHeader) -> None:
     """Raise StepError for an array whose type or shape is not that of the input."""
     import numpy as np
 
-    refuse_unusual(value)
+    refusals.refuse_unusual(value)
     facts = [f"in the file: {array.dtype} {list(array.shape)}", f"the model takes {describe(value)}"]
     if not np.can_cast(array.dtype, value.dtype, "same_kind"):
         raise StepError(f"the array {value.name} in {path.name} has the wrong type", facts)
     if not value.ranked:
         return
     rank = len(value.shape)
-    if array.ndim not in (rank, rank + 1) or array.ndim == 0:
+    if array.ndim not in (rank, rank + 1):
         raise StepError(
             f"the array {value.name} in {path.name} has the wrong number of axes",
             facts,
-            "its first axis counts the samples",
+            f"its first axis counts the samples: give the shape {_stacked(value)}",
         )
     own = array.shape[1:]
     sizes = value.shape[1:] if array.ndim == rank else value.shape
@@ -151,7 +160,7 @@ def _refuse_misfit(path: Path, value: Input, array: np.ndarray | ArrayHeader) ->
 
 def _refuse_labels(path: Path, labels: np.ndarray | ArrayHeader) -> None:
     """Raise StepError where the expected classes are not one whole number for each row."""
-    if labels.dtype.kind not in "iu" or math.prod(labels.shape) != labels.shape[0]:
+    if labels.dtype.kind not in "iu" or not labels.ndim or math.prod(labels.shape) != labels.shape[0]:
         raise StepError(
             f"the array {LABEL} in {path.name} does not hold one whole number a row",
             [f"in the file: {labels.dtype} {list(labels.shape)}"],
@@ -164,17 +173,28 @@ def _rows(path: Path, specs: Mapping[str, Input], arrays: Mapping[str, np.ndarra
 
     Raises StepError where there are fewer rows than the fixed batch axis takes.
     """
+    import numpy as np
+
+    shared = {name for name in specs if arrays[name].ndim == 0}
     whole = {name for name, spec in specs.items() if spec.ranked and arrays[name].ndim > len(spec.shape)}
     fixed = {spec.shape[0] for name, spec in specs.items() if name not in whole and spec.shape}
-    step = next((size for size in fixed if isinstance(size, int)), 1) if not whole else 1
+    stacked = {name for name in whole if specs[name].shape}
+    step = next((size for size in fixed if isinstance(size, int)), 1) if not stacked else 1
     if count < step:
         raise StepError(f"{path.name} has {count} samples, and the model takes {step} at once")
     labelled = LABEL in arrays and LABEL not in specs
     for start in range(0, count - step + 1, step):
-        inputs = {name: arrays[name][start] if name in whole else arrays[name][start : start + step] for name in specs}
-        cast = {name: tensor.astype(specs[name].dtype) for name, tensor in inputs.items()}
+        rows = slice(start, start + step)
+        own = {name: arrays[name][start if name in whole else rows] for name in specs if name not in shared}
+        inputs = {name: own.get(name, arrays[name]) for name in specs}
+        cast = {name: np.asarray(tensor, dtype=specs[name].dtype) for name, tensor in inputs.items()}
         label = int(arrays[LABEL][start]) if labelled and step == 1 else None
         yield Case(f"row {start}", "", "tensors", cast, {}, label)
+
+
+def _stacked(value: Input) -> str:
+    """Return the shape of an array of samples for an input: rows of a batch, or whole inputs for a fixed first axis."""
+    return _shown(("samples", *(value.shape if _starts_fixed(value) else value.shape[1:])))
 
 
 def _shown(shape: tuple[Any, ...]) -> str:

@@ -5,28 +5,54 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.checkpoints import json_files
-from engine.kit.inputs import tokenizer_trouble
+from engine.kit.inputs import lowercase, tokenizer_trouble
 from engine.kit.inputs.token_rows import Row
-from engine.text import distribution
+from engine.text import distribution, reasons
 
-_FILES = ("tokenizer_config.json", "vocab.txt", "vocab.json", "spiece.model", "sentencepiece.bpe.model", "spm.model")
 _ENDLESS = 1_000_000
 """A tokenizer's limit of this length or more means no limit; some tokenizers have a limit of 10^30 tokens."""
 _SHOWN = 80
 """The largest number of characters of a text that an error quotes."""
+_LEFT = frozenset(
+    {
+        "CodeLlamaTokenizer", "CohereTokenizer", "CpmAntTokenizer", "GemmaTokenizer", "LlamaTokenizer",
+        "Siglip2Tokenizer", "XLNetTokenizer",
+    }
+)  # fmt: skip
+"""The tokenizer classes of transformers that pad on the left where no file names a side."""
+_LEFT_FAMILIES = frozenset(
+    {
+        "aya_vision", "code_llama", "cohere", "cohere2", "cpmant", "diffusion_gemma", "gemma", "gemma2", "gemma3",
+        "gemma3_text", "gemma3n", "gemma3n_text", "idefics", "idefics2", "recurrent_gemma", "shieldgemma2", "siglip2",
+        "t5gemma", "xlnet", "zaya",
+    }
+)  # fmt: skip
+"""The values of `model_type` whose tokenizers are of a class in `_LEFT` where no file names a class."""
+
+Side = Literal["left", "right"]
 
 
 @dataclass(frozen=True)
 class Tokenizer:
-    """A tokenizer that cuts texts to the model's length and does not pad; `pad` is the padding token's id."""
+    """A tokenizer that cuts texts to the model's length and does not pad.
+
+    `pad` is the padding token's id, and `side` is the side on which a package pads texts.
+    """
 
     backend: Any
     pad: int
+    side: Side = "right"
+
+    @property
+    def longest(self) -> int | None:
+        """The number of tokens to which texts are cut; None where they are not cut."""
+        limit: int | None = (self.backend.truncation or {}).get("max_length")
+        return limit
 
     def row(self, text: str, pair: str | None = None) -> Row:
         """Return a text or a pair of texts as a row, with special tokens; each tensor is int64 [1, tokens].
@@ -41,7 +67,7 @@ class Tokenizer:
             shown = text if pair is None else f"{text} | {pair}"
             raise StepError(
                 "the tokenizer cannot read a text",
-                [f"tokenizers says: {error}", f"the text: {shown[:_SHOWN]!r}"],
+                [f"tokenizers says: {reasons.of_error(error)}", f"the text: {shown[:_SHOWN]!r}"],
                 "does its vocabulary hold all its special tokens, the one for unknown words among them?",
             ) from error
         columns = {
@@ -66,18 +92,14 @@ def load(checkpoint: Path, *, longest: int | None = None) -> Tokenizer | None:
     # tokenizer.json keeps the limit of its last use. The kept limit counts only where no other limit is known.
     last = (backend.truncation or {}).get("max_length")
     limit = min(_limits(checkpoint, settings, longest), default=last)
-    pad = _pad(checkpoint, backend, settings)
+    pad, padding_side = _pad(checkpoint, backend, settings), _side(checkpoint, backend, settings)
+    lowercase.apply(backend, checkpoint)
     backend.no_padding()
     backend.no_truncation()
     if limit is not None:
         side = "left" if str(settings.get("truncation_side")).lower() == "left" else "right"
         backend.enable_truncation(max(limit, backend.num_special_tokens_to_add(is_pair=True) + 1), direction=side)
-    return Tokenizer(backend, pad)
-
-
-def has_files(checkpoint: Path) -> bool:
-    """Tell whether a directory has files from which `load` can make a tokenizer."""
-    return any((checkpoint / name).is_file() for name in (checkpoints.TOKENIZER, *_FILES))
+    return Tokenizer(backend, pad, padding_side)
 
 
 def _limits(checkpoint: Path, tokenizer: dict[str, object], longest: int | None) -> list[int]:
@@ -90,7 +112,7 @@ def _limits(checkpoint: Path, tokenizer: dict[str, object], longest: int | None)
 def _backend(checkpoint: Path) -> Any:
     path = checkpoints.tokenizer_file(checkpoint)
     if path is None:
-        return _converted(checkpoint) if any((checkpoint / name).is_file() for name in _FILES) else None
+        return _converted(checkpoint) if checkpoints.has_tokenizer(checkpoint) else None
     return read(path)
 
 
@@ -101,7 +123,7 @@ def read(path: Path) -> Any:
     try:
         return tokenizers.Tokenizer.from_file(str(path))
     except Exception as error:  # tokenizers raises plain Exception
-        raise StepError(f"{path.name} cannot be read", [str(error)], "save the tokenizer again") from error
+        raise StepError(f"{path.name} cannot be read", reasons.facts(error), "save the tokenizer again") from error
 
 
 def _converted(checkpoint: Path) -> Any:
@@ -141,3 +163,18 @@ def _pad(checkpoint: Path, backend: Any, tokenizer: dict[str, object]) -> int:
         config.get("pad_token_id"),
     )
     return next((number for number in ids if isinstance(number, int)), 0)
+
+
+def _side(checkpoint: Path, backend: Any, tokenizer: Mapping[str, object]) -> Side:
+    """Return the side on which the tokenizer pads texts, as transformers chooses it.
+
+    The side comes from tokenizer_config.json, else from tokenizer.json, else from the tokenizer's class.
+    """
+    named = tokenizer.get("padding_side") or (backend.padding or {}).get("direction")
+    if named is not None:
+        return "left" if str(named).lower() == "left" else "right"
+    config = checkpoints.config(checkpoint)
+    kind = tokenizer.get("tokenizer_class") or config.get("tokenizer_class")
+    if isinstance(kind, str):
+        return "left" if kind.removesuffix("Fast") in _LEFT else "right"
+    return "left" if config.get("model_type") in _LEFT_FAMILIES else "right"

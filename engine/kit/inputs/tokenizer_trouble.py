@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from engine.kit.checkpoints import checkpoint as checkpoints
+from engine.text import reasons
 
 shapes_output = False
 """The code of this module only words an error: the job fails, whatever the error says."""
@@ -20,7 +20,7 @@ def of_files(checkpoint: Path, error: Exception) -> list[str]:
     if models and "tiktoken" in str(error):
         fact = f"neither transformers nor sentencepiece can read {', '.join(models)}"
         return [fact, *_sentencepiece_trouble()]
-    return checkpoints.error_lines(error, checkpoint)
+    return reasons.facts(error, without=f"{checkpoint}/")
 
 
 def _sentencepiece_trouble() -> list[str]:
@@ -28,7 +28,5 @@ def _sentencepiece_trouble() -> list[str]:
     try:
         from sentencepiece import sentencepiece_model_pb2  # noqa: F401 - only tried
     except Exception as error:  # noqa: BLE001 - protobuf raises errors of its own for code that another version generated
-        return [
-            f"sentencepiece does not work here: {str(error).splitlines()[0]}" if str(error) else type(error).__name__
-        ]
+        return [reasons.because("sentencepiece does not work here", error)]
     return []

@@ -3,92 +3,95 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.errors import StepError
+from engine.kit.onnx import mapped_weights
+from engine.kit.onnx.tensor_sizes import stored_bytes
 
 if TYPE_CHECKING:
     import onnx
 
-_ALIGNMENT = 4096  # weights are mapped into memory page by page
 _INLINE_BYTES = 1024  # smaller tensors stay in the model: shapes and scalars are readable without the data file
-_PACKED_BITS = {"INT4": 4, "UINT4": 4, "FLOAT4E2M1": 4, "INT2": 2, "UINT2": 2}
 
 
 def read(tensor: onnx.TensorProto, directory: Path) -> None:
     """Bring a tensor's external data into memory; a tensor without external data stays as it is.
 
-    The reader in the package onnx refuses files with several hard links, and every file in the store has several.
     Raises StepError where the tensor names a data file outside of `directory`, or where the data file is too short.
     """
-    import onnx
+    attach(tensor, directory)
+    mapped_weights.load(tensor)
 
-    if not location(tensor):
+
+def attach(tensor: onnx.TensorProto, directory: Path) -> None:
+    """Turn a tensor with external data into a mapped tensor; any other tensor stays as it is.
+
+    Raises StepError where the tensor names a data file outside of `directory`, or where the data file is too short.
+    """
+    name = location(tensor)
+    if not name:
         return
+    path = (directory / name).resolve()
+    if not path.is_relative_to(directory.resolve()):
+        raise outside(tensor)
     place = {entry.key: entry.value for entry in tensor.external_data}
-    path = directory / place.get("location", "")
-    if not path.resolve().is_relative_to(directory.resolve()):
-        raise StepError(
-            f"The ONNX model wants to read a file outside of its directory: {place.get('location')}",
-            [f"for the tensor {tensor.name}"],
-            "save the model with its data files beside it",
-        )
-    with path.open("rb") as file:
-        file.seek(int(place.get("offset", 0)))
-        data = file.read(int(place["length"]) if "length" in place else -1)
-    if len(data) < max(int(place.get("length", 0)), stored_bytes(tensor)):
+    offset, needed = int(place.get("offset", 0)), stored_bytes(tensor)
+    least = max(int(place.get("length", 0)), needed)
+    available = max(min(path.stat().st_size - offset, least), 0)
+    if available < least:
         raise StepError(
             f"The external data of the ONNX model is cut off: {path.name}",
-            [f"{tensor.name} needs {stored_bytes(tensor)} bytes, {len(data)} are there"],
+            [f"{tensor.name} needs {needed} bytes, {available} are there"],
             "download or export the model again",
         )
-    tensor.raw_data = data
-    tensor.data_location = onnx.TensorProto.DEFAULT
-    del tensor.external_data[:]
+    mapped_weights.refer(tensor, path, offset=offset, length=needed)
+
+
+def outside(tensor: onnx.TensorProto) -> StepError:
+    """Return the error for a tensor whose data file is outside of the model's directory."""
+    name = next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
+    return StepError(
+        f"The ONNX model wants to read a file outside of its directory: {name}",
+        [f"for the tensor {tensor.name}"],
+        "save the model with its data files beside it",
+    )
 
 
 def move(tensors: Iterable[onnx.TensorProto], path: Path) -> None:
-    """Write every large tensor to the file `path`, in order, and leave a reference to that file in the tensor."""
-    import onnx
+    """Write every large tensor to the file `path`, in order, and leave a reference to that file in the tensor.
 
+    The numbers of a mapped tensor are copied from file to file.
+    """
     with path.open("wb") as file:
         for tensor in tensors:
             _make_raw(tensor)
-            if len(tensor.raw_data) < _INLINE_BYTES:
+            length = size(tensor)
+            if length < _INLINE_BYTES:
+                mapped_weights.load(tensor)
                 continue
-            file.write(b"\0" * (-file.tell() % _ALIGNMENT))
-            place = {"location": path.name, "offset": file.tell(), "length": len(tensor.raw_data)}
-            file.write(tensor.raw_data)
-            tensor.ClearField("raw_data")
-            tensor.data_location = onnx.TensorProto.EXTERNAL
-            del tensor.external_data[:]
-            for key, value in place.items():
-                tensor.external_data.add(key=key, value=str(value))
+            offset = mapped_weights.begin(file)
+            mapped_weights.write(tensor, file)
+            mapped_weights.refer(tensor, path.name, offset=offset, length=length)
+
+
+def size(tensor: onnx.TensorProto) -> int:
+    """Return the number of a tensor's raw bytes, in memory or mapped; 0 for external data that is not mapped."""
+    place = mapped_weights.extent(tensor)
+    return len(tensor.raw_data) if place is None else place.length
 
 
 def location(tensor: onnx.TensorProto) -> str:
-    """Return the file with a tensor's data, relative to the model's directory; empty where the model holds the data."""
+    """Return the file with a tensor's data, relative to the model's directory.
+
+    The text is empty where the model holds the data, and for a mapped tensor.
+    """
     import onnx
 
-    if tensor.data_location != onnx.TensorProto.EXTERNAL:
+    if tensor.data_location != onnx.TensorProto.EXTERNAL or mapped_weights.extent(tensor) is not None:
         return ""
     return next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
-
-
-def stored_bytes(tensor: onnx.TensorProto) -> int:
-    """Return the number of bytes that a tensor's type and extents need; numbers of less than a byte are packed."""
-    return int(prod(tensor.dims) * bits(tensor.data_type) + 7) // 8
-
-
-def bits(dtype: int) -> int:
-    """Return how many bits an element of an ONNX type takes in memory."""
-    import onnx
-    from onnx import helper
-
-    packed = _PACKED_BITS.get(onnx.TensorProto.DataType.Name(dtype))
-    return packed or int(helper.tensor_dtype_to_np_dtype(dtype).itemsize) * 8
 
 
 def _make_raw(tensor: onnx.TensorProto) -> None:

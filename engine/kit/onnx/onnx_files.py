@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from engine import digest
 from engine.errors import StepError
-from engine.kit.onnx import external_data
+from engine.kit.onnx import external_data, large_files, mapped_weights
+from engine.runtimes import axes
 from engine.store.copying import link_or_copy
+from engine.text import reasons
 
 if TYPE_CHECKING:
     import onnx
@@ -21,10 +24,11 @@ TOOLS = ("ml_dtypes", "numpy", "onnx", "protobuf")
 MODEL = "model.onnx"
 DATA = "model.onnx.data"
 
-INLINE_LIMIT = (1 << 31) - (64 << 20)
-"""The number of bytes of weights that fit into one ONNX file.
+INLINE_LIMIT = 128 << 20
+"""The number of bytes of weights up to which a model is one file; above, its weights lie in a file of their own.
 
-An ONNX file is a protobuf message of at most 2 GiB, and 64 MiB are left for the graph itself.
+Programs map a file of weights into memory. They read an ONNX file, a protobuf message, as a whole, and hold it in
+memory several times (ADR 28).
 """
 
 _ABSOLUTE_PATH = re.compile(r"(^|[\s\"'=:(\[])(/[^\s/\"']+/|[A-Za-z]:\\)")
@@ -34,8 +38,9 @@ _ABSOLUTE_PATH = re.compile(r"(^|[\s\"'=:(\[])(/[^\s/\"']+/|[A-Za-z]:\\)")
 class Input:
     """An input or output of a model: numpy's name of its type, and an extent or an axis name per dimension.
 
-    A dynamic dimension without a name is called `<input>_<index>`. `ranked` is False, and `shape` empty, where the
-    model does not state the number of dimensions of the input or output.
+    A dynamic dimension is called `<input>_<index>` if the model gives it no name, or a name such as `?` that means any
+    size. `ranked` is False, and `shape` empty, where the model does not state the number of dimensions of the input or
+    output.
     """
 
     name: str
@@ -49,6 +54,18 @@ def load(directory: Path) -> onnx.ModelProto:
 
     Raises StepError where the file is missing, is no ONNX, or lacks its external data.
     """
+    model = load_mapped(directory)
+    for tensor in tensors(model):
+        mapped_weights.load(tensor)
+    return model
+
+
+def load_mapped(directory: Path) -> onnx.ModelProto:
+    """Return `directory/model.onnx` with its large weights mapped: their numbers are read where code uses them.
+
+    `mapped_weights.array` returns the numbers of a tensor. The directory must stay while the model is in use. Raises
+    StepError as `load` does.
+    """
     model = load_graph(directory)
     missing = [name for name in data_files(model) if not (directory / name).is_file()]
     if missing:
@@ -58,25 +75,31 @@ def load(directory: Path) -> onnx.ModelProto:
             "put the data files beside the model",
         )
     for tensor in tensors(model):
-        external_data.read(tensor, directory)
+        external_data.attach(tensor, directory)
+        if external_data.size(tensor) < mapped_weights.LEAST:
+            mapped_weights.load(tensor)
     return model
 
 
 def load_graph(directory: Path) -> onnx.ModelProto:
-    """Return `directory/model.onnx` without reading its external data. Raises StepError where the file is no ONNX."""
-    import onnx
+    """Return `directory/model.onnx` without reading its external data, or the weights of a large file.
 
+    Raises StepError where the file is no ONNX, or names a file of external data by an absolute path.
+    """
     path = directory / MODEL
     if not path.is_file():
         raise StepError(f"There is no {MODEL} in the model's directory", [f"it holds: {_listing(directory)}"])
     try:
-        model = onnx.load(str(path), load_external_data=False)
+        model = large_files.parse(path)
     except Exception as error:  # protobuf's DecodeError, by way of whichever implementation is installed
         raise StepError(
-            f"{MODEL} is no ONNX model", [str(error)], "a cut-off download or another format? try onnx.checker"
+            f"{MODEL} is no ONNX model", reasons.facts(error), "a cut-off download or another format? try onnx.checker"
         ) from error
     if not model.HasField("graph"):
         raise StepError(f"{MODEL} is no ONNX model", ["it holds no graph"], "a cut-off download or another format?")
+    for tensor in tensors(model):
+        if mapped_weights.is_outside(tensor, path):
+            raise external_data.outside(tensor)
     return model
 
 
@@ -84,28 +107,72 @@ def save(model: onnx.ModelProto, directory: Path, *, threshold: int = INLINE_LIM
     """Write the model as `directory/model.onnx`; the same model gives the same bytes.
 
     If all weights together have more than `threshold` bytes, large weights go to `model.onnx.data`; `model` then lacks
-    these weights and must be loaded again. Exporters leave absolute paths in metadata and documentation; entries with
-    absolute paths are removed.
+    these weights and must be loaded again. Mapped weights are copied from file to file. Exporters leave absolute paths
+    in metadata and documentation; entries with absolute paths are removed.
     """
     directory.mkdir(parents=True, exist_ok=True)
     if weight_bytes(model) > threshold:
         external_data.move(tensors(model), directory / DATA)
-    save_graph(model, directory)
+    _strip_paths(model)
+    for tensor in islice(tensors(model), len(model.graph.initializer), None):  # constants inside nodes
+        mapped_weights.load(tensor)
+    large_files.write(model, directory / MODEL)
+
+
+def save_linked(model: onnx.ModelProto, directory: Path) -> None:
+    """Write the model for a short time as `directory/model.onnx`; `model` stays as it is.
+
+    The mapped weights of a large model are not copied: the files that they are in are hard-linked into the directory.
+    """
+    if weight_bytes(model) <= INLINE_LIMIT:
+        save(copied(model), directory)
+        return
+    directory.mkdir(parents=True, exist_ok=True)
+    places = [(tensor, place) for tensor in tensors(model) if (place := mapped_weights.extent(tensor))]
+    names = {path: f"weights-{number}" for number, path in enumerate(dict.fromkeys(place.path for _, place in places))}
+    for path, name in names.items():
+        link_file(path, directory / name)
+    for tensor, place in places:
+        mapped_weights.refer(tensor, names[place.path], offset=place.offset, length=place.length)
+    (directory / MODEL).write_bytes(model.SerializeToString(deterministic=True))
+    for tensor, place in places:
+        mapped_weights.refer(tensor, place.path, offset=place.offset, length=place.length)
 
 
 def save_graph(model: onnx.ModelProto, directory: Path) -> None:
-    """Write the model as `directory/model.onnx`; its files of external data are not touched."""
+    """Write the model as `directory/model.onnx`; its files of external data are not touched.
+
+    If the model has mapped weights, `save` writes the model.
+    """
+    if any(mapped_weights.extent(tensor) for tensor in tensors(model)):
+        save(model, directory)
+        return
     directory.mkdir(parents=True, exist_ok=True)
     _strip_paths(model)
     (directory / MODEL).write_bytes(model.SerializeToString(deterministic=True))
 
 
 def copied(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return a copy of a model, its weights included."""
+    """Return a copy of a model, its weights included; mapped weights stay in their files."""
     import onnx
 
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
+    return copy
+
+
+def without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return a copy of a model without the stored tensors of its main graph."""
+    import onnx
+
+    copy = onnx.ModelProto()
+    for field, value in model.ListFields():
+        if field.name != "graph":
+            _set(copy, field.name, value)
+    copy.graph.SetInParent()
+    for field, value in model.graph.ListFields():
+        if field.name != "initializer":
+            _set(copy.graph, field.name, value)
     return copy
 
 
@@ -125,12 +192,12 @@ def inputs(model: onnx.ModelProto) -> dict[str, Input]:
     """Return the model's inputs by name, in the graph's order, without inputs whose default value is an initializer."""
     defaults = {tensor.name for tensor in model.graph.initializer}
     defaults |= {tensor.values.name for tensor in model.graph.sparse_initializer}
-    return {value.name: _input(value) for value in model.graph.input if value.name not in defaults}
+    return {value.name: described(value) for value in model.graph.input if value.name not in defaults}
 
 
 def outputs(model: onnx.ModelProto) -> dict[str, Input]:
     """Return the outputs of the model by name, in the order of the graph."""
-    return {value.name: _input(value) for value in model.graph.output}
+    return {value.name: described(value) for value in model.graph.output}
 
 
 def graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
@@ -172,8 +239,9 @@ def tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
 
 
 def weight_bytes(model: onnx.ModelProto) -> int:
-    """Return the number of bytes of a model's stored tensors in memory; tensors in external files do not count."""
-    return sum(tensor.ByteSize() for tensor in tensors(model))
+    """Return the number of bytes of a model's stored tensors, in memory or mapped; other external data do not count."""
+    places = ((tensor, mapped_weights.extent(tensor)) for tensor in tensors(model))
+    return sum(tensor.ByteSize() + (0 if place is None else place.length) for tensor, place in places)
 
 
 def files(model: onnx.ModelProto) -> tuple[str, ...]:
@@ -196,7 +264,19 @@ def data_files(model: onnx.ModelProto) -> list[str]:
     return sorted({external_data.location(tensor) for tensor in tensors(model)} - {""})
 
 
-def _input(value: onnx.ValueInfoProto) -> Input:
+def _set(message: Any, name: str, value: Any) -> None:
+    """Set a field of a protobuf message: a list of values, a message or a number."""
+    field = getattr(message, name)
+    if hasattr(field, "extend"):
+        field.extend(value)
+    elif hasattr(field, "CopyFrom"):
+        field.CopyFrom(value)
+    else:
+        setattr(message, name, value)
+
+
+def described(value: onnx.ValueInfoProto) -> Input:
+    """Return the name, type and shape of an input or output. Raises StepError for a value that is no tensor."""
     from onnx import helper
 
     kind = value.type.WhichOneof("value")
@@ -212,10 +292,15 @@ def _input(value: onnx.ValueInfoProto) -> Input:
     if not tensor.HasField("shape"):
         return Input(value.name, dtype, (), ranked=False)
     shape = (
-        dim.dim_value if dim.HasField("dim_value") else dim.dim_param or f"{value.name}_{index}"
+        f"{value.name}_{index}" if is_nameless(dim) else dim.dim_param or dim.dim_value
         for index, dim in enumerate(tensor.shape.dim)
     )
     return Input(value.name, dtype, tuple(shape))
+
+
+def is_nameless(dim: onnx.TensorShapeProto.Dimension) -> bool:
+    """Whether a dimension has neither a size nor a name; a negative size, and the name `?`, mean any size."""
+    return dim.dim_value < 0 if dim.HasField("dim_value") else axes.names_nothing(dim.dim_param)
 
 
 def _strip_paths(model: onnx.ModelProto) -> None:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from engine.errors import StepError
 from engine.feasibility.facts import GraphFacts
 from engine.kit.checkpoints import weights
-from engine.kit.onnx import onnx_files, opsets
+from engine.kit.onnx import large_files, mapped_weights, onnx_files, opsets, refusals
 from engine.runtimes.preparation import CONTRIBUTED
-from engine.text import distribution
+from engine.text import distribution, reasons
 
 if TYPE_CHECKING:
     import onnx
@@ -27,15 +27,15 @@ def read(path: Path) -> onnx.ModelProto:
     """
     weights.refuse_pointer(path)
     try:
-        import onnx
+        import onnx  # noqa: F401  for the error
     except ImportError as error:
         raise StepError(
-            "reading an ONNX file needs the package onnx", [str(error)], distribution.install("onnx")
+            "reading an ONNX file needs the package onnx", reasons.facts(error), distribution.install("onnx")
         ) from None
     try:
-        model = onnx.load(str(path), load_external_data=False)
+        model = large_files.parse(path)
     except Exception as error:  # protobuf's own DecodeError, whose module depends on how protobuf was built
-        raise _no_model(path, f"{type(error).__name__}: {error}") from error
+        raise _no_model(path, f"{type(error).__name__}: {reasons.of_error(error)}") from error
     if not model.HasField("graph") or not model.graph.output:
         raise _no_model(path, "it holds no graph with outputs")
     return model
@@ -53,7 +53,8 @@ def data_files(path: Path) -> list[str]:
     sizes: dict[str, int] = {}
     for tensor in onnx_files.tensors(model):
         place = {entry.key: entry.value for entry in tensor.external_data}
-        if tensor.data_location == tensor.EXTERNAL:
+        mapped = mapped_weights.extent(tensor) is not None and not mapped_weights.is_outside(tensor, path)
+        if tensor.data_location == tensor.EXTERNAL and not mapped:
             name = place.get("location", "")
             end = _integer(place.get("offset")) + _integer(place.get("length"))
             sizes[name] = max(sizes.get(name, 0), end)
@@ -65,7 +66,8 @@ def data_files(path: Path) -> list[str]:
 def describe(model: onnx.ModelProto) -> GraphFacts:
     """Return what the graph says about the model: the inputs, outputs, operators and the number of parameters.
 
-    Raises StepError for a model without inputs, and for a model with an output that is no tensor of numbers.
+    Raises StepError for a model without inputs, for an input or output that is no tensor of numbers, and for an input
+    whose number of axes is not stated.
     """
     inputs = onnx_files.inputs(model)
     if not inputs:
@@ -74,6 +76,9 @@ def describe(model: onnx.ModelProto) -> GraphFacts:
             [f"it gives: {', '.join(value.name for value in model.graph.output)}"],
             "if the exporter folded the inputs into constants, export the model again with graph inputs",
         )
+    for spec in inputs.values():
+        refusals.refuse_unusual(spec)
+        refusals.refuse_unranked(spec)
     for value in model.graph.output:
         _refuse_no_numbers(value)
     return GraphFacts(

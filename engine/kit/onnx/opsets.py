@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from engine.kit.onnx import mapped_weights, onnx_files
 from engine.text import reasons
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ def raised(model: onnx.ModelProto, oldest: int) -> onnx.ModelProto:
     opset = version(model)
     if opset >= oldest:
         return model
+    for tensor in onnx_files.tensors(model):
+        mapped_weights.load(tensor)  # the converter would lose them
     model.ir_version = max(model.ir_version, WEIGHTS_NEED_NO_INPUT)
     try:
         converted = version_converter.convert_version(model, oldest)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.kit.onnx import external_data, onnx_files
+from engine.kit.onnx import external_data, onnx_files, tensor_sizes
 from engine.runtimes.preparation import CONTRIBUTED
 
 if TYPE_CHECKING:
@@ -26,6 +26,22 @@ def import_missing_domains(model: onnx.ModelProto) -> list[str]:
     return missing
 
 
+def name_axes(model: onnx.ModelProto) -> None:
+    """Name the axes of the model's inputs that have neither a size nor a name, as `onnx_files.inputs` calls them.
+
+    A size of -1 and the name `?` mean any size. Shape inference would take two axes with the name `?` for one axis, so
+    no tensor keeps such a size or name.
+    """
+    for spec, value in zip(map(onnx_files.described, model.graph.input), model.graph.input, strict=True):
+        for axis, dim in zip(spec.shape, _dims(value), strict=True):
+            if isinstance(axis, str):
+                dim.dim_param = axis
+    for graph in onnx_files.graphs(model.graph):
+        for value in (*graph.input, *graph.output, *graph.value_info):
+            for dim in filter(onnx_files.is_nameless, _dims(value)):
+                dim.Clear()
+
+
 def skeleton(model: onnx.ModelProto, directory: Path) -> onnx.ModelProto:
     """Return a copy of the model for shape inference, in which large weights are inputs without numbers.
 
@@ -34,11 +50,10 @@ def skeleton(model: onnx.ModelProto, directory: Path) -> onnx.ModelProto:
     """
     from onnx import helper
 
-    copy = onnx_files.copied(model)
-    del copy.graph.initializer[:]
+    copy = onnx_files.without_weights(model)
     taken = {value.name for value in copy.graph.input}
     for tensor in model.graph.initializer:
-        if external_data.stored_bytes(tensor) <= _READABLE:
+        if tensor_sizes.stored_bytes(tensor) <= _READABLE:
             copy.graph.initializer.add().CopyFrom(tensor)
         elif tensor.name not in taken:
             copy.graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))

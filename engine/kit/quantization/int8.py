@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from engine.errors import StepError
 from engine.kit.onnx import onnx_files, topology
 from engine.kit.onnx.passes import linear_layers
-from engine.kit.quantization import tables
+from engine.kit.quantization import mapped_quantizer, tables
+from engine.text import reasons
 
 if TYPE_CHECKING:
     import onnx
@@ -68,35 +68,20 @@ def quantize(model: onnx.ModelProto, scratch: Path, *, reduce_range: bool) -> on
     folded constants, and Gemm or MatMul for its linear layers; `model` is changed. `reduce_range` limits weights to 7
     bits. `scratch` is a folder for temporary files. Raises StepError where ONNX Runtime's quantizer fails.
     """
-    import onnx
-    from onnxruntime.quantization import QuantType, quantize_dynamic
-
     model.metadata_props.add(key=_PREPARED, value="onnxruntime.quant")
     fit = prepare(model)
     _unshare(model, fit)
     unfit = [node.name for node in model.graph.node if node.op_type in _WEIGHTS and node.name not in fit]
-    with TemporaryDirectory(dir=scratch) as folder:
-        path = Path(folder) / onnx_files.MODEL
-        try:
-            quantize_dynamic(
-                model,
-                path,
-                op_types_to_quantize=sorted(_WEIGHTS),
-                per_channel=True,
-                reduce_range=reduce_range,
-                weight_type=QuantType.QInt8,
-                nodes_to_exclude=unfit,
-                use_external_data_format=onnx_files.weight_bytes(model) > onnx_files.INLINE_LIMIT,
-                # Shape inference does not know fused operators, so types behind fused operators are unknown.
-                extra_options={"DefaultTensorType": onnx.TensorProto.FLOAT},
-            )
-        except Exception as error:  # AssertionError, IndexError, ValueError and others
-            raise StepError(
-                "ONNX Runtime cannot quantize this model",
-                [repr(error)],
-                "build it with precision: fp32, or quantize it with a tool of your own and use the ONNX file",
-            ) from error
-        quantized = onnx_files.load(Path(folder))
+    try:
+        quantized = mapped_quantizer.quantize_dynamic(
+            model, scratch, operators=_WEIGHTS, excluded=unfit, reduce_range=reduce_range
+        )
+    except Exception as error:  # AssertionError, IndexError, ValueError and others
+        raise StepError(
+            "ONNX Runtime cannot quantize this model",
+            reasons.facts(error),
+            "build it with precision: fp32, or quantize it with a tool of your own and use the ONNX file",
+        ) from error
     del quantized.metadata_props[:]
     tables.quantize(quantized)
     return quantized

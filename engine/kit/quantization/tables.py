@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.kit.onnx import topology
+from engine.kit.onnx import mapped_weights, topology
 
 if TYPE_CHECKING:
     import onnx
@@ -14,6 +14,8 @@ WORTH = 1 << 16
 
 For a smaller table, the added nodes cost more than int8 saves.
 """
+_ROWS = 4096
+"""The number of rows that are rounded at once, because a table is often the largest tensor of a model."""
 
 
 def quantize(model: onnx.ModelProto) -> list[str]:
@@ -24,16 +26,19 @@ def quantize(model: onnx.ModelProto) -> list[str]:
     depends on that row alone.
     """
     import numpy as np
-    from onnx import numpy_helper
 
     tables = _tables(model)
     for name, tensor in tables.items():
-        values = numpy_helper.to_array(tensor)
-        scales = np.abs(values).max(axis=1, keepdims=True) / np.float32(127)
-        scales[scales == 0] = 1
-        rounded = np.rint(values / scales).astype(np.int8)
-        tensor.CopyFrom(numpy_helper.from_array(rounded, f"{name}_int8"))
-        model.graph.initializer.append(numpy_helper.from_array(scales, f"{name}_scales"))
+        values = mapped_weights.array(tensor)
+        scales, rounded = np.empty((len(values), 1), np.float32), np.empty(values.shape, np.int8)
+        for start in range(0, len(values), _ROWS):
+            rows = values[start : start + _ROWS]
+            scale = np.abs(rows).max(axis=1, keepdims=True) / np.float32(127)
+            scale[scale == 0] = 1
+            scales[start : start + _ROWS] = scale
+            rounded[start : start + _ROWS] = np.rint(rows / scale)
+        tensor.CopyFrom(mapped_weights.tensor_of(rounded, f"{name}_int8"))
+        model.graph.initializer.append(mapped_weights.tensor_of(scales, f"{name}_scales"))
     nodes = [replacement for node in model.graph.node for replacement in _looked_up(node, tables)]
     del model.graph.node[:]
     model.graph.node.extend(nodes)

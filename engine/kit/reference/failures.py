@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from engine.errors import StepError
+from engine.feasibility import proposals
 from engine.kit.inputs.cases import Case
+from engine.kit.reference import size_search
 from engine.kit.reference.originals import Original
+from engine.text import reasons
 
 shapes_output = False
 """The code of this module only words errors: the job fails, whatever the error says."""
@@ -16,11 +19,21 @@ def of_original(original: Original, case: Case, error: Exception) -> StepError:
     if beyond is not None:
         return beyond
     shapes = [f"{name}: {tensor.dtype} {list(tensor.shape)}" for name, tensor in case.inputs.items()]
-    hint = "random tensors do not suit every model: give samples, or profiles with the shapes that it takes"
+    hint = _of_random(original, case) if case.kind == "random" else "is the sample one that the model is made for?"
     return StepError(
-        f"the original model ({original.name}) fails on {case.name}",
-        [str(error), *shapes],
-        hint if case.kind == "random" else "is the sample one that the model is made for?",
+        f"the original model ({original.name}) fails on {case.name}", [*reasons.facts(error), *shapes], hint
+    )
+
+
+def _of_random(original: Original, case: Case) -> str:
+    """Return the hint for random inputs on which a model fails: a profile with which the model runs, if one exists."""
+    if original.vocabulary is None:
+        print("looking for sizes with which the model runs")
+        ranges = size_search.near(original, case)
+        if ranges:
+            return f"the model runs with other sizes: write {proposals.as_yaml(ranges)}"
+    return (
+        "random tensors do not suit every model: give samples (validate: {samples: FILE.npz}), an array for each input"
     )
 
 

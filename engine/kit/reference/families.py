@@ -12,7 +12,7 @@ from engine.tasks import Classes, Generates, Task
 def refuse_other(config: Any, task: Task, loader: str) -> None:
     """Raise StepError where the model of `config` cannot do the task; `loader` names the task's transformers class."""
     family = config.model_type
-    if config.is_encoder_decoder and task.generates is not Generates.REWRITES and loader != task.encoder_class:
+    if config.is_encoder_decoder and not _reads_with_decoder(config, task, loader):
         raise StepError(
             f"{family} has an encoder and a decoder: that is not supported for {task.name}",
             _named(config),
@@ -34,13 +34,23 @@ def refuse_other(config: Any, task: Task, loader: str) -> None:
         raise StepError(f"transformers has no {family} for {task.name}", _named(config), "choose another task or model")
 
 
+def model_class(config: Any, loader: str) -> type:
+    """Return the class of the model that the transformers class `loader` loads for `config`."""
+    import transformers
+
+    classes = getattr(transformers, loader)._model_mapping[type(config)]  # noqa: SLF001 - transformers has no public name for it
+    chosen: type = classes[0] if isinstance(classes, list | tuple) else classes
+    return chosen
+
+
 def refuse_without_padding(model: Any, task: Task) -> None:
     """Raise StepError for a classifier that reads the last token of a row and has no id of a padding token.
 
     A classifier without the padding token's id would read padding as the last token of the row.
     """
     config = model.config
-    if task.classes is Classes.ROWS and continues(config) and config.pad_token_id is None:
+    pad = getattr(config.get_text_config(), "pad_token_id", None)  # of a model of several modalities, that of its text
+    if task.classes is Classes.ROWS and continues(config) and pad is None:
         raise StepError(
             f"{type(model).__name__} classifies a text by its last token, and cannot tell that token from padding",
             ["config.json has no pad_token_id"],
@@ -57,6 +67,17 @@ def continues(config: Any) -> bool:
     if config.is_encoder_decoder or not _has_class(config, "AutoModelForCausalLM"):
         return False
     return bool(getattr(config, "is_decoder", False)) or not _has_class(config, "AutoModelForMaskedLM")
+
+
+def _reads_with_decoder(config: Any, task: Task, loader: str) -> bool:
+    """Whether a model with an encoder and a decoder can do a task.
+
+    Such a model can turn one text into another. It can give a class or a span of a text where transformers has a class
+    for that, whose `forward` makes the decoder's tokens from the text. The encoder alone may give hidden states.
+    """
+    if task.generates is Generates.REWRITES or loader == task.encoder_class:
+        return True
+    return (task.classes is not None or task.context) and _has_class(config, loader)
 
 
 def _tasks(generates: Generates) -> str:

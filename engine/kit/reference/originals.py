@@ -16,6 +16,7 @@ from engine.kit.onnx import onnx_files
 from engine.kit.onnx.onnx_files import Input
 from engine.kit.reference import torch_models
 from engine.kit.reference.head import HeadOptions
+from engine.kit.reference.own_tokenizer import OwnTokenizer
 from engine.runtimes.onnxruntime import session as ort
 from engine.tasks import Generates
 
@@ -49,6 +50,10 @@ class Original:
     """The largest number of tokens that a sequence may have; None where no limit is known."""
     complete: Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]] = dict
     """A function that adds an input which only the model computes, the tokens for an encoder-decoder's decoder."""
+    tokenizer: OwnTokenizer | None = None
+    """The checkpoint's own tokenizer; None for a model without one, and for an ONNX file."""
+    answer_user: Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]] | None = None
+    """Runs the model as its users do, `model(**inputs)`, on what the checkpoint's own tokenizer gives."""
 
 
 @contextlib.contextmanager
@@ -81,6 +86,8 @@ def load(
             vocabulary=torch_models.vocabulary(module) if tokens else None,
             longest=longest,
             complete=lambda inputs: torch_models.complete(module, inputs),
+            tokenizer=getattr(module, "tokenizer", None),
+            answer_user=lambda inputs: torch_models.call_as_user(module, inputs),
         )
     finally:
         torch.set_num_threads(threads)

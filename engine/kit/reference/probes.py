@@ -37,9 +37,9 @@ def example_with_past(part: torch.nn.Module, tokens: int) -> Tensors:
 
     generator = np.random.default_rng(0)
     tensors: Tensors = {}
-    for name, spec in part.input_specs.items():
-        shape = synthetic.shape(spec, _TRACED, first=_TRACED["batch"], other=_TRACED["sequence"])
-        if spec.dtype == "float32":
+    shapes = synthetic.shapes(part.input_specs, _TRACED, first=_TRACED["batch"], other=_TRACED["sequence"])
+    for name, shape in shapes.items():
+        if part.input_specs[name].dtype == "float32":
             tensors[name] = synthetic.float32_tensor(generator, shape)
         elif name == "position_ids":
             tensors[name] = np.arange(shape[1])[None].repeat(shape[0], axis=0) + _TRACED["past_sequence"]

@@ -11,7 +11,7 @@ from engine.kit.inputs import random_inputs, samples, token_rows
 from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.inputs.cases import Case
 from engine.kit.inputs.token_rows import RowLimits, Vocabulary
-from engine.kit.reference import batches
+from engine.kit.reference import batches, own_tokens
 
 if TYPE_CHECKING:
     from engine.kit.onnx.onnx_files import Input
@@ -38,11 +38,15 @@ def ask(
     tokenizer = tokenizers.load(checkpoint, longest=limits.sequence[1])
     if file is None and tokenizer is None:
         return drawn(original, profiles)
-    if file is None:
-        texts = samples.built_in(paired=tasks.find(task).paired)
-        cases = samples.tokenize(texts, checkpoint, specs, longest=original.longest)
+    if file is not None and file.suffix != ".jsonl":
+        cases = samples.read(file, checkpoint, specs)
     else:
-        cases = samples.read(file, checkpoint, specs, longest=original.longest)
+        texts = samples.texts(file) if file else samples.built_in(paired=tasks.find(task).paired)
+        cases = samples.tokenize(texts, checkpoint, specs, longest=original.longest)
+        if original.tokenizer is not None and tokenizer is not None:
+            cases = own_tokens.attach(cases, texts, original.tokenizer, tokenizer)
+            if not tasks.generates(task):  # a package that generates text pads its prompts itself
+                own_tokens.refuse_other_side(original.tokenizer, tokenizer)
     pad = original.vocabulary.pad if tokenizer is None else tokenizer.pad
     return [
         *cases,

@@ -14,7 +14,7 @@ from engine.kit.onnx.onnx_files import Input
 from engine.kit.reference.head import HeadOptions, seeded
 from engine.kit.reference.quiet import quiet
 from engine.recipe.images import Images
-from engine.text import distribution
+from engine.text import distribution, reasons
 
 if TYPE_CHECKING:
     import numpy as np
@@ -94,7 +94,7 @@ def _weighted(checkpoint: Path, name: str, options: dict[str, Any]) -> Any:
         raise StepError(
             f"the checkpoint's weights do not make a {name}"
             + (f" for images of the size {options['img_size']}" if options else ""),
-            checkpoints.error_lines(error, checkpoint) or [type(error).__name__],
+            reasons.facts(error, without=f"{checkpoint}/"),
             "do config.json and the safetensors belong together, and to this version of timm?",
         ) from error
 
@@ -103,10 +103,10 @@ def _timm() -> Any:
     try:
         import timm
     except ImportError as error:
-        raise StepError("a model of timm needs timm and torchvision", [str(error)], _INSTALL) from error
+        raise StepError("a model of timm needs timm and torchvision", reasons.facts(error), _INSTALL) from error
     except RuntimeError as error:  # torchvision raises it where its operators were built for another torch
         raise StepError(
-            "timm cannot be imported: torchvision does not fit the installed torch", [str(error)], _INSTALL
+            "timm cannot be imported: torchvision does not fit the installed torch", reasons.facts(error), _INSTALL
         ) from error
     return timm
 
@@ -154,7 +154,7 @@ def _try(module: torch.nn.Module, checkpoint: Path, own: list[int]) -> None:
         shape = " x ".join(map(str, module.input_specs[checkpoints.IMAGES].shape))
         raise StepError(
             f"{checkpoints.config(checkpoint)['architecture']} cannot take images of this size: {shape}",
-            [str(error).strip().splitlines()[0]],
+            reasons.facts(error),
             f"its own size is {own[0]} x {own[1]}: leave preprocess.size out, or take a multiple of its patches",
         ) from error
     if answer.ndim != 2:  # noqa: PLR2004 - batch and classes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -11,12 +10,15 @@ from typing import TYPE_CHECKING, Any, Unpack
 from engine import tasks
 from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
+from engine.kit.checkpoints import model_inputs
 from engine.kit.generation import modules
 from engine.kit.inputs.token_rows import Vocabulary
 from engine.kit.onnx.onnx_files import Input
-from engine.kit.reference import families, timm_models
+from engine.kit.reference import families, last_end, own_tokenizer, text_inputs, timm_models
 from engine.kit.reference.head import HeadOptions, seeded
+from engine.kit.reference.own_tokenizer import OwnTokenizer
 from engine.kit.reference.quiet import quiet
+from engine.text import reasons
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,6 +27,11 @@ if TYPE_CHECKING:
     from engine.recipe.images import Images
     from engine.tasks import Task
 
+_UNLOADED = (
+    "do config.json and the weights belong together, and to the installed transformers? "
+    "a model whose code is not part of transformers: export it to ONNX, and give the .onnx file as the source"
+)
+"""The hint for a checkpoint that transformers cannot load."""
 _LISTED = 8
 """The largest number of weights that an error names."""
 
@@ -46,14 +53,22 @@ def load(
     if images is not None and checkpoints.kind(checkpoint) == "timm":
         return timm_models.load(checkpoint, task_name, images, **head)
     task = _supported(checkpoint, task_name)
+    with _quiet():
+        tokenizer = own_tokenizer.load(checkpoint)
     with _quiet(), seeded():
-        model, loading = _from_pretrained(checkpoint, task, head.get("num_labels"))
+        model, loading = _from_pretrained(checkpoint, task, tokenizer, head.get("num_labels"))
     _explain(model, loading, task, head)
     families.refuse_without_padding(model, task)
+    names = text_inputs.names(model, tokenizer)
     if task.generates:
-        return modules.whole(model)
-    specs = {name: Input(name, "int64", ("batch", "sequence")) for name in input_names(model)}
-    return modules.by_position(model, lambda model, tensors: model(**tensors), specs, task.outputs)
+        text_inputs.refuse_token_types(model, names, task)
+        module = modules.whole(model)
+    else:
+        specs = {name: Input(name, "int64", ("batch", "sequence")) for name in names}
+        answer = last_end.answer if last_end.pools(model) else _answer
+        module = modules.by_position(model, answer, specs, task.outputs)
+    module.tokenizer = tokenizer
+    return module
 
 
 def call(module: torch.nn.Module, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -71,6 +86,20 @@ def call(module: torch.nn.Module, inputs: Mapping[str, np.ndarray]) -> dict[str,
     return {name: answer.numpy() for name, answer in zip(module.output_names, answers, strict=True)}
 
 
+def call_as_user(module: torch.nn.Module, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return what a user of transformers gets from `model(**inputs)`, by the names of the module's outputs.
+
+    Inputs that the model's `forward` does not name are left out, because `forward` fails on them or ignores them.
+    """
+    import torch
+
+    parameters = text_inputs.parameters(type(module.model))
+    tensors = {name: torch.from_numpy(array) for name, array in inputs.items() if name in parameters}
+    with torch.inference_mode():
+        answers = module.model(**tensors)
+    return {name: answers[name].numpy() for name in module.output_names}
+
+
 def complete(module: torch.nn.Module, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return the inputs.
 
@@ -84,17 +113,17 @@ def complete(module: torch.nn.Module, inputs: Mapping[str, np.ndarray]) -> dict[
     return {**inputs, modules.DECODER_TOKENS: modules.own_answer(module, ids, mask).numpy()}
 
 
-def input_names(model: Any) -> tuple[str, ...]:
-    """Return the names of a transformers model's inputs, `token_type_ids` only where there are several token types."""
-    parameters = inspect.signature(model.forward).parameters
-    names = checkpoints.token_inputs(getattr(model.config, "type_vocab_size", 0) or 0)
-    return tuple(name for name in names if name in parameters)
-
-
 def vocabulary(module: torch.nn.Module) -> Vocabulary:
     """Return the number of token ids and of token types that a loaded model has embeddings for."""
-    config = module.model.config
-    types = getattr(config, "type_vocab_size", 0) or 1
+    config = module.model.config.get_text_config()  # of a model of several modalities, the part that reads text
+    default = text_inputs.TYPES if "token_type_ids" in module.input_names else 1
+    types = getattr(config, "type_vocab_size", None) or default
+    if not hasattr(config, "vocab_size"):
+        raise StepError(
+            f"{type(module.model).__name__} has no vocabulary: a tokenizer's tokens are not its inputs",
+            ["config.json has no vocab_size"],
+            "export the model to ONNX yourself, and give the .onnx file as `source:` and tensors (.npz) as samples",
+        )
     return Vocabulary(tokens=config.vocab_size, types=types, pad=getattr(config, "pad_token_id", 0) or 0)
 
 
@@ -130,7 +159,9 @@ def _supported(checkpoint: Path, name: str) -> Task:
     return task
 
 
-def _from_pretrained(checkpoint: Path, task: Task, num_labels: int | None) -> tuple[Any, dict[str, object]]:
+def _from_pretrained(
+    checkpoint: Path, task: Task, tokenizer: OwnTokenizer | None, num_labels: int | None
+) -> tuple[Any, dict[str, object]]:
     """Return the model and the loading info of transformers: missing, unexpected and mismatched weights."""
     import torch
     import transformers
@@ -141,6 +172,14 @@ def _from_pretrained(checkpoint: Path, task: Task, num_labels: int | None) -> tu
             str(checkpoint), local_files_only=True, trust_remote_code=False, **options
         )
         families.refuse_other(config, task, _class_of(config, task))
+        kind = families.model_class(config, _class_of(config, task))
+        model_inputs.refuse_beyond_text(
+            kind.__name__,
+            text_inputs.parameters(kind),
+            config.to_dict(),
+            given=() if tokenizer is None else tokenizer.names,
+            generates=task.generates is not None,
+        )
         config.use_cache = False
         model, loading = getattr(transformers, _class_of(config, task)).from_pretrained(
             str(checkpoint),
@@ -156,8 +195,8 @@ def _from_pretrained(checkpoint: Path, task: Task, num_labels: int | None) -> tu
     except StepError:
         raise
     except Exception as error:  # transformers, safetensors and torch each raise exceptions of their own
-        facts = checkpoints.error_lines(error, checkpoint)
-        raise StepError(f"the checkpoint cannot be loaded for {task.name}", facts) from error
+        facts = reasons.facts(error, without=f"{checkpoint}/")
+        raise StepError(f"the checkpoint cannot be loaded for {task.name}", facts, _UNLOADED) from error
     return model, loading
 
 
@@ -169,6 +208,11 @@ def _class_of(config: Any, task: Task) -> str:
     architecture = next(iter(getattr(config, "architectures", None) or ()), "")
     alone = task.encoder_class is not None and architecture.endswith("EncoderModel")
     return str(task.encoder_class if alone else task.auto_class)
+
+
+def _answer(model: Any, tensors: Mapping[str, torch.Tensor]) -> Mapping[str, torch.Tensor]:
+    answers: Mapping[str, torch.Tensor] = model(**tensors)
+    return answers
 
 
 def _explain(model: Any, loading: Mapping[str, Any], task: Task, head: HeadOptions) -> None:

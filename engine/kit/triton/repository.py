@@ -21,6 +21,7 @@ from engine.kit.triton.parts import Files, Part
 from engine.kit.triton.serving import Serving
 from engine.recipe.model_config import PartName
 from engine.reporting import TypedReport
+from engine.runtimes import axes
 from engine.runtimes.served import Served
 from engine.tasks import Answer, AnswerTensor
 
@@ -54,8 +55,9 @@ def write(
         else:
             directory = _with_embedding(serving, validated, checkpoint, scratch)
             model = models.served(serving, directory, scratch)
-            if model.largest and not serving.largest:  # the recipe has no profiles, but the engine has
-                serving = serving.model_copy(update={"largest": model.largest})
+            # Where the recipe has no profiles, the engine has.
+            largest = axes.by_name(serving.largest, axes.shapes(model.inputs)) or model.largest
+            serving = serving.model_copy(update={"largest": largest})
             if model.backend is None:
                 return _write_plain(out, serving, model, directory, checkpoint)
             listed = _parts(serving, *models.config(serving, model), checkpoint)

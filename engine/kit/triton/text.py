@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine import tasks
-from engine.kit.checkpoints import json_files
 from engine.kit.inputs import token_rows
 from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.triton import config as configs
@@ -27,7 +26,6 @@ _EXTRA = {
     OFFSETS: AnswerTensor(OFFSETS, "TYPE_INT64", (-1, 2)),
 }
 """Outputs of the tokenizer that the postprocessing may need, even where the model does not take them as inputs."""
-_SIDES = ("left", "right")
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,7 @@ def load(serving: Serving, signature: Signature, checkpoint: Path, task: str) ->
         return None
     definition = tasks.find(task)
     row = AnswerTensor(TEXT, "TYPE_STRING", (definition.texts,))
-    return ServedTokenizer(tokenizer, row, _file(tokenizer, checkpoint, fixed, definition), definition.context)
+    return ServedTokenizer(tokenizer, row, _file(tokenizer, fixed, definition), definition.context)
 
 
 def part(name: str, model: Config, text: ServedTokenizer, *, also: Collection[str]) -> Part:
@@ -71,7 +69,7 @@ def part(name: str, model: Config, text: ServedTokenizer, *, also: Collection[st
     )  # fmt: skip
 
 
-def _file(tokenizer: tokenizers.Tokenizer, checkpoint: Path, fixed: int | None, task: Task) -> str:
+def _file(tokenizer: tokenizers.Tokenizer, fixed: int | None, task: Task) -> str:
     """Return the text of tokenizer.json with the settings for truncation and padding.
 
     Texts are truncated as in validation, and padded to the longest text of a request or to a fixed length. Where a row
@@ -82,12 +80,5 @@ def _file(tokenizer: tokenizers.Tokenizer, checkpoint: Path, fixed: int | None, 
     if cut is not None and task.context:
         backend.enable_truncation(cut["max_length"], strategy="only_second", direction=cut["direction"])
     token = backend.id_to_token(tokenizer.pad) or ""
-    backend.enable_padding(direction=_side(checkpoint), pad_id=tokenizer.pad, pad_token=token, length=fixed)
+    backend.enable_padding(direction=tokenizer.side, pad_id=tokenizer.pad, pad_token=token, length=fixed)
     return str(backend.to_str(pretty=False))
-
-
-def _side(checkpoint: Path) -> str:
-    """Return the side on which texts are padded: from tokenizer_config.json, else from tokenizer.json, else "right"."""
-    side = str(json_files.settings(checkpoint / "tokenizer_config.json").get("padding_side")).lower()
-    own = (json_files.settings(checkpoint / "tokenizer.json").get("padding") or {}).get("direction", "right")
-    return side if side in _SIDES else str(own).lower()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from engine.kit.onnx import onnx_files, topology
+from engine.kit.onnx import mapped_weights, onnx_files, topology
 from engine.runtimes.onnxruntime import session as ort
 from engine.runtimes.preparation import CONTRIBUTED
 
@@ -27,7 +28,8 @@ def fuse(model: Path, scratch: Path, *, skip_layer_norm: bool) -> onnx.ModelProt
     Attention masks stay raw: by default the optimizer turns masks into sequence lengths, which is wrong for every mask
     that is not right-padded. With `skip_layer_norm` the optimizer also fuses residual additions and biases into the
     operators that follow the additions. The folder `scratch` receives a temporary copy of the model with folded
-    constants. If ONNX Runtime's optimizer cannot handle the graph, the optimizer's own exception is raised.
+    constants. Large weights of the returned model are mapped from files in `scratch`. If ONNX Runtime's optimizer
+    cannot handle the graph, the optimizer's own exception is raised.
     """
     from onnxruntime.transformers.fusion_options import FusionOptions
     from onnxruntime.transformers.optimizer import optimize_by_fusion
@@ -35,7 +37,7 @@ def fuse(model: Path, scratch: Path, *, skip_layer_norm: bool) -> onnx.ModelProt
     # `optimize_model` would fold and fuse in one call, but needs torch. Constants are folded first, since fusion
     # matches patterns of folded constants. Sharing equal constants is off: shared constants do not match the patterns.
     ort.optimize(model, scratch, level="basic", disabled=("ConstantSharing",))
-    folded = onnx_files.load(scratch)
+    folded = onnx_files.load_mapped(scratch)
     folded.ClearField("producer_name")  # else the optimizer warns of every exporter but "pytorch"
     options = FusionOptions("bert")
     options.use_raw_attention_mask(True)  # noqa: FBT003  the optimizer's own signature
@@ -45,7 +47,8 @@ def fuse(model: Path, scratch: Path, *, skip_layer_norm: bool) -> onnx.ModelProt
     # "bert" for all architectures: the other model types ("gpt2", "t5", ...) fused nothing more in exports of their own
     # architectures, and "vit" drops the mask of a text model.
     heads, hidden = attention_sizes(folded)
-    fused = optimize_by_fusion(folded, "bert", heads, hidden, options)
+    with mapped_weights.spilling(scratch), mapped_weights.readable_by_tools(), _new_weights_spilled():
+        fused = optimize_by_fusion(folded, "bert", heads, hidden, options)
     _drop_counted_positions(fused.model)
     fused.prune_graph()
     return fused.model
@@ -142,11 +145,29 @@ def _constant(
     from onnx import numpy_helper
 
     if name in constants:
-        return np.asarray(numpy_helper.to_array(constants[name]))
+        return mapped_weights.array(constants[name])
     maker = makers.get(name)
     if maker is None or maker.op_type != "Constant" or maker.attribute[0].name != "value":
         return None
     return np.asarray(numpy_helper.to_array(maker.attribute[0].t))
+
+
+@contextlib.contextmanager
+def _new_weights_spilled() -> Iterator[None]:
+    """Let the weights that the optimizer adds to a model be spilled (`mapped_weights.spilling`)."""
+    from onnxruntime.transformers.onnx_model import OnnxModel
+
+    add = OnnxModel.add_initializer
+
+    def add_initializer(model: Any, tensor: onnx.TensorProto, graph_name: str | None = None) -> None:
+        mapped_weights.spill(tensor)
+        add(model, tensor, graph_name)
+
+    OnnxModel.add_initializer = add_initializer
+    try:
+        yield
+    finally:
+        OnnxModel.add_initializer = add
 
 
 def _fused(model: onnx.ModelProto) -> Counter[str]:

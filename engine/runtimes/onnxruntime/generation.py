@@ -22,15 +22,18 @@ _FIRST = 0
 """The first token that a decoder gets where only time is measured, as the latency is the same for every token."""
 
 
-def runner(artifact: Path, *, name: str, threads: int, new_tokens: int = 0, level: str | None = None) -> Runner:
+def runner(
+    artifact: Path, *, name: str, threads: int, new_tokens: int = 0, level: str | None = None, prepack: bool = True
+) -> Runner:
     """Return the runner of an artifact that generates text.
 
     `run` takes `input_ids` and `attention_mask` [batch, sequence], for a model with encoder and decoder also
     `decoder_input_ids` [batch, target], and returns `logits` as one pass of the original model would. A prepared call
-    generates exactly `new_tokens` for each row of `input_ids`, because end tokens do not end the call. Raises StepError
-    where ONNX Runtime refuses a graph.
+    generates exactly `new_tokens` for each row of `input_ids`, because end tokens do not end the call. `level` and
+    `prepack` are those of `session.session`. Raises StepError where ONNX Runtime refuses a graph.
     """
-    sessions = [ort.session(artifact / folder, threads=threads, level=level) for folder in graphs.folders(artifact)]
+    folders = [artifact / folder for folder in graphs.folders(artifact)]
+    sessions = [ort.session(folder, threads=threads, level=level, prepack=prepack) for folder in folders]
     return Runner(
         name,
         lambda inputs: {"logits": _logits(sessions, inputs)},

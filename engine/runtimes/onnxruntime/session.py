@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,6 +15,7 @@ from engine.kit.onnx.onnx_files import MODEL
 from engine.runtimes.onnxruntime import providers as ort_providers
 from engine.runtimes.onnxruntime.providers import ON_CPU, SessionProvider
 from engine.runtimes.runner import refuse_missing
+from engine.text import reasons
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,6 +33,15 @@ _LEVELS = {
     "extended": "ORT_ENABLE_EXTENDED",
     "all": "ORT_ENABLE_ALL",
 }
+_NO_PREPACKING = ("session.disable_prepacking", "1")
+_PREPACKED = 640 << 20
+"""The number of bytes of weights that a build may hold in memory rearranged, for faster products."""
+_HINT = "give inputs of the shapes and numbers that the model is made for: samples, or narrower profiles"
+"""The hint for a model that fails on its inputs."""
+_UNLOADABLE = "does onnx.checker accept the file? export the model again, or install a newer onnxruntime"
+"""The hint for a file that ONNX Runtime refuses on a CPU."""
+_SOURCE = re.compile(r"/onnxruntime_src/\S+ .*?\) (?=\S)")
+"""The place in ONNX Runtime's own source files, and the signature of the function, in front of a message."""
 _SILENT = 4
 """ONNX Runtime's log level "fatal".
 
@@ -49,6 +60,7 @@ def session(
     level: str | None = None,
     provider: SessionProvider = ON_CPU,
     in_order: bool = False,
+    prepack: bool = True,
     profile: Path | None = None,
 ) -> onnxruntime.InferenceSession:
     """Open `directory/model.onnx` on a provider, with the options of its `session.json`.
@@ -56,21 +68,23 @@ def session(
     `threads` is the number of threads inside an operator; 0 lets ONNX Runtime choose. `level` (`disabled`, `basic`,
     `extended`, `all`) takes the place of the optimization level in `session.json`; where neither `level` nor
     `session.json` sets a level, the level is `all`. With `in_order` the nodes run in the order of the file, as far as
-    ONNX Runtime lets its caller choose the order. With `profile`, the session writes a profile of its runs into a file
-    whose name begins with `profile`. The profile then names the weights' shapes, because kernels keep their weights as
-    the file has them. Raises StepError where ONNX Runtime refuses the model, or would run it on another provider.
+    ONNX Runtime lets its caller choose the order. Without `prepack`, ONNX Runtime reads weights of a separate file
+    where they are mapped, instead of rearranging them in memory for faster products. With `profile`, the session writes
+    a profile of its runs into a file whose name begins with `profile`; without `prepack`, the profile names the shapes
+    of weights. Raises StepError where ONNX Runtime refuses the model, or would run it on another provider.
     """
     import onnxruntime
 
     saved = options(directory)
     settings = _settings(level or saved.get("graph_optimization_level", "all"), threads)
     settings.inter_op_num_threads = 1
+    if not prepack:
+        settings.add_session_config_entry(*_NO_PREPACKING)
     if in_order:
         settings.execution_order = onnxruntime.ExecutionOrder.PRIORITY_BASED
     if profile is not None:
         settings.enable_profiling = True
         settings.profile_file_prefix = str(profile)
-        settings.add_session_config_entry("session.disable_prepacking", "1")
     ort_providers.expect_available(provider)
     if provider.on_gpu:
         settings.add_session_config_entry(ort_providers.RECORD, "1")
@@ -85,19 +99,31 @@ def unoptimized(directory: Path, *, in_order: bool = False) -> onnxruntime.Infer
     """Open `directory/model.onnx` on one CPU thread and without optimizations, so that equal inputs give equal bits.
 
     With `in_order` the nodes run in the order of the file, as far as ONNX Runtime lets its caller choose the order.
-    Raises StepError where ONNX Runtime refuses the model.
+    The weights of a large model stay mapped. Raises StepError where ONNX Runtime refuses the model.
     """
-    return session(directory, threads=1, level="disabled", in_order=in_order)
+    return session(directory, threads=1, level="disabled", in_order=in_order, prepack=prepacks(directory))
+
+
+def refuse_unloadable(model: Path | bytes) -> None:
+    """Open an ONNX file, or the bytes of one, on the CPU. Raises StepError where ONNX Runtime refuses it."""
+    source = str(model) if isinstance(model, Path) else model
+    _opened(
+        source,
+        _settings("disabled", threads=1),
+        ON_CPU,
+        (),
+        hidden=f"{model.parent}/" if isinstance(model, Path) else "",
+    )
 
 
 def unoptimized_graph(model: onnx.ModelProto, scratch: Path, *, in_order: bool = False) -> onnxruntime.InferenceSession:
     """Open a model that is in memory, on one CPU thread and without optimizations.
 
-    A folder in `scratch` holds the model's files while ONNX Runtime opens the model. If `model` is large,
-    its weights are moved to a file, and `model` lacks these weights afterwards.
+    A folder in `scratch` holds the model's files while ONNX Runtime opens the model. The mapped weights of a large
+    model are not copied.
     """
     with TemporaryDirectory(dir=scratch) as folder:
-        onnx_files.save(model, Path(folder))
+        onnx_files.save_linked(model, Path(folder))
         return unoptimized(Path(folder), in_order=in_order)
 
 
@@ -110,6 +136,7 @@ def optimize(source: Path, out: Path, *, level: str, disabled: tuple[str, ...] =
     out.mkdir(parents=True, exist_ok=True)
     settings = _settings(level, threads=1)  # folded constants then have the same bits on any number of cores
     settings.optimized_model_filepath = str(out / MODEL)
+    settings.add_session_config_entry(*_NO_PREPACKING)  # the session runs nothing
     graph = onnx_files.load_graph(source)
     if onnx_files.data_files(graph) or onnx_files.weight_bytes(graph) > onnx_files.INLINE_LIMIT:
         settings.add_session_config_entry("session.optimized_model_external_initializers_file_name", onnx_files.DATA)
@@ -163,7 +190,9 @@ def run(
         return dict(zip(names, session.run(names, fed, options), strict=True))
     except Exception as error:  # as in `_open`: ONNX Runtime raises a class per status code
         shapes = [f"{name}: {array.dtype}{list(array.shape)}" for name, array in fed.items()]
-        raise StepError("ONNX Runtime cannot run the model on these inputs", [str(error), *shapes]) from error
+        raise StepError(
+            "ONNX Runtime cannot run the model on these inputs", [*reasons.facts(error), *shapes], _HINT
+        ) from error
 
 
 def feed(session: onnxruntime.InferenceSession, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -174,6 +203,16 @@ def feed(session: onnxruntime.InferenceSession, inputs: Mapping[str, np.ndarray]
     model_inputs = session.get_inputs()
     refuse_missing((value.name for value in model_inputs), inputs)
     return {value.name: _cast(inputs[value.name], value.type) for value in model_inputs}
+
+
+def prepacks(directory: Path) -> bool:
+    """Whether ONNX Runtime may rearrange the weights of a model in memory: where they are few enough."""
+    if not (directory / MODEL).is_file():
+        return True
+    tensors = onnx_files.load_graph(directory).graph.initializer
+    outside = (entry.value for tensor in tensors for entry in tensor.external_data if entry.key == "length")
+    stored: int = sum(tensor.ByteSize() for tensor in tensors) + sum(map(int, filter(str.isdigit, outside)))
+    return stored <= _PREPACKED
 
 
 def _settings(level: str, threads: int) -> onnxruntime.SessionOptions:
@@ -190,23 +229,37 @@ def _settings(level: str, threads: int) -> onnxruntime.SessionOptions:
 def _open(
     directory: Path, settings: onnxruntime.SessionOptions, provider: SessionProvider, disabled: Sequence[str]
 ) -> onnxruntime.InferenceSession:
+    return _opened(str(directory / MODEL), settings, provider, disabled, hidden=f"{directory}/")
+
+
+def _opened(
+    model: str | bytes,
+    settings: onnxruntime.SessionOptions,
+    provider: SessionProvider,
+    disabled: Sequence[str],
+    *,
+    hidden: str,
+) -> onnxruntime.InferenceSession:
+    """Open the file at a path, or the bytes of one; the text `hidden` is left out of errors.
+
+    A path in the store tells a user nothing.
+    """
     import onnxruntime
 
     try:
         return onnxruntime.InferenceSession(
-            str(directory / MODEL),
+            model,
             settings,
             providers=provider.listed(),
             disabled_optimizers=list(disabled),
             enable_fallback=0,  # else ONNX Runtime tries again on a CPU when the GPU fails, now or during a run
         )
     except Exception as error:  # ONNX Runtime raises a class per status code, all derived from Exception
-        # The message has the file's path in the store, which tells a user nothing.
-        message = str(error).replace(f"{directory}/", "")
+        facts = [_SOURCE.sub("", fact) for fact in reasons.facts(error, without=hidden)]
         if provider.on_gpu:
             what = f"ONNX Runtime cannot open the model on {provider.name}"
-            raise StepError(what, [message], ort_providers.HINT) from error
-        raise StepError("ONNX Runtime cannot open the model", [message]) from error
+            raise StepError(what, facts, ort_providers.HINT) from error
+        raise StepError("ONNX Runtime cannot open the model", facts, _UNLOADABLE) from error
 
 
 def _cast(array: np.ndarray, onnx_type: str) -> np.ndarray:

@@ -54,7 +54,7 @@ def _kernels(
 ) -> Sequence[Mapping[str, Any]]:
     """Return what ONNX Runtime's profiler says about each kernel of one run."""
     with TemporaryDirectory() as folder:
-        session = ort.session(directory, threads=1, provider=provider, profile=Path(folder) / "run")
+        session = ort.session(directory, threads=1, provider=provider, prepack=False, profile=Path(folder) / "run")
         ort.run(session, inputs)
         events = json.loads(Path(session.end_profiling()).read_text("utf-8"))
     named = (event for event in events if event.get("cat") == "Node" and str(event["name"]).endswith("_kernel_time"))

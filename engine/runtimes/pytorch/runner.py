@@ -16,7 +16,7 @@ from engine.runtimes.rival import RivalModel, no_checkpoint
 from engine.runtimes.runner import Runner
 from engine.step import Hardware
 from engine.tasks import Modality
-from engine.text import distribution
+from engine.text import distribution, reasons
 
 if TYPE_CHECKING:
     import numpy as np
@@ -74,7 +74,9 @@ def rival(original: RivalModel, *, name: str, precision: str, execution: Executi
         try:
             call()  # fails here where the model has an operator without a kernel in this precision
         except (RuntimeError, NotImplementedError) as error:
-            raise StepError(f"{name} cannot run on {device}", [str(error)], "take it out of bench.against") from error
+            raise StepError(
+                f"{name} cannot run on {device}", reasons.facts(error), "take it out of bench.against"
+            ) from error
         return call
 
     def run(inputs: Tensors) -> dict[str, np.ndarray]:

@@ -21,5 +21,9 @@ class PyTorch(Runtime):
     tools_for: ClassVar[Mapping[str, str]] = {"torch": "export and reference of PyTorch models"}
 
     def rival_tools(self, *, library: str) -> tuple[str, ...]:
-        """Return the distributions that run the model: torch, safetensors, and `library` (transformers or timm)."""
-        return ("torch", "safetensors", library)
+        """Return the distributions that run the model: torch, safetensors, and `library` (transformers or timm).
+
+        The tokenizer of a model of transformers tells which inputs the model gets.
+        """
+        by_tokenizer = ("tokenizers",) if library == "transformers" else ()
+        return ("torch", "safetensors", *by_tokenizer, library)

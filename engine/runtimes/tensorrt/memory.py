@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-import ast
-import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
-from engine.kit.onnx import external_data, onnx_files
+from engine.kit.onnx import onnx_files, tensor_sizes
+from engine.runtimes import axes
 from engine.text import sizes
 
 if TYPE_CHECKING:
@@ -20,15 +19,6 @@ if TYPE_CHECKING:
 
 shapes_output = False
 """The forecast is only printed and shown in errors; no byte of an engine depends on it."""
-
-_OPERATIONS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.FloorDiv: operator.floordiv,
-    ast.Div: operator.floordiv,
-}
-_CALLS: Mapping[str, Callable[..., int]] = {"floor": int, "Max": max, "Min": min, "max": max, "min": min}
 
 
 @dataclass(frozen=True)
@@ -61,7 +51,7 @@ class Forecast:
 def forecast(model: onnx.ModelProto, extents: Mapping[str, int]) -> Forecast:
     """Return the memory that the main graph needs at the sizes `extents`; external data need not be loaded."""
     graph = model.graph
-    weights = sum(external_data.stored_bytes(tensor) for tensor in onnx_files.tensors(model))
+    weights = sum(tensor_sizes.stored_bytes(tensor) for tensor in onnx_files.tensors(model))
     sizes = {value.name: _bytes(value, extents) for value in (*graph.input, *graph.value_info, *graph.output)}
     constant = {tensor.name for tensor in graph.initializer}
     last: dict[str, int] = {}
@@ -84,33 +74,11 @@ def forecast(model: onnx.ModelProto, extents: Mapping[str, int]) -> Forecast:
     return Forecast(weights, most, unknown, dict(extents))
 
 
-def extent(axis: str, extents: Mapping[str, int]) -> int | None:
-    """Return the size of a symbolic axis such as `2*batch*sequence`; None where the expression is not understood."""
-    if axis in extents:
-        return extents[axis]
-    try:
-        return _value(ast.parse(axis, mode="eval").body, extents)
-    except (SyntaxError, KeyError, ZeroDivisionError):
-        return None
-
-
-def _value(node: ast.expr, extents: Mapping[str, int]) -> int:
-    match node:
-        case ast.Constant(value=int(value)):
-            return value
-        case ast.Name(id=name):
-            return extents[name]
-        case ast.BinOp(left=left, op=op, right=right):
-            return _OPERATIONS[type(op)](_value(left, extents), _value(right, extents))
-        case ast.Call(func=ast.Name(id=name), args=arguments):
-            return _CALLS[name](*(_value(argument, extents) for argument in arguments))
-    raise KeyError(ast.dump(node))
-
-
 def _bytes(value: onnx.ValueInfoProto, extents: Mapping[str, int]) -> int | None:
     tensor = value.type.tensor_type
     if not tensor.HasField("shape") or not tensor.elem_type:
         return None
-    sizes = [dim.dim_value if dim.HasField("dim_value") else extent(dim.dim_param, extents) for dim in tensor.shape.dim]
+    dims = (dim.dim_value if dim.HasField("dim_value") else dim.dim_param for dim in tensor.shape.dim)
+    sizes = [axes.extent(dim, extents) for dim in dims]
     known = [size for size in sizes if size is not None]
-    return prod(known) * external_data.bits(tensor.elem_type) // 8 if len(known) == len(sizes) else None
+    return prod(known) * tensor_sizes.bits(tensor.elem_type) // 8 if len(known) == len(sizes) else None

@@ -31,8 +31,21 @@ def test_rows_are_drawn_one_after_the_other_by_one_seed():
 
 
 def test_a_dynamic_axis_has_its_own_extent_or_that_of_a_first_or_another_axis():
-    spec = Input("x", "float32", ("batch", 3, "time", "width"))
-    assert synthetic.shape(spec, {"width": 9}, first=2, other=16) == (2, 3, 16, 9)
+    specs = {
+        "state": Input("state", "float32", (2, "batch", 5)),
+        "x": Input("x", "float32", ("batch", 3, "time", "width")),
+    }
+    shapes = synthetic.shapes(specs, {"width": 9}, first=2, other=16)
+    assert shapes == {"state": (2, 2, 5), "x": (2, 3, 16, 9)}
+
+
+def test_an_axis_that_is_a_sum_has_the_size_of_the_sum():
+    specs = {
+        "past": Input("past", "float32", ("batch", "past_length")),
+        "mask": Input("mask", "int64", ("batch", "past_length + 1")),
+    }
+    assert synthetic.shapes(specs, {"past_length": 4}, first=2, other=16)["mask"] == (2, 5)
+    assert synthetic.shapes(specs, {}, first=2, other=16) == {"past": (2, 16), "mask": (2, 17)}
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,51 @@ def test_an_array_with_one_axis_more_holds_whole_inputs(arrays):
     assert np.array_equal(cases[2].inputs["frames"], frames[2])
 
 
+SPEECH = {
+    "input": Input("input", "float32", ("batch", "samples")),
+    "state": Input("state", "float32", (2, "batch", 4)),
+    "sr": Input("sr", "int64", ()),
+}
+
+
+def test_a_single_number_is_the_input_of_every_sample_and_a_number_a_row_that_of_its_own(arrays):
+    waves, states = np.ones((3, 512), "float32"), np.zeros((3, 2, 1, 4), "float32")
+    for rate, expected in ((16000, [16000] * 3), ([8000, 16000, 8000], [8000, 16000, 8000])):
+        cases = tensor_samples.read(arrays(input=waves, state=states, sr=np.array(rate, "int32")), SPEECH)
+        assert [case.inputs["sr"].tolist() for case in cases] == expected
+        assert {name: tensor.shape for name, tensor in cases[1].inputs.items()} == {
+            "input": (1, 512), "state": (2, 1, 4), "sr": (),
+        }  # fmt: skip
+        assert all(isinstance(case.inputs["sr"], np.ndarray) for case in cases)
+        assert cases[0].inputs["sr"].dtype.name == "int64"
+
+
+def test_a_model_of_scalars_alone_runs_on_one_number(arrays):
+    specs = {name: Input(name, "float32", ()) for name in ("a", "b")}
+    assert len(tensor_samples.read(arrays(a=1.5, b=2.5), specs)) == 1
+    assert [case.inputs["b"].tolist() for case in tensor_samples.read(arrays(a=1.5, b=[1.0, 2.0]), specs)] == [1, 2]
+
+
+def test_a_state_given_once_for_all_samples_leads_to_the_shape_that_the_next_run_takes(arrays):
+    waves = np.ones((3, 512), "float32")
+    hint = refusal(arrays(input=waves, state=np.zeros((2, 1, 4), "float32"), sr=16000), SPEECH).rsplit("hint: ", 1)[1]
+    assert hint == "the first axis of state is no batch: give one whole input for each sample, here 3 x 2 x 1 x 4"
+    shape = tuple(map(int, hint.rsplit("here ", 1)[1].split(" x ")))
+    assert len(tensor_samples.read(arrays(input=waves, state=np.zeros(shape, "float32"), sr=16000), SPEECH)) == 3
+
+
+@pytest.mark.parametrize("spec", [Input("x", "float32", ("n", 3, 4)), Input("x", "float32", (2, 3, 4))])
+def test_too_few_axes_lead_to_a_shape_that_the_next_run_takes(arrays, spec):
+    error = refusal(arrays(x=np.zeros(3, "float32")), {"x": spec})
+    shape = error.rsplit("give the shape ", 1)[1].strip("[]").replace("samples", "5").split(", ")
+    assert len(tensor_samples.read(arrays(x=np.zeros(tuple(map(int, shape)), "float32")), {"x": spec})) == 5
+
+
+def test_one_label_without_rows_is_refused(arrays):
+    error = refusal(arrays(image=np.zeros((1, 3, 8, 8), "float32"), label=1), IMAGE)
+    assert "label in samples.npz does not hold one whole number a row" in error
+
+
 def test_a_fixed_batch_takes_as_many_rows_at_once(arrays):
     specs = {"image": Input("image", "float32", (2, 3, 8, 8))}
     cases = tensor_samples.read(arrays(image=np.zeros((5, 3, 8, 8), "float32")), specs)

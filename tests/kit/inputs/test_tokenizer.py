@@ -112,3 +112,30 @@ def test_settings_that_are_no_object_say_nothing_and_broken_ones_are_named(tmp_p
     assert json_files.settings(path) == {}
     path.write_text("[" * 100_000)
     assert refusal(json_files.settings, path).startswith("tokenizer_config.json of the model is no valid JSON\n")
+
+
+@pytest.fixture
+def lowercasing(tmp_path):
+    """A tokenizer that tells upper case, for a model of sentence-transformers that does not."""
+    models.checkpoint(tmp_path)
+    file = tmp_path / "tokenizer.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "normalizer": None}))
+    (tmp_path / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 32, "do_lower_case": True}))
+    return tmp_path
+
+
+def test_a_setting_of_sentence_transformers_turns_texts_into_lower_case(lowercasing):
+    upper, lower = (tokenizer.load(lowercasing).row(text) for text in ("The Film WAS good", "the film was good"))
+    assert upper["input_ids"].tolist() == lower["input_ids"].tolist()
+    (lowercasing / "sentence_bert_config.json").unlink()
+    plain = tokenizer.load(lowercasing).row("The Film WAS good")
+    assert plain["input_ids"].tolist() != upper["input_ids"].tolist()
+
+
+@pytest.mark.whole
+def test_lower_case_is_what_sentence_transformers_makes(lowercasing):
+    from sentence_transformers.base.modules import Transformer
+
+    text = "The Film WAS good"
+    theirs = Transformer.load(str(lowercasing)).tokenizer([text])["input_ids"]
+    assert theirs == tokenizer.load(lowercasing).row(text)["input_ids"].tolist()

@@ -68,3 +68,20 @@ def test_a_model_that_takes_nothing_is_refused():
         "  it gives: y",
         "hint: if the exporter folded the inputs into constants, export the model again with graph inputs",
     ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape", "text", "hint"),
+    [
+        (TensorProto.STRING, ["n"], "the model's input x is text: that is not supported yet", "takes numbers"),
+        (TensorProto.BFLOAT16, ["n"], "the model's input x is bfloat16: that is not supported yet", "float32"),
+        (TensorProto.FLOAT, None, "the model does not state the number of axes of its input x", "with shapes"),
+    ],
+)
+def test_an_input_that_no_package_can_take_is_refused_before_anything_else(kind, shape, text, hint):
+    given = helper.make_tensor_value_info("x", kind, shape)
+    graph = helper.make_graph([helper.make_node("Shape", ["x"], ["y"])], "refused", [given], [tensor("y", 7)])
+    with pytest.raises(StepError) as caught:
+        onnx_source.describe(helper.make_model(graph))
+    assert caught.value.what == text
+    assert hint in caught.value.hint

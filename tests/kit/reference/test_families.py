@@ -8,6 +8,8 @@ import pytest
 import transformers
 
 from engine.errors import StepError
+from engine.kit.generation import modules
+from engine.kit.onnx.onnx_files import Input
 from engine.kit.reference import torch_models
 from engine.steps.export import Export
 
@@ -24,7 +26,7 @@ TEXT = {"vocab_size": 60, "hidden_size": 16, "num_hidden_layers": 1, "num_attent
         (
             "bart",
             "BartForConditionalGeneration",
-            "text-classification",
+            "feature-extraction",
             ("bart has an encoder and a decoder", "text2text"),
         ),
         ("gpt2", "GPT2LMHeadModel", "fill-mask", ("transformers has no gpt2 for fill-mask", "another task")),
@@ -80,3 +82,12 @@ def test_a_decoder_without_a_classifier_gets_a_random_one_where_the_recipe_says_
     first, second = (torch_models.call(module, {"input_ids": ids, "attention_mask": ids * 0 + 1}) for module in loaded)
     assert first["logits"].shape == (2, 3)
     np.testing.assert_array_equal(first["logits"], second["logits"])
+
+
+def test_a_model_without_the_output_of_the_task_names_its_outputs():
+    model = transformers.BertForMaskedLM(transformers.BertConfig(**TEXT))
+    specs = {"input_ids": Input("input_ids", "int64", ("batch", "sequence"))}
+    module = modules.by_position(model, lambda model, tensors: model(**tensors), specs, ("last_hidden_state",))
+    with pytest.raises(StepError, match="BertForMaskedLM does not give last_hidden_state") as caught:
+        torch_models.call(module, {"input_ids": np.ones((1, 3), np.int64)})
+    assert caught.value.facts == ("it gives: logits",)

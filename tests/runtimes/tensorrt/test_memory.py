@@ -68,15 +68,6 @@ def test_the_greatest_shapes_decide_how_much_it_is():
     assert str(large) == "forecast: 0 bytes of weights and up to 64.0 KiB of activations at batch 32"
 
 
-@pytest.mark.parametrize(
-    ("axis", "size"),
-    [("batch", 4), ("2*batch*sequence", 80), ("batch + 1", 5), ("floor(sequence/3)", 3), ("Max(batch, sequence)", 10),
-     ("unk__7", None), ("", None), ("batch sequence", None), ("__import__('os')", None), ("batch**9", None)],
-)  # fmt: skip
-def test_an_axis_may_be_an_expression_of_others(axis, size):
-    assert memory.extent(axis, {"batch": 4, "sequence": 10}) == size
-
-
 def test_a_real_models_forecast_grows_with_its_profile():
     from engine.kit.onnx import onnx_files
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from engine.kit.onnx import onnx_files, topology
+from engine.kit.onnx import mapped_weights, onnx_files, topology
 from engine.kit.onnx.topology import TensorNames
 
 if TYPE_CHECKING:
@@ -79,12 +79,11 @@ def _parts(node: onnx.NodeProto, visible: Mapping[str, _Weight], names: TensorNa
 def _transposed(weight: _Weight, names: TensorNames) -> str:
     """Return the name of the transposed copy of a weight; the first call stores the copy."""
     import numpy as np
-    from onnx import numpy_helper
 
     if not weight.transposed:
         weight.transposed = names.free(f"{weight.tensor.name}_transposed")
-        values = np.ascontiguousarray(numpy_helper.to_array(weight.tensor).T)
-        weight.graph.initializer.append(numpy_helper.from_array(values, weight.transposed))
+        values = np.ascontiguousarray(mapped_weights.array(weight.tensor).T)
+        weight.graph.initializer.append(mapped_weights.tensor_of(values, weight.transposed))
     return weight.transposed
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.kit.onnx import topology
+from engine.kit.onnx import mapped_weights, topology
 
 if TYPE_CHECKING:
     import onnx
@@ -37,11 +37,10 @@ def untwin(model: onnx.ModelProto) -> list[str]:
 
 def _is_transposed(weight: onnx.TensorProto, table: onnx.TensorProto) -> bool:
     import numpy as np
-    from onnx import numpy_helper
 
     if weight is table or list(weight.dims) != list(reversed(table.dims)) or weight.data_type != table.data_type:
         return False
-    return np.array_equal(numpy_helper.to_array(weight).T, numpy_helper.to_array(table))
+    return np.array_equal(mapped_weights.array(weight).T, mapped_weights.array(table))
 
 
 def _transpose(table: str, name: str) -> onnx.NodeProto:

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 from engine.errors import StepError
 from engine.kit.accuracy import equivalence
 from engine.kit.inputs import token_rows
-from engine.kit.onnx import onnx_files, topology
+from engine.kit.onnx import mapped_weights, onnx_files, topology
 from engine.kit.quantization import activation_ranges, smoothing
 from engine.kit.quantization.activation_ranges import Observation
 from engine.kit.quantization.dynamic import layer_inputs
 from engine.kit.quantization.dynamic.layer_inputs import LayerInput
 from engine.kit.quantization.trials import Trials
-from engine.text import lines
+from engine.text import reasons
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,7 +51,7 @@ def smooth(model: onnx.ModelProto, normalized: Sequence[LayerInput], scratch: Pa
     smoothed only if all of its inputs are tokens. An activation is not smoothed where a further node reads one of its
     weights, because the weight would have to be stored twice.
     """
-    from onnx import helper, numpy_helper
+    from onnx import helper
 
     readers = Counter(name for node in onnx_files.nodes(model) for name in node.input)
     inputs = [each for each in normalized if all(readers[name] == 1 for name in each.weights)]
@@ -64,13 +64,13 @@ def smooth(model: onnx.ModelProto, normalized: Sequence[LayerInput], scratch: Pa
     before = {}
     for each in inputs:
         name = each.tensor
-        factors = _factors(observations[name], [numpy_helper.to_array(stored[weight]) for weight in each.weights])
+        factors = _factors(observations[name], [mapped_weights.array(stored[weight]) for weight in each.weights])
         if factors is None:
             continue
         for weight in each.weights:
-            values = numpy_helper.to_array(stored[weight]) * factors[:, None]
-            stored[weight].CopyFrom(numpy_helper.from_array(values, weight))
-        model.graph.initializer.append(numpy_helper.from_array(1 / factors, f"{name}_factors"))
+            values = mapped_weights.array(stored[weight]) * factors[:, None]
+            stored[weight].CopyFrom(mapped_weights.tensor_of(values, weight))
+        model.graph.initializer.append(mapped_weights.tensor_of(1 / factors, f"{name}_factors"))
         before[name] = [helper.make_node("Mul", [name, f"{name}_factors"], [f"{name}_smoothed"], f"{name}_Mul")]
     layer_inputs.insert(model, [each for each in inputs if each.tensor in before], before, {})
     return {name: name in before for name in observations}
@@ -91,7 +91,7 @@ def _observations(
             trials = Trials.of(onnx_files.copied(model), Path(folder) / "model")
             return activation_ranges.observe(trials, [each.tensor for each in inputs], samples)
         except StepError as error:
-            print(f"the model could not run on random tokens: {lines.one_line(str(error), lines.ERROR)}")
+            print(f"the model could not run on random tokens: {reasons.of_error(error)}")
             return {}
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from engine.kit.onnx import onnx_files, opsets
+from engine.kit.onnx import mapped_weights, onnx_files, opsets
 from engine.kit.onnx.opsets import OpsetError
 from engine.kit.quantization import int8, precisions
 from engine.kit.quantization.dynamic import activation_scaling
@@ -28,7 +28,7 @@ def quantize(fused: Path, out: Path, *, reduce_range: bool) -> DynamicReport:
     ONNX Runtime's quantizer fails.
     """
     before = precisions.size(fused)
-    with TemporaryDirectory(dir=out.parent) as folder:
+    with TemporaryDirectory(dir=out.parent) as folder, mapped_weights.spilling(Path(folder)):
         model, scaling = _quantized(fused, Path(folder), reduce_range=reduce_range)
         counted, left = int8.counted(model), int8.left(model)
         _save(model, out, Path(folder))
@@ -36,7 +36,7 @@ def quantize(fused: Path, out: Path, *, reduce_range: bool) -> DynamicReport:
     print(f"quantized {lists.counts(counted)}: {before} -> {after} bytes")
     if left:
         print(f"left as they are: {', '.join(left)}")
-    ort.session(out, threads=1)  # a model that cannot be opened must not leave this step
+    ort.session(out, threads=1, prepack=False)  # a model that cannot be opened must not leave this step
     return DynamicReport(quantized=counted, left=tuple(left), evened=scaling, bytes=(before, after))
 
 
@@ -47,7 +47,7 @@ def _quantized(fused: Path, scratch: Path, *, reduce_range: bool) -> tuple[onnx.
     print("folding constants")
     ort.optimize(fused, scratch / "folded", level="basic", disabled=("ConstantSharing",))
     try:
-        model = opsets.raised(onnx_files.load(scratch / "folded"), int8.OLDEST_OPSET)
+        model = opsets.raised(onnx_files.load_mapped(scratch / "folded"), int8.OLDEST_OPSET)
     except OpsetError as error:
         raise LeftAloneError(str(error)) from error
     if any(graph.sparse_initializer for graph in onnx_files.graphs(model.graph)):  # folding gives sparse tensors
@@ -76,5 +76,5 @@ def _save(model: onnx.ModelProto, out: Path, scratch: Path) -> None:
         return
     onnx_files.save(model, scratch / "quantized")
     ort.optimize(scratch / "quantized", scratch / "optimized", level="extended", disabled=_DISABLED_FUSIONS)
-    onnx_files.save(onnx_files.load(scratch / "optimized"), out)
+    onnx_files.save(onnx_files.load_mapped(scratch / "optimized"), out)
     ort.save_options(out, level="basic", disabled=_DISABLED_FUSIONS)

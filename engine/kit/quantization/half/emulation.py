@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from engine.kit.onnx import onnx_files, shapes, topology
+from engine.kit.onnx import mapped_weights, onnx_files, shapes, topology
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,13 +74,13 @@ class _Emulation:
             self._cast(f"{name}_raw", name, self.halves[name])
 
     def _widened(self, name: str) -> str:
-        from onnx import TensorProto, numpy_helper
+        from onnx import TensorProto
 
         if name not in self.wide:
             self.wide[name] = f"{name}_wide"
             if name in self.weights:
-                values = numpy_helper.to_array(self.weights[name]).astype("float32")
-                self.model.graph.initializer.append(numpy_helper.from_array(values, f"{name}_wide"))
+                values = mapped_weights.array(self.weights[name]).astype("float32")
+                self.model.graph.initializer.append(mapped_weights.tensor_of(values, f"{name}_wide"))
             else:
                 self._cast(name, f"{name}_wide", TensorProto.FLOAT)
         return self.wide[name]

@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from engine.kit.onnx import opsets, topology
+from engine.kit.onnx import mapped_weights, opsets, topology
 from engine.kit.onnx.topology import TensorNames
 from engine.kit.quantization.half import signatures
 from engine.kit.quantization.half.ranges import FLOAT
@@ -153,12 +153,11 @@ def _lowered(tensor: onnx.TensorProto, name: str, kind: Kind, *, scale: bool) ->
     A quantization scale that would be rounded to 0 becomes the smallest number above 0.
     """
     import numpy as np
-    from onnx import numpy_helper
 
-    values = numpy_helper.to_array(tensor)
+    values = mapped_weights.array(tensor)
     if scale:
         values = np.maximum(values, np.float32(signatures.SMALLEST[kind]))
-    return numpy_helper.from_array(rounded(values, kind), name)
+    return mapped_weights.tensor_of(rounded(values, kind), name)
 
 
 def _retype(node: onnx.NodeProto, code: int, kind: Kind) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from engine.kit.onnx import opsets, topology
+from engine.kit.onnx import mapped_weights, opsets, topology
 from engine.kit.quantization.half import normalizations, signatures
 from engine.kit.quantization.half.matmul_work import MATRIX
 from engine.kit.quantization.half.normalizations import ACCUMULATING, MOVING
@@ -154,7 +154,6 @@ class _Chooser:
     def _vanishing(self) -> set[str]:
         """Return the names of the nonzero scalar constants that half precision would round to zero."""
         import numpy as np
-        from onnx import numpy_helper
 
         vanishing = set()
         stored = [(tensor.name, tensor) for tensor in self.model.graph.initializer]
@@ -163,7 +162,7 @@ class _Chooser:
                 stored += [(node.output[0], a.t) for a in node.attribute if a.HasField("t")]
         for name, tensor in stored:
             if not tensor.dims and self.ranges.single(name):
-                value = float(np.abs(numpy_helper.to_array(tensor)))
+                value = float(np.abs(mapped_weights.array(tensor)))
                 if 0 < value <= signatures.SMALLEST[self.kind] / 2:
                     vanishing.add(name)
         return vanishing

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from engine.kit.onnx import onnx_files, topology
+from engine.kit.onnx import mapped_weights, onnx_files, topology
 
 if TYPE_CHECKING:
     import numpy as np
@@ -66,20 +66,17 @@ def _as_tensor(attribute: onnx.AttributeProto) -> None:
 def _values(tensor: onnx.TensorProto) -> np.ndarray | None:
     """Return the values of a float32 tensor; None for another type."""
     import onnx
-    from onnx import numpy_helper
 
     if tensor.data_type != onnx.TensorProto.FLOAT:
         return None
-    values: np.ndarray = numpy_helper.to_array(tensor)
-    return values
+    return mapped_weights.array(tensor)
 
 
 def _replace(tensor: onnx.TensorProto, values: np.ndarray) -> None:
     import numpy as np
-    from onnx import numpy_helper
 
     finite = np.where(abs(values) > BEYOND, np.copysign(np.float32(STAND_IN), values), values).astype(np.float32)
-    tensor.CopyFrom(numpy_helper.from_array(finite, tensor.name))
+    tensor.CopyFrom(mapped_weights.tensor_of(finite, tensor.name))
 
 
 def _reaches_scores(name: str, readers: dict[str, list[onnx.NodeProto]]) -> bool:

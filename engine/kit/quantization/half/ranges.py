@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.kit.onnx import onnx_files, shapes
+from engine.kit.onnx import mapped_weights, onnx_files, shapes
 from engine.runtimes.onnxruntime import session as ort
 
 if TYPE_CHECKING:
@@ -145,10 +145,9 @@ def _stored(model: onnx.ModelProto) -> dict[str, float]:
     """Return the largest magnitude of each float32 weight."""
     import numpy as np
     import onnx
-    from onnx import numpy_helper
 
     return {
-        tensor.name: float(np.abs(numpy_helper.to_array(tensor)).max(initial=0))
+        tensor.name: float(np.abs(mapped_weights.array(tensor)).max(initial=0))
         for tensor in model.graph.initializer
         if tensor.data_type == onnx.TensorProto.FLOAT
     }

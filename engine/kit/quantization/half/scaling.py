@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from engine.kit.onnx import topology
+from engine.kit.onnx import mapped_weights, topology
 from engine.kit.quantization.half import half_choice
 from engine.kit.quantization.half.ranges import Ranges
 from engine.kit.quantization.half.signatures import Kind
@@ -89,10 +89,9 @@ def _powers(node: onnx.NodeProto, measured: Ranges, limit: float) -> tuple[int, 
 def _smaller(model: onnx.ModelProto, weight: onnx.TensorProto, power: int) -> str:
     """Store a copy of a weight, divided by a power of two, and return its name; other nodes may read the weight."""
     import numpy as np
-    from onnx import numpy_helper
 
     name = f"{weight.name}_over_two_to_the_{power}"
-    return _stored(model, name, lambda: numpy_helper.to_array(weight) * np.float32(2.0**-power))
+    return _stored(model, name, lambda: mapped_weights.array(weight) * np.float32(2.0**-power))
 
 
 def _constant(model: onnx.ModelProto, power: int) -> str:
@@ -105,8 +104,6 @@ def _constant(model: onnx.ModelProto, power: int) -> str:
 
 def _stored(model: onnx.ModelProto, name: str, values: Callable[[], np.ndarray]) -> str:
     """Return `name`, and add an initializer of this name to the graph where the graph lacks the initializer."""
-    from onnx import numpy_helper
-
     if all(tensor.name != name for tensor in model.graph.initializer):
-        model.graph.initializer.append(numpy_helper.from_array(values(), name))
+        model.graph.initializer.append(mapped_weights.tensor_of(values(), name))
     return name

@@ -8,7 +8,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from engine.errors import StepError
-from engine.kit.onnx import onnx_files, topology
+from engine.kit.onnx import mapped_weights, onnx_files, topology
 from engine.kit.quantization.low_bits import BLOCK, Kind
 from engine.kit.quantization.trials import Trials
 from engine.runtimes.onnxruntime import session as ort
@@ -53,8 +53,7 @@ class Candidates:
 class Weights:
     """The constants of a graph by name: initializers, Constant nodes, and constants behind Transpose and Identity."""
 
-    def __init__(self, trials: Trials, model: onnx.ModelProto) -> None:
-        self.trials = trials
+    def __init__(self, model: onnx.ModelProto) -> None:
         self.stored = topology.initializers(model.graph)
         constants = [node for node in model.graph.node if node.op_type in {"Constant", "Identity", "Transpose"}]
         self.producers = {node.output[0]: node for node in constants}
@@ -77,17 +76,14 @@ class Weights:
 
     def array(self, name: str) -> np.ndarray:
         """Return the values of a float32 constant. Raises KeyError for a tensor that is not constant."""
-        import numpy as np
-        from onnx import numpy_helper
-
         node = self.producers.get(name)
         if name in self.stored:
-            return np.asarray(numpy_helper.to_array(self.trials.tensor(self.stored[name])))
+            return mapped_weights.array(self.stored[name])
         if node is None:
             raise KeyError(name)
         if node.op_type == "Constant":
             value = next(attribute.t for attribute in node.attribute if attribute.HasField("t"))
-            return np.asarray(numpy_helper.to_array(self.trials.tensor(value)))
+            return mapped_weights.array(value)
         values = self.array(node.input[0])
         return values if node.op_type == "Identity" else values.transpose(_order(node))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
 from engine.kit.onnx import onnx_files, opsets
@@ -49,10 +49,11 @@ def quantize(
     All ranges are symmetric. int8 has a scale per activation, and a scale per output channel of a weight. fp8 (E4M3)
     has a scale per tensor. int4 is for weights only, with a scale per block of 128 inputs. Every scale is exact in
     fp16. All tensors that no Q/DQ node quantizes stay float32. Where nothing can be quantized, the model is returned
-    unchanged, and `unquantized` in the report says why. The same model and the same samples give the same bytes. Raises
+    unchanged, and `unquantized` in the report says why. Large weights of the returned model are mapped from files in
+    `scratch`. The same model and the same samples give the same bytes. Raises
     StepError where the model cannot run on the samples.
     """
-    model = onnx_files.load(graph_dir)
+    model = onnx_files.load_mapped(graph_dir)
     try:
         precisions.refuse_quantized(model)
     except LeftAloneError as error:
@@ -64,15 +65,13 @@ def quantize(
     except OpsetError as error:
         return model, _unquantized(kind, str(error))
     linear_layers.split(model)
-    with TemporaryDirectory(dir=scratch) as folder:
-        trials = Trials.of(model, Path(folder) / "base")
-        graph = trials.graph()
-        weights = Weights(trials, graph)
-        candidates = matmuls.find(graph, weights, kind)
-        if not candidates.groups:
-            reason = "it has no MatMul with a constant matrix that could be quantized"
-            return trials.whole(graph), _unquantized(kind, reason)
-        return _quantized(trials, weights, candidates, inputs, kind)
+    trials = Trials.of(model, Path(mkdtemp(dir=scratch)) / "base")
+    graph = trials.graph()
+    weights = Weights(graph)
+    candidates = matmuls.find(graph, weights, kind)
+    if not candidates.groups:
+        return graph, _unquantized(kind, "it has no MatMul with a constant matrix that could be quantized")
+    return _quantized(trials, weights, candidates, inputs, kind)
 
 
 def _quantized(
@@ -100,7 +99,7 @@ def _quantized(
         samples=len(calibrating),
         held_out=len(judging),
     )
-    return trials.whole(variant(selection.chosen)), report
+    return variant(selection.chosen), report
 
 
 def scaled(

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from engine.kit.onnx import onnx_files, topology
+from engine.kit.onnx import mapped_weights, onnx_files, topology
 from engine.kit.onnx.topology import TensorNames
 from engine.kit.quantization import low_bits
 from engine.kit.quantization.activation_ranges import Scaling
@@ -147,10 +147,8 @@ class _Insertion:
             value.type.tensor_type.elem_type = TensorProto.DataType.Value(dtype)
 
     def _store(self, name: str, values: np.ndarray) -> str:
-        from onnx import numpy_helper
-
         free = self.names.free(name)
-        self.model.graph.initializer.append(numpy_helper.from_array(values, free))
+        self.model.graph.initializer.append(mapped_weights.tensor_of(values, free))
         return free
 
 

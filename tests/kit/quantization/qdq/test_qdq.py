@@ -59,7 +59,8 @@ def samples(count=16):
 
 
 def quantized(tmp_path, model, kind="int8", inputs=None):
-    model_after, report = qdq.quantize(graphs.write(tmp_path / "model", model), inputs or samples(), kind, tmp_path)
+    mapped, report = qdq.quantize(graphs.write(tmp_path / "model", model), inputs or samples(), kind, tmp_path)
+    model_after = graphs.whole(mapped, tmp_path / "whole")
     checker.check_model(model_after, full_check=True)
     return model_after, report
 
@@ -219,6 +220,6 @@ def test_transformers_of_many_kinds_are_quantized(tmp_path, architecture):
         row = {"input_ids": generator.integers(5, 60, (1, length)), "attention_mask": np.ones((1, length), np.int64)}
         inputs.append({name: row.get(name, np.zeros((1, length), np.int64)) for name in inputs_of_model})
     changed, report = qdq.quantize(tmp_path / "exported", inputs, "int8", tmp_path)
-    checker.check_model(changed)
+    checker.check_model(graphs.whole(changed, tmp_path / "whole"))
     assert {entry.reason for entry in report.int8.left} == {"both factors are computed: no weights"}
     assert report.cosine.mean > 0.98

@@ -1,0 +1,71 @@
+"""The model's architecture: whether it can be built for the recipe's task, by the table of all that were tried."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from engine.errors import StepError
+from engine.kit.checkpoints import alternatives, exportable
+from engine.kit.checkpoints import checkpoint as checkpoints
+from engine.kit.checkpoints.exportable import Exportability
+
+
+def refuse(checkpoint: Path, task: str) -> None:
+    """Raise StepError where the table says that the architecture of a checkpoint cannot be built for a task.
+
+    A build does not look at the table. A build tries, because a config of the user's own may work where the tiny one of
+    the trial did not (docs/adr/0029).
+    """
+    _refuse_unknown(checkpoint, task)
+    row = _row(checkpoint, task)
+    if row is not None and row.verdict == "fails" and exportable.is_current():
+        raise StepError(
+            f"{row.architecture if row.has_class else row.model_type} cannot be built for {task}",
+            [row.reason, f"tried with transformers {exportable.version()}, on a small random model"],
+            alternatives.nearest(checkpoint, task),
+        )
+
+
+def _refuse_unknown(checkpoint: Path, task: str) -> None:
+    """Raise StepError where config.json names no model type, or one whose code is in the checkpoint itself."""
+    if checkpoints.kind(checkpoint) != "transformers":
+        return
+    config = checkpoints.config(checkpoint)
+    model_type = config.get("model_type")
+    if model_type is None:
+        raise StepError(
+            "config.json names no model_type: nobody can tell which architecture the weights belong to",
+            [f"it names: {', '.join(list(config)[:8]) or 'nothing'}"],
+            "save the model with save_pretrained() of transformers, or name an .onnx file as the source",
+        )
+    if model_type not in exportable.rows() and config.get("auto_map"):
+        raise StepError(
+            f"the code of {model_type} is in the checkpoint, and that code is never run (trust_remote_code)",
+            ["config.json has auto_map, and transformers itself has no such model type"],
+            alternatives.nearest(checkpoint, task),
+        )
+
+
+def untried(checkpoint: Path, task: str) -> str | None:
+    """Return why nobody knows whether the architecture can be built for a task; None where the table tells."""
+    if checkpoints.kind(checkpoint) != "transformers":
+        return None
+    row = _row(checkpoint, task)
+    if row is None:
+        return f"{checkpoints.config(checkpoint).get('model_type', 'a model without model_type')} for {task}"
+    if row.verdict == "untried":
+        return f"{row.architecture} for {task} ({row.reason})"
+    if not exportable.is_current():
+        return f"{row.architecture} for {task} (only with transformers {exportable.version()})"
+    return None
+
+
+def _row(checkpoint: Path, task: str) -> Exportability | None:
+    """Return the table's row of a checkpoint and a task; None for a checkpoint of timm, and for an ONNX file."""
+    if checkpoints.kind(checkpoint) != "transformers":
+        return None
+    model_type = checkpoints.config(checkpoint).get("model_type")
+    every = exportable.rows().get(model_type, ()) if isinstance(model_type, str) else ()
+    if every and not every[0].has_class:
+        return every[0]
+    return exportable.row(str(model_type), task, checkpoints.architecture(checkpoint))

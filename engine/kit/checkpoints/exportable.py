@@ -1,0 +1,109 @@
+"""Exportable: which architectures of transformers can be built for which task, by a table of trials."""
+
+# tests/kit/checkpoints/test_exportable.py makes the table: it builds a tiny random checkpoint of every architecture
+# with the head of every task, by the steps of a recipe in fp32.
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Literal, get_args
+
+shapes_output = False
+"""The table only words errors and advice: a step builds a model, or fails, whatever the table says."""
+
+Verdict = Literal["works", "fails", "untried"]
+"""What became of a trial: `untried` where no tiny checkpoint that runs could be generated."""
+
+TABLE = Path(__file__).with_name("exportable.txt")
+"""The table: a line with the version of transformers, and a line for each model type and task."""
+_NONE = "-"
+"""The name of the task and of the class in the row of a model type that transformers has no class for our tasks of."""
+_KNOWN = {
+    "feature-extraction": ("bert", "roberta", "mpnet", "modernbert"),
+    "fill-mask": ("bert", "roberta", "deberta-v2", "modernbert"),
+    "question-answering": ("bert", "roberta", "deberta-v2", "electra"),
+    "text-classification": ("bert", "roberta", "deberta-v2", "modernbert"),
+    "text-generation": ("llama", "qwen3", "gpt2", "opt"),
+    "text2text-generation": ("t5", "bart", "marian", "m2m_100"),
+    "token-classification": ("bert", "roberta", "deberta-v2", "modernbert"),
+}
+"""For each task, model types that are often used for it. `others` gives those of them that work by the table."""
+
+
+@dataclass(frozen=True)
+class Exportability:
+    """What became of one architecture with the head of one task; `reason` is empty for one that works."""
+
+    model_type: str
+    task: str
+    architecture: str
+    """The name of the model's class in transformers."""
+    verdict: Verdict
+    reason: str = ""
+
+    @property
+    def has_class(self) -> bool:
+        """Whether transformers has a class of the model type for the task."""
+        return self.task != _NONE
+
+
+def classless(model_type: str) -> Exportability:
+    """Return the row of a model type that transformers has no class of for any of our tasks."""
+    return Exportability(model_type, _NONE, _NONE, "fails", "transformers has no class of it for a task of a text")
+
+
+def text(version: str, table: list[Exportability]) -> str:
+    """Return the table as the text of its file."""
+    fields = sorted((row.model_type, row.task, row.architecture, row.verdict, row.reason) for row in table)
+    lines = [f"transformers {version}", *("\t".join(row).rstrip("\t") for row in fields)]
+    return "\n".join(lines) + "\n"
+
+
+@cache
+def rows() -> dict[str, tuple[Exportability, ...]]:
+    """Return each model type in the table -> its rows."""
+    every: dict[str, list[Exportability]] = {}
+    for line in TABLE.read_text("utf-8").splitlines()[1:]:
+        model_type, task, architecture, verdict, *reason = line.split("\t")
+        known = next(each for each in get_args(Verdict) if each == verdict)
+        every.setdefault(model_type, []).append(Exportability(model_type, task, architecture, known, *reason))
+    return {name: tuple(few) for name, few in every.items()}
+
+
+@cache
+def version() -> str:
+    """Return the version of transformers that the table was made with."""
+    with TABLE.open(encoding="utf-8") as file:
+        return file.readline().split()[1]
+
+
+def is_current() -> bool:
+    """Whether the table holds for the installed transformers: for the same minor version, or where none is here."""
+    try:
+        return metadata.version("transformers").split(".")[:2] == version().split(".")[:2]
+    except metadata.PackageNotFoundError:
+        return True
+
+
+def row(model_type: str, task: str, architecture: str | None) -> Exportability | None:
+    """Return the row of a model type and a task; None where the table has none.
+
+    Where the table has two classes for the task, such as T5Model and T5EncoderModel, `architecture` chooses. The class
+    of an encoder alone is chosen only by its own name.
+    """
+    same = (row for row in rows().get(model_type, ()) if row.task == task)
+    few = sorted(same, key=lambda row: row.architecture.endswith("EncoderModel"))
+    return next((row for row in few if row.architecture == architecture), few[0] if few else None)
+
+
+def tasks_of(model_type: str) -> list[str]:
+    """Return the tasks for which a model type works."""
+    return list(dict.fromkeys(row.task for row in rows().get(model_type, ()) if row.verdict == "works"))
+
+
+def others(task: str) -> list[str]:
+    """Return well-known model types that work for a task."""
+    return [name for name in _KNOWN.get(task, ()) if task in tasks_of(name)][:3]

@@ -1,0 +1,174 @@
+"""Mapped weights: stored tensors whose numbers stay in files, and are mapped into memory where code reads them."""
+
+# A mapped tensor is an ONNX tensor with external data whose file is named by an absolute path. Absolute paths exist in
+# memory only: a model on disk names its files relative to its folder (`onnx_files.save`).
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from engine.kit.onnx.tensor_sizes import BYTE, bits, stored_bytes
+
+if TYPE_CHECKING:
+    import numpy as np
+    import onnx
+
+LEAST = 1 << 16
+"""The number of bytes from which a tensor is mapped; smaller tensors are in memory."""
+ALIGNMENT = 4096
+"""The number of bytes of a page of memory. A tensor begins at a page, because files are mapped page by page."""
+_CHUNK = 16 << 20
+_spilled: ContextVar[IO[bytes] | None] = ContextVar("_spilled", default=None)
+
+
+@dataclass(frozen=True)
+class Extent:
+    """The bytes of a tensor in a file."""
+
+    path: Path
+    offset: int
+    length: int
+
+
+def extent(tensor: onnx.TensorProto) -> Extent | None:
+    """Return the place of a mapped tensor's bytes; None for any other tensor."""
+    if tensor.data_location != tensor.EXTERNAL:
+        return None
+    place = {entry.key: entry.value for entry in tensor.external_data}
+    if not os.path.isabs(place.get("location", "")):
+        return None
+    return Extent(Path(place["location"]), int(place.get("offset", 0)), int(place.get("length", 0)))
+
+
+def is_outside(tensor: onnx.TensorProto, model: Path) -> bool:
+    """Whether a tensor of a file that was just parsed names, by an absolute path, another file than the model's own."""
+    place = extent(tensor)
+    return place is not None and place.path != model.resolve()
+
+
+def refer(tensor: onnx.TensorProto, location: Path | str, *, offset: int, length: int) -> None:
+    """Let a tensor name a place in a file instead of holding its own bytes."""
+    tensor.ClearField("raw_data")
+    tensor.data_location = tensor.EXTERNAL
+    del tensor.external_data[:]
+    for key, value in (("location", location), ("offset", offset), ("length", length)):
+        tensor.external_data.add(key=key, value=str(value))
+
+
+def array(tensor: onnx.TensorProto) -> np.ndarray:
+    """Return the numbers of a tensor; those of a mapped tensor are read from disk where they are used."""
+    import numpy as np
+    from onnx import helper, numpy_helper
+
+    place = extent(tensor)
+    if place is None:
+        return np.asarray(numpy_helper.to_array(tensor))
+    if bits(tensor.data_type) < BYTE:
+        copy = type(tensor)()
+        copy.CopyFrom(tensor)
+        load(copy)
+        return np.asarray(numpy_helper.to_array(copy))
+    raw = np.asarray(np.memmap(place.path, mode="r", offset=place.offset, shape=(stored_bytes(tensor),)))
+    values: np.ndarray = raw.view(helper.tensor_dtype_to_np_dtype(tensor.data_type))
+    return values.reshape(tuple(tensor.dims))
+
+
+def load(tensor: onnx.TensorProto) -> None:
+    """Bring the bytes of a mapped tensor into memory; any other tensor stays as it is."""
+    place = extent(tensor)
+    if place is None:
+        return
+    with place.path.open("rb") as file:
+        file.seek(place.offset)
+        tensor.raw_data = file.read(place.length)
+    tensor.ClearField("data_location")
+    del tensor.external_data[:]
+
+
+def write(tensor: onnx.TensorProto, file: IO[bytes]) -> None:
+    """Append the bytes of a mapped tensor, or of a tensor with raw data, to a file."""
+    place = extent(tensor)
+    if place is None:
+        file.write(tensor.raw_data)
+        return
+    with place.path.open("rb") as source:
+        source.seek(place.offset)
+        for start in range(0, place.length, _CHUNK):
+            file.write(source.read(min(_CHUNK, place.length - start)))
+
+
+def tensor_of(values: np.ndarray, name: str) -> onnx.TensorProto:
+    """Return a stored tensor; within `spilling`, the numbers of a large tensor are in a file, not in memory."""
+    import numpy as np
+    from onnx import TensorProto, helper, numpy_helper
+
+    file = _spilled.get()
+    code = helper.np_dtype_to_tensor_dtype(values.dtype)
+    if file is None or values.nbytes < LEAST or bits(code) < BYTE:
+        return numpy_helper.from_array(values, name)
+    tensor = TensorProto(name=name, data_type=code, dims=values.shape)
+    store(tensor, np.ascontiguousarray(values).view(np.uint8).data)
+    return tensor
+
+
+def spill(tensor: onnx.TensorProto) -> None:
+    """Within `spilling`, move the raw data of a large tensor to the file; otherwise the tensor stays as it is."""
+    if len(tensor.raw_data) >= LEAST:
+        store(tensor, memoryview(tensor.raw_data))
+
+
+def store(tensor: onnx.TensorProto, data: memoryview) -> None:
+    """Give a tensor its bytes: within `spilling` as a place in the file, otherwise in memory."""
+    file = _spilled.get()
+    if file is None:
+        tensor.raw_data = bytes(data)
+        return
+    offset = begin(file)
+    file.write(data)
+    file.flush()
+    refer(tensor, file.name, offset=offset, length=data.nbytes)
+
+
+@contextlib.contextmanager
+def spilling(folder: Path) -> Iterator[None]:
+    """Let `tensor_of` and `spill` store large tensors in a new file in `folder`.
+
+    The file stays when the context ends: the caller removes the folder, after it saved the model.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=folder.resolve(), prefix="weights-", delete=False) as file:
+        token = _spilled.set(file.file)
+        try:
+            yield
+        finally:
+            _spilled.reset(token)
+
+
+@contextlib.contextmanager
+def readable_by_tools() -> Iterator[None]:
+    """Let other packages read mapped tensors, too: their `onnx.numpy_helper.to_array` maps a mapped tensor."""
+    from onnx import numpy_helper
+
+    original = numpy_helper.to_array
+
+    def to_array(tensor: onnx.TensorProto, base_dir: str = "") -> np.ndarray:
+        return original(tensor, base_dir) if extent(tensor) is None else array(tensor)
+
+    numpy_helper.to_array = to_array
+    try:
+        yield
+    finally:
+        numpy_helper.to_array = original
+
+
+def begin(file: IO[bytes]) -> int:
+    """Fill a file with zeros up to the next page, and return the offset of that page."""
+    file.write(b"\0" * (-file.tell() % ALIGNMENT))
+    return file.tell()

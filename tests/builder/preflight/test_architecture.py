@@ -1,0 +1,120 @@
+"""`recipe check` refuses an architecture that cannot be built, and names the nearest that works."""
+
+import json
+
+import pytest
+
+from engine import api, cli
+from engine.errors import Exit, RecipeError
+from engine.kit.checkpoints import exportable
+
+
+@pytest.fixture
+def model(tmp_path, monkeypatch):
+    """Write a recipe beside a model of a few numbers; the fixture is a function that writes the model's config."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(exportable, "is_current", lambda: True)
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "model").mkdir()
+    header = json.dumps({"w": {"dtype": "F32", "shape": [4], "data_offsets": [0, 16]}}).encode()
+    weights = len(header).to_bytes(8, "little") + header + bytes(16)
+    (tmp_path / "model" / "model.safetensors").write_bytes(weights)
+
+    def write(model_type, architecture, *, task=None, files=None, **fields):
+        config = {"model_type": model_type, "architectures": [architecture], "vocab_size": 8, **fields}
+        for name, content in {"config.json": config, **(files or {})}.items():
+            (tmp_path / "model" / name).write_text(json.dumps(content))
+        named = f"model: {{source: model, task: {task}}}" if task else "model: {source: model}"
+        (tmp_path / "tiny.yaml").write_text(f"name: tiny\n{named}\n")
+
+    return write
+
+
+def refused():
+    with pytest.raises(RecipeError) as caught:
+        api.check("tiny.yaml")
+    assert caught.value.exit is Exit.USAGE
+    return caught.value
+
+
+def test_an_architecture_that_works_is_fine_and_not_called_untried(model):
+    model("bert", "BertForMaskedLM")
+    [checked] = api.check("tiny.yaml")
+    assert checked.untried is None
+
+
+def test_an_architecture_whose_export_fails_is_refused_with_the_reason_and_others_for_the_task(model):
+    model("mamba", "MambaForCausalLM")
+    error = refused()
+    assert error.what == "MambaForCausalLM cannot be built for text-generation"
+    assert error.facts[0] == "its past is not keys and values, as those of attention are"
+    assert exportable.version() in error.facts[1]
+    assert "llama" in error.hint
+    assert "ONNX yourself" in error.hint
+    assert error.position.line == 2
+
+
+def test_a_checkpoint_whose_head_fails_is_pointed_to_a_task_that_its_own_body_can_do(model):
+    rows = [row for few in exportable.rows().values() for row in few]
+    body = {row.model_type for row in rows if row.task == "feature-extraction" and row.verdict == "works"}
+    row = next(row for row in rows if row.verdict == "fails" and row.has_class and row.model_type in body)
+    model(row.model_type, row.architecture, task=row.task, hidden_size=4)
+    assert "say `task: feature-extraction` under `model:`" in refused().hint
+
+
+def test_a_model_type_without_a_class_for_any_task_is_refused(model):
+    rows = [few[0] for few in exportable.rows().values() if not few[0].has_class]
+    model(rows[0].model_type, "SomeModel", task="feature-extraction")
+    assert refused().what == f"{rows[0].model_type} cannot be built for feature-extraction"
+
+
+def test_a_model_type_that_is_not_in_the_table_is_untried_and_not_refused(model, capsys):
+    model("brand-new", "BrandNewForMaskedLM")
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["check", "tiny.yaml"])
+    assert ended.value.code == Exit.OK
+    out = capsys.readouterr().out
+    assert "tiny is fine" in out
+    assert "not tried: brand-new for fill-mask" in out
+
+
+def test_a_model_whose_code_is_in_its_checkpoint_is_refused_unless_transformers_has_it(model):
+    code = {"auto_map": {"AutoModelForMaskedLM": "modeling_mine.MineForMaskedLM"}}
+    model("mine", "MineForMaskedLM", **code)
+    assert "never run" in refused().what
+    model("bert", "BertForMaskedLM", **code)
+    api.check("tiny.yaml")
+
+
+def test_a_config_without_a_model_type_is_refused(model):
+    model(None, "BertForMaskedLM")
+    assert refused().what.startswith("config.json names no model_type")
+
+
+def test_a_table_of_another_transformers_refuses_nothing(model, monkeypatch):
+    monkeypatch.setattr(exportable, "is_current", lambda: False)
+    model("mamba", "MambaForCausalLM")
+    [checked] = api.check("tiny.yaml")
+    assert "only with transformers" in checked.untried
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "kind"),
+    [
+        ("preprocessor_config.json", {"image_processor_type": "CLIPImageProcessor"}, "images"),
+        ("preprocessor_config.json", {"feature_size": 80, "sampling_rate": 16000}, "sound"),
+        ("processor_config.json", {"image_processor": {"do_resize": True}, "processor_class": "P"}, "images"),
+    ],
+)
+def test_a_processor_of_images_or_sound_is_refused_for_a_task_of_text(model, name, content, kind):
+    model("bert", "BertForSequenceClassification", files={name: content})
+    error = refused()
+    assert error.what.startswith(f"the model takes {kind} besides text")
+    assert name in error.facts[0]
+
+
+def test_a_processor_without_images_and_a_model_that_generates_text_pass(model):
+    model("bert", "BertForMaskedLM", files={"processor_config.json": {"processor_class": "P"}})
+    api.check("tiny.yaml")
+    model("llama", "LlamaForCausalLM", files={"preprocessor_config.json": {"image_processor_type": "P"}})
+    api.check("tiny.yaml")

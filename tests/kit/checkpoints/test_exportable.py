@@ -1,0 +1,131 @@
+"""The table of architectures is in step with transformers, holds for a sample of them, and gives reasons in words."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import architecture_table
+import architecture_trials
+import pytest
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
+
+from engine import tasks
+from engine.kit.checkpoints import exportable
+
+SAMPLE = (("bert", "fill-mask"), ("mamba", "text-generation"))
+"""Pairs that every run of the tests tries: one that works, and one that fails."""
+
+
+CONSTRAINTS = Path(__file__).parents[3] / "constraints.txt"
+of_the_tables_transformers = pytest.mark.skipif(
+    not exportable.is_current(), reason=f"the table is of transformers {exportable.version()}"
+)
+
+
+def exportable_rows():
+    return [row for rows in exportable.rows().values() for row in rows]
+
+
+@pytest.fixture(scope="module")
+def every():
+    return exportable_rows()
+
+
+def test_the_table_is_of_the_transformers_that_is_tested():
+    pinned = re.search(r"^transformers==(\S+)$", CONSTRAINTS.read_text(), re.MULTILINE)
+    assert pinned is not None
+    assert exportable.version() == pinned[1], "try the architectures again: CONTRIBUTING.md says how"
+
+
+@of_the_tables_transformers
+def test_every_model_type_of_transformers_and_every_class_for_a_task_has_a_row(every):
+    assert set(CONFIG_MAPPING_NAMES) <= set(exportable.rows())
+    listed = {(row.model_type, row.task, row.architecture) for row in every}
+    pairs = {(pair.model_type, pair.task, pair.architecture) for pair in architecture_trials.pairs()}
+    assert len(pairs) > 1000
+    assert pairs == {key for key in listed if key[1] != "-"}
+
+
+@pytest.mark.parametrize(("installed", "current"), [("{}.0.dev1", True), ("5.999.0", False), (None, True)])
+def test_the_table_holds_for_the_minor_version_of_its_trials_and_where_none_is_installed(
+    installed, current, monkeypatch
+):
+    minor = exportable.version().rpartition(".")[0]
+
+    def version(_):
+        if installed is None:
+            raise exportable.metadata.PackageNotFoundError
+        return installed.format(minor)
+
+    monkeypatch.setattr(exportable.metadata, "version", version)
+    assert exportable.is_current() is current
+
+
+def test_most_architectures_for_text_were_tried(every):
+    assert sum(row.verdict == "works" for row in every) > 450
+    assert {row.task for row in every if row.verdict == "works"} == {
+        task.name for task in tasks.every() if task.auto_class
+    }
+
+
+def test_a_reason_is_given_in_words_wherever_something_fails(every):
+    assert all(bool(row.reason) == (row.verdict != "works") for row in every)
+    assert [row for row in every if architecture_table.BARE.search(row.reason)] == []
+
+
+@pytest.mark.parametrize("text", ["KeyError: 'images'", "a: \x1b[96mb", "IndexError: x", "ONNX Runtime cannot run"])
+def test_bare_errors_are_seen(text):
+    assert architecture_table.BARE.search(text)
+
+
+def test_the_table_is_written_as_it_is_read(every):
+    assert exportable.text(exportable.version(), every) == exportable.TABLE.read_text()
+
+
+@pytest.mark.parametrize("task", [task.name for task in tasks.every() if task.auto_class])
+def test_each_task_has_well_known_architectures_that_work(task):
+    assert len(exportable.others(task)) == 3
+
+
+def test_of_two_classes_for_a_task_the_checkpoints_own_is_chosen():
+    whole, encoder = (exportable.row("t5", "feature-extraction", name) for name in ("T5Model", "T5EncoderModel"))
+    assert (whole.architecture, encoder.architecture) == ("T5Model", "T5EncoderModel")
+    assert (whole.verdict, encoder.verdict) == ("fails", "works")
+    assert exportable.row("t5", "feature-extraction", "Other") == whole
+    assert exportable.row("bert", "no-such-task", None) is None
+
+
+def differing(trials):
+    """Return the rows of trials that differ from the table, after a look at the words of their errors."""
+    for trial in trials:
+        if trial.ended not in ("tiny", "original"):
+            assert not trial.error.get("bare"), trial
+            assert not architecture_table.BARE.search(architecture_table.reason(trial) if trial.error else ""), trial
+            lines = [trial.error.get("what", ""), *trial.error.get("facts", ())]
+            assert not any("\x1b" in line or architecture_table.ALONE.search(line) for line in lines), trial
+    rows = [architecture_table.row(trial.pair, trial) for trial in trials]
+    listed = {(row.model_type, row.task, row.architecture): row.verdict for row in exportable_rows()}
+    return {row for row in rows if listed[row.model_type, row.task, row.architecture] != row.verdict}
+
+
+@of_the_tables_transformers
+@pytest.mark.slow
+@pytest.mark.parametrize("model_type_and_task", SAMPLE, ids="/".join)
+def test_a_fixed_sample_of_rows_is_still_true(model_type_and_task, tmp_path):
+    [pair] = [pair for pair in architecture_trials.pairs() if (pair.model_type, pair.task) == model_type_and_task]
+    assert differing([architecture_trials.here(pair, tmp_path, brief=True, fast=True)]) == set()
+
+
+@of_the_tables_transformers
+@pytest.mark.slow
+@pytest.mark.whole
+def test_the_table_is_what_all_trials_give(tmp_path):
+    """Hours on two cores. `python tests/support/architecture_table.py FILE` keeps the trials and writes the table."""
+    file = tmp_path / "trials.jsonl"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, architecture_trials.__file__, str(file), "2"], check=True, env=environment)
+    trials = architecture_trials.read(file)
+    assert len(trials) == len(architecture_trials.pairs())
+    assert differing(trials) == set()

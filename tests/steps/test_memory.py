@@ -1,0 +1,139 @@
+"""The memory that steps take for large models, without mapped pages, which the system drops where memory is short."""
+
+import contextlib
+import json
+
+import graphs
+import models
+import peak_memory
+import pytest
+
+from engine.kit.onnx import mapped_weights, onnx_files
+from engine.steps.export import Export
+from engine.steps.fuse import Fuse
+from engine.steps.quantize import Quantize
+from engine.steps.reference import Reference
+from engine.steps.shape_infer import ShapeInfer
+
+MB, GB = 1 << 20, 1 << 30
+WORDS = 1 << 20
+SIZES = {
+    "vocab_size": 30522,
+    "hidden_size": 1024,
+    "num_hidden_layers": 8,
+    "num_attention_heads": 16,
+    "intermediate_size": 4096,
+    "max_position_embeddings": 512,
+}
+"""A BERT of 134 million parameters: 510 MiB in fp32, of which the table of words takes 119 MiB."""
+
+
+STEPS = (
+    ("export", Export, "exported", "{}", {"checkpoint": "checkpoint"}),
+    ("shape-infer", ShapeInfer, "shaped", "{}", {"exported": "exported"}),
+    ("fuse", Fuse, "fused", "{}", {"shaped": "shaped"}),
+    ("quantize int8", Quantize, "quantized", "{}", {"fused": "fused"}),
+)
+HALF = (
+    ("reference", Reference, "reference", "{}", {"checkpoint": "checkpoint"}),
+    ("quantize fp16", Quantize, "half", json.dumps({"way": "fp16"}), {"fused": "shaped", "reference": "reference"}),
+)
+"""The name, class, output, options and inputs of steps; inputs are folders of earlier outputs."""
+
+
+def with_a_large_table(directory):
+    """A tiny BERT whose table of words has 128 MiB; the file has a hole in place of the numbers, and reads as zeros."""
+    model = onnx_files.load(graphs.tiny("bert"))
+    table = next(tensor for tensor in model.graph.initializer if tensor.name.endswith("word_embeddings.weight"))
+    table.dims[0] = WORDS
+    length = WORDS * table.dims[1] * 4
+    mapped_weights.refer(table, onnx_files.DATA, offset=0, length=length)
+    directory.mkdir()
+    (directory / onnx_files.MODEL).write_bytes(model.SerializeToString())
+    with (directory / onnx_files.DATA).open("wb") as file:
+        file.truncate(length)
+    return length
+
+
+def test_weights_are_not_read_into_memory_where_operators_are_fused(tmp_path):
+    weights = with_a_large_table(tmp_path / "shaped")
+    peak = peak_memory.of_step(Fuse, tmp_path / "fused", shaped=tmp_path / "shaped")
+    assert "EmbedLayerNormalization" in peak.printed
+    assert (tmp_path / "fused" / onnx_files.DATA).stat().st_size >= weights
+    assert peak.anonymous < 1.3 * weights + 150 * MB, peak
+
+
+@pytest.mark.slow
+@pytest.mark.whole
+def test_each_step_on_a_large_bert_keeps_within_its_memory(tmp_path, capsys):
+    checkpoint = models.checkpoint(tmp_path / "checkpoint", task="feature-extraction", **SIZES)
+    peaks = {}
+    for name, step, out, options, inputs in (*STEPS, *HALF):
+        folders = {key: tmp_path / folder for key, folder in inputs.items()}
+        peaks[name] = peak_memory.of_step(step, tmp_path / out, options, **folders)
+        show(capsys, name, peaks[name])
+    assert peaks.pop("export").anonymous < 1.3 * weights_of(checkpoint) + GB / 2
+    largest = SIZES["vocab_size"] * SIZES["hidden_size"] * 4
+    assert {name: peak for name, peak in peaks.items() if peak.anonymous > 1.3 * largest + GB} == {}
+
+
+@pytest.mark.slow
+@pytest.mark.whole
+def test_the_export_of_a_decoder_in_bf16_takes_little_more_than_its_weights_in_fp32(tmp_path, capsys):
+    import torch
+    import transformers
+
+    config = transformers.LlamaConfig(
+        vocab_size=32000, hidden_size=1024, intermediate_size=2816, num_hidden_layers=8, num_key_value_heads=8,
+        num_attention_heads=16, max_position_embeddings=256, tie_word_embeddings=True,
+    )  # fmt: skip
+    checkpoint = tmp_path / "checkpoint"
+    transformers.LlamaForCausalLM(config).to(torch.bfloat16).save_pretrained(checkpoint)
+    models.save_tokenizer(checkpoint)
+    peak = peak_memory.of_step(Export, tmp_path / "exported", checkpoint=checkpoint)
+    show(capsys, "export", peak)
+    assert peak.anonymous < 1.3 * 2 * weights_of(checkpoint) + GB / 2
+
+
+@pytest.mark.slow
+@pytest.mark.whole
+def test_a_bert_of_600_million_parameters_is_built_in_8_gb(tmp_path, capsys):
+    sizes = SIZES | {"hidden_size": 1536, "num_hidden_layers": 20, "intermediate_size": 6144}
+    checkpoint = models.checkpoint(tmp_path / "checkpoint", task="feature-extraction", **sizes)
+    with contextlib.ExitStack() as stack:
+        try:
+            group = stack.enter_context(peak_memory.group_of(8 * GB))
+        except OSError as error:
+            pytest.skip(f"no control group that limits memory can be made here: {error}")
+        for name, step, out, options, inputs in STEPS:
+            folders = {key: tmp_path / folder for key, folder in inputs.items()}
+            peak = peak_memory.of_step(step, tmp_path / out, options, group, **folders)
+            show(capsys, name, peak)
+            most = 1.3 * weights_of(checkpoint) if step is Export else 1.3 * sizes["vocab_size"] * 1536 * 4
+            assert peak.anonymous < most + GB
+
+
+def weights_of(checkpoint):
+    return (checkpoint / "model.safetensors").stat().st_size
+
+
+def show(capsys, name, peak):
+    with capsys.disabled():
+        numbers = f"{peak.anonymous / MB:8.0f} MiB anonymous, {peak.mapped / MB:.0f} MiB mapped, {peak.seconds:.0f} s"
+        print(f"\n{name:15}{numbers}", end="")
+
+
+def test_the_peak_of_a_process_counts_its_heap_and_its_mapped_files_apart(tmp_path):
+    with (tmp_path / "file").open("wb") as file:
+        file.truncate(64 * MB)
+    program = f"""
+import mmap, time
+heap = bytearray(b"x") * ({96 * MB})
+with open({str(tmp_path / "file")!r}, "rb") as file:
+    data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    sum(data[place] for place in range(0, len(data), 4096))
+time.sleep(0.2)
+"""
+    peak = peak_memory.of_command([peak_memory.sys.executable, "-c", program])
+    assert 96 * MB < peak.anonymous < 150 * MB
+    assert 64 * MB < peak.mapped < 120 * MB

@@ -1,0 +1,103 @@
+"""The table of architectures: a row for each trial, with the reason in words, and rows for what was not tried."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Collection, Iterable
+from pathlib import Path
+
+import architecture_trials
+from architecture_trials import CPU_SECONDS, Pair, Trial, pairs
+
+from engine import tasks
+from engine.kit.checkpoints import exportable, model_inputs
+from engine.kit.checkpoints.exportable import Exportability
+from engine.kit.reference import text_inputs
+from engine.text import lines
+
+BARE = re.compile(
+    r"\x1b|^\w+Error\b(?!.*\(raised by)|: (KeyError|IndexError): '?\w+'?$"
+    r"|cannot (run|open)[^:]*$|step \d/\d|<class '"
+)
+"""Forms that no reason may have: a bare error class, colours, "cannot run" without a reason, advice of an exporter."""
+ALONE = re.compile(r"^(torchscript: |dynamo: )?('[^']*'|\d+|\w*Error:?)$")
+"""A line of an error that is nothing but the text of a KeyError, or the name of a class."""
+_IN_WORDS = (
+    (r"aten::histc", "a mixture of experts: ONNX has no operator for the choice of experts (aten::histc)"),
+    (r"grouped_mm", "a mixture of experts: ONNX has no operator for grouped matrix products (grouped_mm)"),
+    (r"get_conv_state|store_compression|update_indexer|cache of its", "its past is more than keys and values"),
+    (r"takes no past_key_values|leaves its cache empty", "its past is not keys and values, as those of attention are"),
+)
+"""A pattern in what the steps said -> the reason in words."""
+
+
+def rows(trials: Iterable[Trial]) -> list[Exportability]:
+    """Return a row for each trial, each pair that was not tried, and each model type without a class for our tasks."""
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
+
+    by_pair = {trial.pair: trial for trial in trials}
+    table = [row(pair, by_pair.get(pair)) for pair in pairs()]
+    return [*table, *map(exportable.classless, _without(CONFIG_MAPPING_NAMES, table))]
+
+
+def _without(model_types: Collection[str], table: Collection[Exportability]) -> list[str]:
+    return sorted(set(model_types) - {row.model_type for row in table})
+
+
+def row(pair: Pair, trial: Trial | None) -> Exportability:
+    """Return the row of a pair from its trial, or from none."""
+    named = (pair.model_type, pair.task, pair.architecture)
+    if more := more_than_text(pair):
+        return Exportability(*named, "fails", more)
+    if trial is None:
+        return Exportability(*named, "untried", "nobody tried it yet")
+    if trial.ended == "done":
+        return Exportability(*named, "works")
+    if trial.ended in ("tiny", "original") and (trial.error.get("bare") or "ended with" in trial.error["what"]):
+        return Exportability(*named, "untried", "no small random model of it that runs on text could be generated")
+    if "ended with" in trial.error["what"]:
+        return Exportability(*named, "untried", f"its trial did not end within {CPU_SECONDS} seconds of computing")
+    return Exportability(*named, "fails", reason(trial))
+
+
+def more_than_text(pair: Pair) -> str:
+    """Return why a class is refused that takes more than a text, whatever its trial says; "" for any other class."""
+    import transformers
+
+    if tasks.generates(pair.task):
+        return ""
+    try:
+        parameters = text_inputs.parameters(getattr(transformers, pair.architecture))
+    except (ImportError, AttributeError):  # a class that needs a library which is not installed
+        return ""
+    beyond = model_inputs.beyond_text(parameters, {"default_language": "en_XX"})
+    if not beyond or model_inputs.TOKENS not in parameters:
+        return ""
+    return f"{pair.architecture} takes more than a text: {', '.join(beyond)}"
+
+
+def reason(trial: Trial) -> str:
+    """Return why a trial failed, in words, on one line."""
+    facts = [fact for fact in trial.error["facts"] if "not tried" not in fact]
+    whole = "; ".join([trial.error["what"], *facts])
+    for pattern, words in _IN_WORDS:
+        if re.search(pattern, whole):
+            return words
+    few = facts if "cannot be exported to ONNX" in trial.error["what"] else [trial.error["what"], *facts[:1]]
+    tidy = "; ".join(fact for fact in few if not fact.startswith("config.json has architectures"))
+    return lines.one_line(re.sub(r"\s*\[Caused by.*?(?=; dynamo|$)|\[ONNXRuntimeError\] : \d+ : \w+ : ", "", tidy), 240)
+
+
+def main() -> None:
+    """Try what FILE does not list yet, keep the trials there, and write the table: `FILE [TASK ...]`."""
+    import transformers
+
+    path = Path(sys.argv[1])
+    architecture_trials.resume(path, workers=2, tasks=sys.argv[2:])
+    table = exportable.text(transformers.__version__, rows(architecture_trials.read(path)))
+    exportable.TABLE.write_text(table, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
