@@ -12,7 +12,7 @@ from typing import Any
 import models
 
 _TOKENS = {"pad": 0, "unk": 1, "bos": 2, "cls": 2, "decoder_start": 2, "eos": 3, "sep": 3, "mask": 4}
-"""The ids of special tokens in the tokenizer of `models.save_tokenizer`, by the first word of the field's name."""
+"""The ids of special tokens in `models.vocabulary`, by the first word of the field's name."""
 _LAYERS = re.compile(
     r"num_(encoder_|decoder_)?(hidden_|block_)?layers|(encoder|decoder)_layers|n_layers?|depth|num_blocks|num_hidden_groups"
 )
@@ -95,10 +95,9 @@ def tiny_model(auto_class: str, model_type: str, *, largest: int = 40_000_000) -
 
 
 def checkpoint(directory: Path, auto_class: str, model_type: str) -> Path:
-    """Save a tiny random model and a fast tokenizer of word pieces."""
+    """Save a tiny random model without a tokenizer: no tokenizer would be the own one of every architecture."""
     model = tiny_model(auto_class, model_type)
     model.save_pretrained(directory, safe_serialization=True)
-    models.save_tokenizer(directory)
     return directory
 
 

@@ -14,7 +14,7 @@ from engine.errors import StepError
 from engine.kit.inputs import cases
 from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.inputs.samples import SampleText
-from engine.kit.reference import own_tokenizer, own_tokens
+from engine.kit.reference import own_tokenizer, own_tokens, torch_models
 from engine.runtimes.onnxruntime import session as ort
 from engine.steps.export import Export
 from engine.steps.reference import Reference
@@ -151,8 +151,8 @@ def test_a_side_that_only_the_tokenizers_class_knows_is_refused_until_a_file_say
 
 def test_a_tokenizer_of_custom_code_is_refused_until_another_takes_its_place(tmp_path):
     checkpoint = bert(tmp_path / "checkpoint", auto_map={"AutoTokenizer": ["tokenization_own.OwnTokenizer", None]})
-    error = refusal(Export().run, tmp_path / "out", checkpoint=checkpoint)
+    error = refusal(torch_models.load, checkpoint, "text-classification")
     assert "that code is never run (trust_remote_code)" in error.what
     assert error.facts == ("tokenizer_config.json has auto_map",)
     models.save_tokenizer(checkpoint)
-    Export().run(tmp_path / "out", checkpoint=checkpoint)
+    assert torch_models.load(checkpoint, "text-classification").input_names == ("input_ids", "attention_mask", TYPES)
