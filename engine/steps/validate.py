@@ -77,9 +77,9 @@ class Validate(Judged):
         if runner.work is None:
             return None
         graph = onnx_files.load_graph(compiled)
-        axes = bench_inputs.usual_axes(graph, self.opt)
+        extents = bench_inputs.usual_extents(graph, self.opt)
         try:
-            return Work.of(runner.work(bench_inputs.draw(graph, axes)), axes)
+            return Work.of(runner.work(bench_inputs.draw(graph, extents)), extents)
         except StepError as error:
             print(f"the multiplications are not counted: {error.what}")
             return None

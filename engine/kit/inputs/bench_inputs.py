@@ -45,14 +45,12 @@ def draw(model: onnx.ModelProto, sizes: Mapping[str, int]) -> dict[str, np.ndarr
     return {name: np.ones_like(array) if "mask" in name.lower() else array for name, array in inputs.items()}
 
 
-def usual_axes(model: onnx.ModelProto, profile: Mapping[str, int]) -> dict[str, int]:
-    """Return the extent of each dynamic axis of a model: the profile's, else 1 for a first axis and 128 for others."""
-    axes: dict[str, int] = {}
-    for spec in onnx_files.inputs(model).values():
-        for place, axis in enumerate(spec.shape):
-            if isinstance(axis, str):
-                axes[axis] = profile.get(axis, _OTHER if place else 1)
-    return axes
+def usual_extents(model: onnx.ModelProto, sizes: Mapping[str, int]) -> dict[str, int]:
+    """Return the extent of each dynamic axis of a model: that in `sizes`, else 1 for a first axis, 128 for others."""
+    shapes = axes.shapes(onnx_files.inputs(model))
+    extents = axes.by_name(sizes, shapes)
+    first = {shape[0] for shape in shapes.values() if shape}
+    return {axis: extents.get(axis, 1 if axis in first else _OTHER) for axis in axes.free(shapes)}
 
 
 def prompts(model: onnx.ModelProto, sizes: Mapping[str, int]) -> dict[str, np.ndarray]:
