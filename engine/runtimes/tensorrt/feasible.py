@@ -62,8 +62,8 @@ def operators(loaded: LoadedRecipeView, by_domain: Mapping[str, Sequence[str]]) 
         domain, names = next(iter(by_domain.items()))
         what = f"TensorRT does not know the model's operators of the domain {domain}: {', '.join(names)}"
         hint = (
-            "export the model with ONNX's own operators; a library under tensorrt.plugins only helps where ONNX Runtime,"
-            " which runs the original, knows the operators, too"
+            "export the model with ONNX's own operators; a library under tensorrt.plugins only helps where ONNX"
+            " Runtime, which runs the original, knows the operators, too"
         )
         raise loaded.error(what, "model", "source", hint=hint)
 
