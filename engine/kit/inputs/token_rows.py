@@ -20,6 +20,9 @@ Row = Mapping[str, "np.ndarray"]
 Masked = Literal["right-padded", "left-padded", "holed"]
 """The place of the tokens that the mask of a batch hides: at the end, at the beginning, or in the middle of a row."""
 
+Side = Literal["left", "right"]
+"""The side on which the rows of a batch are padded."""
+
 _GROUP = 4
 """The number of rows in a masked batch; a model with a shorter batch axis gets batches with fewer rows."""
 _GROUPS = 2
@@ -59,9 +62,7 @@ def are_tokens(specs: Mapping[str, Input]) -> bool:
     return "input_ids" in specs and set(specs) <= set(NAMES) and flat
 
 
-def batch(
-    rows: Sequence[Row], *, pad: int, side: Literal["left", "right"] = "right", length: int = 0
-) -> dict[str, np.ndarray]:
+def batch(rows: Sequence[Row], *, pad: int, side: Side = "right", length: int = 0) -> dict[str, np.ndarray]:
     """Return the rows as one batch, padded on one side to the longest row, or to `length` where that is longer."""
     import numpy as np
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.checkpoints import json_files
 from engine.kit.inputs import lowercase, tokenizer_trouble
-from engine.kit.inputs.token_rows import Row
+from engine.kit.inputs.token_rows import Row, Side
 from engine.text import distribution, reasons
 
 _ENDLESS = 1_000_000
@@ -33,8 +33,6 @@ _LEFT_FAMILIES = frozenset(
     }
 )  # fmt: skip
 """The values of `model_type` whose tokenizers are of a class in `_LEFT` where no file names a class."""
-
-Side = Literal["left", "right"]
 
 
 @dataclass(frozen=True)

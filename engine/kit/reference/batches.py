@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from engine.kit.inputs import token_rows
 from engine.kit.inputs.cases import Case
-from engine.kit.inputs.token_rows import RowLimits
+from engine.kit.inputs.token_rows import RowLimits, Side
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,12 +23,18 @@ _BATCHES = 2
 
 
 def of_texts(
-    cases: Sequence[Case], specs: Mapping[str, Input], *, pad: int, limits: RowLimits, prefix: str = ""
+    cases: Sequence[Case],
+    specs: Mapping[str, Input],
+    *,
+    pad: int,
+    limits: RowLimits,
+    side: Side = "right",
+    prefix: str = "",
 ) -> Iterator[Case]:
-    """Yield batches of whole texts, padded on the right, and one batch with a row in which the mask hides all tokens.
+    """Yield batches of whole texts, and one batch with a row in which the mask hides all tokens.
 
-    The name of a yielded case begins with `prefix`. Nothing is yielded for a model without a mask, or with a batch size
-    of 1.
+    Texts are padded on one side, that of the model's tokenizer. The name of a yielded case begins with `prefix`.
+    Nothing is yielded for a model without a mask, or with a batch size of 1.
     """
     if "attention_mask" not in specs:
         return
@@ -36,11 +42,11 @@ def of_texts(
     rows = [{name: tensor[:1] for name, tensor in case.inputs.items() if name != "position_ids"} for case in cases]
     groups = list(_groups(len(rows), limits))
     for number, group in enumerate(groups, 1):
-        inputs = token_rows.batch([rows[index] for index in group], pad=pad, length=limits.sequence[0])
+        inputs = token_rows.batch([rows[index] for index in group], pad=pad, side=side, length=limits.sequence[0])
         names = ", ".join(cases[index].name for index in group)
         yield Case(f"{prefix}batch {number}", names, "batched", token_rows.fit(inputs, specs), {})
     for group in groups[:1]:
-        inputs = token_rows.batch([rows[index] for index in group], pad=pad, length=limits.sequence[0])
+        inputs = token_rows.batch([rows[index] for index in group], pad=pad, side=side, length=limits.sequence[0])
         mask = inputs["attention_mask"].copy()
         mask[-1] = 0
         names = ", ".join(cases[index].name for index in group[:-1])

@@ -48,10 +48,11 @@ def ask(
             if not tasks.generates(task):  # a package that generates text pads its prompts itself
                 own_tokens.refuse_other_side(original.tokenizer, tokenizer)
     pad = original.vocabulary.pad if tokenizer is None else tokenizer.pad
+    side = "right" if tokenizer is None else tokenizer.side
     return [
         *cases,
         *masked(cases, specs, pad=pad, limits=limits),
-        *batches.of_texts(cases, specs, pad=pad, limits=limits),
+        *batches.of_texts(cases, specs, pad=pad, limits=limits, side=side),
     ]
 
 
