@@ -174,4 +174,5 @@ def _on_the_cpu(report: AccuracyReport) -> list[str]:
 
 def _validation(report: AccuracyReport) -> list[str]:
     drawn = "cases of random tensors" if report.random else "cases"
-    return [f"{report.cases} {drawn} against the original model:", *(f"  {line}" for line in reporting.lines(report))]
+    lines = (*reporting.lines(report), *(f"note: {note}" for note in report.notes))
+    return [f"{report.cases} {drawn} against the original model:", *(f"  {line}" for line in lines)]

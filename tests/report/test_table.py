@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from engine.builder.job import Job
 from engine.builder.summary import Summary
-from engine.kit.accuracy.report import AccuracyReport, Worst
+from engine.kit.accuracy.report import AccuracyReport, Least, Work, Worst
 from engine.kit.bench.report import BenchReport, BenchRow
 from engine.kit.quantization.report import (
     DynamicReport,
@@ -77,6 +77,21 @@ def test_a_row_per_runtime_with_the_speed_up_over_the_rival():
     assert "1.500" in text
     assert "cosine mean 0.9917, worst 0.97 (line 8)" in text
     assert "busy" not in text
+
+
+def test_what_validation_measures_beside_the_distance_has_a_line_each():
+    work = Work.of({"int8": 97, "fp32": 3}, {"batch": 8, "sequence": 128})
+    batch = Worst(worst=0.9861, mean=0.991, sample="batch 2", text="")
+    report = accuracy(
+        0.97, 0.99, variation=Least(0.993, "logits"), in_batch=batch, work=work, notes=("z is near zero",)
+    )
+    lines = [line.strip() for line in table(summary(validation=report)).splitlines()]
+    assert {
+        "variation 0.993 (logits)",
+        "in a batch: cosine mean 0.991, worst 0.9861 (batch 2)",
+        "multiplications: 97% in int8, 3% in fp32 (batch 8 x sequence 128)",
+        "note: z is near zero",
+    } <= set(lines)
 
 
 def test_numbers_of_the_cpu_are_never_taken_for_those_of_the_device():
