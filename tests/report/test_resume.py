@@ -10,11 +10,11 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import fresh_process
 import pytest
 from tiny_project import HEAVY
 
-from engine import cli, plugins
-from engine.builder import registry
+from engine import cli
 from engine.report import early
 from engine.testing import install
 
@@ -165,8 +165,7 @@ def _build(folder, output, words):
     code = 1
     try:
         os.chdir(folder)
-        for remembered in (registry.steps, registry._first_names, plugins._entry_points):
-            remembered.cache_clear()  # what an earlier test of this process knew of other packages
+        fresh_process.forget()
         # Some packages add a folder with `..` in its path, for example `onnxruntime.transformers`.
         sys.path[:] = [str(folder / "site"), *_import_path(), str(folder / "site" / ".." / "packages")]
         for name in [name for name in os.environ if name.startswith("RECIPE_")]:

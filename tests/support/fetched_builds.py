@@ -11,6 +11,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import fresh_process
 import numpy as np
 from safetensors.numpy import save_file
 
@@ -59,6 +60,7 @@ def recipe(path: Path, source: str, more: str = "") -> None:
 
 def build(*words: str, to: str = "fetch") -> Build:
     """Build a recipe as the program does: the snapshot is asked first."""
+    fresh_process.forget()
     argv = ["build", *words, "--to", to, "--json"]
     out = io.StringIO()
     with contextlib.redirect_stdout(out):

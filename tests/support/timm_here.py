@@ -13,8 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from engine.machine import tools
-
 ROOT = Path(__file__).parents[2]
 FAKE_TORCHVISION = Path(__file__).with_name("fake_torchvision")
 _PILLOW = "pillow"
@@ -51,9 +49,6 @@ def importable(paths: list[str]) -> Iterator[None]:
             for name in [name for name in sys.modules if name.partition(".")[0] == "torchvision"]:
                 del sys.modules[name]
     sys.path += [path for path in paths if path != str(FAKE_TORCHVISION)]
-    # timm appeared in this process: what the process knew of packages, it must look up again, as a fresh process does
-    tools._versions.clear()
-    tools._behind.cache_clear()
     yield
 
 
