@@ -243,9 +243,9 @@ def attention(inputs, **attributes):
 
 
 def test_attention_is_quantized_but_not_where_its_bias_would_be_dropped(tmp_path):
-    plain = int8.quantize(attention(["x", "w", "b"]), tmp_path, reduce_range=False)
+    plain = int8.quantize(attention(["x", "w", "b"]), reduce_range=False)
     assert int8.counted(plain) == {"Attention": 1}
-    biased = int8.quantize(attention(["x", "w", "b", "", "", "bias"]), tmp_path, reduce_range=False)
+    biased = int8.quantize(attention(["x", "w", "b", "", "", "bias"]), reduce_range=False)
     assert int8.counted(biased) == {}
     assert int8.left(biased) == ["1 Attention"]
 

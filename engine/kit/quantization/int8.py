@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.errors import StepError
@@ -61,12 +60,12 @@ def signs(model: onnx.ModelProto) -> list[str]:
     return sorted(quantizing | {f"{name} weights" for name in names if name.startswith(_FEW_BITS)})
 
 
-def quantize(model: onnx.ModelProto, scratch: Path, *, reduce_range: bool) -> onnx.ModelProto:
+def quantize(model: onnx.ModelProto, *, reduce_range: bool) -> onnx.ModelProto:
     """Return the model with int8 weights, one scale per output channel, and dynamically quantized activations.
 
     Embedding tables are stored in int8, too (`engine.kit.quantization.tables`). `model` must have opset 11 or later,
     folded constants, and Gemm or MatMul for its linear layers; `model` is changed. `reduce_range` limits weights to 7
-    bits. `scratch` is a folder for temporary files. Raises StepError where ONNX Runtime's quantizer fails.
+    bits. Raises StepError where ONNX Runtime's quantizer fails.
     """
     model.metadata_props.add(key=_PREPARED, value="onnxruntime.quant")
     fit = prepare(model)
@@ -74,7 +73,7 @@ def quantize(model: onnx.ModelProto, scratch: Path, *, reduce_range: bool) -> on
     unfit = [node.name for node in model.graph.node if node.op_type in _WEIGHTS and node.name not in fit]
     try:
         quantized = mapped_quantizer.quantize_dynamic(
-            model, scratch, operators=_WEIGHTS, excluded=unfit, reduce_range=reduce_range
+            model, operators=_WEIGHTS, excluded=unfit, reduce_range=reduce_range
         )
     except Exception as error:  # AssertionError, IndexError, ValueError and others
         raise StepError(

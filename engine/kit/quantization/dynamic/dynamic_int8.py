@@ -54,7 +54,7 @@ def _quantized(fused: Path, scratch: Path, *, reduce_range: bool) -> tuple[onnx.
         raise LeftAloneError("it stores weights as sparse tensors, which ONNX Runtime's quantizer cannot read")
     scaling = activation_scaling.apply(model, int8.prepare(model), scratch)
     print(f"quantizing weights to {7 if reduce_range else 8} bits, a scale per channel")
-    quantized = int8.quantize(model, scratch, reduce_range=reduce_range)
+    quantized = int8.quantize(model, reduce_range=reduce_range)
     if not int8.counted(quantized):
         raise LeftAloneError("it has no operator that dynamic quantization makes faster")
     return quantized, scaling
