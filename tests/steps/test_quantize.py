@@ -440,7 +440,7 @@ def test_a_quantizer_that_breaks_down_is_a_clear_error(tmp_path, monkeypatch):
     def broken(*_, **__):
         raise ValueError("no type for w")
 
-    monkeypatch.setattr("onnxruntime.quantization.quantize_dynamic", broken)
+    monkeypatch.setattr("onnxruntime.quantization.onnx_quantizer.ONNXQuantizer.quantize_model", broken)
     with pytest.raises(StepError) as caught:
         quantize(tmp_path, graphs.layers())
     assert str(caught.value).split("\n")[:2] == [
