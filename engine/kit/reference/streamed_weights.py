@@ -33,7 +33,9 @@ def apart() -> Iterator[dict[str, torch.Tensor]]:
     original = kind._export_onnx  # noqa: SLF001
 
     def infer_shapes(graph: Any, tensors: dict[str, torch.Tensor], *rest: Any) -> Any:
-        small = {name: tensor for name, tensor in tensors.items() if not _is_large(tensor) or not tensor.is_floating_point()}
+        # Shapes depend on integers, such as sizes and indices, not on the numbers of a large floating-point weight.
+        large = {name for name, tensor in tensors.items() if _is_large(tensor) and tensor.is_floating_point()}
+        small = {name: tensor for name, tensor in tensors.items() if name not in large}
         return infer(graph, small, *rest)
 
     def export_onnx(graph: Any, tensors: dict[str, torch.Tensor], *rest: Any) -> Any:
