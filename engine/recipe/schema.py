@@ -41,7 +41,7 @@ from engine.recipe.fields import (
     wrong,
 )
 from engine.recipe.model_config import MODEL_CONFIG, PartName
-from engine.recipe.options import Generate, Preprocess, TensorRTOptions
+from engine.recipe.options import Generate, Preprocess, Quantization, TensorRTOptions
 from engine.runtimes import registry
 
 Precision = Literal["fp32", "fp16", "bf16", "int8", "fp8", "int4"]
@@ -265,6 +265,7 @@ class Recipe(RecipePart):
     bench: BenchSection | None = None
     package: PackageSection = PackageSection()
     graphs: Annotated[Mapping[Name, GraphSection], Field(max_length=16)] = {}
+    quantize: Quantization = {}
     generate: Generate = {}
     preprocess: Preprocess = {}
     hermetic: Flag = False

@@ -14,7 +14,7 @@ from engine.kit.accuracy.gate import Judged
 from engine.kit.accuracy.report import AccuracyReport, Work
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.inputs import bench_inputs
-from engine.kit.onnx import onnx_files
+from engine.kit.onnx import graphs, onnx_files
 from engine.recipe.schema import Recipe
 from engine.runtimes.execution import Execution
 from engine.runtimes.runner import Runner
@@ -70,15 +70,19 @@ class Validate(Judged):
             runner.run, reference, checkpoint, self.task, what="the built model", takes=runner.takes
         )
         onnx_files.link(compiled, out)
-        return replace(report, work=self._work(runner, compiled), bytes=onnx_files.folder_size(out))
+        work = self._work(runner, compiled, checkpoints.max_sequence(checkpoint))
+        return replace(report, work=work, bytes=onnx_files.folder_size(out))
 
-    def _work(self, runner: Runner, compiled: Path) -> Work | None:
+    def _work(self, runner: Runner, compiled: Path, longest: int | None) -> Work | None:
         """Return the shares of the multiplications in each precision; None where the runtime cannot count them."""
         if runner.work is None:
             return None
-        graph = onnx_files.load_graph(compiled)
-        extents = bench_inputs.usual_extents(graph, self.opt)
+        graph = onnx_files.load_graph(compiled / graphs.folders(compiled)[0])
         try:
+            if graphs.generates(compiled):
+                extents = bench_inputs.usual_prompt(self.opt, longest)
+                return Work.of(runner.work(bench_inputs.prompts(graph, extents)), extents)
+            extents = bench_inputs.usual_extents(graph, self.opt)
             return Work.of(runner.work(bench_inputs.draw(graph, extents)), extents)
         except StepError as error:
             print(f"the multiplications are not counted: {error.what}")

@@ -13,6 +13,8 @@ from engine.kit.accuracy.report import AccuracyReport, Work
 from engine.kit.accuracy.thresholds import DEFAULTS, Miss
 from engine.kit.accuracy.variation import RANKED
 from engine.recipe.schema import Bound, Metric, Precision, Recipe
+from engine.runtimes import registry
+from engine.runtimes.preparation import Lowering
 from engine.step import Step, TypedReport
 from engine.text import lists
 
@@ -33,6 +35,7 @@ class JudgedFields(TypedDict):
     in_batch: Bound | None
     precision_share: Bound | None
     metric: Metric | None
+    weights_only: bool
 
 
 class Judged(Step):
@@ -41,6 +44,7 @@ class Judged(Step):
     report: ClassVar[type[TypedReport] | None] = AccuracyReport
     judged: ClassVar[tuple[str, ...]] = (
         "precision", "cosine", "agreement", "max_abs", "variation", "rank", "in_batch", "precision_share", "metric",
+        "weights_only",
     )  # fmt: skip
 
     task: str | None = None
@@ -53,6 +57,8 @@ class Judged(Step):
     in_batch: Bound | None = None
     precision_share: Bound | None = None
     metric: Metric | None = None
+    weights_only: bool = False
+    """Whether the recipe's precision is that of stored weights only, and not of the multiplications."""
 
     @staticmethod
     def fields_of(recipe: Recipe) -> JudgedFields:
@@ -72,6 +78,7 @@ class Judged(Step):
             "in_batch": validation.in_batch,
             "precision_share": validation.precision_share,
             "metric": validation.metric,
+            "weights_only": registry.of(recipe).lowering(recipe) is Lowering.WEIGHTS_ONLY,
         }
 
     def code_used(self) -> tuple[str, ...]:
@@ -147,16 +154,20 @@ class Judged(Step):
         return misses
 
     def _judge_work(self, work: Work) -> None:
-        """Raise JudgementError where too few of the multiplications are computed in the precision of the recipe."""
+        """Raise JudgementError where too few of the multiplications are in the precision of the recipe.
+
+        Of a model that is quantized by its weights alone, the multiplications with weights of the precision count.
+        """
         default = None if self.precision == "fp32" else Bound(at_least=thresholds.PRECISION_SHARE)
-        reached = work.shares.get(self.precision, 0.0)
+        reached = work.reached(self.precision, weights_only=self.weights_only)
         misses = thresholds.missed("precision_share", reached, self.precision_share or default)
         if misses:
+            does = "has weights in" if self.weights_only else "computes in"
             shares = ", ".join(f"{share:.1%} in {name}" for name, share in work.shares.items())
             raise JudgementError(
-                f"Too little of the model computes in {self.precision}: {misses[0]}",
+                f"Too little of the model {does} {self.precision}: {misses[0]}",
                 [f"multiplications: {shares}"],
-                f"build it in {next(iter(work.shares))}; or, if this share is enough for you, say so:"
+                f"build it in {_usual(work)}; or, if this share is enough for you, say so:"
                 f" `validate: {{precision_share: {{at_least: {math.floor(reached * 100) / 100:g}}}}}`",
             )
 
@@ -181,6 +192,11 @@ class Judged(Step):
             original = f" (the original: {measured.original:.6g}, of {measured.samples} samples)"
             misses += thresholds.missed(self.metric.name, measured.value, self.metric, original)
         return misses
+
+
+def _usual(work: Work) -> str:
+    """Return the precision in which most of the multiplications are computed."""
+    return next(iter(work.shares)).partition(" with ")[0]
 
 
 def _names(names: Sequence[str]) -> str:

@@ -50,7 +50,10 @@ class Work:
     """The share of a model's multiplications in each precision, for inputs of one shape."""
 
     shares: Mapping[str, float]
-    """The name of each precision -> its share, from 0 to 1, the largest share first."""
+    """The name of each precision -> its share, from 0 to 1, the largest share first.
+
+    A precision is a number format such as "int8", or has other weights: "fp32 with int4 weights".
+    """
     shape: Mapping[str, int]
     """The extent of each dynamic axis of the inputs."""
 
@@ -62,6 +65,13 @@ class Work:
             return None
         largest_first = sorted(counts.items(), key=lambda each: -each[1])
         return cls({name: round(count / total, _DIGITS) for name, count in largest_first}, shape)
+
+    def reached(self, precision: str, *, weights_only: bool) -> float:
+        """Return the share that is computed in a precision or, with `weights_only`, whose weights are in it."""
+        apart = [(*name.partition(" with ")[::2], share) for name, share in self.shares.items()]
+        if weights_only:
+            return sum(share for _, weights, share in apart if weights == f"{precision} weights")
+        return sum(share for computed, _, share in apart if computed == precision)
 
     def line(self, number: Number) -> str:
         """Return a text with the share of each precision and the shape of the inputs."""

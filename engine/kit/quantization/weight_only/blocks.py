@@ -61,4 +61,5 @@ def _quantize(bits: int) -> Callable[[np.ndarray], Any]:
 
     logging.getLogger().setLevel(level)  # the import lets every package of the process log what it does
     config = library.DefaultWeightOnlyQuantConfig(block_size=BLOCK, is_symmetric=False, bits=bits)
-    return library.DefaultWeightOnlyQuantizer(config).qbits_block_quant
+    quantize: Callable[[np.ndarray], Any] = library.DefaultWeightOnlyQuantizer(config).qbits_block_quant
+    return quantize

@@ -8,19 +8,14 @@ from typing import TYPE_CHECKING
 
 from engine.kit.onnx import mapped_weights, topology
 from engine.kit.quantization.weight_only import blocks, layers
-from engine.kit.quantization.weight_only.layers import Weight
+from engine.runtimes.onnxruntime import few_bits
 from engine.runtimes.preparation import CONTRIBUTED
 
 if TYPE_CHECKING:
     import onnx
 
-PRODUCT, LOOKUP = "MatMulNBits", "GatherBlockQuantized"
-"""The operators of ONNX Runtime that read weights in blocks."""
-ACCURACY_LEVEL = 4
-"""The attribute with which MatMulNBits rounds activations to int8, a scale for each block, and multiplies integers.
-
-The scales of a row do not depend on the other rows of a batch.
-"""
+LOOKUP = "GatherBlockQuantized"
+"""ONNX Runtime's operator that reads rows of a table in blocks."""
 
 
 def replace(model: onnx.ModelProto, bits: int) -> dict[str, int]:
@@ -89,7 +84,7 @@ def _product(node: onnx.NodeProto, weight: _Stored) -> onnx.NodeProto:
     from onnx import helper
 
     return helper.make_node(
-        PRODUCT,
+        few_bits.OPERATOR,
         [node.input[0], *weight.tensors],
         list(node.output),
         node.name,
@@ -98,7 +93,7 @@ def _product(node: onnx.NodeProto, weight: _Stored) -> onnx.NodeProto:
         N=weight.outputs,
         bits=weight.bits,
         block_size=blocks.BLOCK,
-        accuracy_level=ACCURACY_LEVEL,
+        accuracy_level=few_bits.BY_INTEGERS,
     )
 
 
