@@ -48,9 +48,9 @@ _WITHOUT_VNNI = frozenset({"avx2", "avx512"})
 class Quantize(Step):
     """Lower the precision of the nodes that tolerate fewer bits, and report which nodes keep their precision.
 
-    For a CPU the precision is dynamic int8, with scaled activations; or weights alone are in int4 or int8. For a GPU the graph itself sets the precision of
-    every tensor, as TensorRT 11 and TensorRT-RTX need it: fp16 or bf16; or int8, fp8 or int4 between Q/DQ pairs, and
-    the rest in fp16. The quantized graph is the same for every GPU and every compiler.
+    For a CPU the precision is dynamic int8, with scaled activations; or weights alone are in int4 or int8. For a GPU
+    the graph itself sets the precision of every tensor, as TensorRT 11 and TensorRT-RTX need it: fp16 or bf16; or int8,
+    fp8 or int4 between Q/DQ pairs, and the rest in fp16. The quantized graph is the same for every GPU and every compiler.
     """
 
     makes: ClassVar[str] = "quantized"

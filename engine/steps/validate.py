@@ -70,16 +70,17 @@ class Validate(Judged):
             runner.run, reference, checkpoint, self.task, what="the built model", takes=runner.takes
         )
         onnx_files.link(compiled, out)
-        work = self._work(runner, compiled, checkpoints.max_sequence(checkpoint))
+        longest = checkpoints.max_sequence(checkpoint)
+        work = self._work(runner, compiled, longest=longest, generates=new_tokens is not None)
         return replace(report, work=work, bytes=onnx_files.folder_size(out))
 
-    def _work(self, runner: Runner, compiled: Path, longest: int | None) -> Work | None:
+    def _work(self, runner: Runner, compiled: Path, *, longest: int | None, generates: bool) -> Work | None:
         """Return the shares of the multiplications in each precision; None where the runtime cannot count them."""
         if runner.work is None:
             return None
         graph = onnx_files.load_graph(compiled / graphs.folders(compiled)[0])
         try:
-            if graphs.generates(compiled):
+            if generates:
                 extents = bench_inputs.usual_prompt(self.opt, longest)
                 return Work.of(runner.work(bench_inputs.prompts(graph, extents)), extents)
             extents = bench_inputs.usual_extents(graph, self.opt)

@@ -23,7 +23,7 @@ Shaped = tuple[str, tuple[int, ...]]
 
 _MATRIX = frozenset({
     "DynamicQuantizeMatMul", "FusedGemm", "FusedMatMul", "FusedMatMulActivation", "Gemm", "MatMul", "MatMulInteger",
-    "MatMulIntegerToFloat", "QGemm", "QLinearMatMul", "TransposeMatMul",
+    "MatMulIntegerToFloat", "QGemm", "QLinearMatMul", "TransposeMatMul", few_bits.OPERATOR,
 })  # fmt: skip
 _CONVOLUTIONS = frozenset({"Conv", "ConvInteger", "FusedConv", "NhwcFusedConv", "QLinearConv"})
 _ATTENTION = frozenset({"Attention", "MultiHeadAttention", "QAttention"})
@@ -95,9 +95,8 @@ def _of_kernel(
         return []
     (kind, first), result = inputs[0], outputs[0][1]
     precision = "int8" if operator in _INTEGERS else _NAMES.get(kind, kind)
-    if operator == few_bits.OPERATOR:
-        return [(packed[inputs[1][1]], prod(result) * first[-1])]
     if operator in _MATRIX and first:
+        precision = packed[inputs[1][1]] if operator == few_bits.OPERATOR else precision
         inner = _inner(first, inputs[1][1] if len(inputs) > 1 else (), result)
         return [(precision, prod(result) * inner)]
     if operator in _CONVOLUTIONS:
