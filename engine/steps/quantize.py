@@ -50,7 +50,7 @@ class Quantize(Step):
 
     For a CPU the precision is dynamic int8, with scaled activations; or weights alone are in int4 or int8. For a GPU
     the graph itself sets the precision of every tensor, as TensorRT 11 and TensorRT-RTX need it: fp16 or bf16; or int8,
-    fp8 or int4 between Q/DQ pairs, and the rest in fp16. The quantized graph is the same for every GPU and every compiler.
+    fp8 or int4 between Q/DQ pairs, and the rest in fp16. The quantized graph is the same for every GPU and compiler.
     """
 
     makes: ClassVar[str] = "quantized"

@@ -10,6 +10,7 @@ from typing import ClassVar, Self
 from engine import tasks
 from engine.errors import StepError
 from engine.kit.accuracy import measure as accuracy
+from engine.kit.accuracy import perplexity
 from engine.kit.accuracy.gate import Judged
 from engine.kit.accuracy.report import AccuracyReport, Work
 from engine.kit.checkpoints import checkpoint as checkpoints
@@ -69,10 +70,11 @@ class Validate(Judged):
         report = accuracy.measure(
             runner.run, reference, checkpoint, self.task, what="the built model", takes=runner.takes
         )
+        measured = perplexity.of_built(runner.run, reference)
         onnx_files.link(compiled, out)
         longest = checkpoints.max_sequence(checkpoint)
         work = self._work(runner, compiled, longest=longest, generates=new_tokens is not None)
-        return replace(report, work=work, bytes=onnx_files.folder_size(out))
+        return replace(report, perplexity=measured, work=work, bytes=onnx_files.folder_size(out))
 
     def _work(self, runner: Runner, compiled: Path, *, longest: int | None, generates: bool) -> Work | None:
         """Return the shares of the multiplications in each precision; None where the runtime cannot count them."""

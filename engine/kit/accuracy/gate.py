@@ -34,6 +34,7 @@ class JudgedFields(TypedDict):
     rank: Bound | None
     in_batch: Bound | None
     precision_share: Bound | None
+    perplexity: Bound | None
     metric: Metric | None
     weights_only: bool
 
@@ -43,8 +44,8 @@ class Judged(Step):
 
     report: ClassVar[type[TypedReport] | None] = AccuracyReport
     judged: ClassVar[tuple[str, ...]] = (
-        "precision", "cosine", "agreement", "max_abs", "variation", "rank", "in_batch", "precision_share", "metric",
-        "weights_only",
+        "precision", "cosine", "agreement", "max_abs", "variation", "rank", "in_batch", "precision_share",
+        "perplexity", "metric", "weights_only",
     )  # fmt: skip
 
     task: str | None = None
@@ -56,6 +57,7 @@ class Judged(Step):
     rank: Bound | None = None
     in_batch: Bound | None = None
     precision_share: Bound | None = None
+    perplexity: Bound | None = None
     metric: Metric | None = None
     weights_only: bool = False
     """Whether the recipe's precision is that of stored weights only, and not of the multiplications."""
@@ -77,6 +79,7 @@ class Judged(Step):
             "rank": validation.rank,
             "in_batch": validation.in_batch,
             "precision_share": validation.precision_share,
+            "perplexity": None if validation.perplexity is None else validation.perplexity.bound,
             "metric": validation.metric,
             "weights_only": registry.of(recipe).lowering(recipe) is Lowering.WEIGHTS_ONLY,
         }
@@ -100,7 +103,7 @@ class Judged(Step):
             raise _not_finite(report.nonfinite, self.precision)
         if report.undecided:
             raise _undecided(report.undecided)
-        misses = [*self._worst(report), *self._least(report), *self._shares(report)]
+        misses = [*self._worst(report), *self._least(report), *self._shares(report), *self._on_text(report)]
         if misses:
             raise _too_far(misses, report, self.precision)
         if report.work is not None:
@@ -174,6 +177,21 @@ class Judged(Step):
     def _is_lenient(self) -> bool:
         """Whether the recipe has a bound of its own on the error, so that the default bound on the variation is off."""
         return self.cosine is not None or self.max_abs is not None
+
+    def _on_text(self, report: AccuracyReport) -> list[Miss]:
+        """Return the missed bound on the ratio of the perplexities of the built model and of the original."""
+        measured = report.perplexity
+        if measured is None:
+            if self.perplexity is not None:
+                raise _unmeasured("perplexity", "the reference has no text")
+            return []
+        if measured.original is None:
+            raise _unanswered(["the text of validate.perplexity"])
+        if measured.ratio is None or measured.value is None:
+            raise _not_finite(["the text of validate.perplexity"], self.precision)
+        bound = self.perplexity or Bound(at_most=DEFAULTS[self.precision].perplexity)
+        where = f" (perplexity {measured.value:.6g}, of the original {measured.original:.6g}, {measured.tokens} tokens)"
+        return thresholds.missed("the ratio of the perplexities (perplexity)", measured.ratio, bound, where)
 
     def _shares(self, report: AccuracyReport) -> list[Miss]:
         """Return the missed bounds on shares: on the agreement and on the metric."""

@@ -107,6 +107,30 @@ class MetricReport:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Perplexity:
+    """The perplexity of the built model and of the original on one text, and the ratio of the two.
+
+    A number is None where a model gives logits that are not finite.
+    """
+
+    ratio: float | None
+    value: float | None
+    original: float | None
+    tokens: int
+    """The number of tokens that were predicted."""
+    length: int
+    """The number of tokens of a window."""
+    stride: int
+    """The number of tokens from the beginning of a window to the beginning of the next."""
+
+    def line(self, number: Number) -> str:
+        """Return a text with both perplexities, their ratio, and the windows."""
+        values = (("", self.value), ("the original ", self.original), ("ratio ", self.ratio))
+        shown = ", ".join(f"{name}{'not finite' if value is None else number.text(value)}" for name, value in values)
+        return f"{number.label} {shown} ({self.tokens} tokens, windows of {self.length}, stride {self.stride})"
+
+
+@dataclass(frozen=True, kw_only=True)
 class AccuracyReport(TypedReport):
     """The numbers that the steps `validate` and `validate-onnx` measure: how far the built model is from the original.
 
@@ -144,6 +168,8 @@ class AccuracyReport(TypedReport):
     """How often the choices of both models agree; None for outputs that make no choice."""
     metric: MetricReport | None = field(default=None, metadata=significant("metric", digits=_DIGITS))
     """The accuracy on the samples with a label; None where no sample has a label, or the outputs are no classes."""
+    perplexity: Perplexity | None = field(default=None, metadata=significant("perplexity", digits=_DIGITS))
+    """The perplexity on a text of the user's; None where the recipe names no text."""
     work: Work | None = field(default=None, metadata=significant("multiplications:", digits=_DIGITS))
     """The share of the multiplications in each precision; None where the runtime cannot tell, as on a GPU."""
     bytes: int | None = None

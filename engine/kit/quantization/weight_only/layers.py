@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 LEAST_OUTPUTS = 8
 """A layer with fewer outputs, such as a classifier, keeps its weights: they are few, and decide the answer."""
+_PAIR = 2 * BLOCK
+"""A table whose rows have an odd number of blocks is not looked up in blocks: ONNX Runtime 1.24 would misread them."""
 _MATRIX = 2
 """The number of axes of a matrix."""
 
@@ -58,7 +60,7 @@ def rows(graph: onnx.GraphProto) -> dict[str, Weight]:
     return {
         name: Weight(name, outputs_first=True)
         for name, table in _matrices(graph).items()
-        if name in read and not table.dims[1] % BLOCK and (name in tied or prod(table.dims) >= tables.WORTH)
+        if name in read and not table.dims[1] % _PAIR and (name in tied or prod(table.dims) >= tables.WORTH)
     }
 
 
