@@ -214,7 +214,7 @@ class Judged(Step):
 
 def _usual(work: Work) -> str:
     """Return the precision in which most of the multiplications are computed."""
-    return next(iter(work.shares)).partition(" with ")[0]
+    return max(work.shares, key=lambda name: work.shares[name]).partition(" with ")[0]
 
 
 def _names(names: Sequence[str]) -> str:

@@ -50,7 +50,7 @@ class Work:
     """The share of a model's multiplications in each precision, for inputs of one shape."""
 
     shares: Mapping[str, float]
-    """The name of each precision -> its share, from 0 to 1, the largest share first.
+    """The name of each precision -> its share, from 0 to 1.
 
     A precision is a number format such as "int8", or has other weights: "fp32 with int4 weights".
     """
@@ -63,8 +63,7 @@ class Work:
         total = sum(counts.values())
         if not total:
             return None
-        largest_first = sorted(counts.items(), key=lambda each: -each[1])
-        return cls({name: round(count / total, _DIGITS) for name, count in largest_first}, shape)
+        return cls({name: round(count / total, _DIGITS) for name, count in counts.items()}, shape)
 
     def reached(self, precision: str, *, weights_only: bool) -> float:
         """Return the share that is computed in a precision or, with `weights_only`, whose weights are in it."""
@@ -75,7 +74,8 @@ class Work:
 
     def line(self, number: Number) -> str:
         """Return a text with the share of each precision and the shape of the inputs."""
-        shares = ", ".join(f"{share:.0%} in {name}" for name, share in self.shares.items())
+        largest_first = sorted(self.shares.items(), key=lambda each: -each[1])  # JSON keeps no order
+        shares = ", ".join(f"{share:.0%} in {name}" for name, share in largest_first)
         shape = " x ".join(f"{axis} {extent}" for axis, extent in self.shape.items())
         return f"{number.label} {shares}{f' ({shape})' if shape else ''}"
 
