@@ -98,6 +98,8 @@ class Judged(Step):
             raise _too_far(misses, report, self.precision)
         if report.work is not None:
             self._judge_work(report.work)
+        elif self.precision_share is not None:
+            raise _unmeasured("precision_share", "the runtime of this target does not count multiplications")
 
     def _worst(self, report: AccuracyReport) -> list[Miss]:
         """Return the missed bounds on worst values: on the cosine, on max_abs and on the relative error."""
@@ -152,12 +154,12 @@ class Judged(Step):
         reached = work.shares.get(self.precision, 0.0)
         misses = thresholds.missed("precision_share", reached, self.precision_share or default)
         if misses:
-            shares = ", ".join(f"{share:.1%} in {name}" for name, share in work.shares.items())
+            enough = math.floor(reached * 100) / 100
+            bound = f"; or, if this share is enough for you: `validate: {{precision_share: {{at_least: {enough:g}}}}}`"
             raise JudgementError(
                 f"Too little of the model computes in {self.precision}: {misses[0]}",
-                [f"multiplications: {shares}"],
-                f"build it in {next(iter(work.shares))}; or, if this share is enough for you, say so:"
-                f" `validate: {{precision_share: {{at_least: {math.floor(reached * 100) / 100:g}}}}}`",
+                [f"multiplications: {work.in_words()}"],
+                f"build it in {next(iter(work.shares), 'fp32')}{bound if enough else ''}",
             )
 
     def _is_lenient(self) -> bool:
@@ -189,6 +191,8 @@ def _names(names: Sequence[str]) -> str:
 
 def _too_far(misses: Sequence[Miss], report: AccuracyReport, precision: Precision) -> JudgementError:
     facts = [str(miss) for miss in misses[1:]]
+    if report.work is not None and precision != "fp32":
+        facts.append(f"multiplications: {report.work.in_words()}")
     if report.random:
         facts.append("the inputs are random tensors; give validate.samples to judge it on real ones")
     return JudgementError(

@@ -50,24 +50,25 @@ class Work:
     """The share of a model's multiplications in each precision, for inputs of one shape."""
 
     shares: Mapping[str, float]
-    """The name of each precision -> its share, from 0 to 1, the largest share first."""
+    """The name of each precision -> its share, from 0 to 1, the largest share first; empty without multiplications."""
     shape: Mapping[str, int]
     """The extent of each dynamic axis of the inputs."""
 
     @classmethod
-    def of(cls, counts: Mapping[str, int], shape: Mapping[str, int]) -> Work | None:
-        """Return the shares of counted multiplications; None for a model without multiplications."""
-        total = sum(counts.values())
-        if not total:
-            return None
+    def of(cls, counts: Mapping[str, int], shape: Mapping[str, int]) -> Work:
+        """Return the shares of counted multiplications."""
+        total = max(1, sum(counts.values()))
         largest_first = sorted(counts.items(), key=lambda each: -each[1])
         return cls({name: round(count / total, _DIGITS) for name, count in largest_first}, shape)
 
     def line(self, number: Number) -> str:
         """Return a text with the share of each precision and the shape of the inputs."""
-        shares = ", ".join(f"{share:.0%} in {name}" for name, share in self.shares.items())
         shape = " x ".join(f"{axis} {extent}" for axis, extent in self.shape.items())
-        return f"{number.label} {shares}{f' ({shape})' if shape else ''}"
+        return f"{number.label} {self.in_words(digits=0)}{f' ({shape})' if shape else ''}"
+
+    def in_words(self, *, digits: int = 1) -> str:
+        """Return the share of each precision as text, for example "94.2% in fp32, 5.8% in int8"."""
+        return ", ".join(f"{share:.{digits}%} in {name}" for name, share in self.shares.items()) or "none"
 
 
 @dataclass(frozen=True)

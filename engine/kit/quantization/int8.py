@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.errors import StepError
@@ -63,12 +62,12 @@ def signs(model: onnx.ModelProto) -> list[str]:
     return sorted(quantizing | {f"{name} weights" for name in names if name.startswith(_FEW_BITS)})
 
 
-def quantize(passes: Pipeline, scratch: Path, *, reduce_range: bool) -> None:
+def quantize(passes: Pipeline, *, reduce_range: bool) -> None:
     """Give the model int8 weights, one scale per output channel, and dynamically quantized activations.
 
     Embedding tables are stored in int8, too (`engine.kit.onnx.passes.tables`). The model must have opset 11 or later,
-    folded constants, and Gemm or MatMul for its linear layers. `reduce_range` limits weights to 7 bits. `scratch` is a
-    folder for temporary files. Raises StepError where ONNX Runtime's quantizer fails.
+    folded constants, and Gemm or MatMul for its linear layers. `reduce_range` limits weights to 7 bits. Raises
+    StepError where ONNX Runtime's quantizer fails.
     """
     fit = prepare(passes)
     passes.run(unshare.unshare, fit, _WEIGHTS)
@@ -78,7 +77,7 @@ def quantize(passes: Pipeline, scratch: Path, *, reduce_range: bool) -> None:
         model.metadata_props.add(key=_PREPARED, value="onnxruntime.quant")
         try:
             quantized = mapped_quantizer.quantize_dynamic(
-                model, scratch, operators=_WEIGHTS, excluded=unfit, reduce_range=reduce_range
+                model, operators=_WEIGHTS, excluded=unfit, reduce_range=reduce_range
             )
         except Exception as error:  # AssertionError, IndexError, ValueError and others
             raise StepError(

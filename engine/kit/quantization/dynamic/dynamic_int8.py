@@ -56,7 +56,7 @@ def _quantized(fused: Path, scratch: Path, *, reduce_range: bool) -> tuple[onnx.
     passes = Pipeline(ir_models.of(model))
     scaling = passes.run(activation_scaling.apply, int8.prepare(passes), scratch)
     print(f"quantizing weights to {7 if reduce_range else 8} bits, a scale per channel")
-    int8.quantize(passes, scratch, reduce_range=reduce_range)
+    int8.quantize(passes, reduce_range=reduce_range)
     quantized = ir_models.proto(passes.model)
     if not int8.counted(quantized):
         raise LeftAloneError("it has no operator that dynamic quantization makes faster")
