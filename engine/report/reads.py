@@ -48,7 +48,7 @@ def _rank(group: TraceGroup) -> tuple[int, str]:
 def _nothing(finding: Finding) -> str:
     if finding.record is None:
         return f"{finding.state}: there is no result yet; `recipe why` says why"
-    return "the job ran in a version that kept no trace; `recipe build --force` runs it again"
+    return "the job ran in a version that kept no trace; `recipe build --force STEP` runs it again"
 
 
 def _fields(finding: Finding, trace: Trace | None) -> dict[str, object]:

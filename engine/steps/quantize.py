@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.inputs.cases import Case
-from engine.kit.onnx import graphs, mapped_weights, onnx_files
+from engine.kit.onnx import graphs, ir_models, mapped_weights, onnx_files
 from engine.kit.quantization import calibration, int8, precisions
 from engine.kit.quantization.dynamic import dynamic_int8
 from engine.kit.quantization.half import half_search
@@ -57,7 +57,7 @@ class Quantize(Step):
     report: ClassVar[type[TypedReport] | None] = QuantizeReport
     section: ClassVar[Section | None] = Section.PRECISION
     carries_model: ClassVar[bool] = True
-    tools: ClassVar[tuple[str, ...]] = (*onnx_files.TOOLS, "onnxruntime")
+    tools: ClassVar[tuple[str, ...]] = (*ir_models.TOOLS, "onnxruntime")
     facts: ClassVar[tuple[str, ...]] = ("cpu.isa", "onnxruntime.build")
     """The facts that decide ONNX Runtime's kernels on the CPU, where samples run to measure ranges of tensors."""
 

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Self
 
 from engine import tasks
-from engine.errors import StepError
 from engine.kit.accuracy import measure as accuracy
-from engine.kit.accuracy import perplexity
+from engine.kit.accuracy import perplexity, usual_work
 from engine.kit.accuracy.gate import Judged
-from engine.kit.accuracy.report import AccuracyReport, Work
+from engine.kit.accuracy.report import AccuracyReport
 from engine.kit.checkpoints import checkpoint as checkpoints
-from engine.kit.inputs import bench_inputs
 from engine.kit.onnx import graphs, onnx_files
 from engine.recipe.schema import Recipe
+from engine.runtimes import registry
 from engine.runtimes.execution import Execution
-from engine.runtimes.runner import Runner
 from engine.step import Hardware, Section
 
 
@@ -30,8 +27,6 @@ class Validate(Judged):
     carries_model: ClassVar[bool] = True
 
     execution: Execution = Execution()
-    opt: Mapping[str, int] = {}
-    """The optimum of each axis in the first profile: the shape for which multiplications are counted."""
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self:
@@ -39,8 +34,12 @@ class Validate(Judged):
 
         The default bounds on accuracy are in `kit/accuracy/thresholds.py`.
         """
-        opt = {axis: int(extent.opt) for profile in recipe.profiles[:1] for axis, extent in profile.items()}
-        return cls(execution=Execution.for_recipe(recipe), opt=opt, **cls.fields_of(recipe))
+        step = cls(execution=Execution.for_recipe(recipe), **cls.fields_of(recipe))
+        if registry.of(recipe).runs_on_cpu(recipe.target):
+            return step
+        return step.model_copy(
+            update={"precision_share": None, "opt": {}}
+        )  # `validate-onnx` counts and judges multiplications
 
     def hardware(self) -> Hardware | None:
         """Return the GPU that the model runs on; None for a model that runs on the CPU."""
@@ -70,23 +69,13 @@ class Validate(Judged):
         report = accuracy.measure(
             runner.run, reference, checkpoint, self.task, what="the built model", takes=runner.takes
         )
+        work = None
+        if runner.work is not None:
+            graph = onnx_files.load_graph(compiled / graphs.folders(compiled)[0])
+            longest = None if new_tokens is None else checkpoints.max_sequence(checkpoint)
+            work = usual_work.shares(
+                runner.work, graph, self.opt, reference, generates=new_tokens is not None, longest=longest
+            )
         measured = perplexity.of_built(runner.run, reference)
         onnx_files.link(compiled, out)
-        longest = checkpoints.max_sequence(checkpoint)
-        work = self._work(runner, compiled, longest=longest, generates=new_tokens is not None)
         return replace(report, perplexity=measured, work=work, bytes=onnx_files.folder_size(out))
-
-    def _work(self, runner: Runner, compiled: Path, *, longest: int | None, generates: bool) -> Work | None:
-        """Return the shares of the multiplications in each precision; None where the runtime cannot count them."""
-        if runner.work is None:
-            return None
-        graph = onnx_files.load_graph(compiled / graphs.folders(compiled)[0])
-        try:
-            if generates:
-                extents = bench_inputs.usual_prompt(self.opt, longest)
-                return Work.of(runner.work(bench_inputs.prompts(graph, extents)), extents)
-            extents = bench_inputs.usual_extents(graph, self.opt)
-            return Work.of(runner.work(bench_inputs.draw(graph, extents)), extents)
-        except StepError as error:
-            print(f"the multiplications are not counted: {error.what}")
-            return None

@@ -20,6 +20,7 @@ import pytest
 import tried_hints
 
 from engine import api
+from engine.errors import JudgementError
 from engine.events import Ended, Event
 from engine.kit.accuracy.report import AccuracyReport
 from engine.step import Section
@@ -138,6 +139,19 @@ def test_a_real_file_builds_in_fp32_and_equals_the_original(tmp_path, name):
     accuracy = built(tmp_path, json.dumps(recipe_in(tmp_path, name)))
     assert accuracy.relative is not None
     assert accuracy.relative.worst < 1e-3
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("name", FILES)
+def test_a_real_file_in_int8_is_within_its_bounds_or_its_share_is_named(tmp_path, name):
+    recipe = recipe_in(tmp_path, name) | {"precision": "int8"}
+    try:
+        work = built(tmp_path, json.dumps(recipe)).work
+    except JudgementError as missed:
+        shares = [fact for fact in missed.facts if fact.startswith("multiplications: ")]
+    else:
+        shares = [] if work is None or work.shares["int8"] < 0.5 else [work.in_words()]
+    assert len(shares) == 1
 
 
 @pytest.mark.whole

@@ -9,7 +9,7 @@ import pytest
 import step_process
 
 from engine.kit.accuracy import equivalence
-from engine.kit.onnx import onnx_files
+from engine.kit.onnx import mapped_weights, onnx_files
 from engine.recipe.schema import ModelSection, Recipe, TargetSection
 from engine.runtimes.onnxruntime import fusion
 from engine.steps.fuse import Fuse
@@ -202,3 +202,12 @@ def test_precision_profiles_and_isa_are_no_options():
     first = Recipe(name="a", model=ModelSection(source="x"), precision="fp32", target=TargetSection(isa="avx2"))
     assert Fuse.for_recipe(first) == Fuse.for_recipe(first.model_copy(update={"precision": "int8"}))
     assert Fuse().options() == {"residual": "apart"}
+
+
+def test_fused_weights_are_in_a_file_while_the_optimizer_works(tmp_path, monkeypatch):
+    monkeypatch.setattr(mapped_weights, "LEAST", 1024)
+    model = fusion.fuse(graphs.tiny("bert"), tmp_path / "scratch", skip_layer_norm=False)
+    fused = {node.input[1] for node in model.graph.node if node.op_type == "Attention"}
+    large = {tensor.name for tensor in model.graph.initializer if mapped_weights.extent(tensor) is not None}
+    assert len(fused) == 2
+    assert fused <= large

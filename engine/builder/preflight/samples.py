@@ -21,7 +21,7 @@ _MOST_BYTES = 16 << 20
 
 
 def look(subject: CheckedVariant) -> None:
-    """Raise RecipeError where samples or a text are unreadable or do not suit the model, or where labels are missing."""
+    """Raise RecipeError where samples or a text are unreadable or unfit for the model, or where labels are missing."""
     recipe = subject.variant.loaded.recipe
     if recipe.calibrate is not None:
         _look_at_section(subject, "calibrate", recipe.calibrate.samples)

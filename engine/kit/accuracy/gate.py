@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, TypedDict
 
 from engine import tasks
@@ -37,6 +37,7 @@ class JudgedFields(TypedDict):
     perplexity: Bound | None
     metric: Metric | None
     weights_only: bool
+    opt: Mapping[str, int]
 
 
 class Judged(Step):
@@ -61,6 +62,8 @@ class Judged(Step):
     metric: Metric | None = None
     weights_only: bool = False
     """Whether the recipe's precision is that of stored weights only, and not of the multiplications."""
+    opt: Mapping[str, int] = {}
+    """The optimum of each axis in the first profile: the shape for which multiplications are counted."""
 
     @staticmethod
     def fields_of(recipe: Recipe) -> JudgedFields:
@@ -82,6 +85,7 @@ class Judged(Step):
             "perplexity": None if validation.perplexity is None else validation.perplexity.bound,
             "metric": validation.metric,
             "weights_only": registry.of(recipe).lowering(recipe) is Lowering.WEIGHTS_ONLY,
+            "opt": {axis: int(extent.opt) for profile in recipe.profiles[:1] for axis, extent in profile.items()},
         }
 
     def code_used(self) -> tuple[str, ...]:
@@ -108,6 +112,8 @@ class Judged(Step):
             raise _too_far(misses, report, self.precision)
         if report.work is not None:
             self._judge_work(report.work)
+        elif self.precision_share is not None:
+            raise _unmeasured("precision_share", "the runtime of this target does not count multiplications")
 
     def _worst(self, report: AccuracyReport) -> list[Miss]:
         """Return the missed bounds on worst values: on the cosine, on max_abs and on the relative error."""
@@ -166,12 +172,12 @@ class Judged(Step):
         misses = thresholds.missed("precision_share", reached, self.precision_share or default)
         if misses:
             does = "has weights in" if self.weights_only else "computes in"
-            shares = ", ".join(f"{share:.1%} in {name}" for name, share in work.shares.items())
+            enough = math.floor(reached * 100) / 100
+            bound = f"; or, if this share is enough for you: `validate: {{precision_share: {{at_least: {enough:g}}}}}`"
             raise JudgementError(
                 f"Too little of the model {does} {self.precision}: {misses[0]}",
-                [f"multiplications: {shares}"],
-                f"build it in {_usual(work)}; or, if this share is enough for you, say so:"
-                f" `validate: {{precision_share: {{at_least: {math.floor(reached * 100) / 100:g}}}}}`",
+                [f"multiplications: {work.in_words()}"],
+                f"build it in {_usual(work)}{bound if enough else ''}",
             )
 
     def _is_lenient(self) -> bool:
@@ -214,7 +220,8 @@ class Judged(Step):
 
 def _usual(work: Work) -> str:
     """Return the precision in which most of the multiplications are computed."""
-    return max(work.shares, key=lambda name: work.shares[name]).partition(" with ")[0]
+    most = max(work.shares, key=lambda name: work.shares[name], default="fp32")
+    return most.partition(" with ")[0]
 
 
 def _names(names: Sequence[str]) -> str:
@@ -223,6 +230,8 @@ def _names(names: Sequence[str]) -> str:
 
 def _too_far(misses: Sequence[Miss], report: AccuracyReport, precision: Precision) -> JudgementError:
     facts = [str(miss) for miss in misses[1:]]
+    if report.work is not None and precision != "fp32":
+        facts.append(f"multiplications: {report.work.in_words()}")
     if report.random:
         facts.append("the inputs are random tensors; give validate.samples to judge it on real ones")
     return JudgementError(

@@ -50,7 +50,7 @@ class Work:
     """The share of a model's multiplications in each precision, for inputs of one shape."""
 
     shares: Mapping[str, float]
-    """The name of each precision -> its share, from 0 to 1.
+    """The name of each precision -> its share, from 0 to 1; empty without multiplications.
 
     A precision is a number format such as "int8", or has other weights: "fp32 with int4 weights".
     """
@@ -58,11 +58,9 @@ class Work:
     """The extent of each dynamic axis of the inputs."""
 
     @classmethod
-    def of(cls, counts: Mapping[str, int], shape: Mapping[str, int]) -> Work | None:
-        """Return the shares of counted multiplications; None for a model without multiplications."""
-        total = sum(counts.values())
-        if not total:
-            return None
+    def of(cls, counts: Mapping[str, int], shape: Mapping[str, int]) -> Work:
+        """Return the shares of counted multiplications."""
+        total = max(1, sum(counts.values()))
         return cls({name: round(count / total, _DIGITS) for name, count in counts.items()}, shape)
 
     def reached(self, precision: str, *, weights_only: bool) -> float:
@@ -74,10 +72,13 @@ class Work:
 
     def line(self, number: Number) -> str:
         """Return a text with the share of each precision and the shape of the inputs."""
-        largest_first = sorted(self.shares.items(), key=lambda each: -each[1])  # JSON keeps no order
-        shares = ", ".join(f"{share:.0%} in {name}" for name, share in largest_first)
         shape = " x ".join(f"{axis} {extent}" for axis, extent in self.shape.items())
-        return f"{number.label} {shares}{f' ({shape})' if shape else ''}"
+        return f"{number.label} {self.in_words(digits=0)}{f' ({shape})' if shape else ''}"
+
+    def in_words(self, *, digits: int = 1) -> str:
+        """Return the share of each precision as text, for example "94.2% in fp32, 5.8% in int8"."""
+        largest_first = sorted(self.shares.items(), key=lambda each: -each[1])  # JSON keeps no order
+        return ", ".join(f"{share:.{digits}%} in {name}" for name, share in largest_first) or "none"
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Bench inputs: random tensors of one exact shape, with masks that are 1 everywhere."""
+"""Bench inputs: random tensors of one exact shape, with masks that are 1 everywhere and rows of full length."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from engine.errors import StepError
-from engine.kit.inputs import index_ranges, random_inputs, synthetic, token_rows
+from engine.kit.inputs import index_ranges, random_inputs, row_lengths, synthetic, token_rows
 from engine.kit.inputs.token_rows import Vocabulary
 from engine.kit.onnx import onnx_files
 from engine.kit.onnx.onnx_files import Input
@@ -42,7 +42,10 @@ def draw(model: onnx.ModelProto, sizes: Mapping[str, int]) -> dict[str, np.ndarr
         return _text(specs, random_inputs.vocabulary(specs, ranges), batch=batch, length=length)
     profile = {axis: Range(min=extent, opt=extent, max=extent) for axis, extent in extents.items()}
     inputs = next(iter(random_inputs.tensors(specs, ranges, [profile], largest=math.inf)))
-    return {name: np.ones_like(array) if "mask" in name.lower() else array for name, array in inputs.items()}
+    full = row_lengths.longest(specs, {name: array.shape for name, array in inputs.items()})
+    lengths = {name: np.full_like(inputs[name], length) for name, length in full.items()}
+    masks = {name: np.ones_like(array) for name, array in inputs.items() if "mask" in name.lower()}
+    return {**inputs, **lengths, **masks}
 
 
 def usual_extents(model: onnx.ModelProto, sizes: Mapping[str, int]) -> dict[str, int]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from engine.kit.inputs import synthetic
+from engine.kit.inputs import row_lengths, synthetic
 from engine.kit.inputs.token_rows import Row, RowLimits, Vocabulary
 from engine.kit.onnx import refusals
 from engine.kit.onnx.onnx_files import Input
@@ -48,6 +48,8 @@ def tensors(
 ) -> Iterator[dict[str, np.ndarray]]:
     """Yield sets of random inputs. Floats are normally distributed, integers are below `ranges`, and masks are 0 or 1.
 
+    Lengths of rows (`row_lengths`) are from 1 to the length of a full row.
+
     Each profile gives three sets of inputs, with the profile's minimum, optimum and maximum extents. A set of inputs
     with a tensor of more than `largest` elements is left out. Raises StepError for an input of unknown shape or of a
     type that numpy lacks.
@@ -61,7 +63,13 @@ def tensors(
         shapes = synthetic.shapes(specs, extents, first=extents["batch"], other=extents["other"])
         if extents is not _UNSEEN[0] and max(math.prod(shape) for shape in shapes.values()) > largest:
             continue
-        yield {name: _draw(generator, specs[name], shape, ranges.get(name)) for name, shape in shapes.items()}
+        full = row_lengths.longest(specs, shapes)
+        yield {
+            name: generator.integers(1, full[name] + 1, shape).astype(specs[name].dtype)
+            if name in full
+            else _draw(generator, specs[name], shape, ranges.get(name))
+            for name, shape in shapes.items()
+        }
 
 
 def vocabulary(specs: Mapping[str, Input], ranges: Mapping[str, int]) -> Vocabulary:

@@ -91,7 +91,7 @@ def captured(node: onnx.NodeProto) -> set[str]:
     return read
 
 
-class TensorNames:
+class MessageNames:
     """The names of a model's tensors, including those in bodies of nodes, so that a new tensor gets a free name."""
 
     def __init__(self, model: onnx.ModelProto) -> None:

@@ -155,19 +155,21 @@ def _constant(
 @contextlib.contextmanager
 def _new_weights_spilled() -> Iterator[None]:
     """Let the weights that the optimizer adds to a model be spilled (`mapped_weights.spilling`)."""
-    from onnxruntime.transformers.onnx_model import OnnxModel
+    from onnxruntime.transformers import optimizer
 
-    add = OnnxModel.add_initializer
+    # The optimizer imports its own modules as top-level modules: its class is not that of `transformers.onnx_model`.
+    models: Any = optimizer.OnnxModel
+    add = models.add_initializer
 
     def add_initializer(model: Any, tensor: onnx.TensorProto, graph_name: str | None = None) -> None:
         mapped_weights.spill(tensor)
         add(model, tensor, graph_name)
 
-    OnnxModel.add_initializer = add_initializer
+    models.add_initializer = add_initializer
     try:
         yield
     finally:
-        OnnxModel.add_initializer = add
+        models.add_initializer = add
 
 
 def _fused(model: onnx.ModelProto) -> Counter[str]:

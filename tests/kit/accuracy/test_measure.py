@@ -1,10 +1,13 @@
 """Wrong models must not pass validation, and correct models must pass, however odd they are."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import wrong_models
 
 from engine.errors import JudgementError
+from engine.kit.accuracy.report import AccuracyReport, Work, Worst
 from engine.kit.onnx import onnx_files
 from engine.recipe.schema import Bound
 from engine.steps.reference import Reference
@@ -64,3 +67,32 @@ def test_a_correct_model_passes_however_odd_it_is(name, originals, tmp_path):
     report = measured(originals(name, net), net.model(), tmp_path)
     Validate().judge(report)
     Validate(precision="int8", precision_share=Bound(at_least=0)).judge(report)
+
+
+def with_work(shares):
+    worst = Worst(1.0, 1.0, "row 1", "")
+    report = AccuracyReport(
+        cases=1, kinds={"sample": 1}, random=False, cosine=worst, max_abs=worst, relative=Worst(0.0, 0.0, "row 1", "")
+    )
+    return replace(report, work=Work(shares, {}))
+
+
+def test_a_precision_in_which_nothing_computes_is_refused_and_no_bound_of_zero_is_proposed():
+    for shares in ({}, {"fp32": 1.0}):
+        with pytest.raises(JudgementError, match="precision_share 0 is below") as caught:
+            Validate(precision="int8").judge(with_work(shares))
+        assert caught.value.hint == "build it in fp32"
+
+
+def test_a_bound_on_a_share_that_no_runtime_counted_is_refused():
+    report = replace(with_work({}), work=None)
+    Validate(precision="int8").judge(report)
+    with pytest.raises(JudgementError, match="bounds precision_share, which could not be measured"):
+        Validate(precision="int8", precision_share=Bound(at_least=0.5)).judge(report)
+
+
+def test_a_model_that_is_too_far_says_what_share_computed_in_its_precision():
+    report = replace(with_work({"fp32": 0.9, "int8": 0.1}), relative=Worst(2.0, 2.0, "row 1", ""))
+    with pytest.raises(JudgementError) as caught:
+        Validate(precision="int8").judge(report)
+    assert "multiplications: 90.0% in fp32, 10.0% in int8" in caught.value.facts

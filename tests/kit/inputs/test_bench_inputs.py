@@ -53,3 +53,10 @@ def test_an_axis_that_the_model_lacks_is_named_with_the_axes_that_it_has():
 def test_an_axis_without_an_extent_is_named():
     with pytest.raises(StepError, match="leave open how long sequence is"):
         bench_inputs.draw(text_model(), {"batch": 1})
+
+
+def test_rows_have_their_full_length():
+    taken = [("states", graphs.FLOAT, ["batch", "time", 4]), ("lengths", graphs.INT64, ["batch"])]
+    nodes = [helper.make_node("Identity", ["states"], ["same"])]
+    model = graphs.graph(nodes, taken, [("same", graphs.FLOAT, ["batch", "time", 4])], [])
+    assert bench_inputs.draw(model, {"batch": 3, "time": 9})["lengths"].tolist() == [9, 9, 9]

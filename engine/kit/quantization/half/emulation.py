@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -96,13 +95,16 @@ def _halves(model: onnx.ModelProto, directory: Path) -> dict[str, int]:
     from onnx import TensorProto
 
     half_codes = {TensorProto.FLOAT16, TensorProto.BFLOAT16}
-    return {name: code for name, code in _types(model, directory) if code in half_codes}
+    return {name: code for name, code in tensor_types(model, directory).items() if code in half_codes}
 
 
-def _types(model: onnx.ModelProto, directory: Path) -> Iterator[tuple[str, int]]:
+def tensor_types(model: onnx.ModelProto, directory: Path) -> dict[str, int]:
+    """Return the tensors of the main graph with ONNX's numbers of their types, inferred where the model states none.
+
+    `directory` holds the external data of the model.
+    """
     import onnx
 
-    """Yield the tensors of the main graph with ONNX's numbers of their types, inferred where the model states none."""
     graph = model.graph
     computed = {name for node in graph.node for name in node.output if name}
     stated = {
@@ -111,8 +113,7 @@ def _types(model: onnx.ModelProto, directory: Path) -> Iterator[tuple[str, int]]
     if not computed <= set(stated):
         inferred = onnx.shape_inference.infer_shapes(shapes.skeleton(model, directory)).graph
         stated = {value.name: value.type.tensor_type.elem_type for value in inferred.value_info} | stated
-    yield from stated.items()
-    yield from ((tensor.name, tensor.data_type) for tensor in graph.initializer)
+    return stated | {tensor.name: tensor.data_type for tensor in graph.initializer}
 
 
 def _make_single(node: onnx.NodeProto) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from engine.kit.onnx import mapped_weights, opsets, topology
-from engine.kit.onnx.topology import TensorNames
+from engine.kit.onnx.topology import MessageNames
 from engine.kit.quantization.half import signatures
 from engine.kit.quantization.half.ranges import FLOAT
 from engine.kit.quantization.half.signatures import Kind, Slots
@@ -53,7 +53,7 @@ class _Conversion:
         self.opsets = opsets.versions(self.model)
         self.code = _code(self.kind)
         self.weights = topology.initializers(self.model.graph)
-        self.names = TensorNames(self.model)
+        self.names = MessageNames(self.model)
         self.singles |= {value.name for value in self.model.graph.input} | set(self.weights)
 
     def add(self, node: onnx.NodeProto, slots: Slots) -> None:

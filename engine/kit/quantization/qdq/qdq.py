@@ -8,9 +8,10 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
-from engine.kit.onnx import onnx_files, opsets
+from engine.kit.onnx import ir_models, onnx_files, opsets
 from engine.kit.onnx.opsets import OpsetError
 from engine.kit.onnx.passes import linear_layers
+from engine.kit.onnx.passes.pipeline import Pipeline
 from engine.kit.quantization import activation_ranges, low_bits, precisions
 from engine.kit.quantization.activation_ranges import Scaling
 from engine.kit.quantization.low_bits import Kind
@@ -64,7 +65,9 @@ def quantize(
         model = opsets.raised(model, low_bits.OPSETS[kind])
     except OpsetError as error:
         return model, _unquantized(kind, str(error))
-    linear_layers.split(model)
+    passes = Pipeline(ir_models.of(model))
+    passes.run(linear_layers.split)
+    model = ir_models.proto(passes.model)
     trials = Trials.of(model, Path(mkdtemp(dir=scratch)) / "base")
     graph = trials.graph()
     weights = Weights(graph)

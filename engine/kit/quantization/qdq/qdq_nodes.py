@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from engine.kit.onnx import mapped_weights, onnx_files, topology
-from engine.kit.onnx.topology import TensorNames
+from engine.kit.onnx.topology import MessageNames
 from engine.kit.quantization import low_bits
 from engine.kit.quantization.activation_ranges import Scaling
 from engine.kit.quantization.low_bits import BLOCK, CODES, Kind
@@ -53,7 +53,7 @@ class _Insertion:
 
     def __post_init__(self) -> None:
         graph = self.model.graph
-        self.names = TensorNames(self.model)
+        self.names = MessageNames(self.model)
         self.producers = topology.producers(graph)
         self.values = {value.name: value for value in (*graph.value_info, *graph.input)}
 

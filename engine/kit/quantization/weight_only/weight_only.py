@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from engine.kit.onnx import mapped_weights, onnx_files, topology
+from engine.kit.onnx import ir_models, mapped_weights, names, onnx_files
 from engine.kit.onnx.passes import linear_layers
+from engine.kit.onnx.passes.pipeline import Pipeline
 from engine.kit.quantization import int8, precisions
 from engine.kit.quantization.precisions import LeftAloneError
 from engine.kit.quantization.report import WeightOnlyReport
@@ -24,13 +25,14 @@ def quantize(fused: Path, out: Path, *, bits: int) -> WeightOnlyReport:
     precisions.refuse_quantized(graph)
     precisions.refuse_half(graph)
     with TemporaryDirectory(dir=out.parent) as folder, mapped_weights.spilling(Path(folder)):
-        model = onnx_files.load_mapped(fused)
-        linear_layers.split(model)
-        topology.name_nodes(model, with_output=True)
+        passes = Pipeline(ir_models.load(fused))
+        passes.run(linear_layers.split)
+        passes.run(names.name_nodes)
         print(f"rounding weights to {bits} bits, a scale for each block of {blocks.BLOCK}")
-        replaced = operators.replace(model, bits)
+        replaced = passes.run(operators.replace, bits)
         if not replaced.get("MatMul"):
             raise LeftAloneError("it has no linear layer with stored weights in float32")
+        model = ir_models.proto(passes.model)
         left = int8.left(model)
         onnx_files.save(model, out)
     sizes = (precisions.size(fused), precisions.size(out))

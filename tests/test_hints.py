@@ -1,0 +1,60 @@
+"""What messages tell a user to type exists: the commands with their options, and the fields of a recipe."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from engine import commands
+from engine.recipe import outline
+
+ROOT = Path(__file__).parent.parent
+_COMMAND = re.compile(rf"\brecipe ((?:{'|'.join(commands.COMMANDS)})\b(?: (?:verify|gc|[A-Z]+|\S+\.yaml|--?[a-z-]+))*)")
+_FIELD = re.compile(
+    r"(?<![\w./-])((?:validate|bench|calibrate|target|package|model|profiles)(?:\.[a-z_]+)+)(?![\w(./])"
+)
+_FILES = re.compile(r"\.(data|json|onnx|plan|py|safetensors)$")
+"""The ends of file names that look like a field, such as model.onnx."""
+_OF_ONNX = frozenset({"model.ir_version"})
+
+
+def _messages():
+    """Yield the name of each module of the program, with its texts that are no docstrings; `1` stands for a value."""
+    for path in sorted((ROOT / "engine").rglob("*.py")):
+        tree = ast.parse(path.read_text())
+        docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        for node in ast.walk(tree):
+            if id(node) in docstrings:
+                continue
+            if isinstance(node, ast.JoinedStr):
+                yield (
+                    path.name,
+                    "".join(str(part.value) if isinstance(part, ast.Constant) else "1" for part in node.values),
+                )
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield path.name, node.value
+
+
+MESSAGES = list(_messages())
+COMMANDS = sorted({words.strip() for _, text in MESSAGES for words in _COMMAND.findall(text)})
+FIELDS = sorted({field for _, text in MESSAGES for field in _FIELD.findall(text)} - _OF_ONNX)
+FIELDS = [field for field in FIELDS if not _FILES.search(field)]
+
+
+def test_the_program_proposes_commands_and_fields():
+    assert len(COMMANDS) > 15
+    assert len(FIELDS) > 15
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_a_command_in_a_message_is_a_command(words):
+    line = [word for word in words.split() if word != "--help"]
+    if all(word.startswith("-") or word == "STEP" for word in line[1:]):
+        line += {"cache": ["verify"], "query": ["URL"], "doctor": [], "steps": []}.get(line[0], ["x.yaml"])
+    commands.parse(line)
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_a_field_in_a_message_is_a_field_of_a_recipe(field):
+    assert outline.is_known(field.split("."))
