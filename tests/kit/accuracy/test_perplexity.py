@@ -77,7 +77,7 @@ def judged(measured, **bounds):
 
 
 def test_a_ratio_above_its_bound_is_missed_with_both_numbers(tmp_path):
-    measured = compared(tmp_path, lambda logits: -logits)
+    measured = compared(tmp_path, lambda logits: logits * 3)
     step, report = judged(measured, perplexity=Bound(at_most=1.0001), precision="int4")
     with pytest.raises(JudgementError) as caught:
         step.judge(report)
@@ -87,7 +87,7 @@ def test_a_ratio_above_its_bound_is_missed_with_both_numbers(tmp_path):
 
 
 def test_without_a_bound_the_default_of_the_precision_judges(tmp_path):
-    measured = compared(tmp_path, lambda logits: logits * 1.05)
+    measured = compared(tmp_path, lambda logits: logits * 1.02)
     assert 1.001 < measured.ratio < 1.05
     step, report = judged(measured, precision="int8")
     step.judge(report)
