@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, ClassVar, Self
 from engine.kit.accuracy import measure as accuracy
 from engine.kit.accuracy.gate import Judged
 from engine.kit.accuracy.report import AccuracyReport
-from engine.kit.onnx import mapped_weights, onnx_files
-from engine.kit.quantization import calibration
+from engine.kit.onnx import ir_models, mapped_weights, onnx_files
+from engine.kit.onnx.passes.pipeline import Pipeline
+from engine.kit.quantization import calibration, trials
 from engine.kit.quantization.half import emulation
 from engine.recipe.schema import Recipe
 from engine.runtimes import registry
@@ -32,7 +33,7 @@ class ValidateOnnx(Judged):
     makes: ClassVar[str] = "checked"
     section: ClassVar[Section | None] = Section.VALIDATION_ONNX
     carries_model: ClassVar[bool] = True
-    tools: ClassVar[tuple[str, ...]] = (*onnx_files.TOOLS, "onnxruntime")
+    tools: ClassVar[tuple[str, ...]] = (*ir_models.TOOLS, "onnxruntime")
     facts: ClassVar[tuple[str, ...]] = ("cpu.isa", "onnxruntime.build")
 
     samples: Source | None = None
@@ -82,7 +83,7 @@ class ValidateOnnx(Judged):
 def _session(quantized: Path, kinds: list[str], scratch: Path) -> onnxruntime.InferenceSession:
     if not kinds:
         return ort.session(quantized, threads=1, prepack=ort.prepacks(quantized))
-    model = onnx_files.load_mapped(quantized)
+    passes = Pipeline(ir_models.load(quantized))
     with mapped_weights.spilling(scratch):
-        emulation.emulate(model, quantized)
-    return ort.unoptimized_graph(model, scratch)
+        passes.run(emulation.emulate, quantized)
+    return trials.opened(passes.model, scratch)
