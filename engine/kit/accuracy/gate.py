@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, TypedDict
 
 from engine import tasks
@@ -33,6 +33,7 @@ class JudgedFields(TypedDict):
     in_batch: Bound | None
     precision_share: Bound | None
     metric: Metric | None
+    opt: Mapping[str, int]
 
 
 class Judged(Step):
@@ -53,6 +54,8 @@ class Judged(Step):
     in_batch: Bound | None = None
     precision_share: Bound | None = None
     metric: Metric | None = None
+    opt: Mapping[str, int] = {}
+    """The optimum of each axis in the first profile: the shape for which multiplications are counted."""
 
     @staticmethod
     def fields_of(recipe: Recipe) -> JudgedFields:
@@ -72,6 +75,7 @@ class Judged(Step):
             "in_batch": validation.in_batch,
             "precision_share": validation.precision_share,
             "metric": validation.metric,
+            "opt": {axis: int(extent.opt) for profile in recipe.profiles[:1] for axis, extent in profile.items()},
         }
 
     def code_used(self) -> tuple[str, ...]:

@@ -37,7 +37,7 @@ def emulate(model: ir.Model, directory: Path) -> None:
     ONNX Runtime's optimizations disabled. The graphs inside If and Loop nodes are not changed. `directory` holds the
     external data of the model.
     """
-    _infer_types(model, directory)
+    infer_types(model, directory)
     emulation = _Emulation(model.graph)
     for node in list(model.graph):
         emulation.emulate(node)
@@ -100,8 +100,11 @@ def _dtype(value: ir.Value) -> ir.DataType:
     return value.dtype
 
 
-def _infer_types(model: ir.Model, directory: Path) -> None:
-    """Give the values of the main graph their types, inferred where the model states none."""
+def infer_types(model: ir.Model, directory: Path) -> None:
+    """Give the values of the main graph their types, inferred where the model states none; `model` is changed.
+
+    `directory` holds the external data of the model.
+    """
     import onnx
     import onnx_ir as ir
 

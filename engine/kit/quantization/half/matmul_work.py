@@ -31,16 +31,11 @@ def stored(model: ir.Model) -> dict[str, tuple[int, ...]]:
 
 def work(model: ir.Model, extents: Extents) -> dict[str, int]:
     """Return the number of multiplications of every matrix operator, by the name of its node."""
-    return {node.name or "": _multiplications(node, extents) for node in model.graph if node.op_type in MATRIX}
+    return {node.name or "": multiplications(node, extents) for node in model.graph if node.op_type in MATRIX}
 
 
-def share(counts: Mapping[str, int], chosen: AbstractSet[str]) -> float | None:
-    """Return the chosen nodes' share of all multiplications, from 0 to 1; None for a model without multiplications."""
-    total = sum(counts.values())
-    return round(sum(count for name, count in counts.items() if name in chosen) / total, 4) if total else None
-
-
-def _multiplications(node: ir.Node, extents: Extents) -> int:
+def multiplications(node: ir.Node, extents: Extents) -> int:
+    """Return the number of multiplications of one matrix operator, from the extents of its inputs and outputs."""
     shapes = [extents.get(name, ()) for name in surgery.input_names(node)]
     result = prod(extents.get(surgery.output_names(node)[0], (0,)))
     if node.op_type in {"Conv", "ConvTranspose"}:
@@ -55,6 +50,12 @@ def _multiplications(node: ir.Node, extents: Extents) -> int:
     if node.op_type == "Einsum":
         return max(map(prod, (*shapes, (result,))))
     return result * _inner(shapes[0], -1)
+
+
+def share(counts: Mapping[str, int], chosen: AbstractSet[str]) -> float | None:
+    """Return the chosen nodes' share of all multiplications, from 0 to 1; None for a model without multiplications."""
+    total = sum(counts.values())
+    return round(sum(count for name, count in counts.items() if name in chosen) / total, 4) if total else None
 
 
 def _inner(shape: tuple[int, ...], axis: int) -> int:
