@@ -1,7 +1,6 @@
-"""Topology: the stored tensors and the producers of a message, for code beside tools that take messages.
+"""Topology: the stored tensors and the producers of a message, for code beside tools that take messages."""
 
-Passes work on `ir_models` instead, whose values know their producers and their uses.
-"""
+# Passes work on graphs of values instead (`ir_models`), which know their producers and their uses.
 
 from __future__ import annotations
 

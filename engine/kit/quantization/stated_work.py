@@ -1,7 +1,6 @@
-"""Stated work: the multiplications of a graph in the precision that the graph states for each matrix operator.
+"""Stated work: the multiplications of a graph in the precision that the graph states for each matrix operator."""
 
-A compiler such as TensorRT fuses operators, and takes the precision of each operator from the graph.
-"""
+# A compiler such as TensorRT fuses operators, and takes the precision of each operator from the graph.
 
 from __future__ import annotations
 
