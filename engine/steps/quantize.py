@@ -25,7 +25,9 @@ from engine.kit.quantization.report import (
     Inputs,
     QdqReport,
     QuantizeReport,
+    WeightOnlyReport,
 )
+from engine.kit.quantization.weight_only import weight_only
 from engine.recipe.schema import Profile
 from engine.runtimes import registry
 from engine.runtimes.preparation import Lowering
@@ -38,15 +40,18 @@ if TYPE_CHECKING:
 
 Lower = Literal["fp16", "bf16", "int8", "fp8", "int4"]
 
+WeightsOnly = Literal["int4 weights", "int8 weights"]
+
+_BITS: Mapping[str, int] = {"int4 weights": 4, "int8 weights": 8}
 _WITHOUT_VNNI = frozenset({"avx2", "avx512"})
 
 
 class Quantize(Step):
     """Lower the precision of the nodes that tolerate fewer bits, and report which nodes keep their precision.
 
-    For a CPU the precision is dynamic int8, with scaled activations. For a GPU the graph itself sets the precision of
-    every tensor, as TensorRT 11 and TensorRT-RTX need it: fp16 or bf16; or int8, fp8 or int4 between Q/DQ pairs, and
-    the rest in fp16. The quantized graph is the same for every GPU and every compiler.
+    For a CPU the precision is dynamic int8, with scaled activations; or weights alone are in int4 or int8. For a GPU
+    the graph itself sets the precision of every tensor, as TensorRT 11 and TensorRT-RTX need it: fp16 or bf16; or int8,
+    fp8 or int4 between Q/DQ pairs, and the rest in fp16. The quantized graph is the same for every GPU and compiler.
     """
 
     makes: ClassVar[str] = "quantized"
@@ -57,7 +62,7 @@ class Quantize(Step):
     facts: ClassVar[tuple[str, ...]] = ("cpu.isa", "onnxruntime.build")
     """The facts that decide ONNX Runtime's kernels on the CPU, where samples run to measure ranges of tensors."""
 
-    way: Literal["dynamic"] | Lower = "dynamic"
+    way: Literal["dynamic"] | WeightsOnly | Lower = "dynamic"
     reduce_range: bool = False
     """Whether weights of dynamic int8 are limited to 7 bits.
 
@@ -85,6 +90,8 @@ class Quantize(Step):
         lowering = registry.of(recipe).lowering(recipe)
         if lowering is Lowering.DYNAMIC:
             return cls(reduce_range=recipe.target.isa in _WITHOUT_VNNI)
+        if lowering is Lowering.WEIGHTS_ONLY:
+            return cls(way="int4 weights" if precision == "int4" else "int8 weights")
         if lowering is None or precision == "fp32":
             return None
         calibrate = recipe.calibrate
@@ -103,7 +110,7 @@ class Quantize(Step):
 
     def inputs_used(self) -> tuple[str, ...]:
         """Return the step's inputs: the model, and the reference or the checkpoint that calibration needs."""
-        if self.way == "dynamic":
+        if self.way == "dynamic" or self.way in _BITS:
             return ("fused",)
         return ("fused", "reference" if self.way in HALVES and self.samples is None else "checkpoint")
 
@@ -121,8 +128,8 @@ class Quantize(Step):
         A model that cannot be quantized is left unchanged, and `unquantized` in the report says why. Raises StepError
         where the samples do not suit the model, or where ONNX Runtime fails.
         """
-        if self.way == "dynamic":
-            return graphs.each(self._dynamic, fused, out, together=_together)
+        if self.way == "dynamic" or self.way == "int4 weights" or self.way == "int8 weights":  # noqa: PLR1714  see `_lowered`
+            return graphs.each(self._for_cpu, fused, out, together=_together)
         try:
             precisions.refuse_half(onnx_files.load_graph(fused))
             cases = self._cases(fused, reference, checkpoint, samples)
@@ -136,8 +143,10 @@ class Quantize(Step):
         kinds = sorted({case.kind for case in cases})
         return replace(report, looked_at=Inputs(inputs=len(cases), kinds=tuple(kinds)), bytes=sizes)
 
-    def _dynamic(self, fused: Path, out: Path) -> QuantizeReport:
+    def _for_cpu(self, fused: Path, out: Path) -> QuantizeReport:
         try:
+            if self.way in _BITS:
+                return weight_only.quantize(fused, out, bits=_BITS[self.way])
             return dynamic_int8.quantize(fused, out, reduce_range=self.reduce_range)
         except LeftAloneError as reason:
             return _left_alone(fused, out, reason)
@@ -158,7 +167,7 @@ class Quantize(Step):
 
 
 def _together(graphs: Mapping[str, QuantizeReport]) -> QuantizeReport:
-    every = {name: report for name, report in graphs.items() if isinstance(report, DynamicReport)}
+    every = {name: report for name, report in graphs.items() if isinstance(report, DynamicReport | WeightOnlyReport)}
     return GraphsReport(graphs=every)
 
 
