@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.inputs.cases import Case
 from engine.kit.onnx import graphs, ir_models, mapped_weights, onnx_files
+from engine.kit.onnx.passes.pipeline import Pipeline
 from engine.kit.quantization import calibration, int8, precisions
 from engine.kit.quantization.dynamic import dynamic_int8
 from engine.kit.quantization.half import half_search
@@ -184,9 +185,11 @@ def _lowered(
     """Return the model in the precision `way`, which is for GPUs, and a report on the conversion."""
     few = calibration.some(cases)
     if way == "fp16" or way == "bf16":  # noqa: PLR1714  mypy narrows the type by this form only
-        return half_search.lowered(onnx_files.load_mapped(fused), few, way, scratch)
+        passes = Pipeline(ir_models.load(fused))
+        report = half_search.lowered(passes, few, way, scratch)
+        return ir_models.proto(passes.model), report
     precisions.refuse_quantized(onnx_files.load_graph(fused))
-    model, quantized = qdq.quantize(fused, [case.inputs for case in cases], way, scratch)
+    passes, quantized = qdq.quantize(fused, [case.inputs for case in cases], way, scratch)
     print("the rest of the model in fp16")
-    lowered, rest = half_search.lowered(model, few, "fp16", scratch)
-    return lowered, replace(quantized, rest=rest)
+    rest = half_search.lowered(passes, few, "fp16", scratch)
+    return ir_models.proto(passes.model), replace(quantized, rest=rest)
