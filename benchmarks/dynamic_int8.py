@@ -49,7 +49,7 @@ def changes() -> dict[str, list[Change]]:
     no_smoothing: Change = (
         channel_smoothing,
         "smooth",
-        lambda _, normalized, __: {each.tensor: False for each in normalized},
+        lambda _, normalized, __: {each.name: False for each in normalized},
     )
     no_rows: Change = (per_token_scaling, "scale", lambda *_: None)
     return {

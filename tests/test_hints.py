@@ -37,8 +37,8 @@ def _messages():
 
 
 MESSAGES = list(_messages())
-COMMANDS = sorted({found.strip() for _, text in MESSAGES for found in _COMMAND.findall(text)})
-FIELDS = sorted({found for _, text in MESSAGES for found in _FIELD.findall(text)} - _OF_ONNX)
+COMMANDS = sorted({words.strip() for _, text in MESSAGES for words in _COMMAND.findall(text)})
+FIELDS = sorted({field for _, text in MESSAGES for field in _FIELD.findall(text)} - _OF_ONNX)
 FIELDS = [field for field in FIELDS if not _FILES.search(field)]
 
 

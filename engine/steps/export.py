@@ -15,8 +15,9 @@ from engine.kit.accuracy import outputs
 from engine.kit.checkpoints import alternatives
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.generation import modules
-from engine.kit.onnx import graphs, mapped_weights, onnx_files
+from engine.kit.onnx import graphs, ir_models, mapped_weights, onnx_files
 from engine.kit.onnx.passes import tied
+from engine.kit.onnx.passes.pipeline import Pipeline
 from engine.kit.reference import probes, streamed_weights, timm_padding, torch_models
 from engine.kit.reference.quiet import quiet
 from engine.recipe import images
@@ -29,6 +30,7 @@ from engine.text import reasons, sizes
 
 if TYPE_CHECKING:
     import numpy as np
+    import onnx
     import torch
 
     from engine.recipe.schema import Recipe
@@ -79,7 +81,7 @@ class Export(Step):
     report: ClassVar[type[TypedReport] | None] = ExportReport
     carries_model = True
     # A graph whose outputs differ in ONNX Runtime is exported again, by another exporter.
-    tools = (*onnx_files.TOOLS, "torch", "onnxruntime", "onnxscript", "onnx-ir", "safetensors", "sympy")
+    tools = (*ir_models.TOOLS, "torch", "onnxruntime", "onnxscript", "safetensors")
     inline_limit: ClassVar[int] = onnx_files.INLINE_LIMIT
 
     task: str | None = None
@@ -174,9 +176,8 @@ class Export(Step):
                 _export(exporter, module, example, raw / onnx_files.MODEL, opset=self.opset)
             model = onnx_files.load_mapped(raw)
             streamed_weights.put_back(model, weights)
-            names = tied.untwin(model) if modules.generates(module) else []
-            if names:
-                print(f"stored once with the table that it is tied to: {', '.join(names)}")
+            if modules.generates(module):
+                model = _untwinned(model)
             onnx_files.save(model, normal, threshold=self.inline_limit)
         shutil.rmtree(raw)
 
@@ -190,6 +191,16 @@ class Export(Step):
         )
         print(f"exported: {sizes.decimal(size)}")
         return ExportReport(task=task, exporter=exporter, opset=self.opset, bytes=size, **vars(graph))
+
+
+def _untwinned(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return a model that stores each weight once that is tied to a table; `model` itself if it has no tied weights."""
+    passes = Pipeline(ir_models.of(model))
+    names = passes.run(tied.untwin)
+    if not names:
+        return model
+    print(f"stored once with the table that it is tied to: {', '.join(names)}")
+    return ir_models.proto(passes.model)
 
 
 def _described(directory: Path) -> GraphReport:

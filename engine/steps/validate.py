@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Self
 
 from engine import tasks
-from engine.errors import StepError
 from engine.kit.accuracy import measure as accuracy
+from engine.kit.accuracy import perplexity, usual_work
 from engine.kit.accuracy.gate import Judged
-from engine.kit.accuracy.report import AccuracyReport, Work
+from engine.kit.accuracy.report import AccuracyReport
 from engine.kit.checkpoints import checkpoint as checkpoints
-from engine.kit.inputs import bench_inputs, cases
-from engine.kit.onnx import onnx_files
+from engine.kit.onnx import graphs, onnx_files
 from engine.recipe.schema import Recipe
+from engine.runtimes import registry
 from engine.runtimes.execution import Execution
-from engine.runtimes.runner import Runner
 from engine.step import Hardware, Section
 
 
@@ -29,8 +27,6 @@ class Validate(Judged):
     carries_model: ClassVar[bool] = True
 
     execution: Execution = Execution()
-    opt: Mapping[str, int] = {}
-    """The optimum of each axis in the first profile: the shape for which multiplications are counted."""
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self:
@@ -38,8 +34,12 @@ class Validate(Judged):
 
         The default bounds on accuracy are in `kit/accuracy/thresholds.py`.
         """
-        opt = {axis: int(extent.opt) for profile in recipe.profiles[:1] for axis, extent in profile.items()}
-        return cls(execution=Execution.for_recipe(recipe), opt=opt, **cls.fields_of(recipe))
+        step = cls(execution=Execution.for_recipe(recipe), **cls.fields_of(recipe))
+        if registry.of(recipe).runs_on_cpu(recipe.target):
+            return step
+        return step.model_copy(
+            update={"precision_share": None, "opt": {}}
+        )  # `validate-onnx` counts and judges multiplications
 
     def hardware(self) -> Hardware | None:
         """Return the GPU that the model runs on; None for a model that runs on the CPU."""
@@ -69,20 +69,13 @@ class Validate(Judged):
         report = accuracy.measure(
             runner.run, reference, checkpoint, self.task, what="the built model", takes=runner.takes
         )
+        work = None
+        if runner.work is not None:
+            graph = onnx_files.load_graph(compiled / graphs.folders(compiled)[0])
+            longest = None if new_tokens is None else checkpoints.max_sequence(checkpoint)
+            work = usual_work.shares(
+                runner.work, graph, self.opt, reference, generates=new_tokens is not None, longest=longest
+            )
+        measured = perplexity.of_built(runner.run, reference)
         onnx_files.link(compiled, out)
-        return replace(report, work=self._work(runner, compiled, reference), bytes=onnx_files.folder_size(out))
-
-    def _work(self, runner: Runner, compiled: Path, reference: Path) -> Work | None:
-        """Return the shares of the multiplications in each precision; None where the runtime cannot count them.
-
-        Models that refuse random inputs, such as speech models that take a sample rate, run on a case of the reference.
-        """
-        if runner.work is None:
-            return None
-        graph = onnx_files.load_graph(compiled)
-        extents = bench_inputs.usual_extents(graph, self.opt)
-        try:
-            return Work.of(runner.work(bench_inputs.draw(graph, extents)), extents)
-        except StepError as error:
-            print(f"the multiplications are counted on a case: random inputs fail: {error.what}")
-        return Work.of(runner.work(cases.load(reference)[0].inputs), {})
+        return replace(report, perplexity=measured, work=work, bytes=onnx_files.folder_size(out))

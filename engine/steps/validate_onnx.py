@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from engine.kit.accuracy import measure as accuracy
+from engine.kit.accuracy import usual_work
 from engine.kit.accuracy.gate import Judged
 from engine.kit.accuracy.report import AccuracyReport
-from engine.kit.onnx import mapped_weights, onnx_files
-from engine.kit.quantization import calibration
+from engine.kit.onnx import ir_models, mapped_weights, onnx_files
+from engine.kit.onnx.passes.pipeline import Pipeline
+from engine.kit.quantization import calibration, stated_work, trials
 from engine.kit.quantization.half import emulation
 from engine.recipe.schema import Recipe
 from engine.runtimes import registry
@@ -32,7 +35,7 @@ class ValidateOnnx(Judged):
     makes: ClassVar[str] = "checked"
     section: ClassVar[Section | None] = Section.VALIDATION_ONNX
     carries_model: ClassVar[bool] = True
-    tools: ClassVar[tuple[str, ...]] = (*onnx_files.TOOLS, "onnxruntime")
+    tools: ClassVar[tuple[str, ...]] = (*ir_models.TOOLS, "onnxruntime")
     facts: ClassVar[tuple[str, ...]] = ("cpu.isa", "onnxruntime.build")
 
     samples: Source | None = None
@@ -45,11 +48,17 @@ class ValidateOnnx(Judged):
         if registry.of(recipe).runs_on_cpu(recipe.target):
             return None
         calibrate = None if recipe.precision == "fp32" else recipe.calibrate
-        return cls(
+        step = cls(
             samples=None if calibrate is None else Source(uri=calibrate.samples),
             limit=None if calibrate is None else calibrate.limit,
             **cls.fields_of(recipe),
         )
+        return step if step.counts else step.model_copy(update={"opt": {}})
+
+    @property
+    def counts(self) -> bool:
+        """Whether the step counts multiplications: for any precision but fp32, and where the recipe bounds a share."""
+        return self.precision != "fp32" or self.precision_share is not None
 
     def tools_used(self) -> tuple[str, ...]:
         """Return the Python packages that run the graph, and `tokenizers` where calibration samples are compared."""
@@ -58,7 +67,9 @@ class ValidateOnnx(Judged):
     def run(
         self, out: Path, *, quantized: Path, reference: Path, checkpoint: Path, samples: Path | None = None
     ) -> AccuracyReport:
-        """Return the report of `accuracy.measure`; its field `emulated` names the half precisions of the graph.
+        """Return the report of `accuracy.measure`, with the shares of the multiplications in each precision.
+
+        The field `emulated` names the half precisions of the graph.
 
         Raises StepError where the graph cannot run, has outputs of another shape than the original, or was calibrated
         on one of the cases.
@@ -75,14 +86,19 @@ class ValidateOnnx(Judged):
             report = accuracy.measure(
                 lambda inputs: ort.run(session, inputs), reference, checkpoint, self.task, what=what
             )
+        work = None
+        if self.counts:
+            with TemporaryDirectory(dir=out.parent) as folder:
+                count = functools.partial(stated_work.multiplications, quantized, scratch=Path(folder))
+                work = usual_work.shares(count, graph, self.opt, reference)
         onnx_files.link(quantized, out)
-        return replace(report, emulated=", ".join(kinds) or None)
+        return replace(report, emulated=", ".join(kinds) or None, work=work)
 
 
 def _session(quantized: Path, kinds: list[str], scratch: Path) -> onnxruntime.InferenceSession:
     if not kinds:
         return ort.session(quantized, threads=1, prepack=ort.prepacks(quantized))
-    model = onnx_files.load_mapped(quantized)
+    passes = Pipeline(ir_models.load(quantized))
     with mapped_weights.spilling(scratch):
-        emulation.emulate(model, quantized)
-    return ort.unoptimized_graph(model, scratch)
+        passes.run(emulation.emulate, quantized)
+    return trials.opened(passes.model, scratch)

@@ -9,8 +9,7 @@ from engine.builder import jobs, registry
 from engine.errors import JudgementError
 from engine.kit.inputs import cases
 from engine.kit.inputs.cases import Case
-from engine.kit.onnx import onnx_files, topology
-from engine.kit.quantization.half import half, ranges
+from engine.kit.onnx import onnx_files
 from engine.recipe.schema import Bound, ModelSection, Recipe, TargetSection
 from engine.runtimes.onnxruntime import session as ort
 from engine.steps.validate_onnx import ValidateOnnx
@@ -58,10 +57,7 @@ def lowered(tmp_path):
         for number, row in enumerate(rows)
     ]
     cases.save(unanswered, tmp_path / "reference")
-    model = onnx_files.load(source)
-    topology.name_nodes(model)
-    half.convert(model, {node.name for node in model.graph.node}, ranges.tensor_types(model, tmp_path), "fp16")
-    onnx_files.save(model, tmp_path / "quantized")
+    graphs.in_half(source, tmp_path / "quantized")
     return tmp_path
 
 
@@ -81,9 +77,24 @@ def test_it_measures_what_fp16_costs_and_hands_the_model_on_unchanged(lowered):
     assert report.emulated == "fp16"
     assert 0 < report.max_abs.worst < 0.1
     assert (lowered / "checked-quantized" / "model.onnx").samefile(lowered / "quantized" / "model.onnx")
+    assert report.work.shares == {"fp16": 1.0}
     exact = check(lowered, step, "original")
     assert exact.emulated is None
     assert exact.max_abs.worst == 0
+    with pytest.raises(JudgementError, match="Too little of the model computes in fp16"):
+        step.judge(exact)
+
+
+def test_multiplications_are_counted_once_where_the_graph_states_the_precision():
+    plan = jobs.plan(Recipe.model_validate({
+        "name": "a", "model": {"source": "model", "task": "text-classification"}, "precision": "fp16",
+        "target": {"device": "T4", "runtime": "tensorrt"}, "validate": {"precision_share": 0.9},
+        "profiles": [{"batch": [1, 2, 4], "sequence": [8, 16, 32]}],
+    }), registry.steps())  # fmt: skip
+    graph, engine = (next(job.step for job in plan if job.name == name) for name in ("validate-onnx", "validate"))
+    assert graph.precision_share == Bound(at_least=0.9)
+    assert graph.opt == {"batch": 2, "sequence": 16}
+    assert (engine.precision_share, engine.opt) == (None, {})
 
 
 def test_what_overflows_on_a_gpu_is_refused_on_the_cpu(lowered):

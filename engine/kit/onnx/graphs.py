@@ -24,7 +24,7 @@ def folders(artifact: Path) -> tuple[str, ...]:
 
 def has_past(model: onnx.ModelProto) -> bool:
     """Whether a model has inputs for the attention keys and values of earlier calls."""
-    return any(value.name.startswith(f"{past.PAST}.") for value in model.graph.input)
+    return any(past.carries(value.name) for value in model.graph.input)
 
 
 def generates(artifact: Path) -> bool:

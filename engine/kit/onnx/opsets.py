@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from engine.kit.onnx import mapped_weights, onnx_files
@@ -24,9 +25,13 @@ class OpsetError(Exception):
 
 def versions(model: onnx.ModelProto) -> dict[str, int]:
     """Return the imported version of every domain; ONNX's own domain is listed under both names, as 0 if missing."""
-    imported = {entry.domain: entry.version for entry in model.opset_import}
+    return under_both_names({entry.domain: entry.version for entry in model.opset_import})
+
+
+def under_both_names(imported: Mapping[str, int]) -> dict[str, int]:
+    """Return imported versions by domain, with ONNX's own domain under both of its names, as 0 if missing."""
     standard = max((imported[domain] for domain in STANDARD if domain in imported), default=0)
-    return imported | dict.fromkeys(STANDARD, standard)
+    return {**imported, **dict.fromkeys(STANDARD, standard)}
 
 
 def version(model: onnx.ModelProto) -> int:

@@ -14,6 +14,11 @@ OWN marks the attention keys and values of the decoder's own tokens, CROSS those
 """
 
 
+def carries(name: str | None) -> bool:
+    """Whether an input of this name takes attention keys or values of earlier calls."""
+    return (name or "").startswith(f"{PAST}.")
+
+
 def names(prefix: str, layers: int, part: str | None = None) -> tuple[str, ...]:
     """Return names of attention keys and values, such as `present.0.key` or, with a part, `present.0.encoder.key`."""
     inner = "" if part is None else f"{part}."

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from engine.errors import StepError
-from engine.kit.onnx import onnx_files, topology
-from engine.kit.onnx.passes import linear_layers
-from engine.kit.quantization import mapped_quantizer, tables
+from engine.kit.onnx import names, onnx_files, surgery
+from engine.kit.onnx.passes import linear_layers, tables, unshare
+from engine.kit.quantization import mapped_quantizer
 from engine.text import reasons
 
 if TYPE_CHECKING:
     import onnx
+    import onnx_ir as ir
+
+    from engine.kit.onnx.passes.pipeline import Pipeline
 
 OLDEST_OPSET = 11
 """The first opset with DynamicQuantizeLinear."""
@@ -60,37 +62,41 @@ def signs(model: onnx.ModelProto) -> list[str]:
     return sorted(quantizing | {f"{name} weights" for name in names if name.startswith(_FEW_BITS)})
 
 
-def quantize(model: onnx.ModelProto, *, reduce_range: bool) -> onnx.ModelProto:
-    """Return the model with int8 weights, one scale per output channel, and dynamically quantized activations.
+def quantize(passes: Pipeline, *, reduce_range: bool) -> None:
+    """Give the model int8 weights, one scale per output channel, and dynamically quantized activations.
 
-    Embedding tables are stored in int8, too (`engine.kit.quantization.tables`). `model` must have opset 11 or later,
-    folded constants, and Gemm or MatMul for its linear layers; `model` is changed. `reduce_range` limits weights to 7
-    bits. Raises StepError where ONNX Runtime's quantizer fails.
+    Embedding tables are stored in int8, too (`engine.kit.onnx.passes.tables`). The model must have opset 11 or later,
+    folded constants, and Gemm or MatMul for its linear layers. `reduce_range` limits weights to 7 bits. Raises
+    StepError where ONNX Runtime's quantizer fails.
     """
-    model.metadata_props.add(key=_PREPARED, value="onnxruntime.quant")
-    fit = prepare(model)
-    _unshare(model, fit)
-    unfit = [node.name for node in model.graph.node if node.op_type in _WEIGHTS and node.name not in fit]
-    try:
-        quantized = mapped_quantizer.quantize_dynamic(
-            model, operators=_WEIGHTS, excluded=unfit, reduce_range=reduce_range
-        )
-    except Exception as error:  # AssertionError, IndexError, ValueError and others
-        raise StepError(
-            "ONNX Runtime cannot quantize this model",
-            reasons.facts(error),
-            "build it with precision: fp32, or quantize it with a tool of your own and use the ONNX file",
-        ) from error
-    del quantized.metadata_props[:]
-    tables.quantize(quantized)
-    return quantized
+    fit = prepare(passes)
+    passes.run(unshare.unshare, fit, _WEIGHTS)
+    unfit = [node.name or "" for node in passes.model.graph if node.op_type in _WEIGHTS and node.name not in fit]
+
+    def with_int8_weights(model: onnx.ModelProto) -> onnx.ModelProto:
+        model.metadata_props.add(key=_PREPARED, value="onnxruntime.quant")
+        try:
+            quantized = mapped_quantizer.quantize_dynamic(
+                model, operators=_WEIGHTS, excluded=unfit, reduce_range=reduce_range
+            )
+        except Exception as error:  # AssertionError, IndexError, ValueError and others
+            raise StepError(
+                "ONNX Runtime cannot quantize this model",
+                reasons.facts(error),
+                "build it with precision: fp32, or quantize it with a tool of your own and use the ONNX file",
+            ) from error
+        del quantized.metadata_props[:]
+        return quantized
+
+    passes.run_tool("onnxruntime.quantization.quantize_dynamic", with_int8_weights)
+    passes.run(tables.quantize)
 
 
-def prepare(model: onnx.ModelProto) -> set[str]:
+def prepare(passes: Pipeline) -> frozenset[str]:
     """Split Gemms into MatMul and Add, name every node, and return the names of the nodes that can be quantized."""
-    linear_layers.split(model)
-    topology.name_nodes(model, with_output=True)  # ONNX Runtime's quantizer tells nodes apart by name
-    return {node.name for node in _fit(model)}
+    passes.run(linear_layers.split)
+    passes.run(names.name_nodes, with_output=True)  # ONNX Runtime's quantizer tells nodes apart by name
+    return frozenset(node.name or "" for node in passes.model.graph if _has_quantized_form(node))
 
 
 def counted(model: onnx.ModelProto) -> dict[str, int]:
@@ -116,62 +122,26 @@ def left(model: onnx.ModelProto) -> list[str]:
     return [f"{count} {name}" for name, count in sorted(counts.items())]
 
 
-def _fit(model: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
-    """Yield the nodes that have constant weights and an equivalent quantized form."""
-    tensors = topology.initializers(model.graph)
-    users = Counter(name for node in model.graph.node for name in node.input)
-    for node in model.graph.node:
-        if node.op_type in _WEIGHTS and _has_quantized_form(node, tensors, users):
-            yield node
-
-
-def _has_quantized_form(node: onnx.NodeProto, tensors: dict[str, onnx.TensorProto], users: Counter[str]) -> bool:
-    """Whether the quantized form of a node is equivalent: its weights are constant float32, and no input is dropped."""
-    weights = [tensors.get(node.input[index]) for index in _WEIGHTS[node.op_type] if node.input[index]]
-    if not all(tensor is not None and _float32(tensor) for tensor in weights):
+def _has_quantized_form(node: ir.Node) -> bool:
+    """Whether a node has constant float32 weights, and an equivalent quantized form that drops no input."""
+    weights = [value for index in _WEIGHTS.get(node.op_type, ()) if (value := node.inputs[index]) is not None]
+    if node.op_type not in _WEIGHTS or not all(map(_is_float32, weights)):
         return False
     if node.op_type == "MatMul":
-        return all(tensor is not None and len(tensor.dims) == 2 for tensor in weights)  # noqa: PLR2004  [input, output]
+        return all(len(surgery.tensor(value).shape) == 2 for value in weights)  # noqa: PLR2004  [input, output]
     if node.op_type == "LSTM":
         # The quantizer drops `layout`, and reshapes weights in place, so two LSTMs must not share their weights.
-        shared = any(users[node.input[index]] > 1 for index in _WEIGHTS["LSTM"])
-        return not shared and not topology.whole_number(node, "layout")
+        return all(len(value.uses()) == 1 for value in weights) and not surgery.whole_number(node, "layout")
     # The quantizer would silently drop an attention bias, or an input with positions.
-    if any(node.input[_WITHOUT_INPUTS_FROM[node.op_type] :]):
+    if any(value is not None for value in node.inputs[_WITHOUT_INPUTS_FROM[node.op_type] :]):
         return False
     if node.op_type == "Attention":
-        return not any(attribute.name == "qkv_hidden_sizes" for attribute in node.attribute)
-    return len(node.output) <= _EMBEDDING_OUTPUTS
+        return "qkv_hidden_sizes" not in node.attributes
+    return len(node.outputs) <= _EMBEDDING_OUTPUTS
 
 
-def _float32(tensor: onnx.TensorProto) -> bool:
-    import onnx
+def _is_float32(value: ir.Value) -> bool:
+    """Whether a value is a float32 tensor that the main graph stores."""
+    import onnx_ir as ir
 
-    return bool(tensor.data_type == onnx.TensorProto.FLOAT)
-
-
-def _unshare(model: onnx.ModelProto, fit: set[str]) -> None:
-    """Give each kind of operator its own copy of a weight that several kinds of operators share.
-
-    ONNX Runtime's quantizer quantizes a shared weight once, for the first operator that reads the weight. Without a
-    copy for each kind of operator, operators of a second kind would convert the shared weight back to floating point at
-    every run.
-    """
-    users: dict[str, set[str]] = {}
-    for node in model.graph.node:
-        for name in node.input:
-            users.setdefault(name, set()).add(node.op_type if node.name in fit else "")
-    tensors = topology.initializers(model.graph)
-    shared = {name for name in tensors if len(users.get(name, ())) > 1}
-    copies: set[str] = set()
-    for node in model.graph.node:
-        if node.name not in fit or node.op_type not in _WEIGHTS:
-            continue
-        for index in _WEIGHTS[node.op_type]:
-            if index < len(node.input) and node.input[index] in shared:
-                copy = f"{node.input[index]}_{node.op_type}"
-                if copy not in copies:
-                    model.graph.initializer.add().CopyFrom(tensors[node.input[index]])
-                    model.graph.initializer[-1].name = copy
-                    copies.add(copy)
-                node.input[index] = copy
+    return value.is_initializer() and surgery.tensor(value).dtype == ir.DataType.FLOAT

@@ -4,46 +4,52 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.kit.onnx import mapped_weights, topology
+from engine.kit.onnx import surgery
 
 if TYPE_CHECKING:
-    import onnx
+    import onnx_ir as ir
 
 
-def untwin(model: onnx.ModelProto) -> list[str]:
+def untwin(model: ir.Model) -> list[str]:
     """Replace each MatMul weight that is a transposed Gather table by a Transpose of the table; return their old names.
 
     An exporter folds the Transpose of tied embeddings into a second copy of the model's largest weight. With the
     Transpose in the graph, the file stores the weight once, and a runtime makes the transposed copy in memory when the
     runtime loads the model.
     """
-    tables = {node.input[0] for node in model.graph.node if node.op_type == "Gather"}
-    layers = {node.input[1] for node in model.graph.node if node.op_type == "MatMul"}
-    stored = {tensor.name: tensor for tensor in model.graph.initializer if len(tensor.dims) == 2}  # noqa: PLR2004
-    twins = {
-        name: table
-        for name in sorted(layers & stored.keys())
-        for table in sorted(tables & stored.keys())
-        if _is_transposed(stored[name], stored[table])
-    }
-    if twins:
-        topology.remove_named(model.graph.initializer, twins)
-        nodes = [_transpose(table, name) for name, table in twins.items()]
-        nodes += model.graph.node
-        del model.graph.node[:]
-        model.graph.node.extend(nodes)
+    tables, layers = _read(model.graph, "Gather", 0), _read(model.graph, "MatMul", 1)
+    twins: dict[str, str] = {}
+    for name in sorted(layers):
+        matches = [
+            table for table in sorted(tables.keys() - twins.keys()) if _is_transposed(layers[name], tables[table])
+        ]
+        if matches:
+            twins[name] = matches[-1]
+    nodes = []
+    for name, table in twins.items():
+        weight = model.graph.initializers.pop(name)
+        node = surgery.node("Transpose", [tables[table]], name, f"{name}_of_{table}", perm=[1, 0])
+        weight.replace_all_uses_with(node.outputs[0], replace_graph_outputs=True)
+        nodes.append(node)
+    if nodes:
+        model.graph.insert_before(model.graph[0], nodes)
     return list(twins)
 
 
-def _is_transposed(weight: onnx.TensorProto, table: onnx.TensorProto) -> bool:
+def _read(graph: ir.Graph, operator: str, index: int) -> dict[str, ir.Value]:
+    """Return the stored matrices that nodes of a kind read through the input at `index`, by name."""
+    return {
+        name: value
+        for name, value in graph.initializers.items()
+        if len(surgery.tensor(value).shape) == 2  # noqa: PLR2004  rows, columns
+        and any(use.node.op_type == operator and use.idx == index for use in value.uses())
+    }
+
+
+def _is_transposed(weight: ir.Value, table: ir.Value) -> bool:
     import numpy as np
 
-    if weight is table or list(weight.dims) != list(reversed(table.dims)) or weight.data_type != table.data_type:
+    one, other = surgery.tensor(weight), surgery.tensor(table)
+    if weight is table or list(one.shape) != list(reversed(list(other.shape))) or one.dtype != other.dtype:
         return False
-    return np.array_equal(mapped_weights.array(weight).T, mapped_weights.array(table))
-
-
-def _transpose(table: str, name: str) -> onnx.NodeProto:
-    from onnx import helper
-
-    return helper.make_node("Transpose", [table], [name], name=f"{name}_of_{table}", perm=[1, 0])
+    return np.array_equal(surgery.numbers(weight).T, surgery.numbers(table))

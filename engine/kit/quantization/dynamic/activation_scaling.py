@@ -6,15 +6,15 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.kit.onnx import graphs
+from engine.kit.onnx import past
 from engine.kit.quantization.dynamic import channel_smoothing, layer_inputs, per_token_scaling
 from engine.kit.quantization.report import ActivationScaling
 
 if TYPE_CHECKING:
-    import onnx
+    import onnx_ir as ir
 
 
-def apply(model: onnx.ModelProto, fit: Collection[str], scratch: Path) -> ActivationScaling:
+def apply(model: ir.Model, fit: Collection[str], scratch: Path) -> ActivationScaling:
     """Scale the inputs of the MatMul and Attention nodes named in `fit`, which have stored weights; `model` is changed.
 
     Until the model is quantized, the scaling of its activations does not change its outputs. ONNX Runtime's CPU kernels
@@ -37,12 +37,12 @@ def apply(model: onnx.ModelProto, fit: Collection[str], scratch: Path) -> Activa
     """
     inputs = layer_inputs.find(model, fit)
     measured = channel_smoothing.smooth(model, [each for each in inputs if each.normalized], scratch)
-    mostly_one_token = graphs.has_past(model)
+    mostly_one_token = any(past.carries(value.name) for value in model.graph.inputs)
     per_token = [
         each
         for each in inputs
-        if each.tensor not in measured
-        and set(each.operators) == {"MatMul"}
+        if each.name not in measured
+        and all(node.op_type == "MatMul" for node in each.nodes)
         and not each.averaged
         and not (each.normalized and mostly_one_token)
     ]

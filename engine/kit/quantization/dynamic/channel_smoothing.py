@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,17 +10,16 @@ from typing import TYPE_CHECKING
 from engine.errors import StepError
 from engine.kit.accuracy import equivalence
 from engine.kit.inputs import token_rows
-from engine.kit.onnx import mapped_weights, onnx_files, topology
+from engine.kit.onnx import ir_models, onnx_files, surgery
 from engine.kit.quantization import activation_ranges, smoothing
 from engine.kit.quantization.activation_ranges import Observation
-from engine.kit.quantization.dynamic import layer_inputs
 from engine.kit.quantization.dynamic.layer_inputs import LayerInput
 from engine.kit.quantization.trials import Trials
 from engine.text import reasons
 
 if TYPE_CHECKING:
     import numpy as np
-    import onnx
+    import onnx_ir as ir
 
 _ALPHAS = (0.5, 0.65, 0.8)
 """The strengths of `smoothing.factors` that are tried.
@@ -43,7 +41,7 @@ _STEPS = 255
 """
 
 
-def smooth(model: onnx.ModelProto, normalized: Sequence[LayerInput], scratch: Path) -> dict[str, bool]:
+def smooth(model: ir.Model, normalized: Sequence[LayerInput], scratch: Path) -> dict[str, bool]:
     """Smooth the inputs of linear layers where smoothing lowers the rounding error; `model` is changed.
 
     Returns a mapping from each measured tensor to whether the tensor was smoothed. Seeded random tokens are enough to
@@ -51,45 +49,45 @@ def smooth(model: onnx.ModelProto, normalized: Sequence[LayerInput], scratch: Pa
     smoothed only if all of its inputs are tokens. An activation is not smoothed where a further node reads one of its
     weights, because the weight would have to be stored twice.
     """
-    from onnx import helper
-
-    readers = Counter(name for node in onnx_files.nodes(model) for name in node.input)
-    inputs = [each for each in normalized if all(readers[name] == 1 for name in each.weights)]
-    if not inputs or not token_rows.are_tokens(onnx_files.inputs(model)):
-        return {}
-    observations = _observations(model, inputs, scratch)
-    if not observations:
-        return {}
-    stored = topology.initializers(model.graph)
-    before = {}
+    inputs = [each for each in normalized if all(len(weight.uses()) == 1 for weight in each.weights)]
+    observations = _observations(model, inputs, scratch) if inputs else {}
+    measured = {}
     for each in inputs:
-        name = each.tensor
-        factors = _factors(observations[name], [mapped_weights.array(stored[weight]) for weight in each.weights])
-        if factors is None:
+        if each.name not in observations:
             continue
-        for weight in each.weights:
-            values = mapped_weights.array(stored[weight]) * factors[:, None]
-            stored[weight].CopyFrom(mapped_weights.tensor_of(values, weight))
-        model.graph.initializer.append(mapped_weights.tensor_of(1 / factors, f"{name}_factors"))
-        before[name] = [helper.make_node("Mul", [name, f"{name}_factors"], [f"{name}_smoothed"], f"{name}_Mul")]
-    layer_inputs.insert(model, [each for each in inputs if each.tensor in before], before, {})
-    return {name: name in before for name in observations}
+        factors = _factors(observations[each.name], [surgery.numbers(weight) for weight in each.weights])
+        measured[each.name] = factors is not None
+        if factors is not None:
+            _smooth(model.graph, each, factors)
+    return measured
+
+
+def _smooth(graph: ir.Graph, layer_input: LayerInput, factors: np.ndarray) -> None:
+    """Divide the channels of an activation by factors, and multiply the rows of its weights by them."""
+    name = layer_input.name
+    for weight in layer_input.weights:
+        surgery.restore(weight, surgery.numbers(weight) * factors[:, None])
+    inverse = surgery.store(graph, f"{name}_factors", 1 / factors)
+    layer_input.exchange(surgery.node("Mul", [layer_input.value, inverse], f"{name}_smoothed", f"{name}_Mul"))
 
 
 def _observations(
-    model: onnx.ModelProto, inputs: Sequence[LayerInput], scratch: Path
+    model: ir.Model, inputs: Sequence[LayerInput], scratch: Path
 ) -> dict[str, tuple[Observation, Observation]]:
     """Return two observations of each tensor, one for each length of random inputs.
 
-    If the model cannot run on random tokens, the returned mapping is empty.
+    If the model has inputs that are no tokens, or cannot run on random tokens, the returned mapping is empty.
     """
+    message = ir_models.proto(model)
+    if not token_rows.are_tokens(onnx_files.inputs(message)):
+        return {}
     with TemporaryDirectory(dir=scratch) as folder:
         try:
             # `observe` keeps even and odd samples apart, so the two lengths take turns.
-            by_length = zip(*(equivalence.trials(model, length=length) for length in _LENGTHS), strict=True)
+            by_length = zip(*(equivalence.trials(message, length=length) for length in _LENGTHS), strict=True)
             samples = [sample for pair in by_length for _, sample in pair]
-            trials = Trials.of(onnx_files.copied(model), Path(folder) / "model")
-            return activation_ranges.observe(trials, [each.tensor for each in inputs], samples)
+            trials = Trials.of(model, Path(folder) / "model")
+            return activation_ranges.observe(trials, [each.name for each in inputs], samples)
         except StepError as error:
             print(f"the model could not run on random tokens: {reasons.of_error(error)}")
             return {}

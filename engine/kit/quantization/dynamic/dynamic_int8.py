@@ -6,8 +6,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from engine.kit.onnx import mapped_weights, onnx_files, opsets
+from engine.kit.onnx import ir_models, mapped_weights, onnx_files, opsets
 from engine.kit.onnx.opsets import OpsetError
+from engine.kit.onnx.passes.pipeline import Pipeline
 from engine.kit.quantization import int8, precisions
 from engine.kit.quantization.dynamic import activation_scaling
 from engine.kit.quantization.precisions import LeftAloneError
@@ -52,9 +53,11 @@ def _quantized(fused: Path, scratch: Path, *, reduce_range: bool) -> tuple[onnx.
         raise LeftAloneError(str(error)) from error
     if any(graph.sparse_initializer for graph in onnx_files.graphs(model.graph)):  # folding gives sparse tensors
         raise LeftAloneError("it stores weights as sparse tensors, which ONNX Runtime's quantizer cannot read")
-    scaling = activation_scaling.apply(model, int8.prepare(model), scratch)
+    passes = Pipeline(ir_models.of(model))
+    scaling = passes.run(activation_scaling.apply, int8.prepare(passes), scratch)
     print(f"quantizing weights to {7 if reduce_range else 8} bits, a scale per channel")
-    quantized = int8.quantize(model, reduce_range=reduce_range)
+    int8.quantize(passes, reduce_range=reduce_range)
+    quantized = ir_models.proto(passes.model)
     if not int8.counted(quantized):
         raise LeftAloneError("it has no operator that dynamic quantization makes faster")
     return quantized, scaling

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from engine.kit.onnx import opsets
-from engine.kit.quantization.dynamic import layer_inputs
+from engine.kit.onnx import opsets, surgery
 from engine.kit.quantization.dynamic.layer_inputs import LayerInput
 
 if TYPE_CHECKING:
-    import onnx
+    import onnx_ir as ir
 
 _LEAST = 1e-30
 """The divisor of a row whose values are all 0, because the row cannot be divided by 0."""
@@ -21,7 +20,7 @@ _AXES_AS_INPUT = 18
 """The opset since which ReduceMax takes its axes as an input instead of an attribute."""
 
 
-def scale(model: onnx.ModelProto, inputs: Sequence[LayerInput]) -> None:
+def scale(model: ir.Model, inputs: Sequence[LayerInput]) -> None:
     """Give every row of the activations in `inputs` a scale of its own; `model` is changed.
 
     The layers that `inputs` names must all be MatMul nodes.
@@ -30,26 +29,24 @@ def scale(model: onnx.ModelProto, inputs: Sequence[LayerInput]) -> None:
     divided row is 1, so the single scale of the int8 tensor suits every row as well as a scale per row would.
     """
     import numpy as np
-    from onnx import helper, numpy_helper
 
     if not inputs:
         return
-    model.graph.initializer.append(numpy_helper.from_array(np.array([_LEAST], np.float32), _FLOOR))
-    axes: list[str] = []
-    attributes: dict[str, object] = {"axes": [-1]}
-    if opsets.version(model) >= _AXES_AS_INPUT:
-        model.graph.initializer.append(numpy_helper.from_array(np.array([-1], np.int64), _AXIS))
-        axes, attributes = [_AXIS], {}
-    before, after = {}, {}
+    floor = surgery.store(model.graph, _FLOOR, np.array([_LEAST], np.float32))
+    axes: list[ir.Value] = []
+    attributes = {"axes": [-1]}
+    if opsets.under_both_names(model.opset_imports)[""] >= _AXES_AS_INPUT:
+        axes, attributes = [surgery.store(model.graph, _AXIS, np.array([-1], np.int64))], {}
     for each in inputs:
-        name = each.tensor
-        sizes, largest, reach = f"{name}_sizes", f"{name}_largest", f"{name}_reach"
-        before[name] = [
-            helper.make_node("Abs", [name], [sizes], f"{name}_Abs"),
-            helper.make_node("ReduceMax", [sizes, *axes], [largest], f"{name}_ReduceMax", keepdims=1, **attributes),
-            helper.make_node("Max", [largest, _FLOOR], [reach], f"{name}_Max"),
-            helper.make_node("Div", [name, reach], [f"{name}_even"], f"{name}_Div"),
-        ]
-        for product in each.products:
-            after[product] = helper.make_node("Mul", [f"{product}_even", reach], [product], f"{product}_Mul")
-    layer_inputs.insert(model, inputs, before, after)
+        name = each.name
+        sizes = surgery.node("Abs", [each.value], f"{name}_sizes", f"{name}_Abs")
+        largest = surgery.node(
+            "ReduceMax", [*sizes.outputs, *axes], f"{name}_largest", f"{name}_ReduceMax", keepdims=1, **attributes
+        )
+        reach = surgery.node("Max", [*largest.outputs, floor], f"{name}_reach", f"{name}_Max")
+        even = surgery.node("Div", [each.value, *reach.outputs], f"{name}_even", f"{name}_Div")
+        each.exchange(sizes, largest, reach, even)
+        for node in each.nodes:
+            product = node.outputs[0]
+            scaled = surgery.node("Mul", [product, *reach.outputs], "", f"{product.name}_Mul")
+            surgery.follow(product, f"{product.name}_even", scaled)

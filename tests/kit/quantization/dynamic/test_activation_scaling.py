@@ -6,7 +6,8 @@ import pytest
 from graphs import FLOAT, INT64
 from onnx import helper, numpy_helper
 
-from engine.kit.onnx import onnx_files
+from engine.kit.onnx import ir_models, onnx_files
+from engine.kit.onnx.passes.pipeline import Pipeline
 from engine.kit.quantization import int8
 from engine.kit.quantization.dynamic import activation_scaling
 from engine.kit.quantization.report import ActivationScaling
@@ -50,9 +51,9 @@ def rows_of_all_sizes():
 def scaled(tmp_path, model):
     """The report, and the model as it came and as it became, both in float32."""
     before = graphs.write(tmp_path / "before", model)
-    changed = onnx_files.load(before)
-    report = activation_scaling.apply(changed, int8.prepare(changed), tmp_path)
-    onnx_files.save(changed, tmp_path / "after")
+    passes = Pipeline(ir_models.load(before))
+    report = passes.run(activation_scaling.apply, int8.prepare(passes), tmp_path)
+    ir_models.save(passes.model, tmp_path / "after")
     return report, before, tmp_path / "after"
 
 

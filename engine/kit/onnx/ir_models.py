@@ -1,0 +1,67 @@
+"""IR models: a model as a graph of nodes and values (`onnx_ir`), made from a model directory and written to one."""
+
+# onnx_ir knows the producer and all uses of a value, also those in bodies, so passes need no maps of names.
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.kit.onnx import mapped_weights, onnx_files, topology
+
+if TYPE_CHECKING:
+    import onnx
+    import onnx_ir as ir
+
+TOOLS = (*onnx_files.TOOLS, "onnx-ir", "sympy")
+"""The distributions that change a model: onnx_ir reads the names of axes with sympy."""
+
+
+def load(directory: Path) -> ir.Model:
+    """Return `directory/model.onnx` with its large weights mapped. Raises StepError as `onnx_files.load` does."""
+    return of(onnx_files.load_mapped(directory))
+
+
+def of(model: onnx.ModelProto) -> ir.Model:
+    """Return the model as a graph of values; mapped weights stay mapped, and other weights are shared with `model`.
+
+    Sparse weights become dense, because onnx_ir would drop them. Nodes that stand before their inputs are moved.
+    """
+    import onnx_ir as ir
+
+    for graph in onnx_files.graphs(model.graph):
+        graph.initializer.extend(map(_dense, graph.sparse_initializer))
+        del graph.sparse_initializer[:]
+    result: ir.Model = ir.from_proto(model)
+    result.graph.sort()
+    return result
+
+
+def proto(model: ir.Model) -> onnx.ModelProto:
+    """Return the model as a message; mapped weights stay mapped. The same model gives the same message."""
+    import onnx_ir as ir
+
+    message = ir.to_proto(model)
+    for entry in message.opset_import:
+        if not entry.domain:
+            entry.ClearField("domain")  # as other writers leave out ONNX's own domain
+    for graph in onnx_files.graphs(message.graph):  # a stored tensor has its type and shape in itself
+        topology.remove_named(graph.value_info, topology.initializers(graph))
+    return message
+
+
+def save(model: ir.Model, directory: Path) -> None:
+    """Write the model as `directory/model.onnx`, as `onnx_files.save` does; the same model gives the same bytes."""
+    onnx_files.save(proto(model), directory)
+
+
+def _dense(tensor: onnx.SparseTensorProto) -> onnx.TensorProto:
+    """Return a sparse tensor with all of its numbers; its indices count elements, or name a place on each axis."""
+    import numpy as np
+    from onnx import numpy_helper
+
+    values, places = numpy_helper.to_array(tensor.values), numpy_helper.to_array(tensor.indices)
+    dense = np.zeros(tuple(tensor.dims), values.dtype)
+    where = np.unravel_index(places, dense.shape) if places.ndim == 1 else tuple(places.T)
+    dense[where] = values
+    return mapped_weights.tensor_of(dense, tensor.values.name)

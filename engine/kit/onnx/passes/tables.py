@@ -1,0 +1,76 @@
+"""Tables: embedding tables stored in int8, with a scale per row."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.kit.onnx import surgery
+
+if TYPE_CHECKING:
+    import numpy as np
+    import onnx_ir as ir
+
+WORTH = 1 << 16
+"""Lower limit of the number of elements in a quantized table.
+
+For a smaller table, the added nodes cost more than int8 saves.
+"""
+_ROWS = 4096
+"""The number of rows that are rounded at once, because a table is often the largest tensor of a model."""
+
+
+def quantize(model: ir.Model) -> list[str]:
+    """Store in int8 every large table that only Gather nodes read; return the names of the tables.
+
+    The scale of a table's row is the largest absolute value of the row, divided by 127. A row of a table is multiplied
+    by its scale right after the Gather, so only the rows that are read become float32 again, and the rounding of a row
+    depends on that row alone.
+    """
+    tables = [value for value in model.graph.initializers.values() if _is_table(value)]
+    for table in tables:
+        name = table.name or ""
+        rounded, scales = _rounded(surgery.numbers(table))
+        surgery.restore(table, rounded)
+        table.name = f"{name}_int8"
+        stored = surgery.store(model.graph, f"{name}_scales", scales)
+        for use in table.uses():
+            _scale_rows(use.node, stored)
+    return sorted((table.name or "").removesuffix("_int8") for table in tables)
+
+
+def _is_table(value: ir.Value) -> bool:
+    """Whether a stored tensor is a large float32 table from which only Gather nodes read, and only whole rows."""
+    import onnx_ir as ir
+
+    stored = surgery.tensor(value)
+    if stored.dtype != ir.DataType.FLOAT or len(stored.shape) != 2 or stored.size < WORTH:  # noqa: PLR2004  rows, columns
+        return False
+    reads = [use.idx == 0 and use.node.op_type == "Gather" and use.node.graph is value.graph for use in value.uses()]
+    whole = not any(surgery.whole_number(use.node, "axis") for use in value.uses())
+    return bool(reads) and all(reads) and whole and not value.is_graph_output()
+
+
+def _rounded(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows of a table in int8, and the scale of each row."""
+    import numpy as np
+
+    scales, rounded = np.empty((len(values), 1), np.float32), np.empty(values.shape, np.int8)
+    for start in range(0, len(values), _ROWS):
+        rows = values[start : start + _ROWS]
+        scale = np.abs(rows).max(axis=1, keepdims=True) / np.float32(127)
+        scale[scale == 0] = 1
+        scales[start : start + _ROWS] = scale
+        rounded[start : start + _ROWS] = np.rint(rows / scale)
+    return rounded, scales
+
+
+def _scale_rows(gather: ir.Node, scales: ir.Value) -> None:
+    """Put nodes that gather the rows of a quantized table, and multiply each row by its scale, in a Gather's place."""
+    import onnx_ir as ir
+
+    (table, index), name, result = gather.inputs, gather.name or "", gather.outputs[0].name or ""
+    rows = surgery.node("Gather", [table, index], f"{result}_int8", f"{name}_int8")
+    scale = surgery.node("Gather", [scales, index], f"{result}_scales", f"{name}_scales")
+    cast = surgery.node("Cast", rows.outputs, f"{result}_float", f"{name}_cast", to=int(ir.DataType.FLOAT))
+    product = surgery.node("Mul", [*cast.outputs, *scale.outputs], result, f"{name}_scaled")
+    surgery.replace(gather, [rows, scale, cast, product])

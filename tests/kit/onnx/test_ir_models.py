@@ -1,0 +1,84 @@
+"""A model that became a graph of values and a file again is the same model, and its weights stay where they are."""
+
+import graphs
+import numpy as np
+import onnx
+import pytest
+from graphs import FLOAT
+from onnx import helper, numpy_helper
+
+from engine.kit.onnx import ir_models, mapped_weights, onnx_files, surgery
+from engine.runtimes.onnxruntime import session as ort
+
+WIDE = 256
+
+
+def mapped(tmp_path):
+    """Return the folder of a model whose large weights are in a file of their own."""
+    onnx_files.save(graphs.layers(WIDE, WIDE), tmp_path / "model", threshold=0)
+    return tmp_path / "model"
+
+
+def test_a_model_with_bodies_comes_back_as_the_same_message():
+    model = graphs.choice()
+    del model.graph.value_info[:]
+    once = ir_models.proto(ir_models.of(onnx_files.copied(model)))
+    assert once.graph == model.graph
+    assert ir_models.proto(ir_models.of(onnx_files.copied(once))) == once
+
+
+def test_large_weights_are_mapped_on_the_way_in_and_out(tmp_path):
+    model = ir_models.load(mapped(tmp_path))
+    weight = model.graph.initializers["first"]
+    assert (
+        isinstance(surgery.numbers(weight).base, np.ndarray | memoryview) or not surgery.numbers(weight).flags.owndata
+    )
+    back = {tensor.name: tensor for tensor in ir_models.proto(model).graph.initializer}
+    assert mapped_weights.extent(back["first"]).path == (tmp_path / "model/model.onnx.data").resolve()
+    assert not back["first"].raw_data
+    np.testing.assert_array_equal(surgery.numbers(weight), numpy_helper.to_array(graphs.weight("first", WIDE, WIDE)))
+
+
+def test_two_saves_on_two_paths_have_the_same_bytes(tmp_path):
+    contents = []
+    for name in ("here", "there/and/deeper"):
+        folder = tmp_path / name
+        onnx_files.link(mapped(tmp_path), folder / "source")
+        ir_models.save(ir_models.load(folder / "source"), folder / "saved")
+        ir_models.save(ir_models.load(folder / "saved"), folder / "again")
+        contents += [(folder / out / "model.onnx").read_bytes() for out in ("saved", "again")]
+    assert len(set(contents)) == 1
+    assert str(tmp_path).encode() not in contents[0]
+
+
+@pytest.mark.parametrize("places", [np.array([3, 8]), np.array([[0, 3], [1, 3]])], ids=["counted", "by axis"])
+def test_sparse_weights_become_dense_and_are_not_lost(tmp_path, places):
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["y"])]
+    model = graphs.graph(nodes, [("x", FLOAT, ["n", 2])], [("y", FLOAT, ["n", 5])])
+    values = helper.make_tensor("w", FLOAT, [2], [2.0, 3.0])
+    model.graph.sparse_initializer.append(
+        helper.make_sparse_tensor(values, numpy_helper.from_array(places.astype(np.int64)), [2, 5])
+    )
+    ir_models.save(ir_models.of(model), tmp_path)
+    expected = np.zeros((1, 5), np.float32)
+    expected[0, 3] = 5
+    answer = ort.run(ort.session(tmp_path, threads=1), {"x": np.ones((1, 2), np.float32)})["y"]
+    np.testing.assert_array_equal(answer, expected)
+
+
+def test_axes_keep_names_that_are_expressions_or_no_identifiers():
+    names = ["past_sequence_length + 1", "batch size", "?", "2*n", "é", ""]
+    shape = [*names, 3]
+    model = graphs.graph([helper.make_node("Relu", ["x"], ["y"])], [("x", FLOAT, shape)], [("y", FLOAT, shape)])
+    dims = ir_models.proto(ir_models.of(model)).graph.input[0].type.tensor_type.shape.dim
+    assert [dim.dim_param for dim in dims] == [*names, ""]
+
+
+def test_a_message_has_no_second_description_of_a_stored_tensor():
+    model = graphs.layers()
+    model.graph.value_info.append(helper.make_tensor_value_info("first", FLOAT, [1, 2, 3]))
+    assert not ir_models.proto(ir_models.of(model)).graph.value_info
+
+
+def test_the_smallest_of_models_is_valid_after_the_way_there_and_back():
+    onnx.checker.check_model(ir_models.proto(ir_models.of(graphs.layers())), full_check=True)
