@@ -72,4 +72,4 @@ def _bytes(rows: torch.Tensor) -> memoryview:
 
 
 def _is_large(tensor: torch.Tensor) -> bool:
-    return tensor.nbytes >= mapped_weights.LEAST
+    return bool(tensor.nbytes >= mapped_weights.LEAST)
