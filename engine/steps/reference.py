@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from engine import tasks
@@ -128,8 +129,10 @@ class Reference(Step):
         ) as original:
             inputs = questions.ask(original, checkpoint, samples, task=task, profiles=self.profiles)
             print(f"running {original.name} on {len(inputs)} cases: {lists.counts(cases.count_kinds(inputs))}")
-            answered = list(_answered(original, inputs))
-            cases.save(answered, out)
+            out.mkdir(parents=True, exist_ok=True)
+            with NamedTemporaryFile(dir=out.parent) as file:  # the answers of a language model are large
+                answered = [cases.on_disk(case, file.file) for case in _answered(original, inputs)]
+                cases.save(answered, out)
             if text is not None:
                 value = perplexity.of_original(original.answer, tokens, checkpoints.max_sequence(checkpoint), out)
                 print(f"perplexity {value:.6g} on {len(tokens)} tokens of the text")

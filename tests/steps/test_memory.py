@@ -1,7 +1,7 @@
 """The memory that steps take for large models, without mapped pages, which the system drops where memory is short."""
 
-import contextlib
 import json
+import subprocess
 
 import graphs
 import models
@@ -95,23 +95,6 @@ def test_the_export_of_a_decoder_in_bf16_takes_little_more_than_its_weights_in_f
     assert peak.anonymous < 1.3 * 2 * weights_of(checkpoint) + GB / 2
 
 
-@pytest.mark.slow
-@pytest.mark.whole
-def test_a_bert_of_600_million_parameters_is_built_in_8_gb(tmp_path, capsys):
-    sizes = SIZES | {"hidden_size": 1536, "num_hidden_layers": 20, "intermediate_size": 6144}
-    checkpoint = models.checkpoint(tmp_path / "checkpoint", task="feature-extraction", **sizes)
-    with contextlib.ExitStack() as stack:
-        try:
-            group = stack.enter_context(peak_memory.group_of(8 * GB))
-        except OSError as error:
-            pytest.skip(f"no control group that limits memory can be made here: {error}")
-        for name, step, out, options, inputs in STEPS:
-            folders = {key: tmp_path / folder for key, folder in inputs.items()}
-            peak = peak_memory.of_step(step, tmp_path / out, options, group, **folders)
-            show(capsys, name, peak)
-            assert peak.anonymous < 1.3 * weights_of(checkpoint)
-
-
 def weights_of(checkpoint):
     return (checkpoint / "model.safetensors").stat().st_size
 
@@ -136,3 +119,11 @@ time.sleep(0.2)
     peak = peak_memory.of_command([peak_memory.sys.executable, "-c", program])
     assert 96 * MB < peak.anonymous < 150 * MB
     assert 64 * MB < peak.mapped < 120 * MB
+
+
+def test_a_process_in_a_control_group_gets_no_more_memory_than_its_limit():
+    words = [peak_memory.sys.executable, "-c", f"import sys; bytearray(b'x') * (int(sys.argv[1]) * {MB})"]
+    with peak_memory.group_or_skip(64 * MB) as group:
+        peak_memory.of_command([*words, "1"], group)
+        with pytest.raises(subprocess.CalledProcessError):
+            peak_memory.of_command([*words, "300"], group)

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from engine.step import Step
 
 ROOT = Path(__file__).parent.parent.parent
@@ -48,27 +50,51 @@ def of_step(step: type[Step], out: Path, options: str = "{}", group: Path | None
 
 
 @contextlib.contextmanager
-def group_of(limit: int) -> Iterator[Path]:
-    """Make a control group whose processes get `limit` bytes of memory. Raises OSError where none can be made."""
+def group_or_skip(limit: int) -> Iterator[Path]:
+    """Make a control group whose processes get `limit` bytes of memory; skip the test where none can be made."""
+    with contextlib.ExitStack() as stack:
+        try:
+            group = stack.enter_context(_group_of(limit))
+        except OSError as error:
+            pytest.skip(f"no control group that limits memory can be made here: {error}")
+        yield group
+
+
+@contextlib.contextmanager
+def _group_of(limit: int) -> Iterator[Path]:
+    """Make a control group whose processes get `limit` bytes of memory. Raises OSError where none can be made.
+
+    Control groups of version 1 have a folder for memory; those of version 2 need the controller of memory in the
+    parent, and the file `memory.max` is missing otherwise.
+    """
     version_1 = Path("/sys/fs/cgroup/memory")
     parent, name = (version_1, "memory.limit_in_bytes") if version_1.is_dir() else (version_1.parent, "memory.max")
     group = parent / f"recipe-{os.getpid()}"
     group.mkdir()
     try:
-        (group / name).write_text(str(limit))
+        with (group / name).open("r+") as file:  # no new file, where the folder belongs to no control group
+            file.write(str(limit))
         yield group
     finally:
         group.rmdir()
 
 
-def of_command(words: list[str], group: Path | None = None, environment: Mapping[str, str] | None = None) -> Peak:
-    """Run a command, and return the peak of its process. Raises CalledProcessError where the command fails."""
+def of_command(
+    words: list[str],
+    group: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    folder: Path = ROOT,
+) -> Peak:
+    """Run a command in a folder, and return the peak of its process.
+
+    Raises CalledProcessError where the command fails.
+    """
     if group is not None:
         words = ["sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh", *words]
     begin = time.monotonic()
     most = {"RssAnon": 0, "RssFile": 0}
     with tempfile.TemporaryFile("w+") as output:
-        process = subprocess.Popen(words, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(words, cwd=folder, env=environment, stdout=output, stderr=subprocess.STDOUT)
         status = Path(f"/proc/{process.pid}/status")
         while process.poll() is None:
             for name, size in _sizes(status.read_text()).items():

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import IO, TYPE_CHECKING, Any, Literal
 
 from engine.errors import StepError
 
@@ -26,6 +26,8 @@ LABEL = "label"
 """The name of the field (.jsonl) or of the array (.npz) that holds the expected class of each sample."""
 LIST = "cases.json"
 TENSORS = "tensors.npz"
+_LARGE = 1 << 20
+"""The number of bytes from which `on_disk` moves an output to a file."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,11 @@ def save(cases: Sequence[Case], directory: Path) -> None:
     np.savez(directory / TENSORS, allow_pickle=False, **numbered)
 
 
+def on_disk(case: Case, file: IO[bytes]) -> Case:
+    """Return the case with its large outputs appended to a file, which is mapped where code reads them."""
+    return replace(case, outputs={name: _mapped(array, file) for name, array in case.outputs.items()})
+
+
 def load(directory: Path) -> list[Case]:
     """Return the cases that the function `save` wrote. Raises StepError where the directory holds no cases."""
     import numpy as np
@@ -75,6 +82,19 @@ def count_kinds(cases: Iterable[Case]) -> dict[str, int]:
     for case in cases:
         counts[case.kind] = counts.get(case.kind, 0) + 1
     return counts
+
+
+def _mapped(array: np.ndarray, file: IO[bytes]) -> np.ndarray:
+    """Return an array, which is mapped from a file if it is large."""
+    import numpy as np
+
+    if array.nbytes < _LARGE:
+        return array
+    file.write(b"\0" * (-file.tell() % array.itemsize))
+    offset = file.tell()
+    file.write(np.ascontiguousarray(array).data)
+    file.flush()
+    return np.memmap(file.name, array.dtype, "r", offset, array.shape)
 
 
 def _describe(case: Case, arrays: list[np.ndarray]) -> dict[str, Any]:

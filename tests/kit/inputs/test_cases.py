@@ -53,3 +53,17 @@ def test_a_directory_without_cases_says_so(tmp_path):
     with pytest.raises(StepError) as caught:
         cases.load(tmp_path)
     assert str(caught.value) == "there are no cases in this directory: cases.json is missing"
+
+
+def test_large_outputs_are_mapped_from_a_file_until_they_are_saved(tmp_path):
+    outputs = {"small": np.arange(3.0), "flags": np.ones((1 << 20) + 1, bool), "logits": np.ones((4, 1 << 18), "f").T}
+    case = Case("line 1", "", "sample", {}, outputs)
+    cases.save([case], tmp_path / "plain")
+    with (tmp_path / "outputs").open("wb") as file:
+        mapped = cases.on_disk(case, file)
+        assert {name: isinstance(array, np.memmap) for name, array in mapped.outputs.items()} == {
+            "small": False, "flags": True, "logits": True,
+        }  # fmt: skip
+        cases.save([mapped], tmp_path / "mapped")
+    [plain], [saved] = cases.load(tmp_path / "plain"), cases.load(tmp_path / "mapped")
+    assert all(np.array_equal(array, saved.outputs[name]) for name, array in plain.outputs.items())
