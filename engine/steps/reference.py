@@ -129,7 +129,7 @@ class Reference(Step):
         ) as original:
             inputs = questions.ask(original, checkpoint, samples, task=task, profiles=self.profiles)
             print(f"running {original.name} on {len(inputs)} cases: {lists.counts(cases.count_kinds(inputs))}")
-            out.mkdir(parents=True, exist_ok=True)
+            out.parent.mkdir(parents=True, exist_ok=True)
             with NamedTemporaryFile(dir=out.parent) as file:  # the answers of a language model are large
                 answered = [cases.on_disk(case, file.file) for case in _answered(original, inputs)]
                 cases.save(answered, out)
