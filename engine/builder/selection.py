@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from engine import feasibility
-from engine.builder import jobs
+from engine.builder import jobs, sources
 from engine.builder.job import Job
 from engine.builder.lookup import PlannedVariant
-from engine.errors import UsageError
-from engine.kit.inputs import overlap
+from engine.errors import StepError, UsageError
+from engine.kit.inputs import corpus, overlap
 from engine.machine import tools
 from engine.recipe.load import LoadedRecipe
 from engine.recipe.project import project_of
 from engine.runtimes import registry as runtimes
-from engine.step import Step
+from engine.step import Source, Step
 
 Recipes = str | Path | Sequence[str | Path]
 
@@ -107,6 +107,7 @@ def planned_variant(loaded: LoadedRecipe, steps: Mapping[str, type[Step]], to: S
     """Return a variant with its jobs. Raises UserError where the recipe cannot work, or cannot be planned."""
     feasibility.check(loaded)
     _refuse_overlap(loaded)
+    _refuse_text(loaded)
     _refuse_version(loaded)
     for name in loaded.recipe.steps:
         if name not in steps:
@@ -144,6 +145,18 @@ def _refuse_overlap(loaded: LoadedRecipe) -> None:
     if both:
         facts = both[: overlap.LISTED]
         raise loaded.error(overlap.what(both), "calibrate", "samples", facts=facts, hint=overlap.HINT)
+
+
+def _refuse_text(loaded: LoadedRecipe) -> None:
+    """Raise RecipeError if the text for the perplexity is empty, too short or no text."""
+    section = loaded.recipe.validation.perplexity
+    path = None if section is None else sources.place_of(Source(uri=section.text))
+    if section is None or path is None or not path.is_file():
+        return
+    try:
+        corpus.read(path, section.limit)
+    except StepError as error:
+        raise loaded.error(error.what, "validate", "perplexity", "text", facts=error.facts, hint=error.hint) from error
 
 
 def _planned(loaded: LoadedRecipe, steps: Mapping[str, type[Step]]) -> tuple[Job, ...]:

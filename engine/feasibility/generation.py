@@ -18,6 +18,7 @@ def check_model(loaded: LoadedRecipe, facts: ModelFacts) -> None:
     """Raise RecipeError for `generate` without a generating model, or for text that target or model cannot generate."""
     recipe = loaded.recipe
     task = recipe.model.task or facts.task
+    _perplexity(loaded, task)
     if task is None or not tasks.generates(task):
         if recipe.generate:
             model_is = f"is for {task}" if task else "does not say that it is for generating text"
@@ -32,6 +33,17 @@ def check_model(loaded: LoadedRecipe, facts: ModelFacts) -> None:
         what = f"not supported yet: measuring generated text through a server; the model is for {task}"
         raise loaded.error(what, "bench", "via", hint="use via: [in-process]")
     _room(loaded, task, facts.max_sequence)
+
+
+def _perplexity(loaded: LoadedRecipe, task: str | None) -> None:
+    """Raise RecipeError where perplexity is measured of a model that does not continue texts."""
+    if loaded.recipe.validation.perplexity is None:
+        return
+    if task is None or tasks.find(task).generates is not Generates.CONTINUES:
+        model_is = f"is for {task}" if task else "does not say that it continues texts"
+        what = f"perplexity is for models that continue a text, and the model {model_is}"
+        hint = "take `perplexity` out; or say `task:` under `model:`, if that is what the model is for"
+        raise loaded.error(what, "validate", "perplexity", hint=hint)
 
 
 def _room(loaded: LoadedRecipe, task: str, longest: int | None) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from engine.gpus import called
 from engine.runtimes import registry
+from engine.runtimes.preparation import Lowering
 
 if TYPE_CHECKING:
     from engine.gpus import Gpu
@@ -41,6 +42,21 @@ def check(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
             what = f"{called([gpu])} cannot compute in {requested}{lacking}"
             _refuse(loaded, _of(gpu, runtime), what, "it computes in", nearest=_able(loaded, devices))
     _calibration(loaded, devices)
+    _weights_only(loaded)
+
+
+def _weights_only(loaded: LoadedRecipe) -> None:
+    """Raise RecipeError where `quantize.weights_only` is not how the target lowers the precision of weights."""
+    recipe = loaded.recipe
+    chosen = recipe.quantize.get("weights_only")
+    by_weights = registry.of(recipe).lowering(recipe) is Lowering.WEIGHTS_ONLY
+    if chosen is None or recipe.precision == "fp32" or chosen == by_weights:  # fp32 may be one row of a matrix
+        return
+    if chosen:
+        what, hint = "weights alone are quantized only for a cpu with onnxruntime", "leave `weights_only` out"
+    else:
+        what, hint = f"{recipe.precision} on a cpu is for weights alone", "leave `weights_only` out, or use int8"
+    raise loaded.error(what, "quantize", "weights_only", hint=hint)
 
 
 def _refuse(
@@ -80,5 +96,5 @@ def _calibration(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
         hint = "name other samples: what was seen proves nothing"
         raise loaded.error(what, "calibrate", "samples", hint=hint)
     if not devices and recipe.precision != "fp32":  # fp32 may be one row of a matrix of precisions
-        what = "nothing is calibrated for a cpu: int8 finds its scales there while it runs"
+        what = "nothing is calibrated for a cpu: scales of weights need no samples, and those of activations change"
         raise loaded.error(what, "calibrate", hint="leave it out (`calibrate: null` over a parent's)")

@@ -1,4 +1,4 @@
-"""The sections `tensorrt`, `generate` and `preprocess` of a recipe, with the names of the tools behind them."""
+"""The sections `tensorrt`, `quantize`, `generate` and `preprocess`, with the names of the tools behind them."""
 
 from __future__ import annotations
 
@@ -69,6 +69,14 @@ class Generate(TypedDict, total=False):
 
     max_new_tokens: Size
     num_beams: Annotated[int, Field(strict=True, ge=1, le=1024)]
+
+
+class Quantization(TypedDict, total=False):
+    """How the precision of a model for a CPU is lowered: `weights_only` leaves activations in floating point."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]
+
+    weights_only: Flag
 
 
 _Channels = Annotated[tuple[Number, ...], Field(min_length=1, max_length=16)]

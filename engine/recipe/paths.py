@@ -102,6 +102,7 @@ PATH_FIELDS = (
     PathField(("model", "source"), _MODEL_FORMS),
     PathField(("model", "tokenizer"), ("hf", "python")),
     PathField(("validate", "samples"), ("python",), "samples"),
+    PathField(("validate", "perplexity", "text"), kind="file"),
     PathField(("calibrate", "samples"), ("python",), "samples"),
     PathField(("tensorrt", "plugins"), kind="library", many=True),
     PathField(("tensorrt", "timing_cache"), kind="file"),

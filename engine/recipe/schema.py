@@ -21,6 +21,7 @@ from typing_extensions import TypedDict
 
 from engine import tasks
 from engine.recipe.fields import (
+    LARGEST_SIZE,
     Distinct,
     Flag,
     Milliseconds,
@@ -41,7 +42,7 @@ from engine.recipe.fields import (
     wrong,
 )
 from engine.recipe.model_config import MODEL_CONFIG, PartName
-from engine.recipe.options import Generate, Preprocess, TensorRTOptions
+from engine.recipe.options import Generate, Preprocess, Quantization, TensorRTOptions
 from engine.runtimes import registry
 
 Precision = Literal["fp32", "fp16", "bf16", "int8", "fp8", "int4"]
@@ -146,6 +147,22 @@ _AtMost = BeforeValidator(one_sided("at_most"))
 _Share = AfterValidator(limits_within(0, 1))
 
 
+class PerplexityOnText(RecipePart):
+    """A text on which the perplexity of the built model is measured, as a multiple of the original's.
+
+    `limit` is the largest number of tokens that are read.
+    """
+
+    text: Text
+    at_most: Annotated[Number, Field(gt=0)] | None = None
+    limit: Annotated[int, Field(strict=True, ge=128, le=LARGEST_SIZE)] = 4096
+
+    @property
+    def bound(self) -> Bound | None:
+        """The bound on the ratio of the perplexities; None where the recipe names none."""
+        return None if self.at_most is None else Bound(at_most=self.at_most)
+
+
 class Validation(RecipePart):
     """Bounds on how closely the built model matches the original model.
 
@@ -160,6 +177,7 @@ class Validation(RecipePart):
     rank: Annotated[Bound, _AtLeast, AfterValidator(limits_within(-1, 1))] | None = None
     in_batch: Annotated[Bound, _AtLeast, AfterValidator(limits_within(-1, 1))] | None = None
     precision_share: Annotated[Bound, _AtLeast, _Share] | None = None
+    perplexity: PerplexityOnText | None = None
     metric: Annotated[Metric, _AtLeast, _Share] | None = None
 
 
@@ -265,6 +283,7 @@ class Recipe(RecipePart):
     bench: BenchSection | None = None
     package: PackageSection = PackageSection()
     graphs: Annotated[Mapping[Name, GraphSection], Field(max_length=16)] = {}
+    quantize: Quantization = {}
     generate: Generate = {}
     preprocess: Preprocess = {}
     hermetic: Flag = False

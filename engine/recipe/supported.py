@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from engine import tasks
 from engine.recipe import images
-from engine.recipe.schema import Recipe
+from engine.recipe.schema import ModelSection, Recipe
 from engine.runtimes import recipes, registry
 from engine.runtimes.runtime import Unsupported
+from engine.tasks import Generates
 
 if TYPE_CHECKING:
     from engine.recipe.load import LoadedRecipe
@@ -41,6 +42,18 @@ def where(recipe: Recipe) -> str:
     return "on a GPU" if recipe.target.device != "cpu" else f"with {recipe.target.runtime}"
 
 
+def continues(model: ModelSection) -> bool:
+    """Tell whether a model may continue texts, as far as the recipe says its task."""
+    if model.is_onnx_file:
+        return False
+    return model.task is None or tasks.find(model.task).generates is Generates.CONTINUES
+
+
+def _continuing() -> str:
+    names = tasks.either(lambda task: task.generates is Generates.CONTINUES)
+    return f"it with task: {names}, or take `validate.perplexity` out"
+
+
 def _of_timm() -> str:
     return f"a model of timm (timm:NAME, or a directory with task: {tasks.either(lambda task: task.by_timm)})"
 
@@ -58,6 +71,8 @@ _ROWS: tuple[Row, ...] = (
     ("generate", lambda r: r.generate and off_the_cpu(r), _generating_there, ON_A_CPU),
     ("generate", lambda r: r.generate and r.model.task is not None and not tasks.generates(r.model.task),
      "generating text with this task", _generating),
+    ("validate.perplexity", lambda r: r.validation.perplexity and not continues(r.model),
+     "the perplexity of a model that does not continue texts", _continuing),
     ("preprocess", lambda r: r.preprocess and not images.of_timm(r.model), "preparing images for this model", _of_timm),
     ("bench.via", lambda r: recipes.served(r) and tasks.generates(r.model.task),
      "measuring generated text through a server", "via: [in-process]"),

@@ -12,6 +12,7 @@ class Lowering(Enum):
     """The way in which a graph gets the precision of a recipe."""
 
     DYNAMIC = "int8 weights ahead of time, activations quantized while it runs"
+    WEIGHTS_ONLY = "weights in 4 or 8 bits ahead of time, activations stay in floating point"
     IN_THE_GRAPH = "the graph says the precision of every tensor"
 
 

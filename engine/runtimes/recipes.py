@@ -48,6 +48,10 @@ class RecipeView(Protocol):
         """The precision of the build: "fp32", "fp16", "int8", ..."""
 
     @property
+    def quantize(self) -> Any:
+        """The section `quantize`: how the precision of a model for a CPU is lowered."""
+
+    @property
     def profiles(self) -> Sequence[Mapping[str, Any]]:
         """The profiles of the recipe: each profile maps the name of an axis to its min, opt and max."""
 

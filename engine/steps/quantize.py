@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.inputs.cases import Case
 from engine.kit.onnx import graphs, ir_models, mapped_weights, onnx_files
+from engine.kit.onnx.passes.pipeline import Pipeline
 from engine.kit.quantization import calibration, int8, precisions
 from engine.kit.quantization.dynamic import dynamic_int8
 from engine.kit.quantization.half import half_search
@@ -24,7 +25,9 @@ from engine.kit.quantization.report import (
     Inputs,
     QdqReport,
     QuantizeReport,
+    WeightOnlyReport,
 )
+from engine.kit.quantization.weight_only import weight_only
 from engine.recipe.schema import Profile
 from engine.runtimes import registry
 from engine.runtimes.preparation import Lowering
@@ -37,15 +40,18 @@ if TYPE_CHECKING:
 
 Lower = Literal["fp16", "bf16", "int8", "fp8", "int4"]
 
+WeightsOnly = Literal["int4 weights", "int8 weights"]
+
+_BITS: Mapping[str, int] = {"int4 weights": 4, "int8 weights": 8}
 _WITHOUT_VNNI = frozenset({"avx2", "avx512"})
 
 
 class Quantize(Step):
     """Lower the precision of the nodes that tolerate fewer bits, and report which nodes keep their precision.
 
-    For a CPU the precision is dynamic int8, with scaled activations. For a GPU the graph itself sets the precision of
-    every tensor, as TensorRT 11 and TensorRT-RTX need it: fp16 or bf16; or int8, fp8 or int4 between Q/DQ pairs, and
-    the rest in fp16. The quantized graph is the same for every GPU and every compiler.
+    For a CPU the precision is dynamic int8, with scaled activations; or weights alone are in int4 or int8. For a GPU
+    the graph itself sets the precision of every tensor, as TensorRT 11 and TensorRT-RTX need it: fp16 or bf16; or int8,
+    fp8 or int4 between Q/DQ pairs, and the rest in fp16. The quantized graph is the same for every GPU and compiler.
     """
 
     makes: ClassVar[str] = "quantized"
@@ -56,7 +62,7 @@ class Quantize(Step):
     facts: ClassVar[tuple[str, ...]] = ("cpu.isa", "onnxruntime.build")
     """The facts that decide ONNX Runtime's kernels on the CPU, where samples run to measure ranges of tensors."""
 
-    way: Literal["dynamic"] | Lower = "dynamic"
+    way: Literal["dynamic"] | WeightsOnly | Lower = "dynamic"
     reduce_range: bool = False
     """Whether weights of dynamic int8 are limited to 7 bits.
 
@@ -84,6 +90,8 @@ class Quantize(Step):
         lowering = registry.of(recipe).lowering(recipe)
         if lowering is Lowering.DYNAMIC:
             return cls(reduce_range=recipe.target.isa in _WITHOUT_VNNI)
+        if lowering is Lowering.WEIGHTS_ONLY:
+            return cls(way="int4 weights" if precision == "int4" else "int8 weights")
         if lowering is None or precision == "fp32":
             return None
         calibrate = recipe.calibrate
@@ -102,7 +110,7 @@ class Quantize(Step):
 
     def inputs_used(self) -> tuple[str, ...]:
         """Return the step's inputs: the model, and the reference or the checkpoint that calibration needs."""
-        if self.way == "dynamic":
+        if self.way == "dynamic" or self.way in _BITS:
             return ("fused",)
         return ("fused", "reference" if self.way in HALVES and self.samples is None else "checkpoint")
 
@@ -120,8 +128,8 @@ class Quantize(Step):
         A model that cannot be quantized is left unchanged, and `unquantized` in the report says why. Raises StepError
         where the samples do not suit the model, or where ONNX Runtime fails.
         """
-        if self.way == "dynamic":
-            return graphs.each(self._dynamic, fused, out, together=_together)
+        if self.way == "dynamic" or self.way == "int4 weights" or self.way == "int8 weights":  # noqa: PLR1714  see `_lowered`
+            return graphs.each(self._for_cpu, fused, out, together=_together)
         try:
             precisions.refuse_half(onnx_files.load_graph(fused))
             cases = self._cases(fused, reference, checkpoint, samples)
@@ -135,8 +143,10 @@ class Quantize(Step):
         kinds = sorted({case.kind for case in cases})
         return replace(report, looked_at=Inputs(inputs=len(cases), kinds=tuple(kinds)), bytes=sizes)
 
-    def _dynamic(self, fused: Path, out: Path) -> QuantizeReport:
+    def _for_cpu(self, fused: Path, out: Path) -> QuantizeReport:
         try:
+            if self.way in _BITS:
+                return weight_only.quantize(fused, out, bits=_BITS[self.way])
             return dynamic_int8.quantize(fused, out, reduce_range=self.reduce_range)
         except LeftAloneError as reason:
             return _left_alone(fused, out, reason)
@@ -157,7 +167,7 @@ class Quantize(Step):
 
 
 def _together(graphs: Mapping[str, QuantizeReport]) -> QuantizeReport:
-    every = {name: report for name, report in graphs.items() if isinstance(report, DynamicReport)}
+    every = {name: report for name, report in graphs.items() if isinstance(report, DynamicReport | WeightOnlyReport)}
     return GraphsReport(graphs=every)
 
 
@@ -175,9 +185,11 @@ def _lowered(
     """Return the model in the precision `way`, which is for GPUs, and a report on the conversion."""
     few = calibration.some(cases)
     if way == "fp16" or way == "bf16":  # noqa: PLR1714  mypy narrows the type by this form only
-        return half_search.lowered(onnx_files.load_mapped(fused), few, way, scratch)
+        passes = Pipeline(ir_models.load(fused))
+        report = half_search.lowered(passes, few, way, scratch)
+        return ir_models.proto(passes.model), report
     precisions.refuse_quantized(onnx_files.load_graph(fused))
-    model, quantized = qdq.quantize(fused, [case.inputs for case in cases], way, scratch)
+    passes, quantized = qdq.quantize(fused, [case.inputs for case in cases], way, scratch)
     print("the rest of the model in fp16")
-    lowered, rest = half_search.lowered(model, few, "fp16", scratch)
-    return lowered, replace(quantized, rest=rest)
+    rest = half_search.lowered(passes, few, "fp16", scratch)
+    return ir_models.proto(passes.model), replace(quantized, rest=rest)

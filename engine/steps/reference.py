@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from engine import tasks
 from engine.errors import StepError
-from engine.kit.accuracy import chance
+from engine.kit.accuracy import chance, perplexity
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.checkpoints import labels
 from engine.kit.generation import modules
-from engine.kit.inputs import cases
+from engine.kit.inputs import cases, corpus
 from engine.kit.inputs.cases import Case
 from engine.kit.onnx import onnx_files
 from engine.kit.reference import failures, originals, questions
@@ -71,6 +71,10 @@ class Reference(Step):
     images: Images | None = None
     """How images are prepared for a timm model."""
     profiles: tuple[Profile, ...] = ()
+    text: Source | None = None
+    """The text on which the perplexity is measured."""
+    text_limit: int | None = None
+    """The largest number of tokens of the text that are read."""
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self:
@@ -78,7 +82,7 @@ class Reference(Step):
 
         The field `profiles` is set only where random inputs are drawn within the profiles.
         """
-        model, samples = recipe.model, recipe.validation.samples
+        model, samples, text = recipe.model, recipe.validation.samples, recipe.validation.perplexity
         onnx = model.is_onnx_file
         shown = images.of_recipe(recipe)
         drawn = (onnx or shown is not None) and samples is None and model.tokenizer is None
@@ -90,6 +94,8 @@ class Reference(Step):
             onnx=onnx,
             images=shown,
             profiles=recipe.profiles if drawn else (),
+            text=None if text is None else Source(uri=text.text),
+            text_limit=None if text is None else text.limit,
         )
 
     def code_used(self) -> tuple[str, ...]:
@@ -107,12 +113,15 @@ class Reference(Step):
         """Return the names of the facts that decide the kernels: `cpu.isa` and, for ONNX, ONNX Runtime's build."""
         return (*self.facts, "onnxruntime.build") if self.onnx else self.facts
 
-    def run(self, out: Path, *, checkpoint: Path, samples: Path | None = None) -> ReferenceReport:
+    def run(
+        self, out: Path, *, checkpoint: Path, samples: Path | None = None, text: Path | None = None
+    ) -> ReferenceReport:
         """Run the original model on all cases, and write the cases with the model's outputs into `out`.
 
         Raises StepError where the model cannot be loaded, fails on a sample, or does not accept the samples.
         """
         task = checkpoints.task(checkpoint, self.task)
+        tokens = [] if text is None else corpus.tokens(text, checkpoint, self.text_limit or corpus.LIMIT)
         print("loading the original model")
         with originals.load(
             checkpoint, task, num_labels=self.num_labels, random_head=self.random_head, images=self.images
@@ -120,7 +129,10 @@ class Reference(Step):
             inputs = questions.ask(original, checkpoint, samples, task=task, profiles=self.profiles)
             print(f"running {original.name} on {len(inputs)} cases: {lists.counts(cases.count_kinds(inputs))}")
             answered = list(_answered(original, inputs))
-        cases.save(answered, out)
+            cases.save(answered, out)
+            if text is not None:
+                value = perplexity.of_original(original.answer, tokens, checkpoints.max_sequence(checkpoint), out)
+                print(f"perplexity {value:.6g} on {len(tokens)} tokens of the text")
         kinds = cases.count_kinds(answered)
         drawn = "random" in kinds
         return ReferenceReport(

@@ -8,11 +8,11 @@ from typing import ClassVar, Self
 
 from engine import tasks
 from engine.kit.accuracy import measure as accuracy
-from engine.kit.accuracy import usual_work
+from engine.kit.accuracy import perplexity, usual_work
 from engine.kit.accuracy.gate import Judged
 from engine.kit.accuracy.report import AccuracyReport
 from engine.kit.checkpoints import checkpoint as checkpoints
-from engine.kit.onnx import onnx_files
+from engine.kit.onnx import graphs, onnx_files
 from engine.recipe.schema import Recipe
 from engine.runtimes import registry
 from engine.runtimes.execution import Execution
@@ -71,6 +71,11 @@ class Validate(Judged):
         )
         work = None
         if runner.work is not None:
-            work = usual_work.shares(runner.work, onnx_files.load_graph(compiled), self.opt, reference)
+            graph = onnx_files.load_graph(compiled / graphs.folders(compiled)[0])
+            longest = None if new_tokens is None else checkpoints.max_sequence(checkpoint)
+            work = usual_work.shares(
+                runner.work, graph, self.opt, reference, generates=new_tokens is not None, longest=longest
+            )
+        measured = perplexity.of_built(runner.run, reference)
         onnx_files.link(compiled, out)
-        return replace(report, work=work, bytes=onnx_files.folder_size(out))
+        return replace(report, perplexity=measured, work=work, bytes=onnx_files.folder_size(out))

@@ -12,8 +12,9 @@ from engine.kit.accuracy import measure as accuracy
 from engine.kit.accuracy import usual_work
 from engine.kit.accuracy.gate import Judged
 from engine.kit.accuracy.report import AccuracyReport
-from engine.kit.onnx import mapped_weights, onnx_files
-from engine.kit.quantization import calibration, stated_work
+from engine.kit.onnx import ir_models, mapped_weights, onnx_files
+from engine.kit.onnx.passes.pipeline import Pipeline
+from engine.kit.quantization import calibration, stated_work, trials
 from engine.kit.quantization.half import emulation
 from engine.recipe.schema import Recipe
 from engine.runtimes import registry
@@ -34,7 +35,7 @@ class ValidateOnnx(Judged):
     makes: ClassVar[str] = "checked"
     section: ClassVar[Section | None] = Section.VALIDATION_ONNX
     carries_model: ClassVar[bool] = True
-    tools: ClassVar[tuple[str, ...]] = (*onnx_files.TOOLS, "onnxruntime")
+    tools: ClassVar[tuple[str, ...]] = (*ir_models.TOOLS, "onnxruntime")
     facts: ClassVar[tuple[str, ...]] = ("cpu.isa", "onnxruntime.build")
 
     samples: Source | None = None
@@ -97,7 +98,7 @@ class ValidateOnnx(Judged):
 def _session(quantized: Path, kinds: list[str], scratch: Path) -> onnxruntime.InferenceSession:
     if not kinds:
         return ort.session(quantized, threads=1, prepack=ort.prepacks(quantized))
-    model = onnx_files.load_mapped(quantized)
+    passes = Pipeline(ir_models.load(quantized))
     with mapped_weights.spilling(scratch):
-        emulation.emulate(model, quantized)
-    return ort.unoptimized_graph(model, scratch)
+        passes.run(emulation.emulate, quantized)
+    return trials.opened(passes.model, scratch)

@@ -71,7 +71,12 @@ REFUSED = {
     "fp16 on a cpu": (HEAD + "precision: »fp16", "no cpu is built for in fp16", "precision: fp32"),
     "bf16 on a cpu": (HEAD + "precision: »bf16", "no cpu is built for in bf16", "precision: fp32"),
     "fp8 on a cpu": (HEAD + "precision: »fp8", "no cpu is built for in fp8", "precision: int8"),
-    "int4 on a cpu": (HEAD + "precision: »int4", "no cpu is built for in int4", "precision: int8"),
+    "weights alone for a GPU": (
+        gpu("L4") + "precision: int8\nquantize: {weights_only: »true}", "only for a cpu with onnxruntime", "leave"),
+    "int4 on a cpu with activations": (
+        HEAD + "precision: int4\nquantize: {weights_only: »false}", "int4 on a cpu is for weights alone", "use int8"),
+    "samples for weights alone": (
+        HEAD + "precision: int4\ncalibrate: »{samples: few.jsonl}", "nothing is calibrated for a cpu", "leave"),
     "int8 on cuda": (
         gpu("L4", "onnxruntime", ", provider: cuda") + "precision: »int8", "the provider cuda does not compute",
         "precision: fp16, or provider: tensorrt"),

@@ -42,6 +42,13 @@ def test_how_text_is_generated_is_never_ignored(project, task):
     assert (f"the model is for {task}" if task else "the model does not say that") in str(error)
 
 
+@pytest.mark.parametrize("task", ["text-classification", "text2text-generation", None])
+def test_the_perplexity_of_a_model_that_continues_no_text_is_refused_once_it_is_known(project, task):
+    error = refusal(project, "validate: {perplexity: {text: recipe.yaml}}", task=task)
+    assert str(error.position) == "recipe.yaml:3:24"
+    assert "perplexity is for models that continue a text, and the model" in str(error)
+
+
 def test_an_answer_has_room_in_the_model(project):
     error = refusal(project, "generate: {max_new_tokens: 64}")
     assert "64 new tokens are more than the model has positions for: 64" in str(error)

@@ -36,6 +36,14 @@ LATER = {
         MINIMAL.replace("model}", "model, task: fill-mask}") + "generate: {max_new_tokens: 8}",
         "3:11",
     ),
+    "the perplexity of a classifier": (
+        MINIMAL.replace("model}", "model, task: fill-mask}") + "validate: {perplexity: {text: recipe.yaml}}",
+        "3:24",
+    ),
+    "the perplexity of an encoder and a decoder": (
+        MINIMAL.replace("model}", "model, task: text2text-generation}") + "validate: {perplexity: {text: recipe.yaml}}",
+        "3:24",
+    ),
     "remote code": (MINIMAL.replace("model}", "model, trust_remote_code: true}"), "2:43"),
 }
 
@@ -73,6 +81,10 @@ def test_a_field_of_a_later_step_is_refused(project, text, place):
         MINIMAL.replace("model}", "model, task: image-classification}") + "preprocess: {layout: NHWC}",
         MINIMAL.replace("model}", "model, task: text-generation}") + "precision: int8\ngenerate: {max_new_tokens: 8}",
         MINIMAL.replace("model}", "model, task: text2text-generation}") + "generate: {num_beams: 1}",
+        MINIMAL.replace("model}", "model, task: text-generation}") + "validate: {perplexity: {text: recipe.yaml}}",
+        MINIMAL + "precision: int4",
+        MINIMAL + "precision: int8\nquantize: {weights_only: true}",
+        MINIMAL + "quantize: {weights_only: true}",
         MINIMAL.replace("model}", "model, weights: pickle-tensors-only, task: fill-mask}"),
     ],
 )

@@ -12,7 +12,9 @@ from engine.errors import JudgementError, StepError
 from engine.kit.bench.interleaving import Budget
 from engine.kit.inputs import cases
 from engine.kit.onnx import graphs, onnx_files
-from engine.recipe.schema import BenchSection, ModelSection, Recipe, Rival, Shape
+from engine.kit.quantization.report import QuantizeReport
+from engine.recipe.schema import BenchSection, Bound, ModelSection, Recipe, Rival, Shape
+from engine.step import Source
 from engine.steps.bench import LATENCIES, Bench
 from engine.steps.export import Export
 from engine.steps.fuse import Fuse
@@ -83,6 +85,47 @@ def test_both_precisions_are_validated_with_masks_of_every_kind(built, tmp_path)
     assert graphs.folders(tmp_path / "quantized") == graphs.folders(folder / "quantized")
 
 
+def test_weights_alone_in_int4_are_validated_and_counted(built, tmp_path):
+    _, folder, _ = built
+    report = Quantize(way="int4 weights").run(tmp_path / "int4", fused=folder / "fused")
+    assert QuantizeReport.from_json(json.loads(json.dumps(report.to_json()))) == report
+    assert all(each.quantized["MatMul"] > 8 for each in per_graph(report).values())
+    measured = validated(folder, tmp_path / "int4", tmp_path / "out")
+    assert 0.85 < measured.cosine.worst < 0.999
+    assert measured.in_batch.worst > 0.99999, "a row's scales do not depend on other rows"
+    assert any(name.endswith(" with int4 weights") for name in measured.work.shares)
+    judge = {"cosine": Bound(at_least=0.85), "agreement": Bound(at_least=0), "precision": "int4"}
+    Validate(weights_only=True, **judge).judge(measured)
+    with pytest.raises(JudgementError, match="Too little of the model computes in int4"):
+        Validate(**judge).judge(measured)
+
+
+def test_the_perplexity_on_a_text_is_measured_with_the_past_beside_the_original(tmp_path):
+    text, checkpoint = tmp_path / "corpus.txt", generators.checkpoint(tmp_path / "checkpoint", "gpt2")
+    text.write_text("The dog slept in the little house; nobody knew who had built it. " * 9)
+    Export().run(tmp_path / "exported", checkpoint=checkpoint)
+    reference = Reference(text=Source(uri=f"file:{text}"), text_limit=150)
+    reference.run(tmp_path / "reference", checkpoint=checkpoint, text=text)
+    exact = validated(tmp_path, tmp_path / "exported", tmp_path / "fp32").perplexity
+    assert exact.ratio == pytest.approx(1, abs=1e-5)
+    assert (exact.tokens, exact.length, exact.stride) == (149, 48, 24)
+    Quantize(way="int4 weights").run(tmp_path / "int4", fused=tmp_path / "exported")
+    lowered = validated(tmp_path, tmp_path / "int4", tmp_path / "out").perplexity
+    assert lowered.original == exact.original
+    assert abs(lowered.ratio - 1) > 1e-4
+
+
+def test_a_text_and_its_limit_are_in_the_key_and_its_bound_is_only_judged():
+    section = {"perplexity": {"text": "file:/corpus.txt", "at_most": 1.1, "limit": 500}}
+    recipe = Recipe(name="r", model=ModelSection(source="hf:a/b"), validate=section)
+    step = Reference.for_recipe(recipe)
+    assert step.sources() == {"text": Source(uri="file:/corpus.txt")}
+    assert step.options()["text_limit"] == 500
+    judging = Validate.for_recipe(recipe)
+    assert judging.perplexity == Bound(at_most=1.1)
+    assert "perplexity" not in judging.options()
+
+
 def test_a_decoder_whose_past_is_mixed_up_is_withheld(built, tmp_path):
     """Its first answer is right: what it says later is not."""
     _, folder, _ = built
@@ -147,7 +190,7 @@ def test_the_past_is_no_axis_that_a_shape_names(built, tmp_path, axes):
     step = Quick(shapes=(axes,), new_tokens=2)
     with pytest.raises(StepError) as caught:
         step.run(tmp_path / "out", validated=folder / "fused", exported=folder / "exported")
-    assert caught.value.hint.endswith("says batch: 1, sequence: 4") or caught.value.hint.endswith("sequence: 1")
+    assert caught.value.hint.endswith(("says {batch: 1, sequence: 4}", "sequence: 1}"))
 
 
 @pytest.mark.parametrize(

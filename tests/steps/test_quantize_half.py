@@ -12,9 +12,10 @@ import pytest
 
 from engine.errors import StepError
 from engine.kit.inputs import cases, samples
-from engine.kit.onnx import onnx_files, topology
+from engine.kit.onnx import ir_models, onnx_files
+from engine.kit.onnx.passes.pipeline import Pipeline
 from engine.kit.quantization import calibration
-from engine.kit.quantization.half import half, half_search, ranges
+from engine.kit.quantization.half import half_search
 from engine.kit.quantization.half.half_search import GOAL
 from engine.kit.quantization.report import Inputs
 from engine.runtimes.onnxruntime import session as ort
@@ -76,10 +77,7 @@ def validated(directory, way="fp16"):
 
 def everything_lowered(directory):
     """The naive way: whatever has a form in fp16 goes there; return its answers, emulated."""
-    model = onnx_files.load(directory / "shaped")
-    topology.name_nodes(model)
-    half.convert(model, {node.name for node in model.graph.node}, ranges.tensor_types(model, directory), "fp16")
-    onnx_files.save(model, directory / "naive")
+    graphs.in_half(directory / "shaped", directory / "naive")
     return ValidateOnnx(task=TEXTS, precision="fp16").run(
         directory / "naive-checked",
         quantized=directory / "naive",
@@ -172,18 +170,16 @@ def test_a_graph_of_fused_operators_for_the_cuda_provider_goes_to_fp16(tmp_path,
     generator = np.random.default_rng(2)
     words = {name: generator.integers(0, 2, (2, 9)) for name in onnx_files.inputs(model)}
     unanswered = [cases.Case("words", "", "sample", {**words, "input_ids": generator.integers(0, 60, (2, 9))}, {})]
-    lowered, report = half_search.lowered(model, unanswered, "fp16", tmp_path)
+    passes = Pipeline(ir_models.of(model))
+    report = half_search.lowered(passes, unanswered, "fp16", tmp_path)
     assert report.cosine.worst >= GOAL
     assert report.share == 1
-    onnx_files.save(lowered, tmp_path / "half")
+    ir_models.save(passes.model, tmp_path / "half")
     ort.session(tmp_path / "half")  # every operator takes the types that it gets
 
 
 def test_a_model_that_is_in_half_precision_already_is_handed_on(tmp_path):
-    model = onnx_files.load(graphs.write(tmp_path / "layers", graphs.layers()))
-    topology.name_nodes(model)
-    half.convert(model, {node.name for node in model.graph.node}, ranges.tensor_types(model, tmp_path), "fp16")
-    onnx_files.save(model, tmp_path / "half")
+    graphs.in_half(graphs.write(tmp_path / "layers", graphs.layers()), tmp_path / "half")
     report = Quantize(way="fp16").run(tmp_path / "out", fused=tmp_path / "half")
     assert "half precision" in report.unquantized
     assert (tmp_path / "out" / "model.onnx").samefile(tmp_path / "half" / "model.onnx")

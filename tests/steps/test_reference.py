@@ -321,6 +321,7 @@ def test_the_key_holds_what_runs_the_original_and_the_samples_are_an_input():
         "onnx": False,
         "images": None,
         "profiles": [],
+        "text_limit": None,
     }
     assert Reference.inputs() == ("checkpoint",)
     network = Reference.for_recipe(recipe("python:package/net.onnx"))

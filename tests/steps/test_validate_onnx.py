@@ -9,8 +9,7 @@ from engine.builder import jobs, registry
 from engine.errors import JudgementError
 from engine.kit.inputs import cases
 from engine.kit.inputs.cases import Case
-from engine.kit.onnx import onnx_files, topology
-from engine.kit.quantization.half import half, ranges
+from engine.kit.onnx import onnx_files
 from engine.recipe.schema import Bound, ModelSection, Recipe, TargetSection
 from engine.runtimes.onnxruntime import session as ort
 from engine.steps.validate_onnx import ValidateOnnx
@@ -58,10 +57,7 @@ def lowered(tmp_path):
         for number, row in enumerate(rows)
     ]
     cases.save(unanswered, tmp_path / "reference")
-    model = onnx_files.load(source)
-    topology.name_nodes(model)
-    half.convert(model, {node.name for node in model.graph.node}, ranges.tensor_types(model, tmp_path), "fp16")
-    onnx_files.save(model, tmp_path / "quantized")
+    graphs.in_half(source, tmp_path / "quantized")
     return tmp_path
 
 

@@ -13,7 +13,9 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from engine.kit.onnx import onnx_files
+from engine.kit.onnx import ir_models, onnx_files
+from engine.kit.onnx.names import name_nodes
+from engine.kit.quantization.half import half, ranges
 
 FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
 INT8_RECIPE = """\
@@ -58,6 +60,22 @@ def whole(model: onnx.ModelProto, directory: Path) -> onnx.ModelProto:
     """Return a model with its mapped weights in memory, as it is when it was saved and loaded."""
     onnx_files.save(onnx_files.copied(model), directory)
     return onnx_files.load(directory)
+
+
+def changed(model: onnx.ModelProto, change: Any, *args: Any, **options: Any) -> Any:
+    """Let a pass change a message, and return what the pass returns."""
+    graph = ir_models.of(onnx_files.copied(model))
+    result = change(graph, *args, **options)
+    model.CopyFrom(ir_models.proto(graph))
+    return result
+
+
+def in_half(source: Path, out: Path) -> None:
+    """Write a model with every node in fp16 that has a form in fp16, whatever its values are."""
+    model = ir_models.load(source)
+    name_nodes(model)
+    half.convert(model, {node.name for node in model.graph}, ranges.tensor_types(model, out.parent), "fp16")
+    ir_models.save(model, out)
 
 
 def layers(features: int = 64, hidden: int = 128) -> onnx.ModelProto:

@@ -10,7 +10,7 @@ from engine.builder import sources
 from engine.builder.preflight.checked_variant import CheckedVariant
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.checkpoints import labels
-from engine.kit.inputs import samples, tensor_samples
+from engine.kit.inputs import corpus, samples, tensor_samples
 from engine.kit.inputs.cases import LABEL
 from engine.kit.onnx.onnx_files import Input
 from engine.step import Source
@@ -21,16 +21,28 @@ _MOST_BYTES = 16 << 20
 
 
 def look(subject: CheckedVariant) -> None:
-    """Raise RecipeError where samples cannot be read, do not suit the model, or lack the labels that a metric needs."""
+    """Raise RecipeError where samples or a text are unreadable or unfit for the model, or where labels are missing."""
     recipe = subject.variant.loaded.recipe
     if recipe.calibrate is not None:
         _look_at_section(subject, "calibrate", recipe.calibrate.samples)
+    _look_at_text(subject)
     has_labels = _look_at_section(subject, "validate", recipe.validation.samples)
     if recipe.validation.metric is not None and not has_labels:
         from engine.kit.accuracy.gate import unmeasured_metric
 
         with subject.at("validate", "metric"):
             raise unmeasured_metric()
+
+
+def _look_at_text(subject: CheckedVariant) -> None:
+    """Look at the text for the perplexity, if the model's tokenizer is here."""
+    section = subject.variant.loaded.recipe.validation.perplexity
+    if section is None or subject.checkpoint is None or subject.variant.loaded.recipe.model.tokenizer is not None:
+        return
+    with subject.at("validate", "perplexity", "text"):
+        place = sources.place_of(Source(uri=section.text))
+        if place is not None:
+            corpus.tokens(place, subject.checkpoint, section.limit)
 
 
 def _look_at_section(subject: CheckedVariant, section: str, uri: str | None) -> bool:

@@ -13,6 +13,8 @@ from engine.kit.accuracy.report import AccuracyReport, Work
 from engine.kit.accuracy.thresholds import DEFAULTS, Miss
 from engine.kit.accuracy.variation import RANKED
 from engine.recipe.schema import Bound, Metric, Precision, Recipe
+from engine.runtimes import registry
+from engine.runtimes.preparation import Lowering
 from engine.step import Step, TypedReport
 from engine.text import lists
 
@@ -32,7 +34,9 @@ class JudgedFields(TypedDict):
     rank: Bound | None
     in_batch: Bound | None
     precision_share: Bound | None
+    perplexity: Bound | None
     metric: Metric | None
+    weights_only: bool
     opt: Mapping[str, int]
 
 
@@ -41,7 +45,8 @@ class Judged(Step):
 
     report: ClassVar[type[TypedReport] | None] = AccuracyReport
     judged: ClassVar[tuple[str, ...]] = (
-        "precision", "cosine", "agreement", "max_abs", "variation", "rank", "in_batch", "precision_share", "metric",
+        "precision", "cosine", "agreement", "max_abs", "variation", "rank", "in_batch", "precision_share",
+        "perplexity", "metric", "weights_only",
     )  # fmt: skip
 
     task: str | None = None
@@ -53,7 +58,10 @@ class Judged(Step):
     rank: Bound | None = None
     in_batch: Bound | None = None
     precision_share: Bound | None = None
+    perplexity: Bound | None = None
     metric: Metric | None = None
+    weights_only: bool = False
+    """Whether the recipe's precision is that of stored weights only, and not of the multiplications."""
     opt: Mapping[str, int] = {}
     """The optimum of each axis in the first profile: the shape for which multiplications are counted."""
 
@@ -74,7 +82,9 @@ class Judged(Step):
             "rank": validation.rank,
             "in_batch": validation.in_batch,
             "precision_share": validation.precision_share,
+            "perplexity": None if validation.perplexity is None else validation.perplexity.bound,
             "metric": validation.metric,
+            "weights_only": registry.of(recipe).lowering(recipe) is Lowering.WEIGHTS_ONLY,
             "opt": {axis: int(extent.opt) for profile in recipe.profiles[:1] for axis, extent in profile.items()},
         }
 
@@ -97,7 +107,7 @@ class Judged(Step):
             raise _not_finite(report.nonfinite, self.precision)
         if report.undecided:
             raise _undecided(report.undecided)
-        misses = [*self._worst(report), *self._least(report), *self._shares(report)]
+        misses = [*self._worst(report), *self._least(report), *self._shares(report), *self._on_text(report)]
         if misses:
             raise _too_far(misses, report, self.precision)
         if report.work is not None:
@@ -153,22 +163,41 @@ class Judged(Step):
         return misses
 
     def _judge_work(self, work: Work) -> None:
-        """Raise JudgementError where too few of the multiplications are computed in the precision of the recipe."""
+        """Raise JudgementError where too few of the multiplications are in the precision of the recipe.
+
+        Of a model that is quantized by its weights alone, the multiplications with weights of the precision count.
+        """
         default = None if self.precision == "fp32" else Bound(at_least=thresholds.PRECISION_SHARE)
-        reached = work.shares.get(self.precision, 0.0)
+        reached = work.reached(self.precision, weights_only=self.weights_only)
         misses = thresholds.missed("precision_share", reached, self.precision_share or default)
         if misses:
+            does = "has weights in" if self.weights_only else "computes in"
             enough = math.floor(reached * 100) / 100
             bound = f"; or, if this share is enough for you: `validate: {{precision_share: {{at_least: {enough:g}}}}}`"
             raise JudgementError(
-                f"Too little of the model computes in {self.precision}: {misses[0]}",
+                f"Too little of the model {does} {self.precision}: {misses[0]}",
                 [f"multiplications: {work.in_words()}"],
-                f"build it in {next(iter(work.shares), 'fp32')}{bound if enough else ''}",
+                f"build it in {_usual(work)}{bound if enough else ''}",
             )
 
     def _is_lenient(self) -> bool:
         """Whether the recipe has a bound of its own on the error, so that the default bound on the variation is off."""
         return self.cosine is not None or self.max_abs is not None
+
+    def _on_text(self, report: AccuracyReport) -> list[Miss]:
+        """Return the missed bound on the ratio of the perplexities of the built model and of the original."""
+        measured = report.perplexity
+        if measured is None:
+            if self.perplexity is not None:
+                raise _unmeasured("perplexity", "the reference has no text")
+            return []
+        if measured.original is None:
+            raise _unanswered(["the text of validate.perplexity"])
+        if measured.ratio is None or measured.value is None:
+            raise _not_finite(["the text of validate.perplexity"], self.precision)
+        bound = self.perplexity or Bound(at_most=DEFAULTS[self.precision].perplexity)
+        where = f" (perplexity {measured.value:.6g}, of the original {measured.original:.6g}, {measured.tokens} tokens)"
+        return thresholds.missed("the ratio of the perplexities (perplexity)", measured.ratio, bound, where)
 
     def _shares(self, report: AccuracyReport) -> list[Miss]:
         """Return the missed bounds on shares: on the agreement and on the metric."""
@@ -187,6 +216,12 @@ class Judged(Step):
             original = f" (the original: {measured.original:.6g}, of {measured.samples} samples)"
             misses += thresholds.missed(self.metric.name, measured.value, self.metric, original)
         return misses
+
+
+def _usual(work: Work) -> str:
+    """Return the precision in which most of the multiplications are computed."""
+    most = max(work.shares, key=lambda name: work.shares[name], default="fp32")
+    return most.partition(" with ")[0]
 
 
 def _names(names: Sequence[str]) -> str:

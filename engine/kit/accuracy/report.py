@@ -50,7 +50,10 @@ class Work:
     """The share of a model's multiplications in each precision, for inputs of one shape."""
 
     shares: Mapping[str, float]
-    """The name of each precision -> its share, from 0 to 1, the largest share first; empty without multiplications."""
+    """The name of each precision -> its share, from 0 to 1; empty without multiplications.
+
+    A precision is a number format such as "int8", or has other weights: "fp32 with int4 weights".
+    """
     shape: Mapping[str, int]
     """The extent of each dynamic axis of the inputs."""
 
@@ -58,8 +61,14 @@ class Work:
     def of(cls, counts: Mapping[str, int], shape: Mapping[str, int]) -> Work:
         """Return the shares of counted multiplications."""
         total = max(1, sum(counts.values()))
-        largest_first = sorted(counts.items(), key=lambda each: -each[1])
-        return cls({name: round(count / total, _DIGITS) for name, count in largest_first}, shape)
+        return cls({name: round(count / total, _DIGITS) for name, count in counts.items()}, shape)
+
+    def reached(self, precision: str, *, weights_only: bool) -> float:
+        """Return the share that is computed in a precision or, with `weights_only`, whose weights are in it."""
+        apart = [(*name.partition(" with ")[::2], share) for name, share in self.shares.items()]
+        if weights_only:
+            return sum(share for _, weights, share in apart if weights == f"{precision} weights")
+        return sum(share for computed, _, share in apart if computed == precision)
 
     def line(self, number: Number) -> str:
         """Return a text with the share of each precision and the shape of the inputs."""
@@ -68,7 +77,8 @@ class Work:
 
     def in_words(self, *, digits: int = 1) -> str:
         """Return the share of each precision as text, for example "94.2% in fp32, 5.8% in int8"."""
-        return ", ".join(f"{share:.{digits}%} in {name}" for name, share in self.shares.items()) or "none"
+        largest_first = sorted(self.shares.items(), key=lambda each: -each[1])  # JSON keeps no order
+        return ", ".join(f"{share:.{digits}%} in {name}" for name, share in largest_first) or "none"
 
 
 @dataclass(frozen=True)
@@ -95,6 +105,30 @@ class MetricReport:
     def line(self, number: Number) -> str:
         """Return a text with the name of the metric and the built model's value."""
         return f"{self.name} {number.text(self.value)}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Perplexity:
+    """The perplexity of the built model and of the original on one text, and the ratio of the two.
+
+    A number is None where a model gives logits that are not finite.
+    """
+
+    ratio: float | None
+    value: float | None
+    original: float | None
+    tokens: int
+    """The number of tokens that were predicted."""
+    length: int
+    """The number of tokens of a window."""
+    stride: int
+    """The number of tokens from the beginning of a window to the beginning of the next."""
+
+    def line(self, number: Number) -> str:
+        """Return a text with both perplexities, their ratio, and the windows."""
+        values = (("", self.value), ("the original ", self.original), ("ratio ", self.ratio))
+        shown = ", ".join(f"{name}{'not finite' if value is None else number.text(value)}" for name, value in values)
+        return f"{number.label} {shown} ({self.tokens} tokens, windows of {self.length}, stride {self.stride})"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,6 +169,8 @@ class AccuracyReport(TypedReport):
     """How often the choices of both models agree; None for outputs that make no choice."""
     metric: MetricReport | None = field(default=None, metadata=significant("metric", digits=_DIGITS))
     """The accuracy on the samples with a label; None where no sample has a label, or the outputs are no classes."""
+    perplexity: Perplexity | None = field(default=None, metadata=significant("perplexity", digits=_DIGITS))
+    """The perplexity on a text of the user's; None where the recipe names no text."""
     work: Work | None = field(default=None, metadata=significant("multiplications:", digits=_DIGITS))
     """The share of the multiplications in each precision; None where the runtime cannot tell, as on a GPU."""
     bytes: int | None = None

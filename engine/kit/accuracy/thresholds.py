@@ -19,7 +19,8 @@ class Defaults:
     absolute error `max_abs` has no default bound, because the outputs of some models are near 1 and the outputs of
     other models near 1000. `variation` is the lower bound on the share of an output's variation that the built model
     reproduces, `rank` the lower bound on the rank correlation of single numbers, and `in_batch` the lower bound on the
-    cosine of an answer in a batch with the answer to the same sample alone.
+    cosine of an answer in a batch with the answer to the same sample alone. `perplexity` is the upper bound on the
+    perplexity as a multiple of the original's.
     """
 
     cosine: float
@@ -28,24 +29,31 @@ class Defaults:
     variation: float
     rank: float
     in_batch: float
+    perplexity: float
 
 
 DEFAULTS: Mapping[Precision, Defaults] = {
     # In fp32 only the order of rounding differs: all-MiniLM-L6-v2, fused, stays within 1e-5 of the original.
-    "fp32": Defaults(cosine=0.9999, agreement=0.999, relative=1e-3, variation=0.999, rank=0.99, in_batch=0.9999),
+    "fp32": Defaults(
+        cosine=0.9999, agreement=0.999, relative=1e-3, variation=0.999, rank=0.99, in_batch=0.9999, perplexity=1.001
+    ),
     # fp16 and bf16 have 11 and 8 bits of mantissa: errors of 5e-4 and 4e-3 for each operation, which add up. In fp16 a
     # score of 64 before a softmax is off by 0.03, and so are the outputs computed from the softmax. T5, for example,
     # does not scale its scores down.
-    "fp16": Defaults(cosine=0.999, agreement=0.98, relative=0.05, variation=0.98, rank=0.97, in_batch=0.999),
-    "bf16": Defaults(cosine=0.99, agreement=0.95, relative=0.2, variation=0.9, rank=0.95, in_batch=0.99),
+    "fp16": Defaults(
+        cosine=0.999, agreement=0.98, relative=0.05, variation=0.98, rank=0.97, in_batch=0.999, perplexity=1.01
+    ),
+    "bf16": Defaults(
+        cosine=0.99, agreement=0.95, relative=0.2, variation=0.9, rank=0.95, in_batch=0.99, perplexity=1.05
+    ),
     # The worst cosine of all-MiniLM-L6-v2 on 430 texts and padded batches: 0.970 with 8-bit weights and a scale per
     # channel, 0.964 with 7 bits, but 0.893 with one scale per tensor and 0.776 unfused. The bound of 0.95 refuses the
     # last two models. Q/DQ for a GPU has static scales instead of dynamic ones, and the same bound. Dynamic scales of
     # one tensor depend on the other rows of a batch: alone and in a batch, the same texts have a cosine of 0.986.
-    "int8": Defaults(cosine=0.95, agreement=0.9, relative=0.5, variation=0.8, rank=0.9, in_batch=0.98),
-    "fp8": Defaults(cosine=0.95, agreement=0.9, relative=0.5, variation=0.8, rank=0.9, in_batch=0.98),
+    "int8": Defaults(cosine=0.95, agreement=0.9, relative=0.5, variation=0.8, rank=0.9, in_batch=0.98, perplexity=1.05),
+    "fp8": Defaults(cosine=0.95, agreement=0.9, relative=0.5, variation=0.8, rank=0.9, in_batch=0.98, perplexity=1.05),
     # With 4-bit weights, a small model such as all-MiniLM-L6-v2 has a cosine of 0.96 on average and 0.88 at worst.
-    "int4": Defaults(cosine=0.85, agreement=0.8, relative=0.6, variation=0.6, rank=0.8, in_batch=0.98),
+    "int4": Defaults(cosine=0.85, agreement=0.8, relative=0.6, variation=0.6, rank=0.8, in_batch=0.98, perplexity=1.25),
 }
 PRECISION_SHARE = 0.5
 """The least share of the multiplications that a model of a lower precision computes in this precision."""

@@ -56,6 +56,12 @@ def usual_extents(model: onnx.ModelProto, sizes: Mapping[str, int]) -> dict[str,
     return {axis: extents.get(axis, 1 if axis in first else _OTHER) for axis in axes.free(shapes)}
 
 
+def usual_prompt(sizes: Mapping[str, int], longest: int | None) -> dict[str, int]:
+    """Return the size of a usual prompt: that in `sizes`, else a row of 128 tokens, or of `longest` if that is less."""
+    sequence = sizes.get("sequence", min(_OTHER, longest or _OTHER))
+    return {"batch": sizes.get("batch", 1), "sequence": sequence}
+
+
 def prompts(model: onnx.ModelProto, sizes: Mapping[str, int]) -> dict[str, np.ndarray]:
     """Return seeded `input_ids` and `attention_mask`, [batch, sequence], as the prompts of a model that generates text.
 

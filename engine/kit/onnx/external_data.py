@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,10 @@ from engine.kit.onnx.tensor_sizes import stored_bytes
 if TYPE_CHECKING:
     import onnx
 
+_ALONE = 1 << 20
+"""The least number of bytes of a tensor with a file of its own."""
+_FILES = 512
+"""The largest number of files that the weights of a model have, about."""
 _INLINE_BYTES = 1024  # smaller tensors stay in the model: shapes and scalars are readable without the data file
 
 
@@ -62,18 +67,40 @@ def outside(tensor: onnx.TensorProto) -> StepError:
 def move(tensors: Iterable[onnx.TensorProto], path: Path) -> None:
     """Write every large tensor to the file `path`, in order, and leave a reference to that file in the tensor.
 
-    The numbers of a mapped tensor are copied from file to file.
+    The largest tensors have files of their own, `path` with a number added: a store keeps files of equal content once,
+    so that a step which changes some tensors adds only these. The numbers of a mapped tensor are copied from file to
+    file.
     """
+    moved = list(tensors)
+    for tensor in moved:
+        _make_raw(tensor)
+    alone = _least_alone(sum(map(size, moved)))
+    numbers = itertools.count(1)
     with path.open("wb") as file:
-        for tensor in tensors:
-            _make_raw(tensor)
+        for tensor in moved:
             length = size(tensor)
             if length < _INLINE_BYTES:
                 mapped_weights.load(tensor)
-                continue
-            offset = mapped_weights.begin(file)
-            mapped_weights.write(tensor, file)
-            mapped_weights.refer(tensor, path.name, offset=offset, length=length)
+            elif length < alone:
+                offset = mapped_weights.begin(file)
+                mapped_weights.write(tensor, file)
+                mapped_weights.refer(tensor, path.name, offset=offset, length=length)
+            else:
+                own = path.with_name(f"{path.name}-{next(numbers):03}")
+                with own.open("wb") as apart:
+                    mapped_weights.write(tensor, apart)
+                mapped_weights.refer(tensor, own.name, offset=0, length=length)
+        is_empty = not file.tell()
+    if is_empty:
+        path.unlink()
+
+
+def _least_alone(total: int) -> int:
+    """Return the number of bytes from which a tensor of a model with `total` bytes has a file of its own.
+
+    The number is a power of two, so that it is the same before and after a step that changes the total a little.
+    """
+    return int(max(_ALONE, 1 << (total // _FILES).bit_length()))
 
 
 def size(tensor: onnx.TensorProto) -> int:

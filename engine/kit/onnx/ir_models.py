@@ -25,7 +25,7 @@ def load(directory: Path) -> ir.Model:
 def of(model: onnx.ModelProto) -> ir.Model:
     """Return the model as a graph of values; mapped weights stay mapped, and other weights are shared with `model`.
 
-    Sparse weights become dense, because onnx_ir would drop them.
+    Sparse weights become dense, because onnx_ir would drop them. Nodes that stand before their inputs are moved.
     """
     import onnx_ir as ir
 
@@ -33,6 +33,7 @@ def of(model: onnx.ModelProto) -> ir.Model:
         graph.initializer.extend(map(_dense, graph.sparse_initializer))
         del graph.sparse_initializer[:]
     result: ir.Model = ir.from_proto(model)
+    result.graph.sort()
     return result
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from engine.kit.onnx import mapped_weights
@@ -46,6 +46,38 @@ def follow(value: ir.Value, renamed: str, follower: ir.Node) -> None:
     graph_of(producer).insert_after(producer, follower)
 
 
+def input_names(node: ir.Node) -> list[str]:
+    """Return the names of a node's inputs; an input that the node leaves out has the name ""."""
+    return ["" if value is None else value.name or "" for value in node.inputs]
+
+
+def output_names(node: ir.Node) -> list[str]:
+    """Return the names of a node's outputs; an output that the node leaves out has the name ""."""
+    return [value.name or "" for value in node.outputs]
+
+
+def names(node: ir.Node) -> list[str]:
+    """Return the names of all inputs and outputs that a node has."""
+    return [name for name in (*input_names(node), *output_names(node)) if name]
+
+
+def values(graph: ir.Graph) -> dict[str, ir.Value]:
+    """Return the inputs, the stored tensors and the computed values of a graph by name, without those of bodies."""
+    every = [*graph.inputs, *graph.initializers.values(), *(value for node in graph for value in node.outputs)]
+    return {value.name: value for value in every if value.name}
+
+
+def bodies(node: ir.Node) -> Iterator[ir.Graph]:
+    """Yield the graphs that a node holds, without the graphs inside them."""
+    import onnx_ir as ir
+
+    for attribute in node.attributes.values():
+        if attribute.type == ir.AttributeType.GRAPH:
+            yield attribute.as_graph()
+        elif attribute.type == ir.AttributeType.GRAPHS:
+            yield from attribute.as_graphs()
+
+
 def whole_number(node: ir.Node, name: str) -> int:
     """Return an integer attribute of a node; 0, the default of most attributes, where the node leaves it out."""
     number: int = node.attributes.get_int(name, 0)
@@ -66,6 +98,11 @@ def tensor(value: ir.Value) -> ir.TensorProtocol:
     return value.const_value
 
 
+def shape(stored: ir.TensorProtocol) -> tuple[int, ...]:
+    """Return the extents of a stored tensor."""
+    return tuple(stored.shape.numpy())
+
+
 def numbers(value: ir.Value) -> np.ndarray:
     """Return the numbers of a stored tensor; those of a mapped tensor are read from disk where they are used."""
     return tensor(value).numpy()
@@ -79,6 +116,16 @@ def store(graph: ir.Graph, name: str, values: np.ndarray) -> ir.Value:
     restore(value, values)
     graph.register_initializer(value)
     return value
+
+
+def constant(node: ir.Node, values: np.ndarray) -> None:
+    """Give a Constant or a ConstantOfShape other numbers, in place of the attribute that holds its numbers."""
+    import onnx_ir as ir
+    from onnx import numpy_helper
+
+    for name in [name for name in node.attributes if name.startswith("value")]:
+        del node.attributes[name]
+    node.attributes.add(ir.AttrTensor("value", ir.from_proto(numpy_helper.from_array(values))))
 
 
 def restore(value: ir.Value, values: np.ndarray) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from engine.kit.onnx import surgery
 from engine.kit.quantization import low_bits, smoothing
 from engine.kit.quantization.low_bits import Kind
 from engine.kit.quantization.trials import Trials
@@ -66,13 +67,11 @@ def observe(
     The rows of a tensor at masked positions are left out. Only the tensors of one sample are in memory at a time,
     besides the stored rows.
     """
-    from onnx import helper
-
     model = trials.graph()
-    visible = {value.name for value in (*model.graph.input, *model.graph.output)}
+    values = surgery.values(model.graph)
     for name in sources:
-        if name not in visible:
-            model.graph.output.append(helper.make_empty_tensor_value_info(name))
+        if not (values[name].is_graph_input() or values[name].is_graph_output()):
+            model.graph.outputs.append(values[name])
     session = trials.session(model)
     watchers: dict[str, tuple[_Watcher, _Watcher]] = {}
     for number, sample in enumerate(samples):

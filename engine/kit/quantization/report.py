@@ -57,6 +57,8 @@ class QuantizeReport(TypedReport):
             kind = HalfReport if raw["precision"] in HALVES else QdqReport
         elif "graphs" in raw:
             kind = GraphsReport
+        elif "weights" in raw:
+            kind = WeightOnlyReport
         return cast("Self", kind.from_json(raw, version))
 
 
@@ -83,10 +85,22 @@ class DynamicReport(QuantizeReport):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GraphsReport(QuantizeReport):
-    """The report of dynamic int8 for a model of several graphs: a report for each graph."""
+class WeightOnlyReport(QuantizeReport):
+    """The report of weight-only quantization for a CPU."""
 
-    graphs: Mapping[str, DynamicReport]
+    weights: str
+    """The number format of the stored weights: "int4" or "int8"."""
+    quantized: Mapping[str, int]
+    """The number of operators that read such weights, by the name of the operator before quantization."""
+    left: tuple[str, ...]
+    """The operators whose weights stay in floating point, such as "2 Conv"."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphsReport(QuantizeReport):
+    """The report of a quantization for a CPU, for a model of several graphs: a report for each graph."""
+
+    graphs: Mapping[str, WeightOnlyReport | DynamicReport]
 
 
 @dataclass(frozen=True, kw_only=True)

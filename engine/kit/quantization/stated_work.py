@@ -1,22 +1,22 @@
-"""Stated work: the multiplications of a graph in the precision that the graph states for each matrix operator.
+"""Stated work: the multiplications of a graph in the precision that the graph states for each matrix operator."""
 
-A compiler such as TensorRT fuses operators, and takes the precision of each operator from the graph.
-"""
+# A compiler such as TensorRT fuses operators, and takes the precision of each operator from the graph.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from copy import deepcopy
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.kit.onnx import mapped_weights, onnx_files, topology
+from engine.kit.onnx import ir_models, mapped_weights, surgery
+from engine.kit.onnx.passes.pipeline import Pipeline
+from engine.kit.quantization import trials
 from engine.kit.quantization.half import emulation, matmul_work
 from engine.runtimes.onnxruntime import session as ort
 
 if TYPE_CHECKING:
     import numpy as np
-    import onnx
+    import onnx_ir as ir
 
 _UNCHANGED = frozenset({"Cast", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
 """Operators that may stand between a DequantizeLinear and the operator that multiplies."""
@@ -30,61 +30,54 @@ def multiplications(directory: Path, inputs: Mapping[str, np.ndarray], scratch: 
     `directory/model.onnx` runs on the CPU, with half precisions emulated. Only the main graph is counted. Raises
     StepError where ONNX Runtime cannot run the model.
     """
-    model = onnx_files.load_mapped(directory)
-    types = emulation.tensor_types(model, directory)
-    origins = topology.producers(model.graph)
-    operators = [deepcopy(node) for node in model.graph.node if node.op_type in matmul_work.MATRIX]
-    precisions = [_precision(node, types, origins) for node in operators]
-    stored, names = matmul_work.stored(model), matmul_work.tensors(model)
+    passes = Pipeline(ir_models.load(directory))
+    passes.run(emulation.infer_types, directory)
+    precisions = {node: _precision(node) for node in passes.model.graph if node.op_type in matmul_work.MATRIX}
     with mapped_weights.spilling(scratch):
-        emulation.emulate(model, directory)
-    extents = {**stored, **_extents(model, sorted(names - stored.keys()), inputs, scratch)}
+        passes.run(emulation.emulate, directory)
+    extents = {**matmul_work.stored(passes.model), **_extents(passes.model, inputs, scratch)}
     counts: dict[str, int] = {}
-    for node, precision in zip(operators, precisions, strict=True):
+    for node, precision in precisions.items():
         counts[precision] = counts.get(precision, 0) + matmul_work.multiplications(node, extents)
     return counts
 
 
-def _extents(
-    model: onnx.ModelProto, names: Sequence[str], inputs: Mapping[str, np.ndarray], scratch: Path
-) -> dict[str, tuple[int, ...]]:
-    """Run a model once, and return the extents of the tensors; `model` is changed."""
-    from onnx import helper
-
+def _extents(model: ir.Model, inputs: Mapping[str, np.ndarray], scratch: Path) -> dict[str, tuple[int, ...]]:
+    """Run a model once, and return the extents of its matrix operators' inputs and outputs; `model` is changed."""
+    names = sorted(matmul_work.tensors(model) - model.graph.initializers.keys())
+    values = surgery.values(model.graph)
     shapes = {name: f"shape_{number}_of_{name}" for number, name in enumerate(names)}
-    model.graph.node.extend(helper.make_node("Shape", [name], [shape]) for name, shape in shapes.items())
-    del model.graph.output[:]
-    model.graph.output.extend(helper.make_empty_tensor_value_info(shape) for shape in shapes.values())
-    measured = ort.run(ort.unoptimized_graph(model, scratch), inputs)
+    nodes = [surgery.node("Shape", [values[name]], shape, "") for name, shape in shapes.items()]
+    model.graph.extend(nodes)
+    model.graph.outputs[:] = [node.outputs[0] for node in nodes]
+    measured = ort.run(trials.opened(model, scratch), inputs)
     return {name: tuple(int(extent) for extent in measured[shape]) for name, shape in shapes.items()}
 
 
-def _precision(node: onnx.NodeProto, types: Mapping[str, int], origins: Mapping[str, onnx.NodeProto]) -> str:
+def _precision(node: ir.Node) -> str:
     """Return the precision of an operator that multiplies its first two inputs.
 
     An operator with one dequantized factor computes in the type of its other factor; int4 is for weights only, so that
     weights in int4 decide.
     """
-    factors = [_stored_as(name, types, origins) for name in node.input[:2]]
+    factors = [_stored_as(value) for value in node.inputs[:2] if value is not None]
     if "int4" in factors:
         return "int4"
     if len(set(factors)) == 1 and factors[0] in _QUANTIZED.values():
         return factors[0]
-    return _type(types.get(node.output[0]))
+    return _type(node.outputs[0])
 
 
-def _stored_as(name: str, types: Mapping[str, int], origins: Mapping[str, onnx.NodeProto]) -> str:
+def _stored_as(value: ir.Value) -> str:
     """Return the precision from which a factor was dequantized, or the precision of the factor itself."""
-    source = name
-    while source in origins and origins[source].op_type in _UNCHANGED:
-        source = origins[source].input[0]
-    if source in origins and origins[source].op_type == "DequantizeLinear":
-        return _type(types.get(origins[source].input[0]))
-    return _type(types.get(name))
+    producer = value.producer()
+    while producer is not None and producer.op_type in _UNCHANGED and producer.inputs[0] is not None:
+        producer = producer.inputs[0].producer()
+    if producer is not None and producer.op_type == "DequantizeLinear" and producer.inputs[0] is not None:
+        return _type(producer.inputs[0])
+    return _type(value)
 
 
-def _type(code: int | None) -> str:
-    from onnx import TensorProto
-
-    name: str = TensorProto.DataType.Name(code or TensorProto.FLOAT)
+def _type(value: ir.Value) -> str:
+    name = "FLOAT" if value.dtype is None else value.dtype.name
     return {**_NAMES, **_QUANTIZED}.get(name, name.lower())

@@ -2,34 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.kit.onnx import onnx_files
+from engine.kit.onnx import ir_models, onnx_files
+from engine.kit.onnx.onnx_files import Input
 from engine.runtimes.onnxruntime import session as ort
 
 if TYPE_CHECKING:
-    import onnx
+    import onnx_ir as ir
     import onnxruntime
 
 
 @dataclass(frozen=True)
 class Trials:
-    """A model of which changed copies are run: the folder `base` holds its graph and, in another file, its weights."""
+    """A model of which changed copies are run; its large weights are mapped from a file in the folder `base`."""
 
     base: Path
+    model: ir.Model
+    inputs: Mapping[str, Input]
 
     @classmethod
-    def of(cls, model: onnx.ModelProto, folder: Path) -> Trials:
-        """Write the model to `folder`, with its weights in a separate file. `model` lacks its weights afterwards."""
-        onnx_files.save(model, folder, threshold=0)
-        return cls(folder)
+    def of(cls, model: ir.Model, folder: Path) -> Trials:
+        """Write the model to `folder`, with its weights in a separate file."""
+        message = ir_models.proto(model)
+        onnx_files.save(message, folder, threshold=0)
+        return cls(folder, ir_models.load(folder), onnx_files.inputs(message))
 
-    def graph(self) -> onnx.ModelProto:
-        """Return a new copy of the unchanged graph; large weights are mapped."""
-        return onnx_files.load_mapped(self.base)
+    def graph(self) -> ir.Model:
+        """Return a new copy of the unchanged model; large weights are mapped."""
+        return self.model.clone()
 
-    def session(self, graph: onnx.ModelProto) -> onnxruntime.InferenceSession:
-        """Open `graph` on one thread and without optimizations, so that equal inputs give equal bits."""
-        return ort.unoptimized_graph(graph, self.base.parent)
+    def session(self, model: ir.Model) -> onnxruntime.InferenceSession:
+        """Open a changed copy on one thread and without optimizations, so that equal inputs give equal bits."""
+        return opened(model, self.base.parent)
+
+
+def opened(model: ir.Model, scratch: Path, *, in_order: bool = False) -> onnxruntime.InferenceSession:
+    """Open a model as `session.unoptimized_graph` does."""
+    return ort.unoptimized_graph(ir_models.proto(model), scratch, in_order=in_order)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from engine.kit.generation import greedy
 from engine.kit.onnx import graphs, past
 from engine.runtimes.onnxruntime import session as ort
+from engine.runtimes.onnxruntime import work
+from engine.runtimes.onnxruntime.providers import ON_CPU
 from engine.runtimes.runner import Runner
 
 if TYPE_CHECKING:
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     Tensors = Mapping[str, np.ndarray]
     Step = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
+_ANSWERED = 12
+"""The number of tokens that a decoder behind an encoder gets where multiplications are counted."""
 _FIRST = 0
 """The first token that a decoder gets where only time is measured, as the latency is the same for every token."""
 
@@ -33,11 +37,17 @@ def runner(
     `prepack` are those of `session.session`. Raises StepError where ONNX Runtime refuses a graph.
     """
     folders = [artifact / folder for folder in graphs.folders(artifact)]
+
+    def count(inputs: Tensors) -> dict[str, int]:
+        answered = {"decoder_input_ids": inputs["input_ids"][:, :_ANSWERED], **inputs}
+        return work.of_run(folders, lambda profiled: _logits(profiled, answered), provider=ON_CPU)
+
     sessions = [ort.session(folder, threads=threads, level=level, prepack=prepack) for folder in folders]
     return Runner(
         name,
         lambda inputs: {"logits": _logits(sessions, inputs)},
         lambda inputs: lambda: generate(sessions, inputs, new_tokens, start=_FIRST),
+        work=count,
     )
 
 

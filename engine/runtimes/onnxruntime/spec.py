@@ -103,7 +103,7 @@ class OnnxRuntime(Runtime):
         """Return the precisions of the CPU or CUDA provider; None for TensorRT, which has the precisions of the GPU."""
         match provider_of(target):
             case Provider.CPU:
-                return Kernels(("fp32", "int8"), f"{self.name} computes there in")
+                return Kernels(("fp32", "int8", "int4"), f"{self.name} computes there in")
             case Provider.CUDA:
                 fact = "its kernels for fused transformers are for"
                 return Kernels(("fp32", "fp16"), fact, instead="provider: tensorrt")
@@ -154,10 +154,14 @@ class OnnxRuntime(Runtime):
         return target.provider == Provider.TENSORRT
 
     def lowering(self, recipe: RecipeView) -> Lowering | None:
-        """Return how the graph gets the precision: on a CPU only int8 changes the graph, as dynamic int8."""
-        if self.runs_on_cpu(recipe.target):
-            return Lowering.DYNAMIC if recipe.precision == "int8" else None
-        return Lowering.IN_THE_GRAPH if recipe.precision != "fp32" else None
+        """Return how the graph gets the precision: on a CPU int8 is dynamic or weight-only, and int4 is weight-only."""
+        if recipe.precision == "fp32":
+            return None
+        if not self.runs_on_cpu(recipe.target):
+            return Lowering.IN_THE_GRAPH
+        if recipe.precision == "int4" or recipe.quantize.get("weights_only"):
+            return Lowering.WEIGHTS_ONLY
+        return Lowering.DYNAMIC if recipe.precision == "int8" else None
 
     def fuses(self, target: TargetView) -> Residual | None:
         """Return how transformer operators are fused; None for the TensorRT provider, which knows no fused operators.

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from engine.runtimes.onnxruntime import few_bits
 from engine.runtimes.onnxruntime import session as ort
 from engine.runtimes.onnxruntime.providers import SessionProvider
 
 if TYPE_CHECKING:
     import numpy as np
+    import onnxruntime
 
 Shaped = tuple[str, tuple[int, ...]]
 """The type of a tensor as ONNX Runtime writes it, for example "float16", and the tensor's shape."""
 
 _MATRIX = frozenset({
     "DynamicQuantizeMatMul", "FusedGemm", "FusedMatMul", "FusedMatMulActivation", "Gemm", "MatMul", "MatMulInteger",
-    "MatMulIntegerToFloat", "QGemm", "QLinearMatMul", "TransposeMatMul",
+    "MatMulIntegerToFloat", "QGemm", "QLinearMatMul", "TransposeMatMul", few_bits.OPERATOR,
 })  # fmt: skip
 _CONVOLUTIONS = frozenset({"Conv", "ConvInteger", "FusedConv", "NhwcFusedConv", "QLinearConv"})
 _ATTENTION = frozenset({"Attention", "MultiHeadAttention", "QAttention"})
@@ -37,26 +40,42 @@ _LINEAR = 2
 def multiplications(directory: Path, inputs: Mapping[str, np.ndarray], *, provider: SessionProvider) -> dict[str, int]:
     """Return the precision of kernels, such as "int8" -> the number of multiplications in this precision.
 
-    `directory/model.onnx` runs once on `inputs`, with the optimizations that users get. Matrix products, convolutions
-    and attention are counted; all other operators need few multiplications. Raises StepError where ONNX Runtime cannot
-    run the model.
+    `directory/model.onnx` runs once on `inputs`. Raises StepError where ONNX Runtime cannot run the model.
     """
-    counts: dict[str, int] = {}
-    for kernel in _kernels(directory, inputs, provider):
-        taken, given = (_shaped(kernel[each]) for each in ("input_type_shape", "output_type_shape"))
-        for precision, count in _of_kernel(str(kernel["op_name"]), taken, given):
-            counts[precision] = counts.get(precision, 0) + count
-    return counts
+    return of_run([directory], lambda sessions: ort.run(sessions[0], inputs), provider=provider)
 
 
-def _kernels(
-    directory: Path, inputs: Mapping[str, np.ndarray], provider: SessionProvider
-) -> Sequence[Mapping[str, Any]]:
-    """Return what ONNX Runtime's profiler says about each kernel of one run."""
+def of_run(
+    directories: Sequence[Path],
+    run: Callable[[list[onnxruntime.InferenceSession]], object],
+    *,
+    provider: SessionProvider,
+) -> dict[str, int]:
+    """Return the multiplications in each precision of all calls that `run` makes of the sessions of some models.
+
+    The sessions have the optimizations that users get. Matrix products, convolutions and attention are counted; all
+    other operators need few multiplications. The precision of a product with weights of fewer bits names both, as in
+    "int8 with int4 weights". Raises StepError where ONNX Runtime cannot run a model.
+    """
+    counts: Counter[str] = Counter()
     with TemporaryDirectory() as folder:
-        session = ort.session(directory, threads=1, provider=provider, prepack=False, profile=Path(folder) / "run")
-        ort.run(session, inputs)
-        events = json.loads(Path(session.end_profiling()).read_text("utf-8"))
+        profile = Path(folder) / "run"
+        sessions = [
+            ort.session(each, threads=1, provider=provider, prepack=False, profile=profile) for each in directories
+        ]
+        run(sessions)
+        for directory, session in zip(directories, sessions, strict=True):
+            packed = few_bits.precisions(directory)
+            for kernel in _kernels(Path(session.end_profiling())):
+                taken, given = (_shaped(kernel[each]) for each in ("input_type_shape", "output_type_shape"))
+                for precision, count in _of_kernel(str(kernel["op_name"]), taken, given, packed):
+                    counts[precision] += count
+    return dict(counts)
+
+
+def _kernels(profile: Path) -> Sequence[Mapping[str, Any]]:
+    """Return what ONNX Runtime's profiler says about each kernel of a session's runs."""
+    events = json.loads(profile.read_text("utf-8"))
     named = (event for event in events if event.get("cat") == "Node" and str(event["name"]).endswith("_kernel_time"))
     return [event["args"] for event in named if "op_name" in event["args"]]
 
@@ -65,13 +84,19 @@ def _shaped(tensors: Sequence[Mapping[str, Sequence[int]]]) -> list[Shaped]:
     return [(kind, tuple(shape)) for tensor in tensors for kind, shape in tensor.items()]
 
 
-def _of_kernel(operator: str, inputs: Sequence[Shaped], outputs: Sequence[Shaped]) -> list[tuple[str, int]]:
-    """Return the precisions of one kernel with the number of multiplications in each."""
+def _of_kernel(
+    operator: str, inputs: Sequence[Shaped], outputs: Sequence[Shaped], packed: Mapping[tuple[int, ...], str]
+) -> list[tuple[str, int]]:
+    """Return the precisions of one kernel with the number of multiplications in each.
+
+    `packed` has the precision of each product with a packed weight, by the shape of the weight.
+    """
     if not inputs or not outputs:
         return []
     (kind, first), result = inputs[0], outputs[0][1]
     precision = "int8" if operator in _INTEGERS else _NAMES.get(kind, kind)
     if operator in _MATRIX and first:
+        precision = packed[inputs[1][1]] if operator == few_bits.OPERATOR else precision
         inner = _inner(first, inputs[1][1] if len(inputs) > 1 else (), result)
         return [(precision, prod(result) * inner)]
     if operator in _CONVOLUTIONS:

@@ -6,7 +6,7 @@ import pytest
 from graphs import FLOAT
 from onnx import TensorProto, helper, numpy_helper
 
-from engine.kit.onnx import onnx_files, topology
+from engine.kit.onnx import ir_models, onnx_files
 from engine.kit.quantization import stated_work
 from engine.kit.quantization.half import half, ranges
 
@@ -66,6 +66,6 @@ def test_an_operator_has_the_precision_of_both_its_factors(tmp_path, code, input
 @pytest.mark.parametrize("kind", ["fp16", "bf16"])
 def test_operators_in_half_precision_count_as_such(tmp_path, kind):
     model = two_layers([helper.make_node("MatMul", ["x", "first"], ["hidden"], "first")], graphs.weight("first", 8, 16))
-    topology.name_nodes(model)
-    half.convert(model, {"first"}, ranges.tensor_types(model, tmp_path), kind)
+    types = ranges.tensor_types(ir_models.of(model), tmp_path)
+    graphs.changed(model, half.convert, {"first"}, types, kind)
     assert counted(model, tmp_path) == {kind: FIRST, "fp32": SECOND}

@@ -4,7 +4,7 @@ import onnx
 import pytest
 
 from engine.kit.onnx import onnx_files
-from engine.runtimes.onnxruntime import work
+from engine.runtimes.onnxruntime import few_bits, work
 from engine.runtimes.onnxruntime.providers import ON_CPU
 
 IMAGE = "float[b, 4, 9, 9] x"
@@ -50,3 +50,29 @@ def test_a_quantized_model_computes_in_integers(tmp_path):
     plain, quantized = (counted(folder, {"x": drawn(3, 64)}) for folder in (source, tmp_path / "int8"))
     assert list(plain) == ["fp32"]
     assert quantized == {"int8": plain["fp32"]}
+
+
+@pytest.mark.parametrize(("level", "computed"), [(0, "fp32"), (4, "int8")])
+@pytest.mark.parametrize("bits", [4, 8])
+def test_a_product_with_packed_weights_names_the_weights_and_what_multiplies(level, computed, bits, tmp_path):
+    codes = np.random.default_rng(0).integers(0, 256, (6, 2, 32 * bits // 8), dtype=np.uint8)
+    sizes = f"K = 64, N = 6, bits = {bits}, block_size = 32, accuracy_level = {level}"
+    text = f"""<ir_version: 9, opset_import: ["" : 17, "com.microsoft" : 1]>
+    net (float[b, s, 64] x) => (float[b, s, 6] y) {{
+        y = com.microsoft.MatMulNBits<{sizes}>(x, codes, scales)
+    }}"""
+    model = onnx.parser.parse_model(text)
+    scales = np.ones((6, 2), np.float32)
+    model.graph.initializer.extend(
+        onnx.numpy_helper.from_array(array, name) for name, array in (("codes", codes), ("scales", scales))
+    )
+    onnx_files.save(model, tmp_path / "model")
+    counts = counted(tmp_path / "model", {"x": drawn(2, 5, 64)})
+    assert counts == {f"{computed} with int{bits} weights": 2 * 5 * 64 * 6}
+
+
+def test_an_integer_kernel_is_claimed_only_where_rounding_shows(tmp_path, monkeypatch):
+    monkeypatch.setattr(few_bits, "BY_INTEGERS", 1)  # a level at which no kernel rounds
+    few_bits._has_integer_kernel.cache_clear()
+    assert not few_bits._has_integer_kernel(4, 32)
+    few_bits._has_integer_kernel.cache_clear()

@@ -86,7 +86,7 @@ def _observations(
             # `observe` keeps even and odd samples apart, so the two lengths take turns.
             by_length = zip(*(equivalence.trials(message, length=length) for length in _LENGTHS), strict=True)
             samples = [sample for pair in by_length for _, sample in pair]
-            trials = Trials.of(message, Path(folder) / "model")
+            trials = Trials.of(model, Path(folder) / "model")
             return activation_ranges.observe(trials, [each.name for each in inputs], samples)
         except StepError as error:
             print(f"the model could not run on random tokens: {reasons.of_error(error)}")

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from engine.kit.onnx import mapped_weights, onnx_files, shapes, topology
+from engine.kit.onnx import ir_models, onnx_files, shapes, surgery
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import onnx
+    import onnx_ir as ir
 
 _CONSTANTS = frozenset({"Constant", "ConstantOfShape"})
 
@@ -26,7 +27,7 @@ def kinds(model: onnx.ModelProto) -> list[str]:
     return [name for code, name in names.items() if code in codes]
 
 
-def emulate(model: onnx.ModelProto, directory: Path) -> None:
+def emulate(model: ir.Model, directory: Path) -> None:
     """Let half-precision nodes compute in float32 on numbers rounded to half precision; `model` is changed.
 
     ONNX Runtime has few half-precision kernels for CPUs. ONNX Runtime inserts casts to float32, and removes casts that
@@ -36,91 +37,88 @@ def emulate(model: onnx.ModelProto, directory: Path) -> None:
     ONNX Runtime's optimizations disabled. The graphs inside If and Loop nodes are not changed. `directory` holds the
     external data of the model.
     """
-    _Emulation(model, _halves(model, directory)).run()
+    infer_types(model, directory)
+    emulation = _Emulation(model.graph)
+    for node in list(model.graph):
+        emulation.emulate(node)
+    surgery.drop_unread(model.graph.initializers.values())
 
 
 @dataclass
 class _Emulation:
     """The changed graph. A half-precision tensor `h` keeps its name, and `h_wide` holds the same numbers in float32."""
 
-    model: onnx.ModelProto
-    halves: dict[str, int]
-    nodes: list[onnx.NodeProto] = field(default_factory=list)
-    wide: dict[str, str] = field(default_factory=dict)
+    graph: ir.Graph
+    wide: dict[ir.Value, ir.Value] = field(default_factory=dict)
 
-    def run(self) -> None:
-        graph = self.model.graph
-        self.weights = topology.initializers(graph)
-        for node in list(graph.node):
-            self._add(node)
-        del graph.node[:]
-        graph.node.extend(self.nodes)
-        topology.drop_unread(self.model)
-
-    def _add(self, node: onnx.NodeProto) -> None:
-        halves = [index for index, name in enumerate(node.output) if name in self.halves]
-        for index, name in enumerate(node.input):
-            if name in self.halves:
-                node.input[index] = self._widened(name)
-        self.nodes.append(node)
+    def emulate(self, node: ir.Node) -> None:
+        """Let a node read numbers of half precision in float32, and round its outputs."""
+        halves = [value for value in node.outputs if _is_half(value)]
+        for index, value in enumerate(node.inputs):
+            if value is not None and _is_half(value):
+                node.replace_input_with(index, self._widened(value, node))
         if node.op_type == "Cast" and halves:
             return  # a Cast rounds by itself
         if node.op_type in _CONSTANTS and halves:
             _make_single(node)
-        for index in halves:
-            name = node.output[index]
-            node.output[index] = f"{name}_raw"
-            self._cast(f"{name}_raw", name, self.halves[name])
+        for value in halves:
+            self._round(value)
 
-    def _widened(self, name: str) -> str:
-        from onnx import TensorProto
+    def _widened(self, value: ir.Value, reader: ir.Node) -> ir.Value:
+        """Return a half-precision value in float32; the first call stores it, or adds a cast in front of a reader."""
+        import onnx_ir as ir
 
-        if name not in self.wide:
-            self.wide[name] = f"{name}_wide"
-            if name in self.weights:
-                values = mapped_weights.array(self.weights[name]).astype("float32")
-                self.model.graph.initializer.append(mapped_weights.tensor_of(values, f"{name}_wide"))
+        if value not in self.wide:
+            name = f"{value.name}_wide"
+            if value.is_initializer():
+                self.wide[value] = surgery.store(self.graph, name, surgery.numbers(value).astype("float32"))
             else:
-                self._cast(name, f"{name}_wide", TensorProto.FLOAT)
-        return self.wide[name]
+                cast = surgery.node("Cast", [value], name, f"{name}_emulated", to=int(ir.DataType.FLOAT))
+                self.graph.insert_before(reader, cast)
+                self.wide[value] = cast.outputs[0]
+        return self.wide[value]
 
-    def _cast(self, source: str, target: str, code: int) -> None:
-        from onnx import helper
+    def _round(self, value: ir.Value) -> None:
+        """Add a cast behind the node that computes a half-precision value, which now computes it in float32."""
+        import onnx_ir as ir
 
-        self.nodes.append(helper.make_node("Cast", [source], [target], f"{target}_emulated", to=code))
-
-
-def _halves(model: onnx.ModelProto, directory: Path) -> dict[str, int]:
-    """Return the half-precision tensors of the main graph by name, with ONNX's numbers for the types of the tensors."""
-    from onnx import TensorProto
-
-    half_codes = {TensorProto.FLOAT16, TensorProto.BFLOAT16}
-    return {name: code for name, code in tensor_types(model, directory).items() if code in half_codes}
+        cast = surgery.node("Cast", [value], "", f"{value.name}_emulated", to=int(_dtype(value)))
+        surgery.follow(value, f"{value.name}_raw", cast)
+        value.type = ir.TensorType(ir.DataType.FLOAT)
 
 
-def tensor_types(model: onnx.ModelProto, directory: Path) -> dict[str, int]:
-    """Return the tensors of the main graph with ONNX's numbers of their types, inferred where the model states none.
+def _is_half(value: ir.Value) -> bool:
+    import onnx_ir as ir
+
+    return value.dtype in {ir.DataType.FLOAT16, ir.DataType.BFLOAT16}
+
+
+def _dtype(value: ir.Value) -> ir.DataType:
+    """Return the type of a value's numbers. Raises ValueError where it is unknown."""
+    if value.dtype is None:
+        raise ValueError(f"the type of {value.name} is unknown")
+    return value.dtype
+
+
+def infer_types(model: ir.Model, directory: Path) -> None:
+    """Give the values of the main graph their types, inferred where the model states none; `model` is changed.
 
     `directory` holds the external data of the model.
     """
     import onnx
+    import onnx_ir as ir
 
-    graph = model.graph
-    computed = {name for node in graph.node for name in node.output if name}
-    stated = {
-        value.name: value.type.tensor_type.elem_type for value in (*graph.value_info, *graph.input, *graph.output)
-    }
-    if not computed <= set(stated):
-        inferred = onnx.shape_inference.infer_shapes(shapes.skeleton(model, directory)).graph
-        stated = {value.name: value.type.tensor_type.elem_type for value in inferred.value_info} | stated
-    return stated | {tensor.name: tensor.data_type for tensor in graph.initializer}
+    unknown = {name: value for name, value in surgery.values(model.graph).items() if value.dtype is None}
+    if not unknown:
+        return
+    message = shapes.skeleton(ir_models.proto(model), directory)
+    for stated in onnx.shape_inference.infer_shapes(message).graph.value_info:
+        if stated.name in unknown and stated.type.tensor_type.elem_type:
+            unknown[stated.name].type = ir.TensorType(ir.DataType(stated.type.tensor_type.elem_type))
 
 
-def _make_single(node: onnx.NodeProto) -> None:
+def _make_single(node: ir.Node) -> None:
     """Turn a constant in half precision into float32; its numbers stay the same."""
-    from onnx import helper, numpy_helper
-
-    for attribute in node.attribute:
-        if attribute.name == "value":
-            values = numpy_helper.to_array(attribute.t).astype("float32")
-            attribute.CopyFrom(helper.make_attribute("value", numpy_helper.from_array(values)))
+    tensor = node.attributes.get_tensor("value", None)
+    if tensor is not None:
+        surgery.constant(node, tensor.numpy().astype("float32"))

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from engine.kit.onnx import mapped_weights, opsets, topology
-from engine.kit.onnx.topology import MessageNames
+from engine.kit.onnx import opsets, surgery
+from engine.kit.onnx.names import TensorNames
 from engine.kit.quantization.half import signatures
 from engine.kit.quantization.half.ranges import FLOAT
 from engine.kit.quantization.half.signatures import Kind, Slots
 
 if TYPE_CHECKING:
     import numpy as np
-    import onnx
+    import onnx_ir as ir
 
 _SCALES = {"QuantizeLinear": 1, "DequantizeLinear": 1}
 """For each operator of a Q/DQ pair, the index of the input that holds the scale."""
 
 
-def convert(model: onnx.ModelProto, low: AbstractSet[str], types: Mapping[str, str], kind: Kind) -> int:
+def convert(model: ir.Model, low: AbstractSet[str], types: Mapping[str, str], kind: Kind) -> int:
     """Let the nodes named in `low` compute in half precision, and return the number of inserted casts.
 
     A float32 tensor keeps its name; the half-precision copy of a tensor gets a new name. Inputs and outputs of the
@@ -31,156 +30,139 @@ def convert(model: onnx.ModelProto, low: AbstractSet[str], types: Mapping[str, s
     """
     _free_weights(model)
     conversion = _Conversion(model, types, kind)
-    for node in list(model.graph.node):
+    for node in list(model.graph):
         slots = signatures.of(node, conversion.opsets, kind) if node.name in low else signatures.NONE
-        conversion.add(node, slots)
+        conversion.convert(node, slots)
     return conversion.finish()
 
 
-@dataclass
 class _Conversion:
-    """The graph during its conversion to half precision: nodes in order, half-precision copies, and float32 tensors."""
+    """The graph during its conversion to half precision: the half-precision form and the float32 form of values.
 
-    model: onnx.ModelProto
-    types: Mapping[str, str]
-    kind: Kind
-    nodes: list[onnx.NodeProto] = field(default_factory=list)
-    halves: dict[str, str] = field(default_factory=dict)
-    singles: set[str] = field(default_factory=set)
-    casts: int = 0
+    A node that gives half precision computes its own output under a new name. A cast then gives the float32 form, under
+    the old name, if anything reads that form.
+    """
 
-    def __post_init__(self) -> None:
-        self.opsets = opsets.versions(self.model)
-        self.code = _code(self.kind)
-        self.weights = topology.initializers(self.model.graph)
-        self.names = MessageNames(self.model)
-        self.singles |= {value.name for value in self.model.graph.input} | set(self.weights)
+    def __init__(self, model: ir.Model, types: Mapping[str, str], kind: Kind) -> None:
+        self.graph, self.kind = model.graph, kind
+        self.opsets = opsets.under_both_names(model.opset_imports)
+        self.names = TensorNames(model)
+        self.floats = {value for name, value in surgery.values(model.graph).items() if types.get(name) == FLOAT}
+        self.halves: dict[ir.Value, ir.Value] = {}
+        self.singles: dict[ir.Value, ir.Value] = {}
+        self.old_names: dict[ir.Value, str] = {}
+        self.casts = 0
 
-    def add(self, node: onnx.NodeProto, slots: Slots) -> None:
-        """Add a node; the inputs and outputs that `slots` allows are in half precision."""
-        for name in sorted(topology.captured(node)):
-            self._single(name)
-        for index, name in enumerate(node.input):
-            if self.types.get(name) != FLOAT:
+    def convert(self, node: ir.Node, slots: Slots) -> None:
+        """Let the inputs and outputs of a node that `slots` allows be in half precision."""
+        self._keep_bodies(node)
+        for index, value in enumerate(node.inputs):
+            if value is None or value not in self.floats:
                 continue
             if slots.takes(index):
-                node.input[index] = self._half(name, scale=_SCALES.get(node.op_type) == index)
+                node.replace_input_with(index, self._half(value, node, scale=_SCALES.get(node.op_type) == index))
             else:
-                self._single(name)
-        self.nodes.append(node)
-        lowered = False
-        for index, name in enumerate(node.output):
-            if self.types.get(name) == FLOAT and slots.gives(index):
-                node.output[index] = self.halves[name] = self._twin(name)
-                lowered = True
-            elif name:
-                self.singles.add(name)
+                node.replace_input_with(index, self._single(value, node))
+        lowered = [value for index, value in enumerate(node.outputs) if value in self.floats and slots.gives(index)]
+        for value in lowered:
+            self.old_names[value] = value.name or ""
+            value.name = self.names.free(f"{value.name}_{self.kind}")
+            value.type = _type(self.kind)
+            self.halves[value] = value
         if lowered:
-            _retype(node, self.code, self.kind)
+            _retype(node, self.kind)
 
     def finish(self) -> int:
-        """Write the converted nodes into the model, remove unread weights, and return the number of casts."""
-        for value in self.model.graph.output:
-            self._single(value.name)
-        graph = self.model.graph
-        del graph.node[:]
-        graph.node.extend(self.nodes)
-        topology.drop_unread(self.model)
-        self._describe()
+        """Give the outputs of the model in float32, remove unread weights, and return the number of casts."""
+        for index, value in enumerate(self.graph.outputs):
+            if value in self.old_names:
+                self.graph.outputs[index] = self._single(value, None)
+        surgery.drop_unread(self.graph.initializers.values())
         return self.casts
 
-    def _half(self, name: str, *, scale: bool = False) -> str:
-        """Return the name of a tensor's half-precision copy; the first call adds the copy."""
-        if name not in self.halves:
-            self.halves[name] = self._twin(name)
-            if name in self.weights:
-                tensor = _lowered(self.weights[name], self.halves[name], self.kind, scale=scale)
-                self.model.graph.initializer.append(tensor)
+    def _keep_bodies(self, node: ir.Node) -> None:
+        """Let the bodies of a node read values of the main graph in float32."""
+        inner = [each for body in surgery.bodies(node) for each in body.all_nodes()]
+        reads = [(each, index, value) for each in inner for index, value in enumerate(each.inputs) if value is not None]
+        lowered = [read for read in reads if read[2] in self.old_names]
+        for each, index, value in sorted(lowered, key=lambda read: self.old_names[read[2]]):
+            each.replace_input_with(index, self._single(value, node))
+
+    def _half(self, value: ir.Value, reader: ir.Node, *, scale: bool = False) -> ir.Value:
+        """Return the half-precision form of a value; the first call stores it, or adds a cast in front of a reader."""
+        if value not in self.halves:
+            name = self.names.free(f"{value.name}_{self.kind}")
+            if value.is_initializer():
+                values = _lowered(surgery.numbers(value), self.kind, scale=scale)
+                self.halves[value] = surgery.store(self.graph, name, values)
             else:
-                self._cast(name, self.halves[name], self.code)
-        return self.halves[name]
+                self.halves[value] = self._cast(value, name, reader, _type(self.kind))
+        return self.halves[value]
 
-    def _single(self, name: str) -> None:
-        """Cast a tensor that exists only in half precision back to float32, under the tensor's own name."""
-        if name in self.halves and name not in self.singles:
-            self._cast(self.halves[name], name, 1)
-            self.singles.add(name)
+    def _single(self, value: ir.Value, reader: ir.Node | None) -> ir.Value:
+        """Return the float32 form of a value; the first call for a lowered value adds a cast in front of a reader."""
+        import onnx_ir as ir
 
-    def _cast(self, source: str, target: str, code: int) -> None:
-        from onnx import helper
+        if value not in self.old_names:
+            return value
+        if value not in self.singles:
+            self.singles[value] = self._cast(value, self.old_names[value], reader, ir.TensorType(ir.DataType.FLOAT))
+        return self.singles[value]
 
-        self.nodes.append(helper.make_node("Cast", [source], [target], f"{target}_cast", to=code))
+    def _cast(self, value: ir.Value, name: str, reader: ir.Node | None, dtype: ir.TensorType) -> ir.Value:
+        """Add a cast in front of a reader, or at the end of the graph, and return its output."""
+        node = surgery.node("Cast", [value], name, f"{name}_cast", to=int(dtype.dtype))
+        node.outputs[0].type, node.outputs[0].shape = dtype, value.shape
+        if reader is None:
+            self.graph.append(node)
+        else:
+            self.graph.insert_before(reader, node)
         self.casts += 1
-
-    def _twin(self, name: str) -> str:
-        return self.names.free(f"{name}_{self.kind}")
-
-    def _describe(self) -> None:
-        """State the type of every half-precision copy in the model, and the copy's shape where the shape is known."""
-        graph = self.model.graph
-        computed = {name for node in graph.node for name in node.output}
-        described = {value.name: value for value in (*graph.value_info, *graph.input, *graph.output)}
-        for name, twin in self.halves.items():
-            if twin not in computed:
-                continue
-            value = graph.value_info.add()
-            if name in described:
-                value.CopyFrom(described[name])
-            value.name = twin
-            value.type.tensor_type.elem_type = self.code
-        topology.remove(graph.value_info, lambda value: value.name in self.halves and value.name not in computed)
+        return node.outputs[0]
 
 
 def rounded(values: np.ndarray, kind: Kind) -> np.ndarray:
     """Return float32 numbers in half precision; numbers beyond the range of the half precision become infinite."""
     import numpy as np
-    from onnx import helper
 
     with np.errstate(over="ignore"):
-        return values.astype(helper.tensor_dtype_to_np_dtype(_code(kind)))
+        return values.astype(_type(kind).dtype.numpy())
 
 
-def _code(kind: Kind) -> int:
-    """Return the number that stands for a half-precision type in ONNX."""
-    from onnx import TensorProto
+def _type(kind: Kind) -> ir.TensorType:
+    """Return the type of tensors in a half precision."""
+    import onnx_ir as ir
 
-    return int(TensorProto.FLOAT16 if kind == "fp16" else TensorProto.BFLOAT16)
+    return ir.TensorType(ir.DataType.FLOAT16 if kind == "fp16" else ir.DataType.BFLOAT16)
 
 
-def _lowered(tensor: onnx.TensorProto, name: str, kind: Kind, *, scale: bool) -> onnx.TensorProto:
-    """Return a weight in half precision.
+def _lowered(values: np.ndarray, kind: Kind, *, scale: bool) -> np.ndarray:
+    """Return the numbers of a weight in half precision.
 
     A quantization scale that would be rounded to 0 becomes the smallest number above 0.
     """
     import numpy as np
 
-    values = mapped_weights.array(tensor)
-    if scale:
-        values = np.maximum(values, np.float32(signatures.SMALLEST[kind]))
-    return mapped_weights.tensor_of(rounded(values, kind), name)
+    return rounded(np.maximum(values, np.float32(signatures.SMALLEST[kind])) if scale else values, kind)
 
 
-def _retype(node: onnx.NodeProto, code: int, kind: Kind) -> None:
+def _retype(node: ir.Node, kind: Kind) -> None:
     """Change the attribute that sets the output type of a Cast or of a constant."""
     import numpy as np
-    from onnx import helper, numpy_helper
+    import onnx_ir as ir
 
-    for attribute in node.attribute:
-        if node.op_type == "Cast" and attribute.name == "to":
-            attribute.i = code
-        elif node.op_type in {"Constant", "ConstantOfShape"} and attribute.name.startswith("value"):
-            values = (
-                numpy_helper.to_array(attribute.t) if attribute.HasField("t") else helper.get_attribute_value(attribute)
-            )
-            tensor = numpy_helper.from_array(rounded(np.asarray(values, np.float32), kind))
-            attribute.CopyFrom(helper.make_attribute("value", tensor))
-            return
-    if node.op_type == "ConstantOfShape":  # without a value it gives zeros in float32
-        tensor = numpy_helper.from_array(rounded(np.zeros(1, np.float32), kind))
-        node.attribute.append(helper.make_attribute("value", tensor))
+    if node.op_type == "Cast":
+        node.attributes.add(ir.AttrInt64("to", int(_type(kind).dtype)))
+    elif node.op_type in {"Constant", "ConstantOfShape"}:
+        number = next((attribute for name, attribute in node.attributes.items() if name.startswith("value")), None)
+        values = (
+            np.zeros(1) if number is None else number.value
+        )  # ConstantOfShape gives zeros in float32 without a value
+        surgery.constant(node, rounded(np.asarray(values, np.float32), kind))
 
 
-def _free_weights(model: onnx.ModelProto) -> None:
+def _free_weights(model: ir.Model) -> None:
     """Remove weights from the inputs of the graph; before IR version 4 each weight had to be an input."""
-    topology.remove_named(model.graph.input, topology.initializers(model.graph))
+    for value in [value for value in model.graph.inputs if value.is_initializer()]:
+        model.graph.inputs.remove(value)
     model.ir_version = max(model.ir_version, opsets.WEIGHTS_NEED_NO_INPUT)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from engine.kit.onnx import mapped_weights, opsets, topology
+from engine.kit.onnx import opsets, surgery
 from engine.kit.quantization.half import normalizations, signatures
 from engine.kit.quantization.half.matmul_work import MATRIX
 from engine.kit.quantization.half.normalizations import ACCUMULATING, MOVING
@@ -16,7 +16,7 @@ from engine.kit.quantization.half.signatures import Kind, Slots
 from engine.kit.quantization.report import Kept
 
 if TYPE_CHECKING:
-    import onnx
+    import onnx_ir as ir
 
 LARGEST: Mapping[Kind, float] = {"fp16": 65504.0, "bf16": 3.3895e38}
 """The largest numbers of fp16 (IEEE 754 binary16) and of bf16 (the upper half of IEEE 754 binary32)."""
@@ -42,7 +42,7 @@ class Choice:
     reasons: Mapping[str, str]
 
 
-def choose(model: onnx.ModelProto, ranges: Ranges, kind: Kind, limit: float) -> Choice:
+def choose(model: ir.Model, ranges: Ranges, kind: Kind, limit: float) -> Choice:
     """Return which nodes of a float32 graph are converted to half precision. Every node of the graph must have a name.
 
     A node with values above `limit` among its inputs and outputs stays in float32. A matrix product stays in float32
@@ -57,15 +57,15 @@ def largest_limit(kind: Kind) -> float:
     return LARGEST[kind] / ROOM
 
 
-def grouped(model: onnx.ModelProto, choice: Choice, ranges: Ranges) -> list[Kept]:
+def grouped(model: ir.Model, choice: Choice, ranges: Ranges) -> list[Kept]:
     """Return the operators that stay in float32, in a group per reason; nodes with large values are listed by name."""
     groups: list[Kept] = []
-    computing = [node for node in model.graph.node if any(ranges.single(name) for name in node.output)]
-    for reason in dict.fromkeys(choice.reasons[node.name] for node in computing if node.name in choice.reasons):
-        nodes = [node for node in computing if choice.reasons.get(node.name) == reason]
+    computing = [node for node in model.graph if any(map(ranges.single, surgery.output_names(node)))]
+    for reason in dict.fromkeys(choice.reasons[_name(node)] for node in computing if node.name in choice.reasons):
+        nodes = [node for node in computing if choice.reasons.get(_name(node)) == reason]
         group = Kept(operators=dict(sorted(Counter(n.op_type for n in nodes).items())), reason=reason)
         if reason in {BEYOND, LARGE}:
-            reached = {node.name: _reached(node, ranges) for node in nodes}
+            reached = {_name(node): _reached(node, ranges) for node in nodes}
             by_name = {name: _short(most) for name, most in list(reached.items())[:_LISTED]}
             group = replace(group, largest=_short(max(reached.values())), nodes=by_name)
         groups.append(group)
@@ -79,37 +79,34 @@ class _Chooser:
     precision would round to zero.
     """
 
-    def __init__(self, model: onnx.ModelProto, ranges: Ranges, kind: Kind, limit: float) -> None:
+    def __init__(self, model: ir.Model, ranges: Ranges, kind: Kind, limit: float) -> None:
         self.model, self.ranges, self.kind, self.limit = model, ranges, kind, limit
-        self.opsets = opsets.versions(model)
+        self.opsets = opsets.under_both_names(model.opset_imports)
         self.parts = normalizations.spelled_out(model)
         self.small = self._vanishing()
-        self.weights = {tensor.name for tensor in model.graph.initializer}
-        self.outputs = {value.name for value in model.graph.output}
-        self.readers = topology.consumers(model.graph.node)
 
     def run(self) -> Choice:
-        nodes = [node for node in self.model.graph.node if self._floats(node)]
-        all_reasons = {node.name: self._reason(node) for node in nodes}
+        nodes = [node for node in self.model.graph if self._floats(node)]
+        all_reasons = {_name(node): self._reason(node) for node in nodes}
         reasons = {name: reason for name, reason in all_reasons.items() if reason}
         low: set[str] = set()
         halves: set[str] = set()  # tensors that come out in half precision
         for node in nodes:
-            if node.name in reasons:
+            if _name(node) in reasons:
                 continue
             slots = signatures.of(node, self.opsets, self.kind)
             if self._stays_between(node, halves, reasons):
-                reasons[node.name] = BETWEEN
+                reasons[_name(node)] = BETWEEN
                 continue
-            low.add(node.name)
-            halves.update(name for index, name in enumerate(node.output) if slots.gives(index))
-        return Choice(frozenset(low), {node.name: reasons[node.name] for node in nodes if node.name in reasons})
+            low.add(_name(node))
+            halves.update(name for index, name in enumerate(surgery.output_names(node)) if slots.gives(index))
+        return Choice(frozenset(low), {_name(node): reasons[_name(node)] for node in nodes if _name(node) in reasons})
 
-    def _floats(self, node: onnx.NodeProto) -> bool:
+    def _floats(self, node: ir.Node) -> bool:
         """Whether a node reads or gives a float32 tensor."""
-        return any(self.ranges.single(name) for name in (*node.input, *node.output))
+        return any(map(self.ranges.single, surgery.names(node)))
 
-    def _reason(self, node: onnx.NodeProto) -> str | None:
+    def _reason(self, node: ir.Node) -> str | None:
         """Return the reason why a node stays in float32; None for a node that may compute in half precision."""
         slots = signatures.of(node, self.opsets, self.kind)
         if not self._convertible(node, slots):
@@ -118,37 +115,43 @@ class _Chooser:
             return SUMS
         if node.name in self.parts:
             return SPELLED_OUT
-        if not self.small.isdisjoint(node.input):
+        if not self.small.isdisjoint(surgery.input_names(node)):
             return VANISHING
         reached = _reached(node, self.ranges)
         if reached > largest_limit(self.kind):
             return BEYOND
         return LARGE if reached > self.limit and node.op_type not in MATRIX else None
 
-    def _convertible(self, node: onnx.NodeProto, slots: Slots) -> bool:
+    def _convertible(self, node: ir.Node, slots: Slots) -> bool:
         """Whether any float32 input or output of a node may be in half precision."""
-        takes = any(self.ranges.single(name) and slots.takes(index) for index, name in enumerate(node.input))
-        return takes or any(self.ranges.single(name) and slots.gives(index) for index, name in enumerate(node.output))
+        takes = any(
+            self.ranges.single(name) and slots.takes(index) for index, name in enumerate(surgery.input_names(node))
+        )
+        return takes or any(
+            self.ranges.single(name) and slots.gives(index) for index, name in enumerate(surgery.output_names(node))
+        )
 
-    def _stays_between(self, node: onnx.NodeProto, halves: set[str], reasons: Mapping[str, str]) -> bool:
+    def _stays_between(self, node: ir.Node, halves: set[str], reasons: Mapping[str, str]) -> bool:
         """Whether half precision would only add casts around a node, because neighbouring nodes compute in float32.
 
         The answer is true for a node that only moves numbers between float32 neighbours, and for a node that reads
         float32 and gives no float32, such as a comparison.
         """
-        inputs = [name for name in node.input if self.ranges.single(name) and name not in self.weights]
-        if not any(self.ranges.single(name) for name in node.output):
+        stored = self.model.graph.initializers
+        inputs = [name for name in surgery.input_names(node) if self.ranges.single(name) and name not in stored]
+        if not any(map(self.ranges.single, surgery.output_names(node))):
             return bool(inputs) and not halves.issuperset(inputs)
         if node.op_type not in MOVING or not inputs or not halves.isdisjoint(inputs):
             return False
-        return any(self._read_as_single(name, reasons) for name in node.output)
+        return any(self._read_as_single(value, reasons) for value in node.outputs)
 
-    def _read_as_single(self, name: str, reasons: Mapping[str, str]) -> bool:
-        """Whether a float32 node or a model output reads a tensor, directly or through nodes that only move numbers."""
-        return name in self.outputs or any(
+    def _read_as_single(self, value: ir.Value, reasons: Mapping[str, str]) -> bool:
+        """Whether a float32 node or a model output reads a value, directly or through nodes that only move numbers."""
+        nodes = [use.node for use in value.uses() if use.node.graph is self.model.graph]
+        return value.is_graph_output() or any(
             node.name in reasons
-            or (node.op_type in MOVING and any(self._read_as_single(output, reasons) for output in node.output))
-            for node in self.readers.get(name, ())
+            or (node.op_type in MOVING and any(self._read_as_single(output, reasons) for output in node.outputs))
+            for node in nodes
         )
 
     def _vanishing(self) -> set[str]:
@@ -156,21 +159,25 @@ class _Chooser:
         import numpy as np
 
         vanishing = set()
-        stored = [(tensor.name, tensor) for tensor in self.model.graph.initializer]
-        for node in self.model.graph.node:
+        stored = {name: value.const_value for name, value in self.model.graph.initializers.items()}
+        for node in self.model.graph:
             if node.op_type == "Constant":
-                stored += [(node.output[0], a.t) for a in node.attribute if a.HasField("t")]
-        for name, tensor in stored:
-            if not tensor.dims and self.ranges.single(name):
-                value = float(np.abs(mapped_weights.array(tensor)))
+                stored[surgery.output_names(node)[0]] = node.attributes.get_tensor("value", None)
+        for name, tensor in stored.items():
+            if tensor is not None and not len(tensor.shape) and self.ranges.single(name):
+                value = float(np.abs(tensor.numpy()))
                 if 0 < value <= signatures.SMALLEST[self.kind] / 2:
                     vanishing.add(name)
         return vanishing
 
 
-def _reached(node: onnx.NodeProto, ranges: Ranges) -> float:
+def _reached(node: ir.Node, ranges: Ranges) -> float:
     """Return the largest magnitude among a node's inputs and outputs."""
-    return max((ranges.largest.get(name, 0.0) for name in (*node.input, *node.output) if name), default=0.0)
+    return max((ranges.largest.get(name, 0.0) for name in surgery.names(node)), default=0.0)
+
+
+def _name(node: ir.Node) -> str:
+    return node.name or ""
 
 
 def _short(value: float) -> float | str:

@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.kit.inputs.cases import Case
-from engine.kit.onnx import onnx_files, topology
-from engine.kit.quantization import fidelity
+from engine.kit.onnx import names, surgery
+from engine.kit.onnx.passes.pipeline import Pipeline
+from engine.kit.quantization import fidelity, trials
 from engine.kit.quantization.fidelity import Fidelity
 from engine.kit.quantization.half import emulation, half, half_choice, infinities, matmul_work, pairs, ranges, scaling
 from engine.kit.quantization.half.half_choice import Choice
 from engine.kit.quantization.half.ranges import Ranges
 from engine.kit.quantization.half.signatures import Kind
 from engine.kit.quantization.report import HalfReport, HalfTry
-from engine.runtimes.onnxruntime import session as ort
 
 if TYPE_CHECKING:
-    import onnx
+    import onnx_ir as ir
 
 GOAL = 0.9995
 """The cosine against float32 that the worst sample must reach before the search ends."""
@@ -55,10 +55,8 @@ class _Try:
         return HalfTry(limit=float(f"{self.limit:.4g}"), fp32=len(self.choice.reasons), cosine=round(self.worst, 6))
 
 
-def lowered(
-    model: onnx.ModelProto, cases: Sequence[Case], kind: Kind, scratch: Path
-) -> tuple[onnx.ModelProto, HalfReport]:
-    """Return a float32 model with as many nodes as possible in half precision, and a report; `model` is changed.
+def lowered(passes: Pipeline, cases: Sequence[Case], kind: Kind, scratch: Path) -> HalfReport:
+    """Let as many nodes as possible of a float32 model compute in half precision, and return a report.
 
     The search runs changed copies of the model on the inputs of the cases, and compares the copies with the float32
     model, not with the outputs of the cases. For the comparison, the module `pairs` replaces Q/DQ pairs on activations
@@ -67,11 +65,12 @@ def lowered(
     float32, and the nodes with the largest values return first. Raises StepError where the model cannot run on the
     cases.
     """
-    topology.name_nodes(model)
-    truth = fidelity.answered(ort.unoptimized_graph(pairs.bypassed(model), scratch), cases)
+    model = passes.model
+    passes.run(names.name_nodes)
+    truth = fidelity.answered(trials.opened(pairs.bypassed(model), scratch), cases)
     inputs = [case.inputs for case in cases]
-    saturated = infinities.saturate(model)
-    scaled = scaling.scale_products(model, ranges.measure(model, inputs, scratch), kind)
+    saturated = passes.run(infinities.saturate)
+    scaled = passes.run(scaling.scale_products, ranges.measure(model, inputs, scratch), kind)
     plain = pairs.bypassed(model)
     tries = _tries(plain, ranges.measure(plain, inputs, scratch), truth, kind, scratch)
     best = tries[-1] if tries[-1].is_enough else max(tries, key=lambda each: each.worst)
@@ -79,7 +78,7 @@ def lowered(
     choice = half_choice.choose(model, measured, kind, best.limit)
     work = matmul_work.work(model, {**matmul_work.stored(model), **measured.extents})
     groups = half_choice.grouped(model, choice, measured)
-    report = HalfReport(
+    return HalfReport(
         precision=kind,
         kept=tuple(groups),
         cosine=best.fidelity.cosine,
@@ -88,12 +87,11 @@ def lowered(
         scaled=tuple(scaled),
         path=tuple(each.reported() for each in tries),
         samples=len(cases),
-        casts=half.convert(model, choice.low, measured.types, kind),
+        casts=passes.run(half.convert, choice.low, measured.types, kind),
     )
-    return model, report
 
 
-def _tries(model: onnx.ModelProto, measured: Ranges, truth: Sequence[Case], kind: Kind, scratch: Path) -> list[_Try]:
+def _tries(model: ir.Model, measured: Ranges, truth: Sequence[Case], kind: Kind, scratch: Path) -> list[_Try]:
     """Return the tries of the search, from the largest limit on a node's values to the first that reaches the goal."""
     tries: list[_Try] = []
     for limit in _limits(model, measured, kind):
@@ -108,14 +106,13 @@ def _tries(model: onnx.ModelProto, measured: Ranges, truth: Sequence[Case], kind
     return tries
 
 
-def _limits(model: onnx.ModelProto, measured: Ranges, kind: Kind) -> Iterator[float]:
+def _limits(model: ir.Model, measured: Ranges, kind: Kind) -> Iterator[float]:
     """Yield the limits on a node's values to try: the largest value that the type allows first, then smaller limits.
 
     The last limit is below the largest value of every tensor.
     """
     yield half_choice.largest_limit(kind)
-    names = {name for node in model.graph.node for name in node.output}
-    reached = [measured.largest.get(name, 0.0) for name in names]
+    reached = [measured.largest.get(name, 0.0) for node in model.graph for name in surgery.output_names(node)]
     sizes = [size for size in reached if 0 < size <= half_choice.largest_limit(kind)]
     limit = max(sizes, default=0.0)
     if kind == "fp16":
@@ -126,7 +123,7 @@ def _limits(model: onnx.ModelProto, measured: Ranges, kind: Kind) -> Iterator[fl
 
 
 def _tried(
-    model: onnx.ModelProto,
+    model: ir.Model,
     truth: Sequence[Case],
     choice: Choice,
     limit: float,
@@ -136,7 +133,7 @@ def _tried(
     scratch: Path,
 ) -> _Try:
     """Convert the chosen nodes in a copy of the model, and measure the copy's fidelity by emulation on the CPU."""
-    candidate = onnx_files.copied(model)
+    candidate = model.clone()
     half.convert(candidate, choice.low, measured.types, kind)
     emulation.emulate(candidate, scratch)
-    return _Try(limit, choice, fidelity.measure(truth, ort.unoptimized_graph(candidate, scratch)))
+    return _Try(limit, choice, fidelity.measure(truth, trials.opened(candidate, scratch)))

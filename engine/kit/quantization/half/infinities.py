@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from engine.kit.onnx import mapped_weights, onnx_files, topology
+from engine.kit.onnx import surgery
 
 if TYPE_CHECKING:
     import numpy as np
-    import onnx
+    import onnx_ir as ir
 
 BEYOND = 1e30
 """A constant above the magnitude 1e30 stands for infinity, because no weight is so large."""
@@ -24,65 +24,56 @@ _ADDED = frozenset({"Add", "ConstantOfShape", "Expand", "Mul", "Sub", "Where"})
 _PASS_ON = frozenset({"Cast", "Expand", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 
 
-def saturate(model: onnx.ModelProto) -> list[str]:
+def saturate(model: ir.Model) -> list[str]:
     """Replace constants beyond 1e30 by 3e4 with the same sign, and return their names; `model` is changed.
 
     A constant is replaced only where all nodes that read the constant lead to attention scores.
     """
-    readers = topology.consumers(onnx_files.nodes(model))
+    import onnx_ir as ir
+
     saturated = []
-    for name, tensor in _constants(model):
-        values = _values(tensor)
-        if values is None or not (abs(values) > BEYOND).any() or not _reaches_scores(name, readers):
+    for value, node in _constants(model):
+        tensor = surgery.tensor(value) if node is None else _tensor(node)
+        if tensor is None or tensor.dtype != ir.DataType.FLOAT:
             continue
-        _replace(tensor, values)
-        saturated.append(name)
+        numbers = tensor.numpy()
+        if not (abs(numbers) > BEYOND).any() or not _reaches_scores(value):
+            continue
+        if node is None:
+            surgery.restore(value, _finite(numbers))
+        else:
+            surgery.constant(node, _finite(numbers))
+        saturated.append(value.name or "")
     return saturated
 
 
-def _constants(model: onnx.ModelProto) -> Iterator[tuple[str, onnx.TensorProto]]:
-    """Yield the initializers and the constants in nodes, by the name of the tensor."""
-    for graph in onnx_files.graphs(model.graph):
-        for tensor in graph.initializer:
-            yield tensor.name, tensor
-        for node in graph.node:
+def _constants(model: ir.Model) -> Iterator[tuple[ir.Value, ir.Node | None]]:
+    """Yield the stored tensors, and the outputs of Constant and ConstantOfShape with their nodes."""
+    for graph in model.graphs():
+        for value in graph.initializers.values():
+            yield value, None
+        for node in graph:
             if node.op_type in {"Constant", "ConstantOfShape"}:
-                for attribute in node.attribute:
-                    if attribute.name == "value_float":
-                        _as_tensor(attribute)
-                    if attribute.name == "value":
-                        yield node.output[0], attribute.t
+                yield node.outputs[0], node
 
 
-def _as_tensor(attribute: onnx.AttributeProto) -> None:
-    """Turn a constant's float attribute into a tensor attribute."""
-    import numpy as np
-    from onnx import helper, numpy_helper
+def _tensor(node: ir.Node) -> ir.TensorProtocol | None:
+    """Return the tensor or the single number that a constant node holds; None for another kind of constant."""
+    import onnx_ir as ir
 
-    tensor = numpy_helper.from_array(np.array(attribute.f, np.float32))
-    attribute.CopyFrom(helper.make_attribute("value", tensor))
-
-
-def _values(tensor: onnx.TensorProto) -> np.ndarray | None:
-    """Return the values of a float32 tensor; None for another type."""
-    import onnx
-
-    if tensor.data_type != onnx.TensorProto.FLOAT:
-        return None
-    return mapped_weights.array(tensor)
+    number = node.attributes.get_float("value_float", None)
+    return node.attributes.get_tensor("value", None) if number is None else ir.tensor(number, dtype=ir.DataType.FLOAT)
 
 
-def _replace(tensor: onnx.TensorProto, values: np.ndarray) -> None:
+def _finite(values: np.ndarray) -> np.ndarray:
     import numpy as np
 
-    finite = np.where(abs(values) > BEYOND, np.copysign(np.float32(STAND_IN), values), values).astype(np.float32)
-    tensor.CopyFrom(mapped_weights.tensor_of(finite, tensor.name))
+    return np.where(abs(values) > BEYOND, np.copysign(np.float32(STAND_IN), values), values).astype(np.float32)
 
 
-def _reaches_scores(name: str, readers: dict[str, list[onnx.NodeProto]]) -> bool:
-    """Whether all readers of a tensor add, multiply or select its values, directly or after a reshape or a cast."""
-    nodes = readers.get(name, [])
+def _reaches_scores(value: ir.Value) -> bool:
+    """Whether all readers of a value add, multiply or select its numbers, directly or after a reshape or a cast."""
+    nodes = [use.node for use in value.uses()]
     return bool(nodes) and all(
-        node.op_type in _ADDED or (node.op_type in _PASS_ON and _reaches_scores(node.output[0], readers))
-        for node in nodes
+        node.op_type in _ADDED or (node.op_type in _PASS_ON and _reaches_scores(node.outputs[0])) for node in nodes
     )

@@ -7,10 +7,10 @@ from collections.abc import Set as AbstractSet
 from math import prod
 from typing import TYPE_CHECKING
 
-from engine.kit.onnx import topology
+from engine.kit.onnx import surgery
 
 if TYPE_CHECKING:
-    import onnx
+    import onnx_ir as ir
 
 Extents = Mapping[str, tuple[int, ...]]
 
@@ -18,33 +18,33 @@ MATRIX = frozenset({"Attention", "Conv", "ConvTranspose", "Einsum", "Gemm", "Mat
 """Operators that multiply matrices, ONNX Runtime's fused attention among them."""
 
 
-def tensors(model: onnx.ModelProto) -> frozenset[str]:
+def tensors(model: ir.Model) -> frozenset[str]:
     """Return the names of the inputs and outputs of the main graph's matrix operators, whose extents `work` needs."""
-    nodes = (node for node in model.graph.node if node.op_type in MATRIX)
-    return frozenset(name for node in nodes for name in (*node.input, *node.output) if name)
+    nodes = (node for node in model.graph if node.op_type in MATRIX)
+    return frozenset(name for node in nodes for name in surgery.names(node))
 
 
-def stored(model: onnx.ModelProto) -> dict[str, tuple[int, ...]]:
+def stored(model: ir.Model) -> dict[str, tuple[int, ...]]:
     """Return the extents of the weights by name."""
-    return {tensor.name: tuple(tensor.dims) for tensor in model.graph.initializer}
+    return {name: surgery.shape(surgery.tensor(value)) for name, value in model.graph.initializers.items()}
 
 
-def work(model: onnx.ModelProto, extents: Extents) -> dict[str, int]:
+def work(model: ir.Model, extents: Extents) -> dict[str, int]:
     """Return the number of multiplications of every matrix operator, by the name of its node."""
-    return {node.name: multiplications(node, extents) for node in model.graph.node if node.op_type in MATRIX}
+    return {node.name or "": multiplications(node, extents) for node in model.graph if node.op_type in MATRIX}
 
 
-def multiplications(node: onnx.NodeProto, extents: Extents) -> int:
+def multiplications(node: ir.Node, extents: Extents) -> int:
     """Return the number of multiplications of one matrix operator, from the extents of its inputs and outputs."""
-    shapes = [extents.get(name, ()) for name in node.input]
-    result = prod(extents.get(node.output[0], (0,)))
+    shapes = [extents.get(name, ()) for name in surgery.input_names(node)]
+    result = prod(extents.get(surgery.output_names(node)[0], (0,)))
     if node.op_type in {"Conv", "ConvTranspose"}:
         # A filter is applied once per output element; of a transposed convolution once per input element.
         return (result if node.op_type == "Conv" else prod(shapes[0])) * prod(shapes[1][1:])
     if node.op_type == "Attention" and len(shapes) > 1 and len(shapes[1]) == 2:  # noqa: PLR2004  fused, with weights
         return prod(shapes[0]) * shapes[1][1] + 2 * result * shapes[0][1]
     if node.op_type == "Gemm":
-        return result * _inner(shapes[0], 0 if topology.whole_number(node, "transA") else 1)
+        return result * _inner(shapes[0], 0 if surgery.whole_number(node, "transA") else 1)
     if node.op_type in {"Attention", "MultiHeadAttention"}:
         return 2 * result * _inner(shapes[1], -2)
     if node.op_type == "Einsum":

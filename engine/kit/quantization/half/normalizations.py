@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from engine.kit.onnx import topology
-
 if TYPE_CHECKING:
-    import onnx
+    import onnx_ir as ir
 
 SUMS = frozenset({
     "CumSum", "LpNormalization", "MeanVarianceNormalization", "ReduceL1", "ReduceL2", "ReduceLogSum",
@@ -33,7 +30,7 @@ _BY_ELEMENT = frozenset({
 _FEEDING = frozenset({"Abs", "Pow", "Sub"})
 
 
-def spelled_out(model: onnx.ModelProto) -> frozenset[str]:
+def spelled_out(model: ir.Model) -> frozenset[str]:
     """Return the names of the small nodes that a normalization or softmax is written in, except for the sums.
 
     In half precision, the small nodes of a normalization lose as much accuracy as a single operator for the
@@ -43,31 +40,34 @@ def spelled_out(model: onnx.ModelProto) -> frozenset[str]:
     nodes that compute from sums alone, and the first node that combines a sum with numbers that are no sums. For a
     normalization written as Pow, ReduceMean, Add, Sqrt and Div, the result names Pow, Add, Sqrt and Div.
     """
-    weights = {tensor.name for tensor in model.graph.initializer}
-    weights |= {node.output[0] for node in model.graph.node if node.op_type == "Constant"}
-    producers = topology.producers(model.graph)
-    sums: set[str] = set()
+    sums: set[ir.Value] = set()
     parts: set[str] = set()
-    for node in model.graph.node:
+    for node in model.graph:
         if node.op_type in SUMS | {"Exp", "Log"}:
-            parts |= _feeding(node, producers)
+            parts |= _feeding(node)
         if node.op_type in SUMS:
-            sums.update(node.output)
+            sums.update(node.outputs)
             continue
-        free = [name for name in node.input if name and name not in weights]
+        free = [value for value in node.inputs if value is not None and not _is_constant(value)]
         if node.op_type in MOVING and free and free[0] in sums:
-            sums.update(node.output)
+            sums.update(node.outputs)
         if node.op_type in _BY_ELEMENT and not sums.isdisjoint(free):
-            parts.add(node.name)
+            parts.add(node.name or "")
             if sums.issuperset(free):
-                sums.update(node.output)
+                sums.update(node.outputs)
     return frozenset(parts)
 
 
-def _feeding(node: onnx.NodeProto, producers: Mapping[str, onnx.NodeProto]) -> set[str]:
+def _is_constant(value: ir.Value) -> bool:
+    producer = value.producer()
+    return value.is_initializer() or (producer is not None and producer.op_type == "Constant")
+
+
+def _feeding(node: ir.Node) -> set[str]:
     """Return the name of the node in front of a sum or an exponential, if the node is a square, Abs, Pow or Sub."""
-    producer = producers.get(node.input[0])
+    source = node.inputs[0]
+    producer = None if source is None else source.producer()
     if producer is None:
         return set()
-    squares = producer.op_type == "Mul" and producer.input[0] == producer.input[1]
-    return {producer.name} if squares or producer.op_type in _FEEDING else set()
+    squares = producer.op_type == "Mul" and producer.inputs[0] is producer.inputs[1]
+    return {producer.name or ""} if squares or producer.op_type in _FEEDING else set()

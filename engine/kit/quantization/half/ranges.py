@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.kit.onnx import mapped_weights, onnx_files, shapes
+from engine.kit.onnx import ir_models, shapes, surgery
+from engine.kit.quantization import trials
 from engine.runtimes.onnxruntime import session as ort
 
 if TYPE_CHECKING:
     import numpy as np
-    import onnx
+    import onnx_ir as ir
 
     Inputs = Mapping[str, np.ndarray]
 
@@ -41,7 +42,7 @@ class Ranges:
 
 
 def measure(
-    model: onnx.ModelProto, samples: Sequence[Inputs], scratch: Path, *, sized: AbstractSet[str] = frozenset()
+    model: ir.Model, samples: Sequence[Inputs], scratch: Path, *, sized: AbstractSet[str] = frozenset()
 ) -> Ranges:
     """Run a float32 model on samples without optimizations, and measure every tensor of its main graph.
 
@@ -50,18 +51,19 @@ def measure(
     cannot run the model.
     """
     types = tensor_types(model, scratch)
-    computed = [name for node in model.graph.node for name in node.output if name]
-    watched = [name for name in (*onnx_files.inputs(model), *computed) if types.get(name) == FLOAT]
+    inputs = [value.name for value in model.graph.inputs if value.name and not value.is_initializer()]
+    computed = [name for node in model.graph for name in surgery.output_names(node) if name]
+    watched = [name for name in (*inputs, *computed) if types.get(name) == FLOAT]
     largest = _stored(model)
     extents: dict[str, tuple[int, ...]] = {}
     # In another order, the nodes that measure would come last, and all tensors would stay in memory until then.
-    session = ort.unoptimized_graph(_watching(model, watched, sized), scratch, in_order=True)
+    session = trials.opened(_watching(model, watched, sized), scratch, in_order=True)
     for sample in samples:
         _take_in(ort.run(session, sample), watched, largest, extents)
     return Ranges(types, largest, extents)
 
 
-def tensor_types(model: onnx.ModelProto, scratch: Path) -> dict[str, str]:
+def tensor_types(model: ir.Model, scratch: Path) -> dict[str, str]:
     """Return the type of every tensor of the main graph, inferred and named by ONNX Runtime, such as `tensor(float)`.
 
     ONNX Runtime infers the types from a copy of the model without large weights. Raises StepError where ONNX Runtime
@@ -69,47 +71,42 @@ def tensor_types(model: onnx.ModelProto, scratch: Path) -> dict[str, str]:
     """
     import onnx
 
-    skeleton = shapes.skeleton(model, scratch)
+    message = ir_models.proto(model)
+    skeleton = shapes.skeleton(message, scratch)
     del skeleton.graph.output[:]
-    names = dict.fromkeys(name for node in model.graph.node for name in node.output if name)
+    names = dict.fromkeys(name for node in message.graph.node for name in node.output if name)
     skeleton.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
     session = ort.unoptimized_graph(skeleton, scratch)
     types = {value.name: value.type for value in (*session.get_inputs(), *session.get_outputs())}
-    return types | {tensor.name: _type(tensor.data_type) for tensor in model.graph.initializer}
+    return types | {tensor.name: _type(tensor.data_type) for tensor in message.graph.initializer}
 
 
-def _watching(model: onnx.ModelProto, names: Sequence[str], sized: AbstractSet[str]) -> onnx.ModelProto:
+def _watching(model: ir.Model, names: Sequence[str], sized: AbstractSet[str]) -> ir.Model:
     """Return a copy of the model whose outputs are the largest magnitudes of `names` and the shapes of `sized`."""
-    copy = onnx_files.copied(model)
-    del copy.graph.output[:]
-    computed = {name for node in model.graph.node for name in node.output}
-    numbers = {name: number for number, name in enumerate(names)}
-    nodes = [_watch(copy.graph, name, number, sized) for name, number in numbers.items() if name not in computed]
-    for node in model.graph.node:  # measured right behind its producer, so that a tensor's memory is freed early
-        nodes.append([node])
-        nodes += [_watch(copy.graph, name, numbers[name], sized) for name in node.output if name in numbers]
-    del copy.graph.node[:]
-    copy.graph.node.extend(node for group in nodes for node in group)
+    copy = model.clone()
+    graph = copy.graph
+    last: dict[ir.Node, ir.Node] = {}
+    graph.outputs.clear()
+    values = surgery.values(graph)
+    first = graph[0]
+    for number, name in enumerate(names):
+        nodes = _watchers(values[name], number, sized=name in sized)
+        producer = values[name].producer()
+        if producer is None:
+            graph.insert_before(first, nodes)
+        else:  # right behind the producer, so that a tensor's memory is freed early
+            graph.insert_after(last.get(producer, producer), nodes)
+            last[producer] = nodes[-1]
+        graph.outputs.extend(node.outputs[0] for node in nodes[1:])
     return copy
 
 
-def _watch(graph: onnx.GraphProto, name: str, number: int, sized: AbstractSet[str]) -> list[onnx.NodeProto]:
-    """Add an output for a tensor's largest magnitude, and one for its shape if `sized` names the tensor.
-
-    Returns the nodes that compute the added outputs.
-    """
-    from onnx import TensorProto, helper
-
+def _watchers(value: ir.Value, number: int, *, sized: bool) -> list[ir.Node]:
+    """Return nodes whose outputs are a value's magnitudes, the largest magnitude and, if `sized`, the value's shape."""
     size, most, shape = (f"{_PREFIX}_{what}_{number}" for what in ("size", "most", "shape"))
-    graph.output.append(helper.make_tensor_value_info(most, TensorProto.FLOAT, []))
-    nodes = [
-        helper.make_node("Abs", [name], [size], size),
-        helper.make_node("ReduceMax", [size], [most], most, keepdims=0),
-    ]
-    if name in sized:
-        graph.output.append(helper.make_tensor_value_info(shape, TensorProto.INT64, None))
-        nodes.append(helper.make_node("Shape", [name], [shape], shape))
-    return nodes
+    magnitudes = surgery.node("Abs", [value], size, size)
+    nodes = [magnitudes, surgery.node("ReduceMax", magnitudes.outputs, most, most, keepdims=0)]
+    return [*nodes, surgery.node("Shape", [value], shape, shape)] if sized else nodes
 
 
 def _take_in(
@@ -141,15 +138,15 @@ def _count(shape: tuple[int, ...]) -> int:
     return math.prod(shape) if shape else 0
 
 
-def _stored(model: onnx.ModelProto) -> dict[str, float]:
+def _stored(model: ir.Model) -> dict[str, float]:
     """Return the largest magnitude of each float32 weight."""
     import numpy as np
-    import onnx
+    import onnx_ir as ir
 
     return {
-        tensor.name: float(np.abs(mapped_weights.array(tensor)).max(initial=0))
-        for tensor in model.graph.initializer
-        if tensor.data_type == onnx.TensorProto.FLOAT
+        name: float(np.abs(surgery.numbers(value)).max(initial=0))
+        for name, value in model.graph.initializers.items()
+        if surgery.tensor(value).dtype == ir.DataType.FLOAT
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from engine.kit.onnx import mapped_weights, topology
+from engine.kit.onnx import surgery
 from engine.kit.quantization.half import half_choice
 from engine.kit.quantization.half.ranges import Ranges
 from engine.kit.quantization.half.signatures import Kind
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     import numpy as np
-    import onnx
+    import onnx_ir as ir
 
 _SMALL = 1.0
 """Lower limit of the largest absolute value in a MatMul's input after the input was divided for fp16.
@@ -28,7 +28,7 @@ The limit for weights is lower than the limit for inputs, because the absolute v
 """
 
 
-def scale_products(model: onnx.ModelProto, measured: Ranges, kind: Kind) -> list[str]:
+def scale_products(model: ir.Model, measured: Ranges, kind: Kind) -> list[str]:
     """Divide the factors of each MatMul that overflows, and multiply its product in return; return the MatMuls' names.
 
     The divisors are powers of two, which are exact, so the float32 model computes the same numbers. The values of a
@@ -36,35 +36,32 @@ def scale_products(model: onnx.ModelProto, measured: Ranges, kind: Kind) -> list
     node of the graph must have a name; `model` is changed. A MatMul is not scaled where its factors would become too
     small, or are not finite.
     """
-    from onnx import helper
-
     limit = half_choice.largest_limit(kind)
-    weights = topology.initializers(model.graph)
     scaled: list[str] = []
-    nodes: list[onnx.NodeProto] = []
-    for node in model.graph.node:
-        powers = _powers(node, measured, limit) if node.op_type == "MatMul" and node.input[1] in weights else (0, 0)
-        if not any(powers):
-            nodes.append(node)
+    for node in list(model.graph):
+        weight = node.inputs[1] if node.op_type == "MatMul" else None
+        if weight is None or not weight.is_initializer():
             continue
-        scaled.append(node.name)
-        source, result = node.input[0], node.output[0]
-        small, large = _constant(model, -powers[0]), _constant(model, sum(powers))
-        if powers[1]:
-            node.input[1] = _smaller(model, weights[node.input[1]], powers[1])
-        node.input[0], node.output[0] = f"{node.name}_scaled", f"{node.name}_product"
-        nodes += [
-            helper.make_node("Mul", [source, small], [node.input[0]], f"{node.name}_down"),
-            node,
-            helper.make_node("Mul", [node.output[0], large], [result], f"{node.name}_up"),
-        ]
-    if scaled:
-        del model.graph.node[:]
-        model.graph.node.extend(nodes)
+        powers = _powers(node, measured, limit)
+        if any(powers):
+            _scale(model.graph, node, weight, powers)
+            scaled.append(node.name or "")
     return scaled
 
 
-def _powers(node: onnx.NodeProto, measured: Ranges, limit: float) -> tuple[int, int]:
+def _scale(graph: ir.Graph, node: ir.Node, weight: ir.Value, powers: tuple[int, int]) -> None:
+    """Divide the input and the weight of a MatMul by powers of two, and multiply its product by both powers."""
+    product = node.outputs[0]
+    small, large = _constant(graph, -powers[0]), _constant(graph, sum(powers))
+    if powers[1]:
+        node.replace_input_with(1, _smaller(graph, weight, powers[1]))
+    down = surgery.node("Mul", [node.inputs[0], small], f"{node.name}_scaled", f"{node.name}_down")
+    graph.insert_before(node, down)
+    node.replace_input_with(0, down.outputs[0])
+    surgery.follow(product, f"{node.name}_product", surgery.node("Mul", [product, large], "", f"{node.name}_up"))
+
+
+def _powers(node: ir.Node, measured: Ranges, limit: float) -> tuple[int, int]:
     """Return the exponents of the powers of two by which the input and the weight of a MatMul are divided.
 
     Both exponents are 0 where scaling is not needed or cannot help.
@@ -73,7 +70,8 @@ def _powers(node: onnx.NodeProto, measured: Ranges, limit: float) -> tuple[int, 
     input beyond the limit of the half precision must be divided in any case. The weight is divided where dividing the
     input is not enough.
     """
-    source, weight, product = (measured.largest.get(name, 0.0) for name in (*node.input[:2], node.output[0]))
+    names = (*surgery.input_names(node)[:2], *surgery.output_names(node))
+    source, weight, product = (measured.largest.get(name, 0.0) for name in names)
     largest = max(source, weight, product)
     if not limit < largest < math.inf or not source or not weight:
         return 0, 0
@@ -86,24 +84,22 @@ def _powers(node: onnx.NodeProto, measured: Ranges, limit: float) -> tuple[int, 
     return (down, own) if weight / 2**own >= _SMALL_WEIGHT or not own else (0, 0)
 
 
-def _smaller(model: onnx.ModelProto, weight: onnx.TensorProto, power: int) -> str:
-    """Store a copy of a weight, divided by a power of two, and return its name; other nodes may read the weight."""
+def _smaller(graph: ir.Graph, weight: ir.Value, power: int) -> ir.Value:
+    """Store a copy of a weight, divided by a power of two, and return it; other nodes may read the weight."""
     import numpy as np
 
     name = f"{weight.name}_over_two_to_the_{power}"
-    return _stored(model, name, lambda: mapped_weights.array(weight) * np.float32(2.0**-power))
+    return _stored(graph, name, lambda: surgery.numbers(weight) * np.float32(2.0**-power))
 
 
-def _constant(model: onnx.ModelProto, power: int) -> str:
-    """Return the name of a stored power of two; the first call stores the number."""
+def _constant(graph: ir.Graph, power: int) -> ir.Value:
+    """Return a stored power of two; the first call stores the number."""
     import numpy as np
 
     name = f"two_to_the_{power}".replace("-", "minus_")
-    return _stored(model, name, lambda: np.array(2.0**power, np.float32))
+    return _stored(graph, name, lambda: np.array(2.0**power, np.float32))
 
 
-def _stored(model: onnx.ModelProto, name: str, values: Callable[[], np.ndarray]) -> str:
-    """Return `name`, and add an initializer of this name to the graph where the graph lacks the initializer."""
-    if all(tensor.name != name for tensor in model.graph.initializer):
-        model.graph.initializer.append(mapped_weights.tensor_of(values(), name))
-    return name
+def _stored(graph: ir.Graph, name: str, values: Callable[[], np.ndarray]) -> ir.Value:
+    """Return the stored tensor `name`; the first call stores the tensor."""
+    return graph.initializers.get(name) or surgery.store(graph, name, values())

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
+from engine.kit.onnx import surgery
 from engine.kit.onnx.opsets import STANDARD
 from engine.runtimes.preparation import CONTRIBUTED
 
 if TYPE_CHECKING:
-    import onnx
+    import onnx_ir as ir
 
 Kind = Literal["fp16", "bf16"]
 SMALLEST: Mapping[Kind, float] = {"fp16": 2.0**-24, "bf16": 2.0**-133}
@@ -50,13 +51,13 @@ class Slots:
 NONE = Slots((), ())
 
 
-def of(node: onnx.NodeProto, opsets: Mapping[str, int], kind: Kind) -> Slots:
+def of(node: ir.Node, opsets: Mapping[str, int], kind: Kind) -> Slots:
     """Return which inputs and outputs of a node may be in half precision, by the schema of the node's operator.
 
     No input or output may be in half precision if the operator is unknown, if it draws random numbers, if the node has
     bodies, or if an attribute such as `dtype` sets the type of an output.
     """
-    if node.op_type.startswith(_RANDOM) or any(_sets_types(attribute) for attribute in node.attribute):
+    if node.op_type.startswith(_RANDOM) or _sets_types(node):
         return NONE
     if node.op_type in _FREE and node.domain in STANDARD:
         return Slots((node.op_type == "Cast",), (True,))
@@ -107,5 +108,5 @@ def _allows(type_name: str, allowed: Mapping[str, frozenset[str]], dtype: str) -
     return dtype in allowed.get(type_name, frozenset({type_name}))
 
 
-def _sets_types(attribute: onnx.AttributeProto) -> bool:
-    return attribute.HasField("g") or bool(attribute.graphs) or attribute.name in _TYPED_BY
+def _sets_types(node: ir.Node) -> bool:
+    return not _TYPED_BY.isdisjoint(node.attributes) or any(True for _ in surgery.bodies(node))

@@ -8,14 +8,15 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from engine.errors import StepError
-from engine.kit.onnx import mapped_weights, onnx_files, topology
+from engine.kit.onnx import surgery
+from engine.kit.onnx.onnx_files import Input
 from engine.kit.quantization.low_bits import BLOCK, Kind
 from engine.kit.quantization.trials import Trials
 from engine.runtimes.onnxruntime import session as ort
 
 if TYPE_CHECKING:
     import numpy as np
-    import onnx
+    import onnx_ir as ir
 
 TOKENS = 128
 """The number of tokens in the row for which the multiplications of each MatMul are counted.
@@ -51,62 +52,71 @@ class Candidates:
 
 
 class Weights:
-    """The constants of a graph by name: initializers, Constant nodes, and constants behind Transpose and Identity."""
+    """The constants of a graph by name: stored tensors, Constant nodes, and constants behind Transpose and Identity."""
 
-    def __init__(self, model: onnx.ModelProto) -> None:
-        self.stored = topology.initializers(model.graph)
-        constants = [node for node in model.graph.node if node.op_type in {"Constant", "Identity", "Transpose"}]
-        self.producers = {node.output[0]: node for node in constants}
+    def __init__(self, model: ir.Model) -> None:
+        self.values = surgery.values(model.graph)
 
     def shape(self, name: str) -> tuple[int, ...] | None:
         """Return the extents of a float32 constant; None for a tensor that is no float32 constant."""
-        import onnx
+        import onnx_ir as ir
 
-        if name in self.stored:
-            tensor = self.stored[name]
-            return tuple(tensor.dims) if tensor.data_type == onnx.TensorProto.FLOAT else None
-        node = self.producers.get(name)
-        if node is None:
+        tensor, turned = self._constant(name)
+        if tensor is None or tensor.dtype != ir.DataType.FLOAT:
             return None
-        if node.op_type == "Constant":
-            values = [attribute.t for attribute in node.attribute if attribute.HasField("t")]
-            return tuple(values[0].dims) if values and values[0].data_type == onnx.TensorProto.FLOAT else None
-        inner = self.shape(node.input[0])
-        return inner if inner is None or node.op_type == "Identity" else tuple(inner[axis] for axis in _order(node))
+        shape = surgery.shape(tensor)
+        return tuple(shape[axis] for axis in turned) if turned else shape
 
     def array(self, name: str) -> np.ndarray:
         """Return the values of a float32 constant. Raises KeyError for a tensor that is not constant."""
-        node = self.producers.get(name)
-        if name in self.stored:
-            return mapped_weights.array(self.stored[name])
-        if node is None:
+        tensor, turned = self._constant(name)
+        if tensor is None:
             raise KeyError(name)
-        if node.op_type == "Constant":
-            value = next(attribute.t for attribute in node.attribute if attribute.HasField("t"))
-            return mapped_weights.array(value)
-        values = self.array(node.input[0])
-        return values if node.op_type == "Identity" else values.transpose(_order(node))
+        return tensor.numpy().transpose(turned) if turned else tensor.numpy()
+
+    def _constant(self, name: str) -> tuple[ir.TensorProtocol | None, list[int]]:
+        """Return the tensor of a constant, and the order of its axes in the constant: [] if they are not turned."""
+        value = self.values.get(name)
+        if value is None or value.is_initializer():
+            return None if value is None else surgery.tensor(value), []
+        node = value.producer()
+        if node is not None and node.op_type == "Constant":
+            return node.attributes.get_tensor("value", None), []
+        source = node.inputs[0] if node is not None and node.op_type in {"Identity", "Transpose"} else None
+        if node is None or source is None:
+            return None, []
+        tensor, turned = self._constant(source.name or "")
+        if tensor is None or node.op_type == "Identity":
+            return tensor, turned
+        order = list(node.attributes.get_ints("perm", None) or reversed(range(len(tensor.shape))))
+        return tensor, [turned[axis] for axis in order] if turned else order
 
 
-def find(model: onnx.ModelProto, weights: Weights, kind: Kind) -> Candidates:
+def find(model: ir.Model, weights: Weights, kind: Kind) -> Candidates:
     """Return the MatMuls of the main graph in groups, and the reasons why other MatMuls cannot be quantized.
 
     A MatMul can be quantized if its second factor is a constant matrix.
     """
-    groups: dict[str, list[onnx.NodeProto]] = {}
+    groups: dict[str, list[ir.Node]] = {}
     unfit: dict[str, str] = {}
     names: dict[str, str] = {}
-    for node in model.graph.node:
+    for node in model.graph:
         if node.op_type != "MatMul":
             continue
-        names[node.output[0]] = node.name or node.output[0]
-        reason = _unfit(node, weights, kind)
+        (result,) = surgery.output_names(node)
+        names[result] = node.name or result
+        left, right = surgery.input_names(node)
+        reason = _unfit(left, right, weights, kind)
         if reason:
-            unfit[node.output[0]] = reason
+            unfit[result] = reason
         else:
-            groups.setdefault(node.input[0], []).append(node)
+            groups.setdefault(left, []).append(node)
     fit = tuple(
-        Group(source, tuple(node.output[0] for node in nodes), tuple(node.input[1] for node in nodes))
+        Group(
+            source,
+            tuple(surgery.output_names(node)[0] for node in nodes),
+            tuple(surgery.input_names(node)[1] for node in nodes),
+        )
         for source, nodes in groups.items()
     )
     return Candidates(fit, unfit, names)
@@ -119,58 +129,47 @@ def work(trials: Trials, samples: Sequence[Mapping[str, np.ndarray]]) -> dict[st
     has no free axes, runs on the largest sample.
     """
     model = trials.graph()
-    nodes = [node for node in model.graph.node if node.op_type == "MatMul"]
-    _add_shapes(model, nodes)
+    nodes = [node for node in model.graph if node.op_type == "MatMul"]
+    for value in dict.fromkeys(value for node in nodes for value in (node.inputs[0], node.outputs[0])):
+        if value is not None:
+            shape = surgery.node("Shape", [value], f"{value.name}{_SHAPE}", "")
+            model.graph.append(shape)
+            model.graph.outputs.append(shape.outputs[0])
     session = trials.session(model)
     largest = max(samples, key=lambda sample: sum(array.size for array in sample.values()))
     try:
-        shapes = ort.run(session, _stretched(model, largest))
+        shapes = ort.run(session, _stretched(trials.inputs, largest))
     except StepError:  # 128 tokens are more than its table of positions holds, for example
         shapes = ort.run(session, largest)
     multiplications = {}
     for node in nodes:
-        inner = shapes[f"{node.input[0]}{_SHAPE}"]
-        multiplications[node.output[0]] = prod(int(n) for n in shapes[f"{node.output[0]}{_SHAPE}"]) * int(inner[-1])
+        (result,), source = surgery.output_names(node), surgery.input_names(node)[0]
+        inner = shapes[f"{source}{_SHAPE}"]
+        multiplications[result] = prod(int(n) for n in shapes[f"{result}{_SHAPE}"]) * int(inner[-1])
     return multiplications
 
 
-def _unfit(node: onnx.NodeProto, weights: Weights, kind: Kind) -> str:
-    """Return the reason why a MatMul cannot be quantized; an empty text for a MatMul that can be quantized."""
-    shape = weights.shape(node.input[1])
+def _unfit(left: str, right: str, weights: Weights, kind: Kind) -> str:
+    """Return the reason why a MatMul of two tensors cannot be quantized; an empty text if it can be quantized."""
+    shape = weights.shape(right)
     if shape is None:
-        on_the_left = weights.shape(node.input[0]) is not None
+        on_the_left = weights.shape(left) is not None
         return "its weights are on the left" if on_the_left else "both factors are computed: no weights"
     if len(shape) != 2 or 1 in shape:  # noqa: PLR2004  [input, output]
         return "its weights are no matrix"
-    if weights.shape(node.input[0]) is not None:
+    if weights.shape(left) is not None:
         return "both factors are constant"
     if kind == "int4" and shape[0] % BLOCK:
         return f"its {shape[0]} inputs do not divide into blocks of {BLOCK}"
     return ""
 
 
-def _order(node: onnx.NodeProto) -> list[int]:
-    """Return the order of axes that a Transpose of a matrix gives; without `perm`, Transpose swaps the two axes."""
-    axes = next((list(attribute.ints) for attribute in node.attribute if attribute.name == "perm"), None)
-    return axes or [1, 0]
-
-
-def _add_shapes(model: onnx.ModelProto, nodes: Sequence[onnx.NodeProto]) -> None:
-    """Add an output to the model for the shape of each node's first input and first output."""
-    from onnx import helper
-
-    tensors = dict.fromkeys(name for node in nodes for name in (node.input[0], node.output[0]))
-    for name in tensors:
-        model.graph.node.append(helper.make_node("Shape", [name], [f"{name}{_SHAPE}"]))
-        model.graph.output.append(helper.make_empty_tensor_value_info(f"{name}{_SHAPE}"))
-
-
-def _stretched(model: onnx.ModelProto, sample: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _stretched(inputs: Mapping[str, Input], sample: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return a sample cut to one row, with its other free axes cut or repeated to 128 entries."""
     import numpy as np
 
     stretched = {}
-    for name, value in onnx_files.inputs(model).items():
+    for name, value in inputs.items():
         extents = [
             extent if isinstance(extent, int) else 1 if axis == 0 else TOKENS for axis, extent in enumerate(value.shape)
         ]

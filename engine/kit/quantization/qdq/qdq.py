@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import mkdtemp
@@ -24,7 +24,7 @@ from engine.kit.quantization.trials import Trials
 
 if TYPE_CHECKING:
     import numpy as np
-    import onnx
+    import onnxruntime
 
 _HOLD_OUT_STRIDE = 4
 """Every fourth sample is held out from calibration: the quantized model is judged on the held-out samples."""
@@ -44,12 +44,12 @@ CONVOLUTIONS = ("Conv", "ConvTranspose")
 
 def quantize(
     graph_dir: Path, inputs: Sequence[Mapping[str, np.ndarray]], kind: Kind, scratch: Path
-) -> tuple[onnx.ModelProto, QdqReport]:
-    """Return the float32 model in `graph_dir` with Q/DQ nodes in front of chosen MatMuls, and a report.
+) -> tuple[Pipeline, QdqReport]:
+    """Return the passes that put Q/DQ nodes in front of chosen MatMuls of the model in `graph_dir`, and a report.
 
     All ranges are symmetric. int8 has a scale per activation, and a scale per output channel of a weight. fp8 (E4M3)
     has a scale per tensor. int4 is for weights only, with a scale per block of 128 inputs. Every scale is exact in
-    fp16. All tensors that no Q/DQ node quantizes stay float32. Where nothing can be quantized, the model is returned
+    fp16. All tensors that no Q/DQ node quantizes stay float32. Where nothing can be quantized, the model stays
     unchanged, and `unquantized` in the report says why. Large weights of the returned model are mapped from files in
     `scratch`. The same model and the same samples give the same bytes. Raises
     StepError where the model cannot run on the samples.
@@ -58,28 +58,30 @@ def quantize(
     try:
         precisions.refuse_quantized(model)
     except LeftAloneError as error:
-        return model, _unquantized(kind, str(error))
+        return Pipeline(ir_models.of(model)), _unquantized(kind, str(error))
     if not inputs:
-        return model, _unquantized(kind, "there are no samples to calibrate on")
+        return Pipeline(ir_models.of(model)), _unquantized(kind, "there are no samples to calibrate on")
     try:
         model = opsets.raised(model, low_bits.OPSETS[kind])
     except OpsetError as error:
-        return model, _unquantized(kind, str(error))
+        return Pipeline(ir_models.of(model)), _unquantized(kind, str(error))
     passes = Pipeline(ir_models.of(model))
     passes.run(linear_layers.split)
-    model = ir_models.proto(passes.model)
-    trials = Trials.of(model, Path(mkdtemp(dir=scratch)) / "base")
-    graph = trials.graph()
-    weights = Weights(graph)
-    candidates = matmuls.find(graph, weights, kind)
+    trials = Trials.of(passes.model, Path(mkdtemp(dir=scratch)) / "base")
+    passes.model = trials.graph()
+    weights = Weights(trials.model)
+    candidates = matmuls.find(trials.model, weights, kind)
     if not candidates.groups:
-        return graph, _unquantized(kind, "it has no MatMul with a constant matrix that could be quantized")
-    return _quantized(trials, weights, candidates, inputs, kind)
+        return passes, _unquantized(kind, "it has no MatMul with a constant matrix that could be quantized")
+    scalings, report = _chosen(trials, weights, candidates, inputs, kind)
+    passes.run(qdq_nodes.insert, weights, scalings, kind)
+    return passes, report
 
 
-def _quantized(
+def _chosen(
     trials: Trials, weights: Weights, candidates: Candidates, inputs: Sequence[Mapping[str, np.ndarray]], kind: Kind
-) -> tuple[onnx.ModelProto, QdqReport]:
+) -> tuple[dict[Group, Scaling], QdqReport]:
+    """Return the groups to quantize with the scaling of their inputs, and a report."""
     calibrating, judging = _divided(inputs)
     work = matmuls.work(trials, calibrating)
     total = sum(work.values())
@@ -87,22 +89,20 @@ def _quantized(
     print(f"looking at {len(candidates.groups)} tensors on {len(calibrating)} samples")
     scalings = scaled(trials, weights, candidates.groups, calibrating, kind)
 
-    def variant(chosen: Sequence[Group]) -> onnx.ModelProto:
+    def opened(chosen: Collection[Group]) -> onnxruntime.InferenceSession:
         graph = trials.graph()
         qdq_nodes.insert(graph, weights, {group: scalings[group] for group in chosen}, kind)
-        return graph
+        return trials.session(graph)
 
-    selection = sensitivity.select(
-        candidates.groups, shares, lambda chosen: trials.session(variant(tuple(chosen))), judging
-    )
-    convolutions = sum(node.op_type in CONVOLUTIONS for node in trials.graph().graph.node)
+    selection = sensitivity.select(candidates.groups, shares, opened, judging)
+    convolutions = sum(node.op_type in CONVOLUTIONS for node in trials.model.graph)
     report = replace(
         _report(candidates, selection, shares, kind, convolutions),
         smoothed=sum(scalings[group].factors is not None for group in selection.chosen),
         samples=len(calibrating),
         held_out=len(judging),
     )
-    return variant(selection.chosen), report
+    return {group: scalings[group] for group in selection.chosen}, report
 
 
 def scaled(

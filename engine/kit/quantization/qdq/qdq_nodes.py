@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from engine.kit.onnx import mapped_weights, onnx_files, topology
-from engine.kit.onnx.topology import MessageNames
+from engine.kit.onnx import surgery
+from engine.kit.onnx.names import TensorNames
 from engine.kit.quantization import low_bits
 from engine.kit.quantization.activation_ranges import Scaling
 from engine.kit.quantization.low_bits import BLOCK, CODES, Kind
@@ -15,14 +15,14 @@ from engine.kit.quantization.qdq.matmuls import Group, Weights
 
 if TYPE_CHECKING:
     import numpy as np
-    import onnx
+    import onnx_ir as ir
 
 _SCALED_BY_CHANNEL = {"LayerNormalization": (1, 2), "RMSNormalization": (1,)}
 """Normalizations, and the indices of their inputs that multiply or shift each channel."""
 _CONSTANTS = frozenset({"Constant", "Identity", "Transpose"})
 
 
-def insert(model: onnx.ModelProto, weights: Weights, chosen: Mapping[Group, Scaling], kind: Kind) -> None:
+def insert(model: ir.Model, weights: Weights, chosen: Mapping[Group, Scaling], kind: Kind) -> None:
     """Quantize the MatMuls of the chosen groups; `model` is changed, and unread weights are removed.
 
     An activation that only the MatMuls of its group read is divided by its smoothing factors in the normalization that
@@ -30,142 +30,117 @@ def insert(model: onnx.ModelProto, weights: Weights, chosen: Mapping[Group, Scal
     activation, an added Mul divides the activation by its smoothing factors. Each activation and each weight is
     quantized once, however many MatMuls read it.
     """
-    insertion = _Insertion(model, weights, kind)
-    sources = {group.source: (group, scaling) for group, scaling in chosen.items()}
-    for node in list(model.graph.node):
-        group, scaling = sources.get(node.input[0] if node.input else "", (None, None))
-        if group is not None and scaling is not None and node.op_type == "MatMul" and node.output[0] in group.results:
+    insertion = _Insertion(model.graph, TensorNames(model), weights, kind)
+    groups = {result: (group, scaling) for group, scaling in chosen.items() for result in group.results}
+    for node in list(model.graph):
+        group, scaling = groups.get(surgery.output_names(node)[0], (None, None))
+        if group is not None and scaling is not None:
             insertion.quantize(node, group, scaling)
-        insertion.nodes.append(node)
-    insertion.finish()
+    _prune(model.graph)
 
 
 @dataclass
 class _Insertion:
-    """The graph while nodes are inserted: `tensors` and `quantized` name the quantized activations and weights."""
+    """The graph while nodes are inserted: `activations` and `quantized` are the quantized activations and weights."""
 
-    model: onnx.ModelProto
+    graph: ir.Graph
+    names: TensorNames
     weights: Weights
     kind: Kind
-    nodes: list[onnx.NodeProto] = field(default_factory=list)
-    tensors: dict[str, str] = field(default_factory=dict)
-    quantized: dict[tuple[str, str], str] = field(default_factory=dict)
+    activations: dict[str, ir.Value] = field(default_factory=dict)
+    quantized: dict[tuple[str, str], ir.Value] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        graph = self.model.graph
-        self.names = MessageNames(self.model)
-        self.producers = topology.producers(graph)
-        self.values = {value.name: value for value in (*graph.value_info, *graph.input)}
-
-    def quantize(self, node: onnx.NodeProto, group: Group, scaling: Scaling) -> None:
+    def quantize(self, node: ir.Node, group: Group, scaling: Scaling) -> None:
         """Let a MatMul read its quantized activation and its quantized weight."""
-        if node.input[0] not in self.tensors:
-            self.tensors[node.input[0]] = self._activation(group, scaling)
-        source = "" if scaling.factors is None else group.source
-        key = (node.input[1], source)
+        source, weight = node.inputs[0], surgery.input_names(node)[1]
+        if source is not None and group.source not in self.activations:
+            self.activations[group.source] = self._activation(node, source, group, scaling)
+        key = (weight, "" if scaling.factors is None else group.source)
         if key not in self.quantized:
-            self.quantized[key] = self._weight(node.input[1], scaling.factors)
-        node.input[0], node.input[1] = self.tensors[node.input[0]], self.quantized[key]
+            self.quantized[key] = self._weight(node, weight, scaling.factors)
+        node.replace_input_with(0, self.activations[group.source])
+        node.replace_input_with(1, self.quantized[key])
 
-    def finish(self) -> None:
-        """Write the changed nodes into the model, and remove unread constants."""
-        graph = self.model.graph
-        del graph.node[:]
-        graph.node.extend(self.nodes)
-        _prune(self.model)
+    def _activation(self, reader: ir.Node, source: ir.Value, group: Group, scaling: Scaling) -> ir.Value:
+        """Add nodes that smooth and quantize the group's input in front of a reader; return the resulting value."""
+        import onnx_ir as ir
 
-    def _activation(self, group: Group, scaling: Scaling) -> str:
-        """Add nodes that smooth and quantize the group's input; return the name of the resulting tensor."""
-        name = group.source
-        if scaling.factors is not None and not self._folded(group, scaling.factors):
-            inverse = self._store(f"{name}_smoothing", 1 / scaling.factors)
-            name = self._node("Mul", [name, inverse], f"{group.source}_smoothed")
-            self._describe(name, group.source, "FLOAT")
+        value = source
+        if scaling.factors is not None and not self._folded(source, group, scaling.factors):
+            inverse = self._store(f"{group.source}_smoothing", 1 / scaling.factors)
+            value = self._node(reader, "Mul", [source, inverse], f"{group.source}_smoothed")
+            _describe(value, source, ir.DataType.FLOAT)
         if scaling.scale is None:
-            return name
+            return value
         scale = self._store(f"{group.source}_scale", scaling.scale)
         zero = self._store(f"{group.source}_zero", low_bits.codes(scaling.scale * 0, scaling.scale, self.kind))
-        codes = self._node("QuantizeLinear", [name, scale, zero], f"{group.source}_quantized")
-        self._describe(codes, group.source, CODES[self.kind])
-        result = self._node("DequantizeLinear", [codes, scale, zero], f"{group.source}_dequantized")
-        self._describe(result, group.source, "FLOAT")
+        codes = self._node(reader, "QuantizeLinear", [value, scale, zero], f"{group.source}_quantized")
+        _describe(codes, source, ir.DataType[CODES[self.kind]])
+        result = self._node(reader, "DequantizeLinear", [codes, scale, zero], f"{group.source}_dequantized")
+        _describe(result, source, ir.DataType.FLOAT)
         return result
 
-    def _weight(self, name: str, factors: np.ndarray | None) -> str:
-        """Store a weight, smoothed and quantized; return the name of the weight's dequantized tensor."""
+    def _weight(self, reader: ir.Node, name: str, factors: np.ndarray | None) -> ir.Value:
+        """Store a weight, smoothed and quantized; return its dequantized value, computed in front of a reader."""
         values = self.weights.array(name)
         values = values if factors is None else values * factors[:, None]
         scales = low_bits.weight_scales(values, self.kind)
         codes = low_bits.codes(values, low_bits.spread(scales, self.kind), self.kind)
         stored = [self._store(f"{name}_{CODES[self.kind].lower()}", codes), self._store(f"{name}_scale", scales)]
         attributes = {"int8": {"axis": 1}, "fp8": {}, "int4": {"axis": 0, "block_size": BLOCK}}[self.kind]
-        return self._node("DequantizeLinear", stored, f"{name}_dequantized", **attributes)
+        return self._node(reader, "DequantizeLinear", stored, f"{name}_dequantized", **attributes)
 
-    def _folded(self, group: Group, factors: np.ndarray) -> bool:
+    def _folded(self, source: ir.Value, group: Group, factors: np.ndarray) -> bool:
         """Fold the smoothing factors of the group's input into the normalization before it, and return True.
 
         Returns False, and changes nothing, where nodes outside the group read the activation, or where the node that
         produces the activation does not multiply by a value per channel.
         """
-        producer = self.producers.get(group.source)
-        if producer is None or not self._alone(group):
+        producer = source.producer()
+        if producer is None or not _is_alone(source, group):
             return False
+        names = surgery.input_names(producer)
         places: Sequence[int] = _SCALED_BY_CHANNEL.get(producer.op_type, ())
         if producer.op_type == "Mul":  # the last node of a normalization that is written in small nodes
-            places = [i for i, name in enumerate(producer.input) if self.weights.shape(name) == factors.shape][:1]
-        places = [place for place in places if place < len(producer.input) and producer.input[place]]
-        if not places or any(self.weights.shape(producer.input[place]) != factors.shape for place in places):
+            places = [i for i, name in enumerate(names) if self.weights.shape(name) == factors.shape][:1]
+        places = [place for place in places if place < len(names) and names[place]]
+        if not places or any(self.weights.shape(names[place]) != factors.shape for place in places):
             return False
         for place in places:
-            name = producer.input[place]
-            producer.input[place] = self._store(f"{name}_smoothed", self.weights.array(name) / factors)
+            smoothed = self._store(f"{names[place]}_smoothed", self.weights.array(names[place]) / factors)
+            producer.replace_input_with(place, smoothed)
         return True
 
-    def _alone(self, group: Group) -> bool:
-        """Whether only the MatMuls of the group read the tensor that is the group's input."""
-        outputs = {value.name for graph in onnx_files.graphs(self.model.graph) for value in graph.output}
-        readers = [node for node in onnx_files.nodes(self.model) if group.source in node.input]
-        return group.source not in outputs and all(
-            node.output[0] in group.results and list(node.input).count(group.source) == 1 for node in readers
-        )
-
-    def _node(self, operator: str, inputs: Sequence[str], result: str, **attributes: int) -> str:
-        from onnx import helper
-
+    def _node(
+        self, reader: ir.Node, operator: str, inputs: Sequence[ir.Value], result: str, **attributes: int
+    ) -> ir.Value:
+        """Add a node in front of a reader, and return its output."""
         name = self.names.free(result)
-        self.nodes.append(helper.make_node(operator, list(inputs), [name], name, **attributes))
-        return name
+        node = surgery.node(operator, inputs, name, name, **attributes)
+        self.graph.insert_before(reader, node)
+        return node.outputs[0]
 
-    def _describe(self, name: str, like: str, dtype: str) -> None:
-        """Give a new tensor the shape of the tensor `like`, if the model states that shape."""
-        from onnx import TensorProto
-
-        if like in self.values:
-            value = self.model.graph.value_info.add()
-            value.CopyFrom(self.values[like])
-            value.name = name
-            value.type.tensor_type.elem_type = TensorProto.DataType.Value(dtype)
-
-    def _store(self, name: str, values: np.ndarray) -> str:
-        free = self.names.free(name)
-        self.model.graph.initializer.append(mapped_weights.tensor_of(values, free))
-        return free
+    def _store(self, name: str, values: np.ndarray) -> ir.Value:
+        return surgery.store(self.graph, self.names.free(name), values)
 
 
-def _prune(model: onnx.ModelProto) -> None:
+def _is_alone(source: ir.Value, group: Group) -> bool:
+    """Whether only the MatMuls of the group read the group's input."""
+    readers = [surgery.output_names(use.node)[0] for use in source.uses()]
+    return not source.is_graph_output() and len(set(readers)) == len(readers) and set(readers) <= set(group.results)
+
+
+def _describe(value: ir.Value, like: ir.Value, dtype: ir.DataType) -> None:
+    """Give a new value the shape of the value `like`, if the model states that shape."""
+    import onnx_ir as ir
+
+    if like.type is not None:
+        value.type, value.shape = ir.TensorType(dtype), like.shape
+
+
+def _prune(graph: ir.Graph) -> None:
     """Remove unread constants, and the Identity and Transpose nodes that only such constants pass through."""
-    graph = model.graph
-    stored = {tensor.name for tensor in graph.initializer}
-    count = 0
-    while count != len(graph.node):
-        count = len(graph.node)
-        _remove_unread_constants(model)
-    topology.drop_unread(model)
-    removed = stored - {tensor.name for tensor in graph.initializer}
-    for values in (graph.input, graph.value_info):
-        topology.remove_named(values, removed)
-
-
-def _remove_unread_constants(model: onnx.ModelProto) -> None:
-    read = topology.consumed(model)
-    topology.remove(model.graph.node, lambda node: node.op_type in _CONSTANTS and node.output[0] not in read)
+    for node in reversed(list(graph)):
+        if node.op_type in _CONSTANTS and surgery.is_unread(node.outputs[0]):
+            graph.remove(node, safe=True)
+    surgery.drop_unread(graph.initializers.values())

@@ -6,7 +6,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from engine.kit.onnx import onnx_files, topology
+from engine.kit.onnx import ir_models, onnx_files
+from engine.kit.onnx.names import name_nodes
 from engine.kit.quantization.half import emulation, half, ranges
 from engine.runtimes.onnxruntime import session as ort
 
@@ -17,16 +18,16 @@ Y = ("y", graphs.FLOAT, ["n"])
 def lowered(nodes, tmp_path, kind="fp16", weights=()):
     """The graph with all of its nodes in half precision."""
     model = graphs.graph(nodes, [X], [Y], list(weights), opset=20)
-    topology.name_nodes(model)
-    types = ranges.tensor_types(model, tmp_path)
-    half.convert(model, {node.name for node in model.graph.node}, types, kind)
+    graphs.changed(model, name_nodes)
+    types = ranges.tensor_types(ir_models.of(model), tmp_path)
+    graphs.changed(model, half.convert, {node.name for node in model.graph.node}, types, kind)
     onnx.checker.check_model(model, full_check=True)
     return model
 
 
 def answer(model, tmp_path, x, *, emulated=True):
     if emulated:
-        emulation.emulate(model, tmp_path)
+        graphs.changed(model, emulation.emulate, tmp_path)
     onnx_files.save(model, tmp_path)
     session = ort.session(tmp_path, threads=1, level="disabled")
     return ort.run(session, {"x": np.array(x, np.float32)})["y"]

@@ -3,9 +3,11 @@
 import graphs
 import numpy as np
 import onnx
+import onnx_ir as ir
 from onnx import TensorProto, helper, numpy_helper
 
-from engine.kit.onnx import onnx_files, topology
+from engine.kit.onnx import ir_models, onnx_files
+from engine.kit.onnx.names import name_nodes
 from engine.kit.quantization.half import half, infinities, ranges, signatures
 from engine.runtimes.onnxruntime import session as ort
 
@@ -13,9 +15,10 @@ FLOAT = graphs.FLOAT
 
 
 def converted(model, tmp_path, low=None, kind="fp16"):
-    topology.name_nodes(model)
+    graphs.changed(model, name_nodes)
     names = {node.name for node in model.graph.node}
-    casts = half.convert(model, names if low is None else low, ranges.tensor_types(model, tmp_path), kind)
+    types = ranges.tensor_types(ir_models.of(model), tmp_path)
+    casts = graphs.changed(model, half.convert, names if low is None else low, types, kind)
     onnx.checker.check_model(model, full_check=True)
     return casts
 
@@ -89,7 +92,9 @@ def test_operators_without_a_half_form_and_inputs_that_must_be_fp32_are_known():
     opsets = {"": 20, "com.microsoft": 1}
 
     def slots(operator, domain="", kind="fp16", **attributes):
-        return signatures.of(helper.make_node(operator, ["a"], ["b"], domain=domain, **attributes), opsets, kind)
+        return signatures.of(
+            ir.from_proto(helper.make_node(operator, ["a"], ["b"], domain=domain, **attributes)), opsets, kind
+        )
 
     assert slots("MatMul").takes(1)
     assert not slots("Range").gives(0)
@@ -152,6 +157,6 @@ def test_minus_infinity_of_masks_is_brought_within_fp16_and_limits_are_left_alon
     weights = [scalar("far", least), scalar("low", least), scalar("there", -np.inf), axis]
     inputs = [("x", FLOAT, ["n"]), ("flag", TensorProto.BOOL, ["n"])]
     model = graphs.graph(nodes, inputs, [("y", FLOAT, ["n"])], weights, opset=20)
-    assert infinities.saturate(model) == ["far", "there"]
+    assert graphs.changed(model, infinities.saturate) == ["far", "there"]
     values = {t.name: float(numpy_helper.to_array(t).ravel()[0]) for t in model.graph.initializer}
     assert (values["far"], values["there"], values["low"]) == (-3e4, -3e4, least)

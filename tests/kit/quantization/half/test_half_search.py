@@ -9,7 +9,8 @@ import pytest
 from onnx import helper, numpy_helper
 
 from engine.kit.inputs.cases import Case
-from engine.kit.onnx import onnx_files, topology
+from engine.kit.onnx import ir_models, onnx_files
+from engine.kit.onnx.passes.pipeline import Pipeline
 from engine.kit.quantization.half import half_choice, half_search, matmul_work, normalizations, ranges
 
 FLOAT = graphs.FLOAT
@@ -30,6 +31,13 @@ def vectors(nodes, weights=(), features=8, opset=20):
     return graphs.graph(nodes, [("x", FLOAT, shape)], [("y", FLOAT, None)], list(weights), opset=opset)
 
 
+def lowered(model, cases, kind, tmp_path):
+    """Return a model in half precision, and the report."""
+    passes = Pipeline(ir_models.of(onnx_files.copied(model)))
+    report = half_search.lowered(passes, cases, kind, tmp_path)
+    return ir_models.proto(passes.model), report
+
+
 def kept(report, word):
     """The operators that a report keeps for the reason that has a word in it."""
     return {name: count for g in report.kept if word in g.reason for name, count in g.operators.items()}
@@ -45,7 +53,7 @@ def test_large_magnitudes_and_infinities_are_seen_and_empty_tensors_are_nothing(
     ]
     none = numpy_helper.from_array(np.array([0], np.int64), "none")
     model = vectors(nodes, [scalar("thousand", 1000), scalar("zero", 0), none])
-    seen = ranges.measure(model, [{"x": np.full((3, 8), 7, np.float32)}], tmp_path, sized={"large"})
+    seen = ranges.measure(ir_models.of(model), [{"x": np.full((3, 8), 7, np.float32)}], tmp_path, sized={"large"})
     assert (seen.largest["large"], seen.largest["broken"], seen.largest["empty"]) == (7000, np.inf, 0)
     assert seen.types["sizes"] == "tensor(int64)"
     assert seen.largest["thousand"] == 1000
@@ -59,10 +67,10 @@ from pathlib import Path
 
 import numpy as np
 
-from engine.kit.onnx import onnx_files
+from engine.kit.onnx import ir_models
 from engine.kit.quantization.half import ranges
 
-model = onnx_files.load(Path(sys.argv[1]))
+model = ir_models.load(Path(sys.argv[1]))
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 ranges.measure(model, [{"x": np.ones((1 << 20, 8), np.float32)}], Path(sys.argv[1]))
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
@@ -87,7 +95,7 @@ def test_softmax_and_norms_stay_and_products_go(tmp_path):
     ]
     weights = [graphs.weight("first", 8, 8), graphs.weight("second", 8, 8), graphs.weight("scale", 8),
                graphs.weight("shift", 8)]  # fmt: skip
-    model, report = half_search.lowered(vectors(nodes, weights), samples(), "fp16", tmp_path)
+    model, report = lowered(vectors(nodes, weights), samples(), "fp16", tmp_path)
     assert kept(report, "adds up") == {"LayerNormalization": 1, "Softmax": 1}
     assert report.share == 1
     assert report.cosine.worst > 0.9999
@@ -106,7 +114,7 @@ def test_a_norm_that_is_spelled_out_stays_as_a_whole():
         helper.make_node("Mul", ["normal", "scale"], ["y"], "scaled"),
     ]
     model = vectors(nodes, [scalar("two", 2), scalar("least", 1e-12), graphs.weight("scale", 8)])
-    assert normalizations.spelled_out(model) == {"apart", "square", "some", "root", "normal"}
+    assert normalizations.spelled_out(ir_models.of(model)) == {"apart", "square", "some", "root", "normal"}
 
 
 def test_what_would_overflow_stays_and_the_report_says_how_large_it_is(tmp_path):
@@ -116,7 +124,7 @@ def test_what_would_overflow_stays_and_the_report_says_how_large_it_is(tmp_path)
         helper.make_node("MatMul", ["small", "w"], ["y"], "product"),
     ]
     weights = [scalar("much", 3e4), scalar("little", 1e-4), graphs.weight("w", 8, 8)]
-    _, report = half_search.lowered(vectors(nodes, weights), samples(factor=3), "fp16", tmp_path)
+    _, report = lowered(vectors(nodes, weights), samples(factor=3), "fp16", tmp_path)
     (group,) = report.kept
     assert group.operators == {"Mul": 2}
     assert set(group.nodes) == {"swell", "shrink"}
@@ -129,7 +137,7 @@ def test_a_product_that_would_overflow_is_computed_on_smaller_numbers(tmp_path):
     nodes = [helper.make_node("MatMul", ["x", "w"], ["large"], "product"),
              helper.make_node("Mul", ["large", "little"], ["y"], "shrink")]  # fmt: skip
     model = vectors(nodes, [weight, scalar("little", 1e-4)])
-    model, report = half_search.lowered(model, samples(factor=50), "fp16", tmp_path)
+    model, report = lowered(model, samples(factor=50), "fp16", tmp_path)
     assert list(report.scaled) == ["product"]
     assert report.share == 1
     assert kept(report, "range") == {"Mul": 2}  # what makes the product large again, and what reads it
@@ -139,7 +147,7 @@ def test_a_product_that_would_overflow_is_computed_on_smaller_numbers(tmp_path):
 def test_bf16_has_room_for_large_products(tmp_path):
     weight = numpy_helper.from_array(np.full((8, 8), 3000, np.float32), "w")
     model = vectors([helper.make_node("MatMul", ["x", "w"], ["y"], "product")], [weight])
-    assert half_search.lowered(model, samples(factor=50), "bf16", tmp_path)[1].scaled == ()
+    assert lowered(model, samples(factor=50), "bf16", tmp_path)[1].scaled == ()
 
 
 def test_half_of_the_range_is_room_for_other_samples():
@@ -153,7 +161,7 @@ def test_a_constant_that_would_vanish_stays(tmp_path):
         helper.make_node("Add", ["size", "least"], ["some"], "guard"),
         helper.make_node("Div", ["x", "some"], ["y"]),
     ]
-    _, report = half_search.lowered(vectors(nodes, [scalar("least", 1e-12)]), samples(), "fp16", tmp_path)
+    _, report = lowered(vectors(nodes, [scalar("least", 1e-12)]), samples(), "fp16", tmp_path)
     assert kept(report, "so small") == {"Add": 1}
 
 
@@ -166,7 +174,7 @@ def test_large_values_return_to_fp32_until_the_answers_are_close_enough(tmp_path
         helper.make_node("MatMul", ["c", "w"], ["y"], "last"),
     ]
     weights = [scalar("stream", 20000), graphs.weight("w", 8, 8)]
-    _, report = half_search.lowered(vectors(nodes, weights), samples(), "fp16", tmp_path)
+    _, report = lowered(vectors(nodes, weights), samples(), "fp16", tmp_path)
     assert kept(report, "large values") == {"Add": 1, "Sub": 1}
     assert report.path[0].cosine < 0.9995 <= report.path[-1].cosine
     assert [step.limit for step in report.path] == [32750, 8188]
@@ -182,7 +190,7 @@ def test_where_the_goal_cannot_be_reached_the_best_try_is_taken_and_the_path_tol
     ]
     weight = np.eye(8, dtype=np.float32) * np.float32(1.1)
     weights = [numpy_helper.from_array(weight, "w"), numpy_helper.from_array(np.linalg.inv(weight), "inverse")]
-    _, report = half_search.lowered(vectors(nodes, weights), samples(), "fp16", tmp_path)
+    _, report = lowered(vectors(nodes, weights), samples(), "fp16", tmp_path)
     assert report.cosine.worst < 0.9995
     assert len(report.path) > 1
     assert report.cosine.worst == pytest.approx(max(step.cosine for step in report.path), abs=1e-5)
@@ -194,7 +202,7 @@ def test_numbers_handed_on_between_fp32_nodes_are_not_rounded(tmp_path):
         helper.make_node("Transpose", ["a"], ["b"], "turn"),
         helper.make_node("Softmax", ["b"], ["y"]),
     ]
-    model, _ = half_search.lowered(vectors(nodes), samples(), "fp16", tmp_path)
+    model, _ = lowered(vectors(nodes), samples(), "fp16", tmp_path)
     assert [node.op_type for node in model.graph.node] == ["Softmax", "Transpose", "Softmax"]
 
 
@@ -208,7 +216,7 @@ def test_roundings_are_told_from_the_steps_of_int8_around_them(tmp_path):
         helper.make_node("MatMul", ["d", "w"], ["y"], "last"),
     ]
     weights = [scalar("step", 4), zero, graphs.weight("w", 8, 8)]  # a step as large as the numbers themselves
-    model, report = half_search.lowered(vectors(nodes, weights), samples(), "fp16", tmp_path)
+    model, report = lowered(vectors(nodes, weights), samples(), "fp16", tmp_path)
     assert len(report.path) == 1
     assert report.cosine.worst > 0.9999
     assert list(report.kept) == []
@@ -223,7 +231,7 @@ def test_the_share_counts_multiplications():
         helper.make_node("Gemm", ["a", "v"], ["y"], "thin", transB=1),
     ]
     model = vectors(nodes, [graphs.weight("w", 8, 30), graphs.weight("v", 2, 30)])
-    topology.name_nodes(model)
+    model = ir_models.of(model)
     done = matmul_work.work(model, {**matmul_work.stored(model), "x": (5, 8), "a": (5, 30), "y": (5, 2)})
     assert done == {"wide": 5 * 30 * 8, "thin": 5 * 2 * 30}
     assert matmul_work.share(done, {"wide"}) == pytest.approx(0.8)
@@ -232,7 +240,7 @@ def test_the_share_counts_multiplications():
 def test_the_bytes_do_not_depend_on_the_run(tmp_path):
     contents = []
     for name in ("one", "two"):
-        model, _ = half_search.lowered(graphs.layers(8, 16), samples(), "fp16", tmp_path)
+        model, _ = lowered(graphs.layers(8, 16), samples(), "fp16", tmp_path)
         onnx_files.save(model, tmp_path / name)
         contents.append((tmp_path / name / "model.onnx").read_bytes())
     assert contents[0] == contents[1]

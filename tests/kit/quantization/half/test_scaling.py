@@ -5,11 +5,16 @@ import numpy as np
 import pytest
 from onnx import helper, numpy_helper
 
-from engine.kit.onnx import onnx_files, topology
+from engine.kit.onnx import ir_models, onnx_files, surgery
+from engine.kit.onnx.names import name_nodes
 from engine.kit.quantization.half import half_choice, ranges, scaling
 from engine.runtimes.onnxruntime import session as ort
 
 LIMIT = half_choice.largest_limit("fp16")
+
+
+def measured(model, values, tmp_path):
+    return ranges.measure(ir_models.of(model), [{"x": values}], tmp_path)
 
 
 def product(tmp_path, *, inputs, weights):
@@ -23,13 +28,13 @@ def product(tmp_path, *, inputs, weights):
         [("y", graphs.FLOAT, ["batch", 8])],
         [numpy_helper.from_array(weight, "w")],
     )
-    topology.name_nodes(model)
+    graphs.changed(model, name_nodes)
     onnx_files.save(model, tmp_path / "before")
-    scaled = scaling.scale_products(model, ranges.measure(model, [{"x": values}], tmp_path), "fp16")
-    topology.drop_unread(model)
+    scaled = graphs.changed(model, scaling.scale_products, measured(model, values, tmp_path), "fp16")
+    graphs.changed(model, lambda graph: surgery.drop_unread(graph.graph.initializers.values()))
     onnx_files.save(model, tmp_path / "after")
     answers = [ort.run(ort.session(tmp_path / name, threads=1), {"x": values})["y"] for name in ("before", "after")]
-    seen = ranges.measure(model, [{"x": values}], tmp_path)
+    seen = measured(model, values, tmp_path)
     return scaled, model, answers, seen
 
 

@@ -13,7 +13,8 @@ from onnx import checker
 from engine.kit.accuracy import pooling
 from engine.kit.inputs import samples
 from engine.kit.inputs.cases import Case
-from engine.kit.onnx import onnx_files
+from engine.kit.onnx import ir_models, onnx_files
+from engine.kit.onnx.passes.pipeline import Pipeline
 from engine.kit.quantization.half import half_search
 from engine.kit.quantization.qdq import qdq
 from engine.recipe.schema import Recipe
@@ -58,8 +59,8 @@ def quantized(minilm, tmp_path_factory):
     @cache
     def make(kind):
         folder = tmp_path_factory.mktemp(kind)
-        changed, report = qdq.quantize(shaped, read("calibration.jsonl"), kind, folder)
-        onnx_files.save(changed, folder)
+        passes, report = qdq.quantize(shaped, read("calibration.jsonl"), kind, folder)
+        ir_models.save(passes.model, folder)
         checker.check_model(onnx_files.load(folder), full_check=True)
         return folder, report
 
@@ -70,9 +71,14 @@ def quantized(minilm, tmp_path_factory):
 def plain(minilm, tmp_path_factory):
     """Return the directory of the graph in fp16 alone."""
     folder = tmp_path_factory.mktemp("plain")
-    changed, _ = half_search.lowered(onnx_files.load(minilm[0]), few(minilm), "fp16", folder)
-    onnx_files.save(changed, folder / "plain")
+    in_half(minilm, minilm[0], folder / "plain")
     return folder / "plain"
+
+
+def in_half(minilm, source, out):
+    passes = Pipeline(ir_models.load(source))
+    half_search.lowered(passes, few(minilm), "fp16", out.parent)
+    ir_models.save(passes.model, out)
 
 
 def few(minilm):
@@ -102,8 +108,7 @@ def test_unseen_texts_keep_their_embeddings_with_most_of_the_work_quantized(mini
 )
 def test_tensorrt_rtx_builds_engines_of_it_with_fp16_around(minilm, quantized, plain, tmp_path, *, kind, devices):
     pytest.importorskip("tensorrt_rtx", reason="the extra `rtx` is not installed: Linux on x86_64 has it")
-    changed, _ = half_search.lowered(onnx_files.load(quantized(kind)[0]), few(minilm), "fp16", tmp_path)
-    onnx_files.save(changed, tmp_path / "half")
+    in_half(minilm, quantized(kind)[0], tmp_path / "half")
     for device in devices:
         models = (tmp_path / "half", plain)
         sizes = [engine(model, device, tmp_path / f"{model.name} {device}") for model in models]
