@@ -14,7 +14,7 @@ from engine.kit.quantization import int8, precisions
 from engine.runtimes import registry
 from engine.runtimes.onnxruntime import fusion
 from engine.runtimes.onnxruntime import session as ort
-from engine.runtimes.preparation import Residual
+from engine.runtimes.preparation import Lowering, Residual
 from engine.step import Step, TypedReport
 from engine.text import lists, reasons
 
@@ -68,9 +68,16 @@ class Fuse(Step):
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self | None:
-        """Return the step for a runtime with kernels for fused operators; None for another runtime."""
-        fuses = registry.of(recipe).fuses(recipe.target)
-        return None if fuses is None else cls(residual=fuses)
+        """Return the step for a runtime with kernels for fused operators; None for another runtime.
+
+        Weights of fused attention and fused embeddings cannot be stored in blocks, so a model that is quantized by its
+        weights alone is not fused.
+        """
+        runtime = registry.of(recipe)
+        fuses = runtime.fuses(recipe.target)
+        if fuses is None or runtime.lowering(recipe) is Lowering.WEIGHTS_ONLY:
+            return None
+        return cls(residual=fuses)
 
     def run(self, out: Path, *, shaped: Path) -> FuseReport:
         """Write the fused graph into `out`; report the fused operators, or the reason why the graph is unchanged."""

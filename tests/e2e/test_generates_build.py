@@ -50,3 +50,38 @@ def test_a_decoder_is_built_in_both_precisions_and_whole_answers_are_measured(tm
     table = program("show", *int8, expect=0).stdout
     assert "1 x 8 + 5" in table
     assert "each call is a whole answer of 5 new tokens" in table
+
+
+ON_A_TEXT = """\
+name: small
+model: {source: model}
+precision: int4
+validate: {perplexity: {text: corpus.txt, at_most: 9}, cosine: 0.5, agreement: 0}
+"""
+TEXT = "The dog slept in the little house; nobody knew who had built it. "
+
+
+@pytest.mark.slow
+@pytest.mark.whole
+def test_another_text_measures_again_and_another_bound_only_judges(tmp_path):
+    (tmp_path / "pyproject.toml").write_text("")
+    generators.checkpoint(tmp_path / "model", "gpt2")
+    (tmp_path / "corpus.txt").write_text(TEXT * 9)
+    (tmp_path / "r.yaml").write_text(ON_A_TEXT)
+    program = Program(tmp_path)
+    assert set(program.states("r.yaml").values()) == {"built"}
+    [shown] = json.loads(program("show", "r.yaml", "--json", expect=0).stdout)
+    measured = shown["validation"]["perplexity"]
+    assert measured["ratio"] == pytest.approx(measured["value"] / measured["original"])
+    assert "windows of 48, stride 24" in program("show", "r.yaml", expect=0).stdout
+    (tmp_path / "r.yaml").write_text(ON_A_TEXT.replace("at_most: 9", "at_most: 0.1"))
+    withheld = program("build", "r.yaml", expect=4)
+    assert "the ratio of the perplexities (perplexity)" in withheld.stderr
+    (tmp_path / "r.yaml").write_text(ON_A_TEXT)
+    (tmp_path / "corpus.txt").write_text(TEXT.upper() * 9)
+    states = program.states("r.yaml")
+    assert {job for job, state in states.items() if state == "built"} == {"reference", "validate"}
+    (tmp_path / "corpus.txt").write_bytes(b"\0" * 999)
+    refused = program("build", "r.yaml", expect=2)
+    assert "r.yaml:4:31" in refused.stderr
+    assert "corpus.txt is no text" in refused.stderr

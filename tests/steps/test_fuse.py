@@ -201,6 +201,7 @@ def test_it_is_wanted_for_onnx_runtimes_own_kernels_only():
 def test_precision_profiles_and_isa_are_no_options():
     first = Recipe(name="a", model=ModelSection(source="x"), precision="fp32", target=TargetSection(isa="avx2"))
     assert Fuse.for_recipe(first) == Fuse.for_recipe(first.model_copy(update={"precision": "int8"}))
+    assert Fuse.for_recipe(first.model_copy(update={"precision": "int4"})) is None, "its weights are stored in blocks"
     assert Fuse().options() == {"residual": "apart"}
 
 

@@ -144,7 +144,7 @@ def test_the_isa_decides_on_seven_bits(isa, reduced):
     assert Quantize.for_recipe(recipe) == Quantize(reduce_range=reduced)
 
 
-def planned(precision="int8", *, calibrate=None, **target):
+def planned(precision="int8", *, calibrate=None, quantize=None, **target):
     """The step that a recipe gets, or None."""
     return Quantize.for_recipe(
         Recipe(
@@ -154,11 +154,20 @@ def planned(precision="int8", *, calibrate=None, **target):
             target=TargetSection(**target),
             profiles=[{"batch": [1, 8, 32]}],
             calibrate=calibrate,
+            quantize=quantize or {},
         )
     )
 
 
-def test_a_cpu_gets_dynamic_int8_and_no_other_precision():
+def test_a_cpu_gets_weights_alone_in_int4_and_where_the_recipe_says_so_in_int8():
+    assert planned("int4") == Quantize(way="int4 weights")
+    assert planned(quantize={"weights_only": True}) == Quantize(way="int8 weights")
+    assert planned(quantize={"weights_only": False}) == Quantize()
+    assert planned("fp32", quantize={"weights_only": True}) is None
+    assert Quantize(way="int4 weights").inputs_used() == ("fused",)
+
+
+def test_a_cpu_gets_dynamic_int8_and_no_half_precision():
     assert planned() == Quantize()
     assert planned(provider="cpu", device="T4") == Quantize()
     assert planned("fp32") is None

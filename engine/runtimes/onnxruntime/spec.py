@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from engine import gpus
+from engine.runtimes import versions
 from engine.runtimes.backends import Accelerator, Backend
 from engine.runtimes.preparation import Lowering, Residual
 from engine.runtimes.runtime import GPU_FACTS, E, Kernels, Runtime, Unsupported, Way
@@ -28,6 +29,8 @@ class Provider(StrEnum):
 
 
 _GPU = "onnxruntime-gpu"
+_WITH_BLOCKS = "1.24"
+"""The oldest version of ONNX Runtime with which MatMulNBits and GatherBlockQuantized were tried in 4 and 8 bits."""
 _CPU_FACTS = ("cpu.isa", "onnxruntime.build")
 _BY_BUILD = (
     *("memory_pool", "optimization_level", "compatibility", "version_compatible", "exclude_lean_runtime"),
@@ -126,6 +129,15 @@ class OnnxRuntime(Runtime):
 
     def refuse_image(self, loaded: LoadedRecipeView, named: ImageTag) -> None:
         """Refuse no image: every image with Triton's ONNX Runtime backend loads ONNX models."""
+
+    def refuse_installed(self, loaded: LoadedRecipeView, installed: Callable[[str], str | None]) -> None:
+        """Raise RecipeError where weights alone are quantized and ONNX Runtime is older than its operators for that."""
+        version = installed(self.name)
+        if self.lowering(loaded.recipe) is not Lowering.WEIGHTS_ONLY or version is None:
+            return
+        if versions.is_later(_WITH_BLOCKS, than=version):
+            what = f"onnxruntime {version} is too old to multiply with weights of {loaded.recipe.precision}"
+            raise loaded.error(what, "precision", hint=f"install onnxruntime {_WITH_BLOCKS} or newer")
 
     def refuse_operators(self, loaded: LoadedRecipeView, operators: Mapping[str, Sequence[str]]) -> None:
         """Raise RecipeError for operators that TensorRT does not have, where the TensorRT provider runs the graph."""

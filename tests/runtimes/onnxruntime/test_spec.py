@@ -1,0 +1,34 @@
+"""ONNX Runtime as a runtime: which installed versions it refuses."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from engine.errors import RecipeError
+from engine.recipe.schema import Recipe
+from engine.runtimes.onnxruntime.spec import OnnxRuntime
+from engine.text.places import Position, Text
+
+
+def refuse(version, **fields):
+    recipe = Recipe(name="r", model={"source": "hf:a/b"}, **fields)
+    loaded = SimpleNamespace(recipe=recipe, error=lambda what, *path, hint: RecipeError(what, at(), hint=hint))
+    OnnxRuntime().refuse_installed(loaded, {"onnxruntime": version}.get)
+
+
+def at():
+    return Position(Text("r.yaml", "name: r"), 1, 1)
+
+
+@pytest.mark.parametrize("fields", [{"precision": "int4"}, {"precision": "int8", "quantize": {"weights_only": True}}])
+def test_a_version_without_the_operators_of_weights_in_blocks_is_refused(fields):
+    with pytest.raises(RecipeError, match="is too old to multiply with weights of int") as caught:
+        refuse("1.23.2", **fields)
+    assert caught.value.hint == "install onnxruntime 1.24 or newer"
+    for version in ("1.24.1", "1.31.1", "2.0", None):
+        refuse(version, **fields)
+
+
+def test_any_version_multiplies_in_other_precisions():
+    for precision in ("fp32", "int8"):
+        refuse("1.20", precision=precision)
