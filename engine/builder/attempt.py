@@ -91,6 +91,7 @@ class Attempt:
             report_version=traits.report_version,
             seconds=outcome.seconds,
             peak_bytes=outcome.peak_bytes,
+            anonymous_bytes=outcome.anonymous_bytes,
             machine=self.lookup.machine,
             log=self._redacted_log(),
             job=self.job.name,

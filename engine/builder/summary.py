@@ -116,6 +116,7 @@ def _step(job: str, record: Record | None) -> dict[str, object]:
         "bytes": record.size,
         "seconds": record.seconds,
         "peak_bytes": record.peak_bytes,
+        "anonymous_bytes": record.anonymous_bytes,
         "made_on": dict(record.machine),
         "tools": {row[len("tools.") :]: value for row, value in record.key.items() if row.startswith("tools.")},
         "report": dict(record.report),

@@ -41,3 +41,5 @@ class Outcome:
     """The output files: from the relative path to the size in bytes and the digest of the content."""
     binding: str = ""
     """The digest of step, key, output and report, as the zygote computed it from the task that it got."""
+    anonymous_bytes: int = 0
+    """The largest memory of the worker without the pages of mapped files, from samples; 0 for a run without samples."""

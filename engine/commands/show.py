@@ -70,12 +70,14 @@ def _show_recipes(arguments: argparse.Namespace) -> Exit:
     for summary in summaries:
         print(table(summary), end="")
         rows = [_row(job.name, summary.records.get(job.name)) for job in summary.variant.jobs]
-        grid.show(rows, [grid.LEFT, grid.RIGHT, grid.RIGHT], indent=2)
+        grid.show(rows, [grid.LEFT, *[grid.RIGHT] * 4], indent=2)
     return Exit.OK
 
 
 def _row(job: str, record: Record | None) -> tuple[str, ...]:
-    """Return the cells of a job's row: the job's name, its artifact's size, its seconds, and its artifact's digest."""
+    """Return the cells of a job's row: its name, and its artifact's size, seconds, memory and digest."""
     if record is None:
         return (job, "not built")
-    return (job, sizes.decimal(record.size), f"{record.seconds:.1f} s", record.artifact)
+    memory = f"{sizes.binary(record.peak_bytes)} of memory"
+    apart = f"{sizes.binary(record.anonymous_bytes)} without mapped files" if record.anonymous_bytes else ""
+    return (job, sizes.decimal(record.size), f"{record.seconds:.1f} s", memory, apart, record.artifact)

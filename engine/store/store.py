@@ -61,6 +61,8 @@ class Record:
     """The digest of the trace: what the run read. Empty for a record of a version that kept no traces."""
     gaps: Sequence[Mapping[str, str]] = ()
     """What the run read and no row of the key covers: the fields of each `Gap`."""
+    anonymous_bytes: int = 0
+    """The largest memory of the run without the pages of mapped files, from samples; 0 for a run without samples."""
 
     @property
     def digest(self) -> Digest:
@@ -240,7 +242,7 @@ class Store:
 
     def commit(self, key: Key, folder: Path, files: Files, *, report: Mapping[str, object], report_version: int = 1,
                seconds: float, peak_bytes: int, machine: Mapping[str, str], log: bytes = b"",
-               job: str = "", step: str = "", bound: str = "", trace: bytes = b"",
+               anonymous_bytes: int = 0, job: str = "", step: str = "", bound: str = "", trace: bytes = b"",
                gaps: Sequence[Mapping[str, str]] = ()) -> Record:  # fmt: skip
         """Move the output folder `folder` into the store as the artifact of `key`, and write the record.
 
@@ -253,7 +255,7 @@ class Store:
             key=key, artifact=output.tree(files), files=files, report=report, report_version=report_version,
             seconds=round(seconds, 3), peak_bytes=peak_bytes, machine=machine, made_at=round(time.time(), 3),
             log=digest.of_bytes(log) if log else "", job=job, step=step, binding=bound,
-            trace=digest.of_bytes(trace) if trace else "", gaps=gaps,
+            trace=digest.of_bytes(trace) if trace else "", gaps=gaps, anonymous_bytes=anonymous_bytes,
         )  # fmt: skip
         with explained(self.root), file_lock.hold(self.layout.gate, shared=True):
             self.keep_log(record.digest, log)

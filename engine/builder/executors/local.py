@@ -41,6 +41,7 @@ class _Job:
     started: float
     time_limit: float
     peak_bytes: int = 0
+    anonymous_bytes: int = 0
 
 
 class LocalExecutor:
@@ -173,6 +174,7 @@ class LocalExecutor:
         for job in list(self._jobs):
             pids = processes.children(job.zygote.pid) if job.zygote.pid else []
             job.peak_bytes = max([job.peak_bytes, *map(processes.peak_of, pids)])
+            job.anonymous_bytes = max([job.anonymous_bytes, *map(processes.anonymous_of, pids)])
             if now > job.started + job.time_limit:
                 self._remove(job.zygote)
                 yield self._finish(job, _failure(job, overtime(job.task, job.time_limit)))
@@ -189,7 +191,7 @@ class LocalExecutor:
 
     def _finish(self, job: _Job, outcome: Outcome) -> tuple[object, Outcome]:
         self._jobs.remove(job)
-        return job.ident, outcome
+        return job.ident, replace(outcome, anonymous_bytes=job.anonymous_bytes)
 
     def _remove(self, dead: ZygoteHandle) -> None:
         self._zygotes.remove(dead)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
@@ -114,26 +114,26 @@ def tensor_of(values: np.ndarray, name: str) -> onnx.TensorProto:
     if file is None or values.nbytes < LEAST or bits(code) < BYTE:
         return numpy_helper.from_array(values, name)
     tensor = TensorProto(name=name, data_type=code, dims=values.shape)
-    store(tensor, np.ascontiguousarray(values).view(np.uint8).data)
+    store(tensor, [np.ascontiguousarray(values).view(np.uint8).data])
     return tensor
 
 
 def spill(tensor: onnx.TensorProto) -> None:
     """Within `spilling`, move the raw data of a large tensor to the file; otherwise the tensor stays as it is."""
     if len(tensor.raw_data) >= LEAST:
-        store(tensor, memoryview(tensor.raw_data))
+        store(tensor, [memoryview(tensor.raw_data)])
 
 
-def store(tensor: onnx.TensorProto, data: memoryview) -> None:
-    """Give a tensor its bytes: within `spilling` as a place in the file, otherwise in memory."""
+def store(tensor: onnx.TensorProto, parts: Iterable[memoryview]) -> None:
+    """Give a tensor its bytes, in parts: within `spilling` as a place in the file, otherwise in memory."""
     file = _spilled.get()
     if file is None:
-        tensor.raw_data = bytes(data)
+        tensor.raw_data = b"".join(parts)
         return
     offset = begin(file)
-    file.write(data)
+    length = sum(map(file.write, parts))
     file.flush()
-    refer(tensor, file.name, offset=offset, length=data.nbytes)
+    refer(tensor, file.name, offset=offset, length=length)
 
 
 @contextlib.contextmanager

@@ -69,7 +69,8 @@ def session(
     `extended`, `all`) takes the place of the optimization level in `session.json`; where neither `level` nor
     `session.json` sets a level, the level is `all`. With `in_order` the nodes run in the order of the file, as far as
     ONNX Runtime lets its caller choose the order. Without `prepack`, ONNX Runtime reads weights of a separate file
-    where they are mapped, instead of rearranging them in memory for faster products. With `profile`, the session writes
+    where they are mapped, instead of rearranging them in memory for faster products, and gives memory back as soon as
+    a tensor is used up. With `profile`, the session writes
     a profile of its runs into a file whose name begins with `profile`; without `prepack`, the profile names the shapes
     of weights. Raises StepError where ONNX Runtime refuses the model, or would run it on another provider.
     """
@@ -80,6 +81,7 @@ def session(
     settings.inter_op_num_threads = 1
     if not prepack:
         settings.add_session_config_entry(*_NO_PREPACKING)
+        settings.enable_cpu_mem_arena = False
     if in_order:
         settings.execution_order = onnxruntime.ExecutionOrder.PRIORITY_BASED
     if profile is not None:

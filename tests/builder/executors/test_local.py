@@ -67,6 +67,12 @@ def test_a_job_gives_its_report_its_peak_and_its_log(executor, run, tmp_path):
     assert (tmp_path / "0.log").read_text() == "writing\n"
 
 
+def test_memory_without_mapped_files_is_sampled_while_a_job_runs(executor, run):
+    run("Slow", seconds=0.7)  # the executor takes samples five times a second
+    outcome = only(executor)
+    assert 1 << 20 < outcome.anonymous_bytes <= outcome.peak_bytes
+
+
 def test_a_step_error_arrives_whole(executor, run):
     run("Misbehave", how="raise")
     error = only(executor).error
