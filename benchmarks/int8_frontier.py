@@ -17,11 +17,9 @@ from timing import machine, table
 
 sys.path.append(str(program.ROOT))
 
-from onnx import helper, numpy_helper
-
 from engine.kit.accuracy import pooling
 from engine.kit.inputs import samples
-from engine.kit.onnx import onnx_files
+from engine.kit.onnx import ir_models, onnx_files, surgery
 from engine.kit.quantization.qdq import matmuls, qdq, qdq_nodes, sensitivity, shortened
 from engine.kit.quantization.trials import Trials
 from engine.runtimes.onnxruntime import session as ort
@@ -74,9 +72,9 @@ class Bench:
         self.fit = [text for number, text in enumerate(texts, 1) if number % 4]
         self.held_out = texts[3::4]
         self.unseen = [case.inputs for case in samples.read(TEXTS / "sentences.jsonl", source, model_inputs)]
-        self.trials = Trials.of(onnx_files.load(self.shaped), folder / "base")
+        self.trials = Trials.of(ir_models.load(self.shaped), folder / "base")
         graph = self.trials.graph()
-        self.weights = matmuls.Weights(self.trials, graph)
+        self.weights = matmuls.Weights(graph)
         self.groups = matmuls.find(graph, self.weights, "int8").groups
         work = matmuls.work(self.trials, self.fit)
         self.shares = {g: sum(work[name] for name in g.results) / sum(work.values()) for g in self.groups}
@@ -108,23 +106,18 @@ class Bench:
         """Return the model with corrected biases: each quantized MatMul gets its mean error on samples added."""
         names = [name for group in self.groups for name in group.results]
         means = [self.means(each, names, texts) for each in (self.trials.graph(), model)]
-        copy = type(model)()
-        copy.CopyFrom(model)
-        del copy.graph.node[:]
-        for node in model.graph.node:
-            copy.graph.node.append(node)
-            if node.output[0] in names:
-                name = node.output[0]
-                lacking = (means[0][name] - means[1][name]).astype(np.float32)
-                copy.graph.initializer.append(numpy_helper.from_array(lacking, f"{name}_lacking"))
-                copy.graph.node[-1].output[0] = f"{name}_raw"
-                copy.graph.node.append(helper.make_node("Add", [f"{name}_raw", f"{name}_lacking"], [name]))
+        copy = model.clone()
+        for name in names:
+            value = surgery.values(copy.graph)[name]
+            lacking = (means[0][name] - means[1][name]).astype(np.float32)
+            stored = surgery.store(copy.graph, f"{name}_lacking", lacking)
+            surgery.follow(value, f"{name}_raw", surgery.node("Add", [value, stored], "", ""))
         return copy
 
     def means(self, model: Any, names: Sequence[str], texts: Sequence[Mapping[str, np.ndarray]]) -> dict[str, Any]:
-        copy = type(model)()
-        copy.CopyFrom(model)
-        copy.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in names)
+        copy = model.clone()
+        values = surgery.values(copy.graph)
+        copy.graph.outputs.extend(values[name] for name in names)
         session = self.trials.session(copy)
         sums, count = dict.fromkeys(names, 0.0), 0
         for text in texts:
@@ -136,10 +129,10 @@ class Bench:
 
     def whole(self, kind: Any) -> list[str]:
         """Return the table's row for the MatMuls that `quantize` itself chooses."""
-        model, report = qdq.quantize(self.shaped, self.texts, kind, self.folder)
-        onnx_files.save(model, self.folder / kind)
+        passes, report = qdq.quantize(self.shaped, self.texts, kind, self.folder)
+        ir_models.save(passes.model, self.folder / kind)
         session = ort.session(self.folder / kind, threads=1, level="disabled")
-        return self.measured_row(f"**what `quantize` chooses for {kind}**", report[kind]["share"], session)
+        return self.measured_row(f"**what `quantize` chooses for {kind}**", report.quantized.share, session)
 
     def row(self, name: str, model: Any, chosen: Sequence[matmuls.Group]) -> list[str]:
         return self.measured_row(name, sum(self.shares[group] for group in chosen), self.trials.session(model))

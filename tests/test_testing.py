@@ -72,7 +72,8 @@ def two_outputs(path):
     onnx = pytest.importorskip("onnx")
     numbers = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1]) for name in ("in", "one", "two")]
     nodes = [onnx.helper.make_node("Neg", ["in"], ["one"]), onnx.helper.make_node("Abs", ["in"], ["two"])]
-    onnx.save(onnx.helper.make_model(onnx.helper.make_graph(nodes, "g", numbers[:1], numbers[1:])), path)
+    graph = onnx.helper.make_graph(nodes, "g", numbers[:1], numbers[1:])
+    onnx.save(onnx.helper.make_model(graph, ir_version=10, opset_imports=[onnx.helper.make_opsetid("", 20)]), path)
     return onnx
 
 

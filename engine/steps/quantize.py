@@ -12,7 +12,7 @@ from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.inputs.cases import Case
 from engine.kit.onnx import graphs, ir_models, mapped_weights, onnx_files
 from engine.kit.onnx.passes.pipeline import Pipeline
-from engine.kit.quantization import calibration, int8, precisions
+from engine.kit.quantization import calibration, int8, precisions, trials
 from engine.kit.quantization.dynamic import dynamic_int8
 from engine.kit.quantization.half import half_search
 from engine.kit.quantization.precisions import LeftAloneError
@@ -185,7 +185,7 @@ def _lowered(
     """Return the model in the precision `way`, which is for GPUs, and a report on the conversion."""
     few = calibration.some(cases)
     if way == "fp16" or way == "bf16":  # noqa: PLR1714  mypy narrows the type by this form only
-        passes = Pipeline(ir_models.load(fused))
+        passes = Pipeline(trials.apart(ir_models.load(fused), scratch / "apart"))
         report = half_search.lowered(passes, few, way, scratch)
         return ir_models.proto(passes.model), report
     precisions.refuse_quantized(onnx_files.load_graph(fused))

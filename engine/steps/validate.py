@@ -37,17 +37,17 @@ class Validate(Judged):
         step = cls(execution=Execution.for_recipe(recipe), **cls.fields_of(recipe))
         if registry.of(recipe).runs_on_cpu(recipe.target):
             return step
-        return step.model_copy(
-            update={"precision_share": None, "opt": {}}
-        )  # `validate-onnx` counts and judges multiplications
+        # The step `validate-onnx` counts the multiplications of such a model, and judges them.
+        return step.model_copy(update={"precision_share": None, "opt": {}})
 
     def hardware(self) -> Hardware | None:
         """Return the GPU that the model runs on; None for a model that runs on the CPU."""
         return self.execution.hardware
 
     def tools_used(self) -> tuple[str, ...]:
-        """Return the Python packages that run the model."""
-        return self.execution.tools
+        """Return the Python packages that run the model and, on a CPU, those that read the graph to count its work."""
+        reads = () if self.hardware() else onnx_files.TOOLS
+        return tuple(dict.fromkeys((*self.execution.tools, *reads)))
 
     def facts_used(self) -> tuple[str, ...]:
         """Return the names of the machine's facts that decide which kernels run, and so the model's outputs."""

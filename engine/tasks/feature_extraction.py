@@ -4,6 +4,7 @@ from engine.tasks.task import Task
 
 TASK = Task(
     name="feature-extraction",
+    usual_models=("bert", "roberta", "mpnet", "modernbert"),
     auto_class="AutoModel",
     encoder_class="AutoModelForTextEncoding",
     outputs=("last_hidden_state",),

@@ -4,6 +4,7 @@ from engine.tasks.task import Task
 
 TASK = Task(
     name="fill-mask",
+    usual_models=("bert", "roberta", "deberta-v2", "modernbert"),
     auto_class="AutoModelForMaskedLM",
     texts=1,
     example=("Paris is the [MASK] of France.",),

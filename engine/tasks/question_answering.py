@@ -4,6 +4,7 @@ from engine.tasks.task import Task
 
 TASK = Task(
     name="question-answering",
+    usual_models=("bert", "roberta", "deberta-v2", "electra"),
     auto_class="AutoModelForQuestionAnswering",
     outputs=("start_logits", "end_logits"),
     texts=2,

@@ -53,6 +53,8 @@ class Task:
 
     name: str
     modality: Modality = Modality.TEXT
+    usual_models: tuple[str, ...] = ()
+    """Model types of transformers that are often used for the task, for the hints of errors."""
     auto_class: str | None = None
     """The name of the transformers class that loads a model for the task; None where transformers loads none for it."""
     encoder_class: str | None = None

@@ -4,6 +4,7 @@ from engine.tasks.task import Generates, Task
 
 TASK = Task(
     name="text2text-generation",
+    usual_models=("t5", "bart", "marian", "m2m_100"),
     auto_class="AutoModelForSeq2SeqLM",
     generates=Generates.REWRITES,
     parts=("encoder", "decoder", "generate", "stream"),

@@ -4,6 +4,7 @@ from engine.tasks.task import Classes, Task
 
 TASK = Task(
     name="text-classification",
+    usual_models=("bert", "roberta", "deberta-v2", "modernbert"),
     auto_class="AutoModelForSequenceClassification",
     classes=Classes.ROWS,
     answers="engine.kit.triton.answers.classes",

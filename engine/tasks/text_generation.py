@@ -4,6 +4,7 @@ from engine.tasks.task import Generates, Task
 
 TASK = Task(
     name="text-generation",
+    usual_models=("llama", "qwen3", "gpt2", "opt"),
     auto_class="AutoModelForCausalLM",
     generates=Generates.CONTINUES,
     parts=("generate", "stream"),

@@ -4,6 +4,7 @@ from engine.tasks.task import Classes, Task
 
 TASK = Task(
     name="token-classification",
+    usual_models=("bert", "roberta", "deberta-v2", "modernbert"),
     auto_class="AutoModelForTokenClassification",
     texts=1,
     classes=Classes.TOKENS,

@@ -216,7 +216,7 @@ def test_a_sample_that_is_calibrated_and_validated_on_is_an_error(tmp_path):
     with np.load(both) as file:
         np.savez(other, x=np.concatenate([np.zeros((1, 64), np.float32), file["x"][3:4]]))
     step = ValidateOnnx(task="text-classification", samples=Source(uri=f"file:{other}"), limit=256)
-    inputs = {"quantized": source, "reference": tmp_path / "reference", "checkpoint": tmp_path}
+    inputs = {"quantized": source, "reference": tmp_path / "reference", "checkpoint": source}
     with pytest.raises(
         StepError, match=r"1 of the samples in calibrate\.samples are also in validate\.samples"
     ) as error:

@@ -169,7 +169,7 @@ def _varied(
             if measured.rank is not None and not size.is_near_zero:
                 ranks.append(Least(measured.rank, name))
     left_out = outputs.left_out(tried, usual=usual, pooling=pooling)
-    notes += [f"{count} {what} are left out" for what, count in left_out.items() if count]
+    notes += [f"left out: {lists.counted(count, what)}" for what, count in left_out.items() if count]
     return replace(
         counted, notes=tuple(notes), variation=_least(shares), variation_near_zero=_least(faint), rank=_least(ranks)
     )

@@ -157,7 +157,7 @@ def has_empty_row(case: Case) -> bool:
 
 
 def left_out(cases: Sequence[Case], *, usual: Mapping[str, Usual], pooling: Pooling | None) -> dict[str, int]:
-    """Return the number of vectors and rows of each kind that the cosine leaves out."""
+    """Return the number of vectors and rows of each kind that the cosine leaves out; a blank row has no token."""
     import numpy as np
 
     faint = blank = 0
@@ -170,4 +170,4 @@ def left_out(cases: Sequence[Case], *, usual: Mapping[str, Usual], pooling: Pool
                     np.linalg.norm(row) for row in vectors(name, output, case.inputs, pooling=pooling) if row.size > 1
                 )
                 faint += sum(1 for length in lengths if 0 < length < usual[name].faint)
-    return {"faint vectors": faint, "rows without tokens": blank}
+    return {"faint vector": faint, "blank row": blank}

@@ -11,6 +11,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Literal, get_args
 
+from engine import tasks
+
 shapes_output = False
 """The table only words errors and advice: a step builds a model, or fails, whatever the table says."""
 
@@ -21,16 +23,6 @@ TABLE = Path(__file__).with_name("exportable.txt")
 """The table: a line with the version of transformers, and a line for each model type and task."""
 _NONE = "-"
 """The name of the task and of the class in the row of a model type that transformers has no class for our tasks of."""
-_KNOWN = {
-    "feature-extraction": ("bert", "roberta", "mpnet", "modernbert"),
-    "fill-mask": ("bert", "roberta", "deberta-v2", "modernbert"),
-    "question-answering": ("bert", "roberta", "deberta-v2", "electra"),
-    "text-classification": ("bert", "roberta", "deberta-v2", "modernbert"),
-    "text-generation": ("llama", "qwen3", "gpt2", "opt"),
-    "text2text-generation": ("t5", "bart", "marian", "m2m_100"),
-    "token-classification": ("bert", "roberta", "deberta-v2", "modernbert"),
-}
-"""For each task, model types that are often used for it. `others` gives those of them that work by the table."""
 
 
 @dataclass(frozen=True)
@@ -106,4 +98,5 @@ def tasks_of(model_type: str) -> list[str]:
 
 def others(task: str) -> list[str]:
     """Return well-known model types that work for a task."""
-    return [name for name in _KNOWN.get(task, ()) if task in tasks_of(name)][:3]
+    known = tasks.known(task)
+    return [name for name in (known.usual_models if known else ()) if task in tasks_of(name)][:3]

@@ -7,7 +7,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine.errors import StepError
 from engine.kit.onnx import mapped_weights, onnx_files, topology
+from engine.text import reasons
 
 if TYPE_CHECKING:
     import onnx
@@ -26,14 +28,22 @@ def of(model: onnx.ModelProto) -> ir.Model:
     """Return the model as a graph of values; mapped weights stay mapped, and other weights are shared with `model`.
 
     Sparse weights become dense, because onnx_ir would drop them. Nodes that stand before their inputs are moved.
+    Raises StepError for a graph with a circle, or with a tensor that two nodes give.
     """
     import onnx_ir as ir
 
     for graph in onnx_files.graphs(model.graph):
         graph.initializer.extend(map(_dense, graph.sparse_initializer))
         del graph.sparse_initializer[:]
-    result: ir.Model = ir.from_proto(model)
-    result.graph.sort()
+    try:
+        result: ir.Model = ir.from_proto(model)
+        result.graph.sort()
+    except Exception as error:  # SerdeError for a tensor that two nodes give, ValueError for a circle, and others
+        raise StepError(
+            "The graph of the model cannot be changed",
+            reasons.facts(error),
+            "export the model again, or repair it with the tool that made it",
+        ) from error
     return result
 
 

@@ -123,12 +123,13 @@ def save_linked(model: onnx.ModelProto, directory: Path) -> None:
     """Write the model for a short time as `directory/model.onnx`; `model` stays as it is.
 
     The mapped weights of a large model are not copied: the files that they are in are hard-linked into the directory.
+    The same holds for a smaller model whose mapped weights each begin at a page of their file.
     """
-    if weight_bytes(model) <= INLINE_LIMIT:
+    places = [(tensor, place) for tensor in tensors(model) if (place := mapped_weights.extent(tensor))]
+    if weight_bytes(model) <= INLINE_LIMIT and not _are_linkable(model):
         save(copied(model), directory)
         return
     directory.mkdir(parents=True, exist_ok=True)
-    places = [(tensor, place) for tensor in tensors(model) if (place := mapped_weights.extent(tensor))]
     names = {path: f"weights-{number}" for number, path in enumerate(dict.fromkeys(place.path for _, place in places))}
     for path, name in names.items():
         link_file(path, directory / name)
@@ -137,6 +138,15 @@ def save_linked(model: onnx.ModelProto, directory: Path) -> None:
     (directory / MODEL).write_bytes(model.SerializeToString(deterministic=True))
     for tensor, place in places:
         mapped_weights.refer(tensor, place.path, offset=place.offset, length=place.length)
+
+
+def _are_linkable(model: onnx.ModelProto) -> bool:
+    """Whether a model has mapped weights, all of them in graphs and not in nodes, that each begin at a page."""
+    places = [place for tensor in tensors(model) if (place := mapped_weights.extent(tensor))]
+    stored = sum(
+        mapped_weights.extent(tensor) is not None for graph in graphs(model.graph) for tensor in graph.initializer
+    )
+    return 0 < len(places) == stored and not any(place.offset % mapped_weights.ALIGNMENT for place in places)
 
 
 def save_graph(model: onnx.ModelProto, directory: Path) -> None:

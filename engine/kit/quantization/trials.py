@@ -27,9 +27,8 @@ class Trials:
     @classmethod
     def of(cls, model: ir.Model, folder: Path) -> Trials:
         """Write the model to `folder`, with its weights in a separate file."""
-        message = ir_models.proto(model)
-        onnx_files.save(message, folder, threshold=0)
-        return cls(folder, ir_models.load(folder), onnx_files.inputs(message))
+        inputs = onnx_files.inputs(ir_models.proto(model))
+        return cls(folder, apart(model, folder), inputs)
 
     def graph(self) -> ir.Model:
         """Return a new copy of the unchanged model; large weights are mapped."""
@@ -38,6 +37,12 @@ class Trials:
     def session(self, model: ir.Model) -> onnxruntime.InferenceSession:
         """Open a changed copy on one thread and without optimizations, so that equal inputs give equal bits."""
         return opened(model, self.base.parent)
+
+
+def apart(model: ir.Model, folder: Path) -> ir.Model:
+    """Return the model with its large weights mapped from files in `folder`, which sessions link instead of copying."""
+    onnx_files.save(ir_models.proto(model), folder, threshold=0)
+    return ir_models.load(folder)
 
 
 def opened(model: ir.Model, scratch: Path, *, in_order: bool = False) -> onnxruntime.InferenceSession:

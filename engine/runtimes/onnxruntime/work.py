@@ -27,9 +27,10 @@ _MATRIX = frozenset({
 })  # fmt: skip
 _CONVOLUTIONS = frozenset({"Conv", "ConvInteger", "FusedConv", "NhwcFusedConv", "QLinearConv"})
 _ATTENTION = frozenset({"Attention", "MultiHeadAttention", "QAttention"})
+_RECURRENT = frozenset({"DynamicQuantizeLSTM", "GRU", "LSTM", "RNN"})
 _INTEGERS = frozenset({
-    "ConvInteger", "DynamicQuantizeMatMul", "MatMulInteger", "MatMulIntegerToFloat", "QGemm", "QLinearConv",
-    "QLinearMatMul",
+    "ConvInteger", "DynamicQuantizeLSTM", "DynamicQuantizeMatMul", "MatMulInteger", "MatMulIntegerToFloat", "QGemm",
+    "QLinearConv", "QLinearMatMul",
 })  # fmt: skip
 """Operators whose kernels multiply integers of 8 bits."""
 _NAMES = {"float": "fp32", "double": "fp64", "float16": "fp16", "bfloat16": "bf16", "uint8": "int8"}
@@ -53,9 +54,9 @@ def of_run(
 ) -> dict[str, int]:
     """Return the multiplications in each precision of all calls that `run` makes of the sessions of some models.
 
-    The sessions have the optimizations that users get. Matrix products, convolutions and attention are counted; all
-    other operators need few multiplications. The precision of a product with weights of fewer bits names both, as in
-    "int8 with int4 weights". Raises StepError where ONNX Runtime cannot run a model.
+    The sessions have the optimizations that users get. Matrix products, convolutions, recurrent layers and attention
+    are counted; all other operators need few multiplications. The precision of a product with weights of fewer bits
+    names both, as in "int8 with int4 weights". Raises StepError where ONNX Runtime cannot run a model.
     """
     counts: Counter[str] = Counter()
     with TemporaryDirectory() as folder:
@@ -94,18 +95,28 @@ def _of_kernel(
     if not inputs or not outputs:
         return []
     (kind, first), result = inputs[0], outputs[0][1]
-    precision = "int8" if operator in _INTEGERS else _NAMES.get(kind, kind)
-    if operator in _MATRIX and first:
-        precision = packed[inputs[1][1]] if operator == few_bits.OPERATOR else precision
-        inner = _inner(first, inputs[1][1] if len(inputs) > 1 else (), result)
-        return [(precision, prod(result) * inner)]
-    if operator in _CONVOLUTIONS:
-        return [(precision, prod(result) * prod(_filter(operator, inputs)[1:]))]
-    if operator == "ConvTranspose":
-        return [(precision, prod(first) * prod(inputs[1][1][1:]))]
     if operator in _ATTENTION:
         return _of_attention(operator, inputs, result)
-    return []
+    precision = "int8" if operator in _INTEGERS else _NAMES.get(kind, kind)
+    if operator == few_bits.OPERATOR:
+        precision = packed[inputs[1][1]]
+    count = _count(operator, first, inputs, result)
+    return [(precision, count)] if count else []
+
+
+def _count(operator: str, first: tuple[int, ...], inputs: Sequence[Shaped], result: tuple[int, ...]) -> int:
+    """Return the number of multiplications of an operator other than attention; 0 for one that is not counted."""
+    if operator in _MATRIX and first:
+        return prod(result) * _inner(first, inputs[1][1] if len(inputs) > 1 else (), result)
+    if operator in _CONVOLUTIONS:
+        return prod(result) * prod(_filter(operator, inputs)[1:])
+    if operator == "ConvTranspose":
+        return prod(first) * prod(inputs[1][1][1:])
+    if operator in _RECURRENT:  # each step of each row multiplies the input and the state by all of their weights
+        return prod(first[:2]) * (prod(inputs[1][1]) + prod(inputs[2][1]))
+    if operator == "Einsum":  # at least so many: the profile does not tell the equation
+        return max(prod(result), *(prod(shape) for _, shape in inputs))
+    return 0
 
 
 def _of_attention(operator: str, inputs: Sequence[Shaped], result: tuple[int, ...]) -> list[tuple[str, int]]:

@@ -118,7 +118,7 @@ def test_the_hint_works_an_onnx_file_with_all_inputs_and_samples_as_npz(tmp_path
     )
     np.savez(tmp_path / "samples.npz", **given)
     report = Reference(onnx=True).run(tmp_path / "out", checkpoint=tmp_path / "model", samples=tmp_path / "samples.npz")
-    assert (report.cases, report.samples) == (2, "file")
+    assert (report.kinds["tensors"], report.samples) == (2, "file")
 
 
 def has_forward(model):

@@ -7,6 +7,7 @@ import pytest
 from graphs import FLOAT
 from onnx import helper, numpy_helper
 
+from engine.errors import StepError
 from engine.kit.onnx import ir_models, mapped_weights, onnx_files, surgery
 from engine.runtimes.onnxruntime import session as ort
 
@@ -82,3 +83,24 @@ def test_a_message_has_no_second_description_of_a_stored_tensor():
 
 def test_the_smallest_of_models_is_valid_after_the_way_there_and_back():
     onnx.checker.check_model(ir_models.proto(ir_models.of(graphs.layers())), full_check=True)
+
+
+def chain(*steps):
+    """Return a model x [n] -> y [n] of Relu nodes, each from one tensor to another."""
+    nodes = [helper.make_node("Relu", [source], [target]) for source, target in steps]
+    return graphs.graph(nodes, [("x", FLOAT, ["n"])], [("y", FLOAT, ["n"])])
+
+
+def test_nodes_that_stand_before_their_inputs_are_moved_and_others_stay():
+    model = ir_models.of(chain(("a", "y"), ("x", "a")))
+    assert [node.outputs[0].name for node in model.graph] == ["a", "y"]
+    before = graphs.layers()
+    assert ir_models.proto(ir_models.of(onnx_files.copied(before))).graph.node == before.graph.node
+
+
+@pytest.mark.parametrize("steps", [(("x", "y"), ("x", "y")), (("a", "b"), ("b", "a"), ("x", "y"))])
+def test_a_graph_that_makes_no_sense_is_a_clear_error(steps):
+    with pytest.raises(StepError) as caught:
+        ir_models.of(chain(*steps))
+    assert caught.value.what == "The graph of the model cannot be changed"
+    assert caught.value.facts

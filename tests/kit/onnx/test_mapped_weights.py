@@ -102,3 +102,11 @@ def test_a_session_of_a_large_mapped_model_links_its_files(tmp_path, monkeypatch
     assert (tmp_path / "linked/weights-0").samefile(tmp_path / "source/model.onnx.data")
     assert loaded.SerializeToString() == before
     assert onnx_files.load(tmp_path / "linked").graph.initializer[0].raw_data == VALUES.tobytes()
+
+
+def test_a_session_of_a_smaller_model_links_weights_that_begin_at_a_page(tmp_path):
+    onnx_files.save(model(), tmp_path / "apart", threshold=0)
+    onnx_files.save_linked(onnx_files.load_mapped(tmp_path / "apart"), tmp_path / "linked")
+    assert (tmp_path / "linked/weights-0").samefile(tmp_path / "apart/model.onnx.data")
+    onnx_files.save_linked(onnx_files.load(tmp_path / "apart"), tmp_path / "copied")
+    assert [path.name for path in (tmp_path / "copied").iterdir()] == ["model.onnx"]

@@ -33,12 +33,24 @@ def drawn(*shape):
         ("(float[8, b] x) => (float[b, 6] y) { y = Gemm<transA = 1>(x, w) }", (8, 6), (8, 3), 3 * 8 * 6),
         (f"({IMAGE}) => (float[b, 6, 7, 7] y) {{ y = Conv(x, w) }}", (6, 4, 3, 3), (2, 4, 9, 9), 2 * 6 * 49 * 36),
         (f"({IMAGE}) => (float[b, 4, 7, 7] y) {{ y = Conv<group = 4>(x, w) }}", (4, 1, 3, 3), (1, 4, 9, 9), 4 * 49 * 9),
+        ('(float[b, 8] x) => (float[b, 6] y) { y = Einsum<equation = "bi,io->bo">(x, w) }', (8, 6), (3, 8), 48),
         ("(float[b, 8] x) => (float[b, 8] y) { y = Add(x, w) }", (8,), (3, 8), None),
     ],
 )  # fmt: skip
 def test_the_multiplications_of_an_operator_follow_from_its_shapes(text, weights, shape, count, tmp_path):
     counts = counted(written(tmp_path / "model", text, w=drawn(*weights)), {"x": drawn(*shape)})
     assert counts == ({} if count is None else {"fp32": count})
+
+
+def test_a_recurrent_layer_multiplies_its_input_and_its_state_in_each_step(tmp_path):
+    text = "(float[s, b, 5] x) => (float[s, d, b, 4] y) { y = LSTM<hidden_size = 4>(x, w, r) }"
+    folder = written(tmp_path / "model", text, w=drawn(1, 16, 5), r=drawn(1, 16, 4))
+    assert counted(folder, {"x": drawn(3, 2, 5)}) == {"fp32": 3 * 2 * 16 * (5 + 4)}
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    (tmp_path / "int8").mkdir()
+    quantize_dynamic(folder / "model.onnx", tmp_path / "int8" / "model.onnx", weight_type=QuantType.QInt8)
+    assert counted(tmp_path / "int8", {"x": drawn(3, 2, 5)}) == {"int8": 3 * 2 * 16 * (5 + 4)}
 
 
 def test_a_quantized_model_computes_in_integers(tmp_path):

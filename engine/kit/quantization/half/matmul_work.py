@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 Extents = Mapping[str, tuple[int, ...]]
 
-MATRIX = frozenset({"Attention", "Conv", "ConvTranspose", "Einsum", "Gemm", "MatMul", "MultiHeadAttention"})
+_RECURRENT = frozenset({"GRU", "LSTM", "RNN"})
+MATRIX = _RECURRENT | {"Attention", "Conv", "ConvTranspose", "Einsum", "Gemm", "MatMul", "MultiHeadAttention"}
 """Operators that multiply matrices, ONNX Runtime's fused attention among them."""
 
 
@@ -43,13 +44,14 @@ def multiplications(node: ir.Node, extents: Extents) -> int:
         return (result if node.op_type == "Conv" else prod(shapes[0])) * prod(shapes[1][1:])
     if node.op_type == "Attention" and len(shapes) > 1 and len(shapes[1]) == 2:  # noqa: PLR2004  fused, with weights
         return prod(shapes[0]) * shapes[1][1] + 2 * result * shapes[0][1]
-    if node.op_type == "Gemm":
-        return result * _inner(shapes[0], 0 if surgery.whole_number(node, "transA") else 1)
     if node.op_type in {"Attention", "MultiHeadAttention"}:
         return 2 * result * _inner(shapes[1], -2)
+    if node.op_type in _RECURRENT:  # each step of each row multiplies the input and the state by all of their weights
+        return prod(shapes[0][:2]) * (prod(shapes[1]) + prod(shapes[2]))
     if node.op_type == "Einsum":
         return max(map(prod, (*shapes, (result,))))
-    return result * _inner(shapes[0], -1)
+    is_transposed = node.op_type == "Gemm" and surgery.whole_number(node, "transA")
+    return result * _inner(shapes[0], 0 if is_transposed else -1)
 
 
 def share(counts: Mapping[str, int], chosen: AbstractSet[str]) -> float | None:

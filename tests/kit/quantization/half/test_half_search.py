@@ -186,10 +186,12 @@ def test_where_the_goal_cannot_be_reached_the_best_try_is_taken_and_the_path_tol
     nodes = [
         helper.make_node("MatMul", ["x", "w"], ["a"]),
         helper.make_node("MatMul", ["a", "inverse"], ["b"]),
-        helper.make_node("Sub", ["b", "x"], ["y"]),  # nothing but rounding is left of it
+        helper.make_node("Sub", ["b", "x"], ["rest"]),  # nothing but rounding is left of it
+        helper.make_node("Mul", ["rest", "large"], ["y"]),  # an output near zero would not be compared
     ]
     weight = np.eye(8, dtype=np.float32) * np.float32(1.1)
     weights = [numpy_helper.from_array(weight, "w"), numpy_helper.from_array(np.linalg.inv(weight), "inverse")]
+    weights.append(scalar("large", 10000))
     _, report = lowered(vectors(nodes, weights), samples(), "fp16", tmp_path)
     assert report.cosine.worst < 0.9995
     assert len(report.path) > 1
