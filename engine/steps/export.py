@@ -18,7 +18,7 @@ from engine.kit.generation import modules
 from engine.kit.onnx import graphs, ir_models, mapped_weights, onnx_files
 from engine.kit.onnx.passes import tied
 from engine.kit.onnx.passes.pipeline import Pipeline
-from engine.kit.reference import probes, streamed_weights, timm_padding, torch_models
+from engine.kit.reference import own_tokenizer, probes, streamed_weights, timm_padding, torch_models
 from engine.kit.reference.quiet import quiet
 from engine.recipe import images
 from engine.recipe.images import Images
@@ -108,7 +108,7 @@ class Export(Step):
     def tools_used(self) -> tuple[str, ...]:
         """Return the Python packages that trace the model, and the model's library: transformers or timm."""
         # The checkpoint's own tokenizer tells which inputs the graph has.
-        by_tokenizer = ("tokenizers",) if self.images is None else ()
+        by_tokenizer = own_tokenizer.TOOLS if self.images is None else ()
         return (*self.tools, *by_tokenizer, images.library(self.images))
 
     def run(self, out: Path, *, checkpoint: Path) -> ExportReport:

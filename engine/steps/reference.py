@@ -17,7 +17,7 @@ from engine.kit.generation import modules
 from engine.kit.inputs import cases, corpus
 from engine.kit.inputs.cases import Case
 from engine.kit.onnx import onnx_files
-from engine.kit.reference import failures, originals, questions
+from engine.kit.reference import failures, originals, own_tokenizer, questions
 from engine.kit.reference.originals import Original
 from engine.recipe import images
 from engine.recipe.images import Images
@@ -107,8 +107,9 @@ class Reference(Step):
         """Return the Python packages that run the original and prepare its inputs; numpy draws random inputs."""
         if images.modality(self.images) is Modality.IMAGE:
             return ("torch", images.library(self.images), "numpy", "pillow", "safetensors", "torchvision")
-        runs = (*onnx_files.TOOLS, "onnxruntime") if self.onnx else ("torch", "transformers", "safetensors")
-        return tuple(dict.fromkeys((*runs, "numpy", "tokenizers")))
+        if self.onnx:
+            return tuple(dict.fromkeys((*onnx_files.TOOLS, "onnxruntime", "numpy", "tokenizers")))
+        return ("torch", "transformers", "safetensors", "numpy", *own_tokenizer.TOOLS)
 
     def facts_used(self) -> tuple[str, ...]:
         """Return the names of the facts that decide the kernels: `cpu.isa` and, for ONNX, ONNX Runtime's build."""

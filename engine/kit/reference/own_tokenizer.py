@@ -35,6 +35,10 @@ class OwnTokenizer:
         return {name: array.astype("int64") for name, array in encoded.items()}
 
 
+TOOLS = ("sentencepiece", "tokenizers")
+"""The distributions that read a checkpoint's tokenizer: transformers converts the files of sentencepiece."""
+
+
 def load(checkpoint: Path) -> OwnTokenizer | None:
     """Return the checkpoint's tokenizer as `AutoTokenizer` loads it; None where the checkpoint has no tokenizer.
 
