@@ -104,6 +104,7 @@ def of_command(
         output.seek(0)
         printed = output.read()
     if process.returncode:
+        print(printed)
         raise subprocess.CalledProcessError(process.returncode, words, printed)
     return Peak(most["RssAnon"], most["RssFile"], seconds, printed)
 
