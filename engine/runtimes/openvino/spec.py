@@ -1,23 +1,48 @@
-"""OpenVINO: a runtime for CPUs. Recipes may name `openvino`, but no step builds for OpenVINO yet."""
+"""OpenVINO: a runtime for CPUs. Its models are files of OpenVINO's intermediate representation (IR)."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar
 
-from engine.runtimes.runtime import Kernels, Runtime, Unsupported
+from engine.runtimes.backends import Backend
+from engine.runtimes.runtime import Kernels, Runtime
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from engine.runtimes.recipes import TargetView
+    from engine.runtimes.recipes import ExecutionView, LoadedRecipeView, TargetView
+    from engine.runtimes.triton_images import ImageTag
 
 
 class OpenVino(Runtime):
-    """The runtime `openvino`: checks accept it, and builds are refused as not supported yet."""
+    """The runtime `openvino`."""
 
     name: ClassVar[str] = "openvino"
     title: ClassVar[str] = "OpenVINO"
-    planned: ClassVar[Unsupported | None] = Unsupported("target.runtime", "openvino", "onnxruntime")
+    work: ClassVar[str] = ".runner"
+    serving: ClassVar[str] = ".triton"
+    compile_step: ClassVar[str | None] = "openvino-build"
+    rival_of: ClassVar[str | None] = "exported"
+    rival_precisions: ClassVar[tuple[str, ...]] = ("fp32",)
+    backend: ClassVar[Backend | None] = Backend.OPENVINO
+    loads_in_triton: ClassVar[bool] = True
+    threads_in_triton: ClassVar[str | None] = "INFERENCE_NUM_THREADS"
+    """Source: README of triton-inference-server/openvino_backend."""
+    tools_for: ClassVar[Mapping[str, str]] = {
+        "openvino": "models for the runtime openvino",
+        "nncf": "int8 for the runtime openvino",
+    }
 
     def kernels(self, target: TargetView) -> Kernels | None:
-        """Return the precisions of ONNX Runtime on a CPU, as no step builds for another runtime on CPUs."""
-        return Kernels(("fp32", "int8"), "onnxruntime computes there in")
+        """Return fp32 and int8, the precisions that the step `openvino-build` makes."""
+        return Kernels(("fp32", "int8"), f"{self.name} computes here in")
+
+    def refuse_image(self, loaded: LoadedRecipeView, named: ImageTag) -> None:
+        """Refuse no image: the images of Triton for x86-64 have the OpenVINO backend."""
+
+    def tools(self, execution: ExecutionView) -> tuple[str, ...]:
+        """Return the names of the distributions that run the model: `numpy` and `openvino`."""
+        return ("numpy", self.name)
+
+    def rival_tools(self, *, library: str) -> tuple[str, ...]:
+        """Return the names of the distributions that run the exported model: `numpy` and `openvino`."""
+        return ("numpy", self.name)

@@ -1,0 +1,66 @@
+"""Compiled: models that OpenVINO compiled for the CPU of this machine, and calls of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from engine.errors import StepError
+from engine.runtimes.runner import refuse_missing
+from engine.text import reasons
+
+if TYPE_CHECKING:
+    import numpy as np
+    import openvino
+
+    Tensors = Mapping[str, np.ndarray]
+
+EXACT = {"INFERENCE_PRECISION_HINT": "f32"}
+"""The option that keeps floating-point operators in fp32.
+
+By default OpenVINO computes in bf16 on CPUs that have instructions for bf16, whatever precision the model states.
+"""
+
+
+def options(threads: int) -> dict[str, str]:
+    """Return the options with which a model is compiled: one call at a time, on `threads` threads.
+
+    With 0 threads, OpenVINO chooses the number of threads.
+    """
+    own = {"INFERENCE_NUM_THREADS": str(threads)} if threads else {}
+    return {"NUM_STREAMS": "1", "PERFORMANCE_HINT": "LATENCY", **EXACT, **own}
+
+
+def compiled(model: openvino.Model, *, threads: int = 0) -> openvino.CompiledModel:
+    """Compile a model for the CPU of this machine. Raises StepError where OpenVINO cannot compile it."""
+    import openvino
+
+    try:
+        return openvino.Core().compile_model(model, "CPU", options(threads))
+    except RuntimeError as error:
+        raise StepError("OpenVINO cannot compile the model for this CPU", reasons.facts(error)) from error
+
+
+def run(request: openvino.InferRequest, inputs: Tensors) -> dict[str, np.ndarray]:
+    """Return the outputs of one call by name. Raises StepError where OpenVINO cannot run the model on `inputs`."""
+    model = request.get_compiled_model()
+    fed = feed(model, inputs)
+    try:
+        results = request.infer(fed)
+    except RuntimeError as error:
+        shapes = [f"{name}: {array.dtype}{list(array.shape)}" for name, array in fed.items()]
+        raise StepError(
+            "OpenVINO cannot run the model on these inputs",
+            [*reasons.facts(error), *shapes],
+            "give inputs of the shapes and numbers that the model is made for: samples, or narrower profiles",
+        ) from error
+    return {output.any_name: results[output].copy() for output in model.outputs}
+
+
+def feed(model: openvino.CompiledModel, inputs: Tensors) -> dict[str, np.ndarray]:
+    """Return the model's inputs among `inputs`, in the model's types. Raises StepError where an input is missing."""
+    refuse_missing([value.any_name for value in model.inputs], inputs)
+    return {
+        value.any_name: inputs[value.any_name].astype(value.element_type.to_dtype(), copy=False)
+        for value in model.inputs
+    }

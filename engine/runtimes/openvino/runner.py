@@ -1,0 +1,50 @@
+"""Runners of OpenVINO's compiled models on a CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.kit.onnx import onnx_files
+from engine.runtimes.execution import Execution
+from engine.runtimes.openvino import compiled, ir, work
+from engine.runtimes.rival import RivalModel
+from engine.runtimes.runner import Runner
+
+if TYPE_CHECKING:
+    import openvino
+
+    from engine.runtimes.openvino.compiled import Tensors
+
+__all__ = ["rival", "runner"]
+
+
+def runner(
+    directory: Path, execution: Execution, *, name: str, threads: int = 0, new_tokens: int | None = None
+) -> Runner:
+    """Return the runner of the IR in `directory`. Raises StepError where OpenVINO cannot compile the model."""
+    del execution, new_tokens  # OpenVINO has no options here, and no models that generate text
+    return _of(ir.read(directory / ir.MODEL), name, threads)
+
+
+def rival(original: RivalModel, *, name: str, precision: str, execution: Execution, threads: int) -> Runner:
+    """Return the runner of an exported model in fp32, as OpenVINO reads it from the ONNX file."""
+    del precision, execution  # fp32 on the CPU: the only way that this runtime offers for rivals
+    return _of(ir.read(original.exported / onnx_files.MODEL), name, threads)
+
+
+def _of(model: openvino.Model, name: str, threads: int) -> Runner:
+    request = compiled.compiled(model, threads=threads).create_infer_request()
+
+    def prepare(inputs: Tensors) -> Callable[[], object]:
+        compiled.run(request, inputs)  # raises a clear error for wrong inputs; `request.infer` would not
+        fed = compiled.feed(request.get_compiled_model(), inputs)
+        return lambda: request.infer(fed)
+
+    return Runner(
+        name,
+        lambda inputs: compiled.run(request, inputs),
+        prepare,
+        work=lambda inputs: work.multiplications(model, inputs),
+    )

@@ -1,0 +1,97 @@
+"""Work: the multiplications of a model in each precision, from the kernels that OpenVINO chooses for this CPU."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from math import prod
+from typing import TYPE_CHECKING
+
+from engine.runtimes.openvino import compiled
+
+if TYPE_CHECKING:
+    import numpy as np
+    import openvino
+
+_CONVOLUTIONS = frozenset({"Convolution", "GroupConvolution"})
+_TRANSPOSED = frozenset({"ConvolutionBackpropData", "GroupConvolutionBackpropData"})
+_RECURRENT = {"GRUSequence": 3, "LSTMSequence": 4, "RNNSequence": 3}
+"""Recurrent operators, and the index of the input with the weights of the input; the weights of the state follow."""
+_MOVING = frozenset({"Convert", "Multiply", "Reshape", "Squeeze", "Subtract", "Transpose", "Unsqueeze"})
+"""Operators that may stand between a quantized tensor and the product that reads it."""
+_FUSED = "Subgraph"
+"""OpenVINO's kernels that compute several operators; such a kernel names the precision of its first input only."""
+_NAMES = {"f32": "fp32", "f16": "fp16", "bf16": "bf16", "i8": "int8", "u8": "int8", "f64": "fp64"}
+
+
+def multiplications(model: openvino.Model, inputs: Mapping[str, np.ndarray]) -> dict[str, int]:
+    """Return the precision of kernels, such as "int8" -> the number of multiplications in this precision.
+
+    Matrix products, convolutions and recurrent layers are counted, from their shapes for `inputs`. The kernels are
+    those of OpenVINO's execution graph for these shapes; nothing runs. Raises StepError where OpenVINO cannot compile
+    the model for these shapes.
+    """
+    fixed = model.clone()
+    fixed.reshape({value.any_name: list(inputs[value.any_name].shape) for value in fixed.inputs})
+    kernels = _kernels(compiled.compiled(fixed, threads=1))
+    counts: Counter[str] = Counter()
+    for node in fixed.get_ordered_ops():
+        count = _count(node)
+        if count:
+            counts[_precision(node, kernels)] += count
+    return dict(counts)
+
+
+def _kernels(model: openvino.CompiledModel) -> dict[str, tuple[str, str]]:
+    """Return the name of each operator -> the kind and the precision of the kernel that computes the operator."""
+    kernels = {}
+    for node in model.get_runtime_model().get_ordered_ops():
+        facts = node.get_rt_info()
+        kernel = (facts["layerType"].astype(str), facts["runtimePrecision"].astype(str))
+        for name in _operators(facts["originalLayersNames"].astype(str)):
+            kernels.setdefault(name, kernel)
+    return kernels
+
+
+def _operators(names: str) -> Iterator[str]:
+    """Yield the names of the operators in a kernel, and of those whose dequantization OpenVINO moved into the kernel."""
+    for name in names.split(","):
+        yield name
+        if "/Dequantization" in name:
+            yield name.rpartition("/Dequantization")[0]
+
+
+def _count(node: openvino.Node) -> int:
+    """Return the number of multiplications of an operator; 0 for one that is not counted."""
+    kind = node.get_type_name()
+    if kind == "MatMul":
+        first = node.input(0).get_shape()
+        turned = node.get_attributes().get("transpose_a", False) and len(first) > 1
+        return prod(node.output(0).get_shape()) * first[-2 if turned else -1]
+    if kind in _CONVOLUTIONS:  # filters: [outputs, inputs, ...], in groups [groups, outputs, inputs, ...]
+        filters = node.input(1).get_shape()
+        return prod(node.output(0).get_shape()) * prod(filters[2 if kind.startswith("Group") else 1 :])
+    if kind in _TRANSPOSED:  # filters: [inputs, outputs, ...], in groups [groups, inputs, outputs, ...]
+        filters = node.input(1).get_shape()
+        return prod(node.input(0).get_shape()) * prod(filters[2 if kind.startswith("Group") else 1 :])
+    if kind in _RECURRENT:  # each step of each row multiplies the input and the state by all of their weights
+        place = _RECURRENT[kind]
+        return prod(node.input(0).get_shape()[:2]) * sum(prod(node.input(place + i).get_shape()) for i in range(2))
+    return 0
+
+
+def _precision(node: openvino.Node, kernels: Mapping[str, tuple[str, str]]) -> str:
+    """Return the precision of the kernel that computes an operator."""
+    kind, precision = kernels.get(node.get_friendly_name(), ("", "f32"))
+    name = _NAMES.get(precision, precision)
+    if kind == _FUSED and name == "int8" and not all(_is_quantized(node.input_value(i)) for i in range(2)):
+        return "fp32"
+    return name
+
+
+def _is_quantized(value: openvino.Output) -> bool:
+    """Whether a FakeQuantize gives a value, perhaps through operators that only move or scale numbers."""
+    node = value.get_node()
+    while node.get_type_name() in _MOVING:
+        node = node.input_value(0).get_node()
+    return bool(node.get_type_name() == "FakeQuantize")
