@@ -30,13 +30,18 @@ class Trials:
         inputs = onnx_files.inputs(ir_models.proto(model))
         return cls(folder, apart(model, folder), inputs)
 
+    @property
+    def scratch(self) -> Path:
+        """The folder for files of sessions."""
+        return self.base.parent
+
     def graph(self) -> ir.Model:
         """Return a new copy of the unchanged model; large weights are mapped."""
         return self.model.clone()
 
     def session(self, model: ir.Model) -> onnxruntime.InferenceSession:
         """Open a changed copy on one thread and without optimizations, so that equal inputs give equal bits."""
-        return opened(model, self.base.parent)
+        return opened(model, self.scratch)
 
 
 def apart(model: ir.Model, folder: Path) -> ir.Model:
