@@ -50,6 +50,6 @@ def apart(model: ir.Model, folder: Path) -> ir.Model:
     return ir_models.load(folder)
 
 
-def opened(model: ir.Model, scratch: Path, *, in_order: bool = False) -> onnxruntime.InferenceSession:
+def opened(model: ir.Model, scratch: Path) -> onnxruntime.InferenceSession:
     """Open a model as `session.unoptimized_graph` does."""
-    return ort.unoptimized_graph(ir_models.proto(model), scratch, in_order=in_order)
+    return ort.unoptimized_graph(ir_models.proto(model), scratch)

@@ -49,8 +49,7 @@ def measure(model: ir.Model, samples: Sequence[Inputs], scratch: Path) -> Ranges
     computed = [name for node in model.graph for name in surgery.output_names(node) if name]
     watched = [name for name in (*inputs, *computed) if types.get(name) == FLOAT]
     largest = _stored(model)
-    # In another order, the nodes that measure would come last, and all tensors would stay in memory until then.
-    session = trials.opened(_watching(model, watched), scratch, in_order=True)
+    session = trials.opened(_watching(model, watched), scratch)
     for sample in samples:
         numbers = ort.run(session, sample)
         for number, name in enumerate(watched):
