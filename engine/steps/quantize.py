@@ -104,13 +104,20 @@ class Quantize(Step):
             profiles=recipe.profiles if needs_inputs else (),
         )
 
+    @property
+    def lower(self) -> Lower | None:
+        """The precision of a graph for GPUs; None for the ways of CPUs."""
+        if self.way == "dynamic" or self.way == "int4 weights" or self.way == "int8 weights":  # noqa: PLR1714  for mypy
+            return None
+        return self.way
+
     def tools_used(self) -> tuple[str, ...]:
         """Return the Python packages that change the graph, and `tokenizers` where calibration reads texts."""
         return (*self.tools, "tokenizers") if self.samples is not None or self.own_texts else self.tools
 
     def inputs_used(self) -> tuple[str, ...]:
         """Return the step's inputs: the model, and the reference or the checkpoint that calibration needs."""
-        if self.way == "dynamic" or self.way in _BITS:
+        if self.lower is None:
             return ("fused",)
         return ("fused", "reference" if self.way in HALVES and self.samples is None else "checkpoint")
 
@@ -128,13 +135,13 @@ class Quantize(Step):
         A model that cannot be quantized is left unchanged, and `unquantized` in the report says why. Raises StepError
         where the samples do not suit the model, or where ONNX Runtime fails.
         """
-        if self.way == "dynamic" or self.way == "int4 weights" or self.way == "int8 weights":  # noqa: PLR1714  see `_lowered`
+        if self.lower is None:
             return graphs.each(self._for_cpu, fused, out, together=_together)
         try:
             precisions.refuse_half(onnx_files.load_graph(fused))
             cases = self._cases(fused, reference, checkpoint, samples)
             with TemporaryDirectory(dir=out.parent) as folder, mapped_weights.spilling(Path(folder)):
-                model, report = _lowered(fused, cases, self.way, Path(folder))
+                model, report = _lowered(fused, cases, self.lower, Path(folder))
                 onnx_files.save(model, out)
         except LeftAloneError as reason:
             return _left_alone(fused, out, reason)

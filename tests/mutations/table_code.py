@@ -8,13 +8,13 @@ S = "source"
 _STEPS = ("fetch", "export", "reference", "shape_infer", "fuse", "quantize", "validate", "bench", "package")
 _KIT = {
     "kit/accuracy/measure": "validate",
-    "kit/inputs/bench_inputs": "bench",
+    "kit/inputs/bench_inputs": "validate bench",
     "kit/accuracy/thresholds": "validate",
-    "kit/inputs/cases": "reference quantize validate bench",
+    "kit/inputs/cases": "reference quantize validate",
     "kit/checkpoints/checkpoint": "fetch export reference quantize validate package",
     "kit/accuracy/comparison": "quantize validate",
     "kit/checkpoints/sentences": "fetch export reference quantize validate package",
-    "kit/inputs/synthetic": "export reference fuse quantize bench",
+    "kit/inputs/synthetic": "export reference fuse quantize validate bench",
     "store/copying": "fetch export reference shape-infer fuse quantize validate bench package",
     "machine/cpu": "bench",
     "kit/quantization/dynamic/dynamic_int8": "quantize",

@@ -83,8 +83,11 @@ def observe(
                 half = (len(samples) + 1) // 2
                 watchers[name] = (_Watcher(count, half), _Watcher(count, half))
             watchers[name][number % 2].add(rows)
-    halves = {name: [watcher.observation() for watcher in both if watcher.spread] for name, both in watchers.items()}
-    return {name: (observations[0], observations[-1]) for name, observations in halves.items()}
+    observed: dict[str, tuple[Observation, Observation]] = {}
+    for name in list(watchers):  # `pop`, as an observation copies its rows
+        observations = [watcher.observation() for watcher in watchers.pop(name) if watcher.spread]
+        observed[name] = (observations[0], observations[-1])
+    return observed
 
 
 def choose(

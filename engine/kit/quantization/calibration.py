@@ -59,21 +59,20 @@ def padded(texts: list[Case], checkpoint: Path, inputs: Mapping[str, Input]) -> 
 
 
 def from_reference(directory: Path) -> list[Case]:
-    """Return the cases in the directory of a reference, with the original model's outputs."""
-    return cases.load(directory)
+    """Return the cases in the directory of a reference, with the original model's outputs, without joined cases."""
+    return _apart(cases.load(directory))
 
 
 def drawn(graph: onnx.ModelProto, profiles: Sequence[Profile], *, longest: int | None = None) -> list[Case]:
     """Return seeded random inputs within the profiles, of at most `longest` tokens.
 
-    Validation draws its random inputs with a different seed.
-
-    Raises StepError where no inputs can be drawn.
+    Validation draws its random inputs with a different seed. Joined cases are left out. Raises StepError where no inputs can be drawn.
     """
     inputs, ranges = onnx_files.inputs(graph), index_ranges.of(graph)
     tokens = token_rows.are_tokens(inputs)
     vocabulary = random_inputs.vocabulary(inputs, ranges) if tokens else None
-    return questions.drawn(Original("graph", inputs, lambda _: {}, ranges, vocabulary, longest), profiles, seed=_SEED)
+    original = Original("graph", inputs, lambda _: {}, ranges, vocabulary, longest)
+    return _apart(questions.drawn(original, profiles, seed=_SEED))
 
 
 def some(every: Sequence[Case]) -> list[Case]:
@@ -93,6 +92,11 @@ def refuse_overlap(
     both = [f"{case.name}: {case.text[:_SHOWN]!r}" for case in calibrated if _identity(case) in validated]
     if both:
         raise StepError(overlap.what(both), both[: overlap.LISTED], overlap.HINT)
+
+
+def _apart(every: Sequence[Case]) -> list[Case]:
+    """Return the cases without joined cases, which are large batches of rows that other cases have, too."""
+    return [case for case in every if case.kind not in cases.JOINED]
 
 
 def _identity(case: Case) -> tuple[object, ...]:

@@ -8,11 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.kit.onnx import ir_models, mapped_weights, surgery
+from engine.kit.onnx import ir_models, mapped_weights
 from engine.kit.onnx.passes.pipeline import Pipeline
-from engine.kit.quantization import trials
-from engine.kit.quantization.half import emulation, matmul_work
-from engine.runtimes.onnxruntime import session as ort
+from engine.kit.quantization import matmul_work
+from engine.kit.quantization.half import emulation
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,23 +34,10 @@ def multiplications(directory: Path, inputs: Mapping[str, np.ndarray], scratch: 
     precisions = {node: _precision(node) for node in passes.model.graph if node.op_type in matmul_work.MATRIX}
     with mapped_weights.spilling(scratch):
         passes.run(emulation.emulate, directory)
-    extents = {**matmul_work.stored(passes.model), **_extents(passes.model, inputs, scratch)}
     counts: dict[str, int] = {}
-    for node, precision in precisions.items():
-        counts[precision] = counts.get(precision, 0) + matmul_work.multiplications(node, extents)
+    for node, count in matmul_work.measured(passes.model, inputs, scratch).items():
+        counts[precisions[node]] = counts.get(precisions[node], 0) + count
     return counts
-
-
-def _extents(model: ir.Model, inputs: Mapping[str, np.ndarray], scratch: Path) -> dict[str, tuple[int, ...]]:
-    """Run a model once, and return the extents of its matrix operators' inputs and outputs; `model` is changed."""
-    names = sorted(matmul_work.tensors(model) - model.graph.initializers.keys())
-    values = surgery.values(model.graph)
-    shapes = {name: f"shape_{number}_of_{name}" for number, name in enumerate(names)}
-    nodes = [surgery.node("Shape", [values[name]], shape, "") for name, shape in shapes.items()]
-    model.graph.extend(nodes)
-    model.graph.outputs[:] = [node.outputs[0] for node in nodes]
-    measured = ort.run(trials.opened(model, scratch), inputs)
-    return {name: tuple(int(extent) for extent in measured[shape]) for name, shape in shapes.items()}
 
 
 def _precision(node: ir.Node) -> str:

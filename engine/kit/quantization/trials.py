@@ -30,13 +30,18 @@ class Trials:
         inputs = onnx_files.inputs(ir_models.proto(model))
         return cls(folder, apart(model, folder), inputs)
 
+    @property
+    def scratch(self) -> Path:
+        """The folder for files of sessions."""
+        return self.base.parent
+
     def graph(self) -> ir.Model:
         """Return a new copy of the unchanged model; large weights are mapped."""
         return self.model.clone()
 
     def session(self, model: ir.Model) -> onnxruntime.InferenceSession:
         """Open a changed copy on one thread and without optimizations, so that equal inputs give equal bits."""
-        return opened(model, self.base.parent)
+        return opened(model, self.scratch)
 
 
 def apart(model: ir.Model, folder: Path) -> ir.Model:
@@ -45,6 +50,6 @@ def apart(model: ir.Model, folder: Path) -> ir.Model:
     return ir_models.load(folder)
 
 
-def opened(model: ir.Model, scratch: Path, *, in_order: bool = False) -> onnxruntime.InferenceSession:
+def opened(model: ir.Model, scratch: Path) -> onnxruntime.InferenceSession:
     """Open a model as `session.unoptimized_graph` does."""
-    return ort.unoptimized_graph(ir_models.proto(model), scratch, in_order=in_order)
+    return ort.unoptimized_graph(ir_models.proto(model), scratch)

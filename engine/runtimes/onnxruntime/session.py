@@ -97,13 +97,15 @@ def session(
     return opened
 
 
-def unoptimized(directory: Path, *, in_order: bool = False) -> onnxruntime.InferenceSession:
+def unoptimized(directory: Path) -> onnxruntime.InferenceSession:
     """Open `directory/model.onnx` on one CPU thread and without optimizations, so that equal inputs give equal bits.
 
-    With `in_order` the nodes run in the order of the file, as far as ONNX Runtime lets its caller choose the order.
-    The weights of a large model stay mapped. Raises StepError where ONNX Runtime refuses the model.
+    The nodes run in the order of the file, as far as ONNX Runtime lets its caller choose the order. In ONNX Runtime's
+    own order, nodes that read only weights run first, and nodes that give outputs run last; all of their tensors would
+    be in memory at once. The weights of a large model stay mapped. Raises StepError where ONNX Runtime refuses the
+    model.
     """
-    return session(directory, threads=1, level="disabled", in_order=in_order, prepack=prepacks(directory))
+    return session(directory, threads=1, level="disabled", in_order=True, prepack=prepacks(directory))
 
 
 def refuse_unloadable(model: Path | bytes) -> None:
@@ -118,7 +120,7 @@ def refuse_unloadable(model: Path | bytes) -> None:
     )
 
 
-def unoptimized_graph(model: onnx.ModelProto, scratch: Path, *, in_order: bool = False) -> onnxruntime.InferenceSession:
+def unoptimized_graph(model: onnx.ModelProto, scratch: Path) -> onnxruntime.InferenceSession:
     """Open a model that is in memory, on one CPU thread and without optimizations.
 
     A folder in `scratch` holds the model's files while ONNX Runtime opens the model. The mapped weights of a large
@@ -126,7 +128,7 @@ def unoptimized_graph(model: onnx.ModelProto, scratch: Path, *, in_order: bool =
     """
     with TemporaryDirectory(dir=scratch) as folder:
         onnx_files.save_linked(model, Path(folder))
-        return unoptimized(Path(folder), in_order=in_order)
+        return unoptimized(Path(folder))
 
 
 def optimize(source: Path, out: Path, *, level: str, disabled: tuple[str, ...] = ()) -> None:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from engine.kit.onnx import opsets, surgery
 from engine.kit.quantization.half import normalizations, signatures
-from engine.kit.quantization.half.matmul_work import MATRIX
 from engine.kit.quantization.half.normalizations import ACCUMULATING, MOVING
 from engine.kit.quantization.half.ranges import Ranges
 from engine.kit.quantization.half.signatures import Kind, Slots
+from engine.kit.quantization.matmul_work import MATRIX
 from engine.kit.quantization.report import Kept
 
 if TYPE_CHECKING:

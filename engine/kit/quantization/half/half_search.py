@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING
 from engine.kit.inputs.cases import Case
 from engine.kit.onnx import names, surgery
 from engine.kit.onnx.passes.pipeline import Pipeline
-from engine.kit.quantization import fidelity, trials
+from engine.kit.quantization import fidelity, matmul_work, trials
 from engine.kit.quantization.fidelity import Fidelity
-from engine.kit.quantization.half import emulation, half, half_choice, infinities, matmul_work, pairs, ranges, scaling
+from engine.kit.quantization.half import emulation, half, half_choice, infinities, pairs, ranges, scaling
 from engine.kit.quantization.half.half_choice import Choice
 from engine.kit.quantization.half.ranges import Ranges
 from engine.kit.quantization.half.signatures import Kind
 from engine.kit.quantization.report import HalfReport, HalfTry
 
 if TYPE_CHECKING:
+    import numpy as np
     import onnx_ir as ir
 
 GOAL = 0.9995
@@ -74,21 +75,29 @@ def lowered(passes: Pipeline, cases: Sequence[Case], kind: Kind, scratch: Path) 
     plain = pairs.bypassed(model)
     tries = _tries(plain, ranges.measure(plain, inputs, scratch), truth, kind, scratch)
     best = tries[-1] if tries[-1].is_enough else max(tries, key=lambda each: each.worst)
-    measured = ranges.measure(model, inputs, scratch, sized=matmul_work.tensors(model))
+    measured = ranges.measure(model, inputs, scratch)
     choice = half_choice.choose(model, measured, kind, best.limit)
-    work = matmul_work.work(model, {**matmul_work.stored(model), **measured.extents})
-    groups = half_choice.grouped(model, choice, measured)
     return HalfReport(
         precision=kind,
-        kept=tuple(groups),
+        kept=tuple(half_choice.grouped(model, choice, measured)),
         cosine=best.fidelity.cosine,
-        share=matmul_work.share(work, choice.low),
+        share=_share(model, choice, inputs, scratch),
         saturated=tuple(saturated),
         scaled=tuple(scaled),
         path=tuple(each.reported() for each in tries),
         samples=len(cases),
         casts=passes.run(half.convert, choice.low, measured.types, kind),
     )
+
+
+def _share(model: ir.Model, choice: Choice, samples: Sequence[Mapping[str, np.ndarray]], scratch: Path) -> float | None:
+    """Return the share of the multiplications, on the largest sample, of the nodes that are chosen for half precision.
+
+    The share is None for a model without multiplications.
+    """
+    counts = matmul_work.measured(model, matmul_work.largest(samples), scratch)
+    total = sum(counts.values())
+    return round(sum(count for node, count in counts.items() if node.name in choice.low) / total, 4) if total else None
 
 
 def _tries(model: ir.Model, measured: Ranges, truth: Sequence[Case], kind: Kind, scratch: Path) -> list[_Try]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,47 +25,43 @@ _PREFIX = "measured"
 
 @dataclass(frozen=True)
 class Ranges:
-    """The type of each tensor, in ONNX Runtime's words, and its largest magnitude and largest shape on samples.
+    """The type of each tensor, in ONNX Runtime's words, and its largest magnitude on samples.
 
     `largest` lists float32 tensors, weights among them; a tensor with a value that is not finite has infinity.
-    `extents` lists only the tensors that were named in `sized`.
     """
 
     types: Mapping[str, str]
     largest: Mapping[str, float]
-    extents: Mapping[str, tuple[int, ...]]
 
     def single(self, name: str) -> bool:
         """Whether a tensor holds float32."""
         return self.types.get(name) == FLOAT
 
 
-def measure(
-    model: ir.Model, samples: Sequence[Inputs], scratch: Path, *, sized: AbstractSet[str] = frozenset()
-) -> Ranges:
+def measure(model: ir.Model, samples: Sequence[Inputs], scratch: Path) -> Ranges:
     """Run a float32 model on samples without optimizations, and measure every tensor of its main graph.
 
-    ONNX Runtime returns one number per measured tensor, however large the tensor is. `sized` names the tensors whose
-    shapes are measured; of all samples, the shape with the most elements counts. Raises StepError where ONNX Runtime
-    cannot run the model.
+    ONNX Runtime returns one number per measured tensor, however large the tensor is. Raises StepError where ONNX
+    Runtime cannot run the model.
     """
     types = tensor_types(model, scratch)
     inputs = [value.name for value in model.graph.inputs if value.name and not value.is_initializer()]
     computed = [name for node in model.graph for name in surgery.output_names(node) if name]
     watched = [name for name in (*inputs, *computed) if types.get(name) == FLOAT]
     largest = _stored(model)
-    extents: dict[str, tuple[int, ...]] = {}
-    # In another order, the nodes that measure would come last, and all tensors would stay in memory until then.
-    session = trials.opened(_watching(model, watched, sized), scratch, in_order=True)
+    session = trials.opened(_watching(model, watched), scratch)
     for sample in samples:
-        _take_in(ort.run(session, sample), watched, largest, extents)
-    return Ranges(types, largest, extents)
+        numbers = ort.run(session, sample)
+        for number, name in enumerate(watched):
+            largest[name] = max(largest.get(name, 0.0), _magnitude(float(numbers[f"{_PREFIX}_most_{number}"])))
+    return Ranges(types, largest)
 
 
 def tensor_types(model: ir.Model, scratch: Path) -> dict[str, str]:
     """Return the type of every tensor of the main graph, inferred and named by ONNX Runtime, such as `tensor(float)`.
 
-    ONNX Runtime infers the types from a copy of the model without large weights. Raises StepError where ONNX Runtime
+    ONNX Runtime infers the types from a copy of the model without large weights; it knows its own operators, which
+    ONNX's shape inference does not know. Raises StepError where ONNX Runtime
     cannot open the copy of the model.
     """
     import onnx
@@ -81,8 +76,8 @@ def tensor_types(model: ir.Model, scratch: Path) -> dict[str, str]:
     return types | {tensor.name: _type(tensor.data_type) for tensor in message.graph.initializer}
 
 
-def _watching(model: ir.Model, names: Sequence[str], sized: AbstractSet[str]) -> ir.Model:
-    """Return a copy of the model whose outputs are the largest magnitudes of `names` and the shapes of `sized`."""
+def _watching(model: ir.Model, names: Sequence[str]) -> ir.Model:
+    """Return a copy of the model whose outputs are the largest magnitudes of `names`."""
     copy = model.clone()
     graph = copy.graph
     last: dict[ir.Node, ir.Node] = {}
@@ -90,38 +85,22 @@ def _watching(model: ir.Model, names: Sequence[str], sized: AbstractSet[str]) ->
     values = surgery.values(graph)
     first = graph[0]
     for number, name in enumerate(names):
-        nodes = _watchers(values[name], number, sized=name in sized)
+        nodes = _watchers(values[name], number)
         producer = values[name].producer()
         if producer is None:
             graph.insert_before(first, nodes)
         else:  # right behind the producer, so that a tensor's memory is freed early
             graph.insert_after(last.get(producer, producer), nodes)
             last[producer] = nodes[-1]
-        graph.outputs.extend(node.outputs[0] for node in nodes[1:])
+        graph.outputs.append(nodes[-1].outputs[0])
     return copy
 
 
-def _watchers(value: ir.Value, number: int, *, sized: bool) -> list[ir.Node]:
-    """Return nodes whose outputs are a value's magnitudes, the largest magnitude and, if `sized`, the value's shape."""
-    size, most, shape = (f"{_PREFIX}_{what}_{number}" for what in ("size", "most", "shape"))
+def _watchers(value: ir.Value, number: int) -> list[ir.Node]:
+    """Return the nodes that compute a value's magnitudes, and the largest magnitude."""
+    size, most = (f"{_PREFIX}_{what}_{number}" for what in ("size", "most"))
     magnitudes = surgery.node("Abs", [value], size, size)
-    nodes = [magnitudes, surgery.node("ReduceMax", magnitudes.outputs, most, most, keepdims=0)]
-    return [*nodes, surgery.node("Shape", [value], shape, shape)] if sized else nodes
-
-
-def _take_in(
-    numbers: Mapping[str, np.ndarray],
-    names: Sequence[str],
-    largest: dict[str, float],
-    extents: dict[str, tuple[int, ...]],
-) -> None:
-    """Update the largest magnitudes and the extents of tensors with the outputs of one run."""
-    for number, name in enumerate(names):
-        most = float(numbers[f"{_PREFIX}_most_{number}"])
-        largest[name] = max(largest.get(name, 0.0), _magnitude(most))
-        shape = numbers.get(f"{_PREFIX}_shape_{number}")
-        if shape is not None:
-            extents[name] = max(extents.get(name, ()), tuple(int(size) for size in shape), key=_count)
+    return [magnitudes, surgery.node("ReduceMax", magnitudes.outputs, most, most, keepdims=0)]
 
 
 def _magnitude(most: float) -> float:
@@ -132,10 +111,6 @@ def _magnitude(most: float) -> float:
     if most == -math.inf:
         return 0.0
     return most if math.isfinite(most) else math.inf
-
-
-def _count(shape: tuple[int, ...]) -> int:
-    return math.prod(shape) if shape else 0
 
 
 def _stored(model: ir.Model) -> dict[str, float]:

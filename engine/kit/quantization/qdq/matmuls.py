@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import TYPE_CHECKING
 
 from engine.errors import StepError
 from engine.kit.onnx import surgery
 from engine.kit.onnx.onnx_files import Input
+from engine.kit.quantization import matmul_work
 from engine.kit.quantization.low_bits import BLOCK, Kind
 from engine.kit.quantization.trials import Trials
-from engine.runtimes.onnxruntime import session as ort
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,7 +22,6 @@ TOKENS = 128
 
 The multiplications of attention grow with the square of the number of tokens.
 """
-_SHAPE = "_shape_of_it"
 
 
 @dataclass(frozen=True)
@@ -125,28 +123,14 @@ def find(model: ir.Model, weights: Weights, kind: Kind) -> Candidates:
 def work(trials: Trials, samples: Sequence[Mapping[str, np.ndarray]]) -> dict[str, int]:
     """Return the number of multiplications of every main-graph MatMul, by its output's name, for one row of 128 tokens.
 
-    A run of the model measures the shapes of the MatMuls' inputs and outputs. A model that cannot take 128 tokens, or
-    has no free axes, runs on the largest sample.
+    A model that cannot take 128 tokens, or has no free axes, runs on the largest sample.
     """
-    model = trials.graph()
-    nodes = [node for node in model.graph if node.op_type == "MatMul"]
-    for value in dict.fromkeys(value for node in nodes for value in (node.inputs[0], node.outputs[0])):
-        if value is not None:
-            shape = surgery.node("Shape", [value], f"{value.name}{_SHAPE}", "")
-            model.graph.append(shape)
-            model.graph.outputs.append(shape.outputs[0])
-    session = trials.session(model)
-    largest = max(samples, key=lambda sample: sum(array.size for array in sample.values()))
+    largest = matmul_work.largest(samples)
     try:
-        shapes = ort.run(session, _stretched(trials.inputs, largest))
+        counts = matmul_work.measured(trials.model, _stretched(trials.inputs, largest), trials.scratch)
     except StepError:  # 128 tokens are more than its table of positions holds, for example
-        shapes = ort.run(session, largest)
-    multiplications = {}
-    for node in nodes:
-        (result,), source = surgery.output_names(node), surgery.input_names(node)[0]
-        inner = shapes[f"{source}{_SHAPE}"]
-        multiplications[result] = prod(int(n) for n in shapes[f"{result}{_SHAPE}"]) * int(inner[-1])
-    return multiplications
+        counts = matmul_work.measured(trials.model, largest, trials.scratch)
+    return {surgery.output_names(node)[0]: count for node, count in counts.items() if node.op_type == "MatMul"}
 
 
 def _unfit(left: str, right: str, weights: Weights, kind: Kind) -> str:

@@ -11,7 +11,7 @@ from onnx import helper, numpy_helper
 from engine.kit.inputs.cases import Case
 from engine.kit.onnx import ir_models, onnx_files
 from engine.kit.onnx.passes.pipeline import Pipeline
-from engine.kit.quantization.half import half_choice, half_search, matmul_work, normalizations, ranges
+from engine.kit.quantization.half import half_choice, half_search, normalizations, ranges
 
 FLOAT = graphs.FLOAT
 
@@ -53,11 +53,10 @@ def test_large_magnitudes_and_infinities_are_seen_and_empty_tensors_are_nothing(
     ]
     none = numpy_helper.from_array(np.array([0], np.int64), "none")
     model = vectors(nodes, [scalar("thousand", 1000), scalar("zero", 0), none])
-    seen = ranges.measure(ir_models.of(model), [{"x": np.full((3, 8), 7, np.float32)}], tmp_path, sized={"large"})
+    seen = ranges.measure(ir_models.of(model), [{"x": np.full((3, 8), 7, np.float32)}], tmp_path)
     assert (seen.largest["large"], seen.largest["broken"], seen.largest["empty"]) == (7000, np.inf, 0)
     assert seen.types["sizes"] == "tensor(int64)"
     assert seen.largest["thousand"] == 1000
-    assert seen.extents == {"large": (3, 8)}
 
 
 _WATCHED = """
@@ -225,18 +224,6 @@ def test_roundings_are_told_from_the_steps_of_int8_around_them(tmp_path):
     assert [node.op_type for node in model.graph.node] == [
         "Cast", "MatMul", "QuantizeLinear", "DequantizeLinear", "MatMul", "Cast",
     ]  # fmt: skip
-
-
-def test_the_share_counts_multiplications():
-    nodes = [
-        helper.make_node("MatMul", ["x", "w"], ["a"], "wide"),
-        helper.make_node("Gemm", ["a", "v"], ["y"], "thin", transB=1),
-    ]
-    model = vectors(nodes, [graphs.weight("w", 8, 30), graphs.weight("v", 2, 30)])
-    model = ir_models.of(model)
-    done = matmul_work.work(model, {**matmul_work.stored(model), "x": (5, 8), "a": (5, 30), "y": (5, 2)})
-    assert done == {"wide": 5 * 30 * 8, "thin": 5 * 2 * 30}
-    assert matmul_work.share(done, {"wide"}) == pytest.approx(0.8)
 
 
 def test_the_bytes_do_not_depend_on_the_run(tmp_path):
