@@ -10,6 +10,7 @@ class Backend(Enum):
 
     ONNXRUNTIME = ("onnxruntime", "onnxruntime_onnx", "model.onnx")
     TENSORRT = ("tensorrt", "tensorrt_plan", "model.plan")
+    OPENVINO = ("openvino", "", "model.xml")
     PYTHON = ("python", "", "model.py")
     ENSEMBLE = ("", "ensemble", "")
 
@@ -17,9 +18,13 @@ class Backend(Enum):
         self.backend, self.platform, self.file = backend, platform, file
 
     @classmethod
-    def of_platform(cls, platform: str) -> Backend:
-        """Return the backend with the given `platform`; PYTHON for an unknown platform, as Python models have none."""
-        return next((each for each in cls if each.platform == platform), cls.PYTHON)
+    def of(cls, *, platform: str, backend: str) -> Backend:
+        """Return the backend of a ModelConfig, which states its `platform` or, without a platform, its `backend`.
+
+        PYTHON is returned where both are unknown.
+        """
+        matching = (each for each in cls if (each.platform == platform if platform else each.backend == backend))
+        return next(matching, cls.PYTHON)
 
 
 class Accelerator(StrEnum):

@@ -8,11 +8,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
-from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.inputs.cases import Case
 from engine.kit.onnx import graphs, ir_models, mapped_weights, onnx_files
 from engine.kit.onnx.passes.pipeline import Pipeline
 from engine.kit.quantization import calibration, int8, precisions, trials
+from engine.kit.quantization.calibrated import Calibrated
 from engine.kit.quantization.dynamic import dynamic_int8
 from engine.kit.quantization.half import half_search
 from engine.kit.quantization.precisions import LeftAloneError
@@ -28,10 +28,9 @@ from engine.kit.quantization.report import (
     WeightOnlyReport,
 )
 from engine.kit.quantization.weight_only import weight_only
-from engine.recipe.schema import Profile
 from engine.runtimes import registry
 from engine.runtimes.preparation import Lowering
-from engine.step import Section, Source, Step, TypedReport
+from engine.step import Section, TypedReport
 
 if TYPE_CHECKING:
     import onnx
@@ -46,7 +45,7 @@ _BITS: Mapping[str, int] = {"int4 weights": 4, "int8 weights": 8}
 _WITHOUT_VNNI = frozenset({"avx2", "avx512"})
 
 
-class Quantize(Step):
+class Quantize(Calibrated):
     """Lower the precision of the nodes that tolerate fewer bits, and report which nodes keep their precision.
 
     For a CPU the precision is dynamic int8, with scaled activations; or weights alone are in int4 or int8. For a GPU
@@ -69,19 +68,6 @@ class Quantize(Step):
     Without VNNI, x86 multiplies uint8 by int8 with VPMADDUBSW, whose 16-bit sums saturate. ONNX Runtime's guide
     "Quantize ONNX Models" advises 7 bits for AVX2 and AVX512 wherever weights are quantized per channel.
     """
-    samples: Source | None = None
-    """The source of the samples for calibration.
-
-    Without samples, fp16 and bf16 are calibrated on the cases of the reference.
-    """
-    own_texts: bool = False
-    """Whether the model is calibrated on the built-in texts, because the recipe names no samples for calibration.
-
-    Where validation compares models on the built-in texts, calibration does not use the built-in texts.
-    """
-    limit: int | None = None
-    profiles: tuple[Profile, ...] = ()
-    """The profiles of input shapes within which random inputs for calibration are drawn."""
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self | None:
@@ -94,15 +80,7 @@ class Quantize(Step):
             return cls(way="int4 weights" if precision == "int4" else "int8 weights")
         if lowering is None or precision == "fp32":
             return None
-        calibrate = recipe.calibrate
-        needs_inputs = calibrate is None and precision not in HALVES
-        return cls(
-            way=precision,
-            samples=None if calibrate is None else Source(uri=calibrate.samples),
-            limit=None if calibrate is None else calibrate.limit,
-            own_texts=needs_inputs and recipe.validation.samples is not None,
-            profiles=recipe.profiles if needs_inputs else (),
-        )
+        return cls(way=precision, **cls.calibration_of(recipe, draws=precision not in HALVES))
 
     @property
     def lower(self) -> Lower | None:
@@ -139,7 +117,10 @@ class Quantize(Step):
             return graphs.each(self._for_cpu, fused, out, together=_together)
         try:
             precisions.refuse_half(onnx_files.load_graph(fused))
-            cases = self._cases(fused, reference, checkpoint, samples)
+            if reference is None:
+                cases = self.cases(fused, checkpoint, samples)
+            else:
+                cases = calibration.from_reference(reference)
             with TemporaryDirectory(dir=out.parent) as folder, mapped_weights.spilling(Path(folder)):
                 model, report = _lowered(fused, cases, self.lower, Path(folder))
                 onnx_files.save(model, out)
@@ -157,20 +138,6 @@ class Quantize(Step):
             return dynamic_int8.quantize(fused, out, reduce_range=self.reduce_range)
         except LeftAloneError as reason:
             return _left_alone(fused, out, reason)
-
-    def _cases(self, fused: Path, reference: Path | None, checkpoint: Path | None, samples: Path | None) -> list[Case]:
-        """Return the inputs that calibrate the model, as cases."""
-        graph = onnx_files.load_graph(fused)
-        inputs = onnx_files.inputs(graph)
-        if samples is not None and checkpoint is not None:
-            return calibration.from_file(samples, checkpoint, inputs, limit=self.limit)
-        if reference is not None:
-            return calibration.from_reference(reference)
-        texts = calibration.of_our_own(checkpoint, inputs) if checkpoint is not None and self.own_texts else []
-        instead = "the built-in texts" if texts else "random inputs within the profiles"
-        print(f"no samples to calibrate on (`calibrate` in the recipe): {instead} instead")
-        longest = None if checkpoint is None else checkpoints.max_sequence(checkpoint)
-        return texts or calibration.drawn(graph, self.profiles, longest=longest)
 
 
 def _together(graphs: Mapping[str, QuantizeReport]) -> QuantizeReport:

@@ -11,6 +11,7 @@ EXTRAS = {
     "onnx": ("numpy", "onnx", "onnxruntime", "sympy", "tokenizers", "tritonclient", "protobuf"),
     "cpu": ("huggingface-hub", "onnxscript", "safetensors", "sentencepiece", "torch", "transformers"),
     "timm": ("pillow", "timm", "torchvision"),
+    "openvino": ("nncf", "openvino"),
 }
 """Extra of this project -> the distributions that it installs; `cpu` also installs those of `onnx`."""
 _MODULES = {"protobuf": "google", "pillow": "PIL"}

@@ -164,7 +164,7 @@ LAYER = Signature(
 
 
 def configured(serving, part="model"):
-    config = configs.model_config("tiny", LAYER, platform="onnxruntime_onnx", batch=8)
+    config = configs.model_config("tiny", LAYER, backend=Backend.ONNXRUNTIME, batch=8)
     fields.overridden(config, serving, part)
     return config
 
@@ -204,7 +204,7 @@ def test_an_override_of_a_model_that_the_package_lacks_is_refused():
 
 
 def test_a_parameter_by_which_clients_find_their_way_cannot_be_changed():
-    config = configs.model_config("tiny", LAYER, platform="onnxruntime_onnx", batch=8)
+    config = configs.model_config("tiny", LAYER, backend=Backend.ONNXRUNTIME, batch=8)
     config.parameters["recipe_task"].string_value = "tensors"
     for parameters in ({"recipe_task": {"string_value": "other"}}, {"recipe_task": None}, None):
         serving = Serving(model_name="tiny", ensemble="t", fields={"parameters": parameters})
@@ -215,7 +215,7 @@ def test_a_parameter_by_which_clients_find_their_way_cannot_be_changed():
 
 
 def test_a_warm_up_may_leave_out_what_is_optional_and_sends_what_clients_send():
-    config = configs.model_config("tiny", LAYER, platform="onnxruntime_onnx", batch=8)
+    config = configs.model_config("tiny", LAYER, backend=Backend.ONNXRUNTIME, batch=8)
     config.input[0].dims[:] = [1]
     config.input[0].reshape.SetInParent()
     config.input.add(name="LIMIT", data_type="TYPE_INT32", dims=[1], optional=True)

@@ -18,4 +18,4 @@ SIGNATURE = Signature(
 
 def model(signature=SIGNATURE, **options):
     """Return the configuration of the model `m`, by default on ONNX Runtime in batches of 8."""
-    return config.model_config("m", signature, **{"platform": "onnxruntime_onnx", "batch": 8, **options})
+    return config.model_config("m", signature, **{"backend": Backend.ONNXRUNTIME, "batch": 8, **options})

@@ -80,19 +80,20 @@ def model_config(
     name: str,
     signature: Signature,
     *,
-    platform: str,
+    backend: Backend,
     batch: int,
     level: str = "all",
     gpu: bool = False,
 ) -> Config:
     """Return the configuration of the built model itself, without the models around it.
 
-    `platform` is Triton's name for the kind of model, such as `onnxruntime_onnx`. `batch` is the max_batch_size,
-    `level` ONNX Runtime's optimization level, and `gpu` tells whether the instances run on GPUs. Raises StepError for a
+    `backend` is the backend that runs the model, `batch` is the max_batch_size, `level` ONNX Runtime's optimization level, and `gpu` tells whether the instances run on GPUs. Raises StepError for a
     tensor that Triton cannot describe.
     """
     config = named(name, batch)
-    config.platform = platform
+    config.platform = backend.platform
+    if not backend.platform:
+        config.backend = backend.backend
     for tensor in signature.inputs.values():
         _describe(config.input.add(), tensor, batched=batch > 0)
     for tensor in signature.outputs.values():

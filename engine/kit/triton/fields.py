@@ -135,7 +135,7 @@ def _about(config: Config, serving: Serving, part: str, profiles: int | None) ->
         }
 
     return About(
-        backend=Backend.of_platform(config.platform),
+        backend=Backend.of(platform=config.platform, backend=config.backend),
         part=part,
         name=config.name,
         on_gpu=serving.execution.on_gpu,

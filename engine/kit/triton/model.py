@@ -39,7 +39,7 @@ def config(serving: Serving, model: Served, *, part: Literal["model"] | PartName
     message = configs.model_config(
         serving.model_name,
         signature,
-        platform=(model.backend or Backend.PYTHON).platform,
+        backend=model.backend or Backend.PYTHON,
         batch=configs.max_batch(signature, serving.max_batch_size, serving.largest),
         level=model.level,
         gpu=model.on_gpu,

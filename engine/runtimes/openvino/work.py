@@ -17,6 +17,7 @@ _CONVOLUTIONS = frozenset({"Convolution", "GroupConvolution"})
 _TRANSPOSED = frozenset({"ConvolutionBackpropData", "GroupConvolutionBackpropData"})
 _RECURRENT = {"GRUSequence": 3, "LSTMSequence": 4, "RNNSequence": 3}
 """Recurrent operators, and the index of the input with the weights of the input; the weights of the state follow."""
+_COUNTED = _CONVOLUTIONS | _TRANSPOSED | _RECURRENT.keys() | {"MatMul"}
 _MOVING = frozenset({"Convert", "Multiply", "Reshape", "Squeeze", "Subtract", "Transpose", "Unsqueeze"})
 """Operators that may stand between a quantized tensor and the product that reads it."""
 _FUSED = "Subgraph"
@@ -44,7 +45,7 @@ def multiplications(model: openvino.Model, inputs: Mapping[str, np.ndarray]) -> 
 
 def _kernels(model: openvino.CompiledModel) -> dict[str, tuple[str, str]]:
     """Return the name of each operator -> the kind and the precision of the kernel that computes the operator."""
-    kernels = {}
+    kernels: dict[str, tuple[str, str]] = {}
     for node in model.get_runtime_model().get_ordered_ops():
         facts = node.get_rt_info()
         kernel = (facts["layerType"].astype(str), facts["runtimePrecision"].astype(str))
@@ -54,7 +55,7 @@ def _kernels(model: openvino.CompiledModel) -> dict[str, tuple[str, str]]:
 
 
 def _operators(names: str) -> Iterator[str]:
-    """Yield the names of the operators in a kernel, and of those whose dequantization OpenVINO moved into the kernel."""
+    """Yield the names of a kernel's operators, and of operators whose dequantization is part of the kernel."""
     for name in names.split(","):
         yield name
         if "/Dequantization" in name:
@@ -64,20 +65,19 @@ def _operators(names: str) -> Iterator[str]:
 def _count(node: openvino.Node) -> int:
     """Return the number of multiplications of an operator; 0 for one that is not counted."""
     kind = node.get_type_name()
+    if kind not in _COUNTED:
+        return 0
+    shapes: list[list[int]] = [list(value.get_shape()) for value in node.inputs()]
+    result: list[int] = list(node.output(0).get_shape())
     if kind == "MatMul":
-        first = node.input(0).get_shape()
-        turned = node.get_attributes().get("transpose_a", False) and len(first) > 1
-        return prod(node.output(0).get_shape()) * first[-2 if turned else -1]
-    if kind in _CONVOLUTIONS:  # filters: [outputs, inputs, ...], in groups [groups, outputs, inputs, ...]
-        filters = node.input(1).get_shape()
-        return prod(node.output(0).get_shape()) * prod(filters[2 if kind.startswith("Group") else 1 :])
-    if kind in _TRANSPOSED:  # filters: [inputs, outputs, ...], in groups [groups, inputs, outputs, ...]
-        filters = node.input(1).get_shape()
-        return prod(node.input(0).get_shape()) * prod(filters[2 if kind.startswith("Group") else 1 :])
+        turned = node.get_attributes().get("transpose_a", False) and len(shapes[0]) > 1
+        return prod(result) * shapes[0][-2 if turned else -1]
     if kind in _RECURRENT:  # each step of each row multiplies the input and the state by all of their weights
-        place = _RECURRENT[kind]
-        return prod(node.input(0).get_shape()[:2]) * sum(prod(node.input(place + i).get_shape()) for i in range(2))
-    return 0
+        weights = shapes[_RECURRENT[kind] :][:2]
+        return prod(shapes[0][:2]) * sum(map(prod, weights))
+    # Filters are [outputs, inputs, ...], or [inputs, outputs, ...] of transposed ones; groups come before both.
+    filters = shapes[1][2 if kind.startswith("Group") else 1 :]
+    return prod(shapes[0] if kind in _TRANSPOSED else result) * prod(filters)
 
 
 def _precision(node: openvino.Node, kernels: Mapping[str, tuple[str, str]]) -> str:

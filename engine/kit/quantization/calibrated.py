@@ -1,0 +1,67 @@
+"""Calibrated: a step that runs the model on inputs to measure the ranges of its activations."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TypedDict
+
+from engine.kit.checkpoints import checkpoint as checkpoints
+from engine.kit.inputs.cases import Case
+from engine.kit.onnx import onnx_files
+from engine.kit.quantization import calibration
+from engine.recipe.schema import Profile, Recipe
+from engine.step import Source, Step
+
+
+class CalibrationFields(TypedDict):
+    """The values that a recipe gives to the fields of a step that calibrates a model."""
+
+    samples: Source | None
+    own_texts: bool
+    limit: int | None
+    profiles: tuple[Profile, ...]
+
+
+class Calibrated(Step):
+    """A step that calibrates a model: on the samples of the recipe, on built-in texts, or on random inputs."""
+
+    samples: Source | None = None
+    """The source of the samples for calibration, which the recipe names under `calibrate`."""
+    own_texts: bool = False
+    """Whether the model is calibrated on the built-in texts, because the recipe names no samples for calibration.
+
+    Where validation compares models on the built-in texts, calibration does not use the built-in texts.
+    """
+    limit: int | None = None
+    profiles: tuple[Profile, ...] = ()
+    """The profiles of input shapes within which random inputs for calibration are drawn."""
+
+    @staticmethod
+    def calibration_of(recipe: Recipe, *, draws: bool = True) -> CalibrationFields:
+        """Return the values that a recipe gives to the fields of `Calibrated`.
+
+        `draws` tells whether the step draws inputs of its own where the recipe names no samples.
+        """
+        calibrate = recipe.calibrate
+        draws = draws and calibrate is None
+        return {
+            "samples": None if calibrate is None else Source(uri=calibrate.samples),
+            "own_texts": draws and recipe.validation.samples is not None,
+            "limit": None if calibrate is None else calibrate.limit,
+            "profiles": recipe.profiles if draws else (),
+        }
+
+    def cases(self, graph: Path, checkpoint: Path | None, samples: Path | None) -> list[Case]:
+        """Return the inputs that calibrate the ONNX model in the folder `graph`, as cases.
+
+        Raises StepError where the samples do not suit the model, or where no inputs can be drawn.
+        """
+        model = onnx_files.load_graph(graph)
+        inputs = onnx_files.inputs(model)
+        if samples is not None and checkpoint is not None:
+            return calibration.from_file(samples, checkpoint, inputs, limit=self.limit)
+        texts = calibration.of_our_own(checkpoint, inputs) if checkpoint is not None and self.own_texts else []
+        instead = "the built-in texts" if texts else "random inputs within the profiles"
+        print(f"no samples to calibrate on (`calibrate` in the recipe): {instead} instead")
+        longest = None if checkpoint is None else checkpoints.max_sequence(checkpoint)
+        return texts or calibration.drawn(model, self.profiles, longest=longest)
