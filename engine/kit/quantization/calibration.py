@@ -66,7 +66,8 @@ def from_reference(directory: Path) -> list[Case]:
 def drawn(graph: onnx.ModelProto, profiles: Sequence[Profile], *, longest: int | None = None) -> list[Case]:
     """Return seeded random inputs within the profiles, of at most `longest` tokens.
 
-    Validation draws its random inputs with a different seed. Joined cases are left out. Raises StepError where no inputs can be drawn.
+    Validation draws its random inputs with a different seed. Joined cases are left out. Raises StepError where no
+    inputs can be drawn.
     """
     inputs, ranges = onnx_files.inputs(graph), index_ranges.of(graph)
     tokens = token_rows.are_tokens(inputs)
