@@ -68,9 +68,9 @@ def session(
     `threads` is the number of threads inside an operator; 0 lets ONNX Runtime choose. `level` (`disabled`, `basic`,
     `extended`, `all`) takes the place of the optimization level in `session.json`; where neither `level` nor
     `session.json` sets a level, the level is `all`. With `frugal`, few tensors are in memory at once: the nodes run in
-    the order of the file, as far as ONNX Runtime lets its caller choose the order, and ONNX Runtime gives memory back as
-    soon as a tensor is used up. Without `prepack`, memory is given back, too, and ONNX Runtime
-    reads weights of a separate file where they are mapped, instead of rearranging them in memory for faster products.
+    the order of the file, as far as ONNX Runtime lets its caller choose the order, and ONNX Runtime gives memory back
+    as soon as a tensor is used up. Without `prepack`, memory is given back, too, and ONNX Runtime reads weights of a
+    separate file where they are mapped, instead of rearranging them in memory for faster products.
     With `profile`, the session writes a profile of its runs into a file whose name begins with `profile`; without
     `prepack`, the profile names the shapes of weights. Raises StepError where ONNX Runtime refuses the model, or would
     run it on another provider.
