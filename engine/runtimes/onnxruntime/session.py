@@ -59,7 +59,7 @@ def session(
     threads: int = 0,
     level: str | None = None,
     provider: SessionProvider = ON_CPU,
-    in_order: bool = False,
+    frugal: bool = False,
     prepack: bool = True,
     profile: Path | None = None,
 ) -> onnxruntime.InferenceSession:
@@ -67,12 +67,13 @@ def session(
 
     `threads` is the number of threads inside an operator; 0 lets ONNX Runtime choose. `level` (`disabled`, `basic`,
     `extended`, `all`) takes the place of the optimization level in `session.json`; where neither `level` nor
-    `session.json` sets a level, the level is `all`. With `in_order` the nodes run in the order of the file, as far as
-    ONNX Runtime lets its caller choose the order. Without `prepack`, ONNX Runtime reads weights of a separate file
-    where they are mapped, instead of rearranging them in memory for faster products, and gives memory back as soon as
-    a tensor is used up. With `profile`, the session writes
-    a profile of its runs into a file whose name begins with `profile`; without `prepack`, the profile names the shapes
-    of weights. Raises StepError where ONNX Runtime refuses the model, or would run it on another provider.
+    `session.json` sets a level, the level is `all`. With `frugal`, few tensors are in memory at once: the nodes run in
+    the order of the file, as far as ONNX Runtime lets its caller choose the order, and ONNX Runtime gives memory back
+    as soon as a tensor is used up. Without `prepack`, memory is given back, too, and ONNX Runtime reads weights of a
+    separate file where they are mapped, instead of rearranging them in memory for faster products.
+    With `profile`, the session writes a profile of its runs into a file whose name begins with `profile`; without
+    `prepack`, the profile names the shapes of weights. Raises StepError where ONNX Runtime refuses the model, or would
+    run it on another provider.
     """
     import onnxruntime
 
@@ -81,8 +82,9 @@ def session(
     settings.inter_op_num_threads = 1
     if not prepack:
         settings.add_session_config_entry(*_NO_PREPACKING)
+    if frugal or not prepack:
         settings.enable_cpu_mem_arena = False
-    if in_order:
+    if frugal:
         settings.execution_order = onnxruntime.ExecutionOrder.PRIORITY_BASED
     if profile is not None:
         settings.enable_profiling = True
@@ -100,12 +102,11 @@ def session(
 def unoptimized(directory: Path) -> onnxruntime.InferenceSession:
     """Open `directory/model.onnx` on one CPU thread and without optimizations, so that equal inputs give equal bits.
 
-    The nodes run in the order of the file, as far as ONNX Runtime lets its caller choose the order. In ONNX Runtime's
-    own order, nodes that read only weights run first, and nodes that give outputs run last; all of their tensors would
-    be in memory at once. The weights of a large model stay mapped. Raises StepError where ONNX Runtime refuses the
-    model.
+    The session is frugal, because in ONNX Runtime's own order nodes that read only weights run first, and nodes that
+    give outputs run last: all of their tensors would be in memory at once. The weights of a large model stay mapped.
+    Raises StepError where ONNX Runtime refuses the model.
     """
-    return session(directory, threads=1, level="disabled", in_order=True, prepack=prepacks(directory))
+    return session(directory, threads=1, level="disabled", frugal=True, prepack=prepacks(directory))
 
 
 def refuse_unloadable(model: Path | bytes) -> None:
