@@ -71,7 +71,8 @@ class Validate(Judged):
         )
         work = None
         if runner.work is not None:
-            graph = onnx_files.load_graph(compiled / graphs.folders(compiled)[0])
+            folder = compiled / graphs.folders(compiled)[0]
+            graph = onnx_files.load_graph(folder) if (folder / onnx_files.MODEL).is_file() else None
             longest = None if new_tokens is None else checkpoints.max_sequence(checkpoint)
             work = usual_work.shares(
                 runner.work, graph, self.opt, reference, generates=new_tokens is not None, longest=longest

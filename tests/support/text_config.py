@@ -3,6 +3,7 @@
 from engine.kit.onnx.onnx_files import Input
 from engine.kit.triton import config
 from engine.kit.triton.config import Signature
+from engine.runtimes.backends import Backend
 
 
 def tensors(**shapes):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def shares(
     count: Count,
-    graph: onnx.ModelProto,
+    graph: onnx.ModelProto | None,
     opt: Mapping[str, int],
     reference: Path,
     *,
@@ -29,11 +29,13 @@ def shares(
     """Return the shares of the multiplications that `count` counts in one run, on inputs of the extents `opt`.
 
     `opt` maps an axis to its extent; axes without an entry have usual extents. A model that refuses random inputs, such
-    as a speech model that takes a sample rate, runs on the first case of the reference. Raises StepError where the
-    model cannot run on the first case either.
+    as a speech model that takes a sample rate, runs on the first case of the reference, and so does a model that is no
+    ONNX graph. Raises StepError where the model cannot run on the first case either.
 
     A model that `generates` text runs on a prompt of at most `longest` tokens.
     """
+    if graph is None:
+        return Work.of(count(cases.load(reference)[0].inputs), {})
     draw = bench_inputs.prompts if generates else bench_inputs.draw
     extents = bench_inputs.usual_prompt(opt, longest) if generates else bench_inputs.usual_extents(graph, opt)
     try:

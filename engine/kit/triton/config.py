@@ -9,6 +9,7 @@ from typing import Any
 
 from engine.errors import StepError
 from engine.kit.onnx.onnx_files import Input
+from engine.runtimes.backends import Backend
 from engine.runtimes.triton_tensors import TYPES, is_batch
 from engine.text import lists
 
@@ -87,8 +88,8 @@ def model_config(
 ) -> Config:
     """Return the configuration of the built model itself, without the models around it.
 
-    `backend` is the backend that runs the model, `batch` is the max_batch_size, `level` ONNX Runtime's optimization level, and `gpu` tells whether the instances run on GPUs. Raises StepError for a
-    tensor that Triton cannot describe.
+    `backend` is the backend that runs the model, `batch` is the max_batch_size, `level` ONNX Runtime's optimization
+    level, and `gpu` tells whether the instances run on GPUs. Raises StepError for a tensor that Triton cannot describe.
     """
     config = named(name, batch)
     config.platform = backend.platform

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.errors import StepError
+from engine.kit.onnx.onnx_files import Input
 from engine.text import reasons
 
 if TYPE_CHECKING:
@@ -14,7 +17,9 @@ if TYPE_CHECKING:
 
 MODEL, WEIGHTS = "model.xml", "model.bin"
 FILES = (MODEL, WEIGHTS)
-_NUMBERED = re.compile(r"_\d+$")
+_NUMBERED = re.compile(r"(_\d+)+$")
+_AXES = ["recipe", "axes"]
+"""The place of the axes' names in the runtime information of an IR: OpenVINO itself does not name axes."""
 _BOUNDARY = frozenset({"Parameter", "Result"})
 
 
@@ -32,11 +37,12 @@ def read(path: Path) -> openvino.Model:
         ) from error
 
 
-def save(model: openvino.Model, directory: Path) -> None:
+def save(model: openvino.Model, directory: Path, axes: Mapping[str, Input]) -> None:
     """Write the IR of a model, with weights in the types that they have in memory.
 
-    The same model gives the same bytes: OpenVINO numbers new nodes by a counter of the process, so nodes whose names
-    end in a number are numbered by their order in the model instead.
+    `axes` are the inputs and outputs whose axes are named in the file. The same model gives the same bytes: OpenVINO
+    numbers new nodes by a counter of the process, so nodes whose names end in a number are numbered by their order in
+    the model instead.
     """
     import openvino
 
@@ -44,4 +50,21 @@ def save(model: openvino.Model, directory: Path) -> None:
         name = node.get_friendly_name()
         if node.get_type_name() not in _BOUNDARY and _NUMBERED.search(name):
             node.set_friendly_name(f"{_NUMBERED.sub('', name)}_{number}")
+    shapes = {name: value.shape for name, value in axes.items()}
+    model.set_rt_info(json.dumps(shapes, sort_keys=True), _AXES)
     openvino.save_model(model, directory / MODEL, compress_to_fp16=False)
+
+
+def described(model: openvino.Model, values: list[openvino.Output]) -> dict[str, Input]:
+    """Return inputs or outputs of a model by name, with the names of axes that the IR has; others are counted."""
+    named = json.loads(model.get_rt_info(_AXES).value) if model.has_rt_info(_AXES) else {}
+    inputs = {}
+    for value in values:
+        name = value.any_name
+        axes = named.get(name, [f"{name}_{axis}" for axis in range(len(value.get_partial_shape()))])
+        shape = [
+            dimension.get_length() if dimension.is_static else axis
+            for axis, dimension in zip(axes, value.get_partial_shape(), strict=True)
+        ]
+        inputs[name] = Input(name, value.get_element_type().to_dtype().name, tuple(shape))
+    return inputs

@@ -10,6 +10,7 @@ from engine.kit.onnx.onnx_files import Input
 from engine.kit.triton import config as triton
 from engine.kit.triton import parts
 from engine.kit.triton.config import Signature
+from engine.runtimes.backends import Backend
 from engine.tasks import AnswerTensor
 
 
@@ -75,7 +76,7 @@ def test_the_optimization_level_is_what_the_model_was_saved_for(level, number):
 
 def test_instances_are_where_the_model_was_measured():
     group = model_config_pb2.ModelInstanceGroup
-    assert model(platform="tensorrt_plan", gpu=True).instance_group[0].kind == group.KIND_GPU
+    assert model(backend=Backend.TENSORRT, gpu=True).instance_group[0].kind == group.KIND_GPU
     assert model().instance_group[0].kind == group.KIND_CPU
 
 

@@ -7,33 +7,34 @@ from tritonclient.grpc import model_config_pb2
 from engine.errors import StepError
 from engine.kit.triton import fields as triton_fields
 from engine.kit.triton import gpu as triton_gpu
+from engine.runtimes.backends import Backend
 
 
 def test_every_group_on_gpus_lists_every_profile_also_one_that_the_recipe_writes():
-    config = model(platform="tensorrt_plan", gpu=True)
+    config = model(backend=Backend.TENSORRT, gpu=True)
     triton_fields.merge(config, {"instance_group": [{"count": 2}, {"kind": "KIND_GPU", "profile": ["1"]}]})
     triton_gpu.finish(config, profiles=2)
     assert [list(group.profile) for group in config.instance_group] == [["0", "1"], ["1"]]
     assert {group.kind for group in config.instance_group} == {model_config_pb2.ModelInstanceGroup.KIND_GPU}
-    alone = model(platform="tensorrt_plan", gpu=True)
+    alone = model(backend=Backend.TENSORRT, gpu=True)
     triton_gpu.finish(alone, profiles=1)
     assert not alone.instance_group[0].profile
 
 
 def test_a_model_of_a_gpu_is_not_served_on_a_cpu():
-    config = model(platform="tensorrt_plan", gpu=True)
+    config = model(backend=Backend.TENSORRT, gpu=True)
     triton_fields.merge(config, {"instance_group": [{"kind": "KIND_CPU"}]})
     with pytest.raises(StepError, match="puts the model on a CPU"):
         triton_gpu.finish(config, profiles=1)
 
 
 def test_cuda_graphs_are_captured_for_the_usual_shape_of_each_profile():
-    config = model(platform="tensorrt_plan", gpu=True)
+    config = model(backend=Backend.TENSORRT, gpu=True)
     triton_gpu.cuda_graphs(config, [{"input_ids": (1, 16)}, {"input_ids": (8, 128)}])
     cuda = config.optimization.cuda
     assert cuda.graphs
     assert [(spec.batch_size, list(spec.input["input_ids"].dim)) for spec in cuda.graph_spec] == [(1, [16]), (8, [128])]
-    whole = model(platform="tensorrt_plan", gpu=True, batch=0)
+    whole = model(backend=Backend.TENSORRT, gpu=True, batch=0)
     triton_gpu.cuda_graphs(whole, [{"input_ids": (8, 128)}])
     spec = whole.optimization.cuda.graph_spec[0]
     assert (spec.batch_size, list(spec.input["input_ids"].dim)) == (0, [8, 128])

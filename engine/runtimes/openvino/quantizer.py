@@ -1,0 +1,84 @@
+"""Quantizer: int8 for OpenVINO, with static ranges that NNCF measures on samples."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from engine.errors import StepError
+from engine.text import reasons
+
+if TYPE_CHECKING:
+    import numpy as np
+    import openvino
+
+_SMOOTHING = 0.7
+"""The strength of SmoothQuant in front of matrix products: see docs/adr/0032."""
+_EIGHT_BITS = frozenset({"i8", "u8"})
+_NO_TELEMETRY = "NNCF_CI"
+"""The environment variable with which NNCF sends no messages about its use over the network."""
+
+
+def quantized(model: openvino.Model, samples: Sequence[Mapping[str, np.ndarray]]) -> openvino.Model:
+    """Return a model whose matrix products and convolutions compute in int8, calibrated on samples.
+
+    Weights have a symmetric scale per output channel, activations a scale per tensor. Raises StepError where NNCF
+    cannot quantize the model.
+    """
+    with _alone():
+        import nncf
+        from nncf.quantization import advanced_parameters as advanced
+
+        alphas = advanced.AdvancedSmoothQuantParameters(matmul=_SMOOTHING)
+        transformer = any(node.get_type_name() == "Softmax" for node in model.get_ops())
+        try:
+            return nncf.quantize(
+                model,
+                nncf.Dataset([dict(sample) for sample in samples]),
+                subset_size=len(samples),
+                model_type=nncf.ModelType.TRANSFORMER if transformer else None,
+                advanced_parameters=advanced.AdvancedQuantizationParameters(smooth_quant_alphas=alphas),
+            )
+        except Exception as error:  # RuntimeError and NNCF's own errors
+            raise StepError(
+                "NNCF cannot quantize this model",
+                reasons.facts(error),
+                "build it with precision: fp32, or use runtime: onnxruntime",
+            ) from error
+
+
+def counted(model: openvino.Model) -> dict[str, int]:
+    """Return the number of quantized operators by kind: those whose weights are stored in 8 bits."""
+    counts: dict[str, int] = {}
+    for node in model.get_ordered_ops():
+        kind = node.get_type_name()
+        if node.get_input_size() > 1 and _reads_eight_bits(node):
+            counts[kind] = counts.get(kind, 0) + 1
+    return dict(sorted(counts.items()))
+
+
+def _reads_eight_bits(node: openvino.Node) -> bool:
+    """Whether an operator's second input is a weight of 8 bits, behind the nodes that dequantize it."""
+    value = node.input_value(1).get_node()
+    while value.get_type_name() in {"Convert", "Multiply", "Reshape", "Subtract"}:
+        if value.get_type_name() == "Convert" and value.input_value(0).get_element_type().to_string() in _EIGHT_BITS:
+            return node.get_type_name() not in {"Multiply", "Subtract"}
+        value = value.input_value(0).get_node()
+    return False
+
+
+@contextlib.contextmanager
+def _alone() -> Iterator[None]:
+    """Let NNCF print no progress bars, and send nothing."""
+    before = os.environ.get(_NO_TELEMETRY)
+    os.environ[_NO_TELEMETRY] = "1"
+    try:
+        with open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stdout(nowhere):
+            yield
+    finally:
+        if before is None:
+            del os.environ[_NO_TELEMETRY]
+        else:
+            os.environ[_NO_TELEMETRY] = before

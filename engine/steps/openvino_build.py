@@ -1,0 +1,105 @@
+"""OpenVINO build: the ONNX graph becomes a model in OpenVINO's intermediate representation (IR)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import ClassVar, Literal, Self
+
+from engine.kit.onnx import ir_models, onnx_files
+from engine.kit.onnx.passes.pipeline import Pipeline
+from engine.kit.quantization import int8
+from engine.kit.quantization.calibrated import Calibrated
+from engine.kit.quantization.dynamic import layer_inputs, per_token_scaling
+from engine.kit.quantization.report import Inputs, Sizes
+from engine.recipe.schema import Recipe
+from engine.runtimes import registry
+from engine.runtimes.openvino import ir, quantizer
+from engine.step import TypedReport
+from engine.text import lists
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenvinoReport(TypedReport):
+    """The report of a model for OpenVINO: its bytes, and what was quantized with which inputs.
+
+    `bytes` are the sizes of the ONNX graph and of the IR. `quantized` maps the kind of an operator to the number of
+    operators with weights in int8. `by_row` is the number of activations that got a scale per row.
+    """
+
+    bytes: Sizes
+    quantized: Mapping[str, int]
+    by_row: int
+    looked_at: Inputs | None
+
+
+class OpenvinoBuild(Calibrated):
+    """Write the IR of a model, in fp32 or in int8 with static ranges."""
+
+    makes: ClassVar[str] = "compiled"
+    carries_model: ClassVar[bool] = True
+    tools: ClassVar[tuple[str, ...]] = (*ir_models.TOOLS, "openvino")
+    report: ClassVar[type[TypedReport] | None] = OpenvinoReport
+
+    precision: Literal["fp32", "int8"] = "fp32"
+
+    @classmethod
+    def for_recipe(cls, recipe: Recipe) -> Self | None:
+        """Return the step for the runtime `openvino`; None for another runtime."""
+        if registry.of(recipe).compile_step != cls.step_name():
+            return None
+        if recipe.precision != "int8":
+            return cls()
+        return cls(precision="int8", **cls.calibration_of(recipe))
+
+    def tools_used(self) -> tuple[str, ...]:
+        """Return the Python packages that write the model; for int8 also NNCF, and what draws and reads samples."""
+        return (*self.tools, "nncf", "tokenizers") if self.precision == "int8" else self.tools
+
+    def facts_used(self) -> tuple[str, ...]:
+        """Return the fact that decides OpenVINO's kernels, with which the ranges of activations are measured."""
+        return ("cpu.isa",) if self.precision == "int8" else ()
+
+    def inputs_used(self) -> tuple[str, ...]:
+        """Return the step's inputs: the model, and for int8 the checkpoint, with which samples are read."""
+        return ("fused", "checkpoint") if self.precision == "int8" else ("fused",)
+
+    def run(
+        self, out: Path, *, fused: Path, checkpoint: Path | None = None, samples: Path | None = None
+    ) -> OpenvinoReport:
+        """Write `model.xml` and `model.bin`, and return a report.
+
+        Raises StepError where the samples do not suit the model, or where OpenVINO or NNCF fails.
+        """
+        if self.precision == "fp32":
+            model, counts, by_row, looked_at = ir.read(fused / onnx_files.MODEL), {}, 0, None
+        else:
+            cases = self.cases(fused, checkpoint, samples)
+            with TemporaryDirectory(dir=out.parent) as folder:
+                by_row = _scale_rows(fused, Path(folder))
+                model = quantizer.quantized(ir.read(Path(folder) / onnx_files.MODEL), [case.inputs for case in cases])
+            counts = quantizer.counted(model)
+            looked_at = Inputs(inputs=len(cases), kinds=tuple(sorted({case.kind for case in cases})))
+            print(f"quantized {lists.counts(counts)}; {by_row} activations with a scale per row")
+        out.mkdir(parents=True, exist_ok=True)
+        graph = onnx_files.load_graph(fused)
+        ir.save(model, out, {**onnx_files.inputs(graph), **onnx_files.outputs(graph)})
+        sizes = (onnx_files.folder_size(fused), onnx_files.folder_size(out))
+        print(f"{sizes[0]} -> {sizes[1]} bytes")
+        return OpenvinoReport(bytes=sizes, quantized=counts, by_row=by_row, looked_at=looked_at)
+
+
+def _scale_rows(fused: Path, out: Path) -> int:
+    """Write a copy of a model, in which activations that no normalization gives have a scale per row.
+
+    The answers of the copy are those of the model. With a scale per row, one large token makes no other token less
+    exact, and an answer does not depend on what shares its batch. Returns the number of these activations.
+    """
+    passes = Pipeline(ir_models.load(fused))
+    fit = int8.prepare(passes)
+    inputs = [each for each in layer_inputs.find(passes.model, fit) if not each.normalized]
+    passes.run(per_token_scaling.scale, inputs)
+    onnx_files.save(ir_models.proto(passes.model), out)
+    return len(inputs)
