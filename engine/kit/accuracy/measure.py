@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from engine import tasks
 from engine.errors import StepError
-from engine.kit.accuracy import agreement, chance, comparison, in_batch, outputs, parts, variation
+from engine.kit.accuracy import agreement, chance, comparison, in_batch, masked, outputs, parts, variation
 from engine.kit.accuracy.comparison import Distance
 from engine.kit.accuracy.outputs import Usual
 from engine.kit.accuracy.report import AccuracyReport, Agreement, Least, MetricReport, Worst
@@ -110,8 +110,11 @@ def _measured(
     whole = [
         {name: comparison.answer(case, name, each) for name in case.outputs} for case, each in pairs(tried, answers)
     ]
+    metric = _accuracy(pairs(tried, answers))
+    hidden = masked.find(tried)
+    tried, answers = masked.clip_cases(tried, hidden), [masked.clip(each, hidden) for each in whole]
     divided = parts.find(tried)
-    tried, answers = parts.split_cases(tried, divided), [parts.split(each, divided) for each in whole]
+    tried, answers = parts.split_cases(tried, divided), [parts.split(each, divided) for each in answers]
     unanswered = tuple(case.name for case in tried if outputs.has_empty_row(case))
     if unanswered:
         return replace(counted, unanswered=unanswered)
@@ -129,13 +132,13 @@ def _measured(
     neighbours = None if pooling is None else agreement.neighbours(tried, answers, pooling)
     among = in_batch.rows(tried, answers, pooling=pooling, usual=usual)
     return replace(
-        _varied(counted, tried, answers, pooling=pooling, usual=usual),
+        _varied(replace(counted, notes=masked.notes(hidden)), tried, answers, pooling=pooling, usual=usual),
         cosine=_worst(directions, lowest=True) if directions else None,
         max_abs=_worst([(case, name, distance.max_abs) for case, name, distance in finite]),
         relative=_worst([(case, name, distance.relative) for case, name, distance in finite]),
         in_batch=_worst([(row.case, row.output, row.cosine) for row in among], lowest=True) if among else None,
         agreement=_agreement(finite) if neighbours is None else _same_neighbours(neighbours),
-        metric=_accuracy(pairs(tried, answers)),
+        metric=metric,
     )
 
 
@@ -162,7 +165,7 @@ def _varied(
         measured = variation.of_output(name, each, pooling=pooling)
         if size.is_near_zero and each[0][1].dtype.kind == "f":
             notes.append(f"{name} is near zero in all cases (at most {size.largest:.2g}), which says little")
-        if measured is None and len(each) > 1 and each[0][1].dtype.kind == "f":
+        elif measured is None and len(each) > 1 and each[0][1].dtype.kind == "f":
             notes.append(f"{name} is the same in all cases of the original, which says little")
         if measured is not None:
             (faint if size.is_near_zero else shares).append(Least(measured.share, name))
@@ -171,7 +174,11 @@ def _varied(
     left_out = outputs.left_out(tried, usual=usual, pooling=pooling)
     notes += [f"left out: {lists.counted(count, what)}" for what, count in left_out.items() if count]
     return replace(
-        counted, notes=tuple(notes), variation=_least(shares), variation_near_zero=_least(faint), rank=_least(ranks)
+        counted,
+        notes=(*counted.notes, *notes),
+        variation=_least(shares),
+        variation_near_zero=_least(faint),
+        rank=_least(ranks),
     )
 
 

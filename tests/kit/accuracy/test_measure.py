@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import wrong_mixed
 import wrong_models
 
 from engine.errors import JudgementError
@@ -61,9 +62,21 @@ def test_a_wrong_model_is_refused_and_the_case_is_named(name, label, end, origin
             Validate(precision="int8").judge(report)
 
 
-@pytest.mark.parametrize("name", wrong_models.ODD)
+@pytest.mark.parametrize(("name", "label", "end"), wrong_mixed.WRONG, ids=lambda each: each if len(each) < 40 else "")
+def test_a_wrong_part_is_refused_beside_much_larger_numbers(name, label, end, originals, tmp_path):
+    net = wrong_mixed.NETS[name]
+    report = measured(originals(name, net), net.model(end), tmp_path)
+    for precision in ("fp32", "int8"):
+        with pytest.raises(JudgementError, match=r"sample |output "):
+            Validate(precision=precision).judge(report)
+
+
+ODD = {**wrong_models.ODD, **wrong_mixed.ODD}
+
+
+@pytest.mark.parametrize("name", ODD)
 def test_a_correct_model_passes_however_odd_it_is(name, originals, tmp_path):
-    net = wrong_models.ODD[name]
+    net = ODD[name]
     report = measured(originals(name, net), net.model(), tmp_path)
     Validate().judge(report)
     Validate(precision="int8", precision_share=Bound(at_least=0)).judge(report)
