@@ -221,9 +221,13 @@ class Judged(Step):
 
 
 def _usual(work: Work) -> str:
-    """Return the precision in which most of the multiplications are computed."""
-    most = max(work.shares, key=lambda name: work.shares[name], default="fp32")
-    return most.partition(" with ")[0]
+    """Return the precision of a recipe in which most of the multiplications are computed.
+
+    fp32 stands for a number format that is no precision of a recipe, such as that of a model in fp64: a recipe in fp32
+    leaves the model's own number formats as they are.
+    """
+    most = max(work.shares, key=lambda name: work.shares[name], default="fp32").partition(" with ")[0]
+    return most if most in DEFAULTS else "fp32"
 
 
 def _names(names: Sequence[str]) -> str:

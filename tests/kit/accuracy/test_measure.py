@@ -103,7 +103,7 @@ def with_work(shares):
 
 
 def test_a_precision_in_which_nothing_computes_is_refused_and_no_bound_of_zero_is_proposed():
-    for shares in ({}, {"fp32": 1.0}):
+    for shares in ({}, {"fp32": 1.0}, {"fp64": 1.0}):
         with pytest.raises(JudgementError, match="precision_share 0 is below") as caught:
             Validate(precision="int8").judge(with_work(shares))
         assert caught.value.hint == "build it in fp32"
