@@ -28,6 +28,14 @@ PRICE = Net(
     {"w": (16, 2)},
     {"x": (16,)},
 )
+SELECTION = Net(
+    _ROWS,
+    "float[n, 4] y",
+    f"h = MatMul(x, w) most = ReduceMax<axes = [1], keepdims = 0>(h) {constant('least', 'float {0.5}')} "
+    "kept = Greater(most, least) y = Compress<axis = 0>(h, kept)",
+    {"w": (16, 4)},
+    {"x": (16,)},
+)
 
 
 def _policy(forbidden: str) -> Net:
@@ -46,6 +54,7 @@ NETS = {
     "chosen boxes": CHOSEN_BOXES,
     "rows of boxes": ROWS_OF_BOXES,
     "price": PRICE,
+    "selection": SELECTION,
     "policy -1e9": _policy("-1e9"),
     "policy -1e30": _policy("-1e30"),
     "policy smallest float": _policy("-3.4028234e38"),
@@ -66,6 +75,12 @@ WRONG: tuple[tuple[str, str, str], ...] = (
         "one probability for all",
         f"{constant('kept', 'float[2] {1.0, 0.0}')} {constant('half', 'float[2] {0.0, 0.5}')} {_KEPT}",
     ),
+    (
+        "selection",
+        "fewer rows",
+        f"{constant('more', 'float {1.0}')} k_ = Greater(most, more) n_ = Identity(y_) y = Compress<axis = 0>(h, k_)",
+    ),
+    ("selection", "other rows", "k_ = Not(kept) n_ = Identity(y_) y = Compress<axis = 0>(h, k_)"),
     *(
         (f"policy {low}", label, f"{end} n_ = Identity(logits_) logits = Where(hidden, low, a_)")
         for low in ("-1e9", "-1e30", "smallest float")

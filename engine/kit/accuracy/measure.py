@@ -46,11 +46,12 @@ def measure(
 ) -> AccuracyReport:
     """Run a model on the cases of the reference; return cosine, max_abs, agreement and, with labels, a metric.
 
-    Where the built model gives numbers that are not finite, the report names the cases and has no distance. The report
+    Where the built model gives numbers that are not finite, or an output of another size, as a detector does that finds
+    one box less, the report names the cases and has no distance. The report
     has no `agreement` where outputs make no choice, such as outputs without logits, or embeddings of fewer than three
     texts. `what` is the built model's name in the log. `takes` tells by the shapes of a case whether the model accepts
     the case; the report lists refused cases under `outside`. Raises StepError where the model cannot run, accepts none
-    of the cases, or gives an output whose shape differs from the shape of the original's output.
+    of the cases, or gives an output with another number of axes than the original's output.
     """
     tried, outside = _divided(cases.load(reference), takes)
     kinds = cases.count_kinds(tried)
@@ -107,6 +108,9 @@ def _measured(
 ) -> AccuracyReport:
     embeds = tasks.find(checkpoints.task(checkpoint, task)).embeds
     pooling = (sentences.pooling(checkpoint) or "mean") if embeds else None
+    reshaped = [text for case, each in pairs(tried, answers) for text in comparison.other_sizes(case, each)]
+    if reshaped:
+        return replace(counted, reshaped=tuple(reshaped))
     whole = [
         {name: comparison.answer(case, name, each) for name in case.outputs} for case, each in pairs(tried, answers)
     ]
@@ -226,6 +230,8 @@ def _accuracy(answered: Sequence[Answered]) -> MetricReport | None:
 
 def _in_words(report: AccuracyReport) -> str:
     """Return the measured numbers as a line of the log."""
+    if report.reshaped:
+        return f"outputs of another size in {len(report.reshaped)} cases"
     if report.unanswered:
         return f"the original gives no finite answer in {len(report.unanswered)} cases"
     if report.nonfinite:

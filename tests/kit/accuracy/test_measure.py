@@ -1,5 +1,6 @@
 """Wrong models must not pass validation, and correct models must pass, however odd they are."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -69,6 +70,17 @@ def test_a_wrong_part_is_refused_beside_much_larger_numbers(name, label, end, or
     for precision in ("fp32", "int8"):
         with pytest.raises(JudgementError, match=r"sample |output "):
             Validate(precision=precision).judge(report)
+
+
+def test_an_output_of_another_size_is_judged_and_both_sizes_are_named(originals, tmp_path):
+    net = wrong_mixed.SELECTION
+    end = next(end for _, label, end in wrong_mixed.WRONG if label == "fewer rows")
+    report = measured(originals("selection", net), net.model(end), tmp_path)
+    assert report.cosine is None
+    with pytest.raises(JudgementError, match="another size") as caught:
+        Validate(precision="int8").judge(report)
+    assert re.search(r"row \d+ \(y: \[0, 4\] instead of \[1, 4\]\)", caught.value.facts[0])
+    assert "a higher precision" in caught.value.hint
 
 
 ODD = {**wrong_models.ODD, **wrong_mixed.ODD}
