@@ -22,6 +22,7 @@ _SHORT_FORMS = {
     "Range": "a size, [min, opt, max] or {min: 1, opt: 16, max: 128} is meant",
     "Bound": "a number or {at_least: 0.99} is meant",
     "Metric": "a number or {name: accuracy, at_least: 0.9} is meant",
+    "PerplexityOnText": "the file of a text is meant, as in {text: corpus.txt, at_most: 1.05}",
     "Shape": "sizes by axis are meant, as in {batch: 1, sequence: 16}",
 }
 _TYPES = {

@@ -160,11 +160,12 @@ def axes_of_profile(value: Any) -> Any:
         if not _are_shapes(extents):
             by_axis[name] = extents
             continue
-        words = list(extents) if isinstance(extents, list | tuple) else [extents] * len(_EXTENTS)
-        shapes = [_sizes(word) for word in words]
+        shapes = [_sizes(word) for word in _words(extents)]
         if len(shapes) != len(_EXTENTS) or len({len(shape) for shape in shapes}) != 1:
             what = f"gives {name!r} a value that is not three shapes with equally many axes"
             raise wrong(what, "as in [1x16, 1x128, 8x512]")
+        if any(0 in shape for shape in shapes):
+            raise wrong(f"gives an axis of {name!r} the size 0", "the size of an axis is at least 1")
         by_axis |= {axes.place(name, index): list(sizes) for index, sizes in enumerate(zip(*shapes, strict=True))}
     return by_axis
 
@@ -201,8 +202,14 @@ def text_axes(profile: Mapping[str, T]) -> dict[str, T]:
 
 
 def _are_shapes(value: Any) -> bool:
-    words = value if isinstance(value, list | tuple) else [value]
-    return any(isinstance(word, str) and _SHAPE.fullmatch(word) and "x" in word for word in words)
+    return any(isinstance(word, str) and _SHAPE.fullmatch(word) and "x" in word for word in _words(value))
+
+
+def _words(value: Any) -> list[Any]:
+    """Return what a profile says for the minimum, the optimum and the maximum; a single value stands for all three."""
+    if isinstance(value, Mapping):
+        return [value[end] for end in _EXTENTS if end in value]
+    return list(value) if isinstance(value, list | tuple) else [value] * len(_EXTENTS)
 
 
 def _sizes(word: Any) -> tuple[int, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from engine.runtimes import axes
 from engine.text.places import Position
 
 Scalar = str | int | float | bool | None
@@ -156,7 +157,8 @@ def walk_down(root: Node, path: Path) -> Iterator[str | int]:
     """Yield the segments of `path`, the path of a pydantic error, that exist in the YAML document `root`.
 
     Because of short forms, the path of a pydantic error can have segments that the YAML text lacks: `min`, `opt` or
-    `max` where the text has a single number, and `axes` where the text has axes beside `budget`.
+    `max` where the text has a single number, `axes` where the text has axes beside `budget`, and `image[2]` where the
+    text has the input `image`.
     """
     node = root
     for segment in path:
@@ -164,6 +166,8 @@ def walk_down(root: Node, path: Path) -> Iterator[str | int]:
         if node.items is not None and segment in _RANGE:
             existing = _RANGE.index(str(segment))
         child = node.child(existing)
+        if child is None and (name := axes.input_of(str(segment))):
+            existing, child = name, node.child(name)
         if child is not None:
             node = child
             yield existing

@@ -36,6 +36,13 @@ _OF_THE_WEB = ("http", "https", "file", "s3")
 For a URI with such a common scheme, the hint of the error lists the schemes of the field and offers no similar scheme.
 """
 _SAMPLES = (".jsonl", ".npz")
+_OF_CHECKPOINTS = (".bin", ".json", ".safetensors")
+"""The ends of the names of files that lie in the directory of a checkpoint."""
+FROM_GGUF = (
+    "GGUF is not read: load the file with transformers and the package gguf, from_pretrained(DIRECTORY, "
+    "gguf_file=NAME), save model and tokenizer with save_pretrained(), and name the new directory"
+)
+"""The hint for a model in the format GGUF."""
 _LIBRARY = re.compile(r".+\.(so(\.[0-9]+)*|dll)")
 
 
@@ -220,10 +227,18 @@ def _check_kind(field: PathField, path: Path, wrong: Callable[..., RecipeError])
             f"names {shown_path(path)}, a directory that is called like a file", "rename it: .onnx means a file"
         )
     if field.path == ("model", "source") and path.is_file() and path.suffix != ".onnx":
-        raise wrong(
-            f"names the file {shown(path.name)}; a model is a directory or an .onnx file",
-            "name the directory around it",
-        )
+        raise wrong(f"names the file {shown(path.name)}; a model is a directory or an .onnx file", _other_source(path))
+
+
+def _other_source(path: Path) -> str:
+    """Return the hint for a file that is no source of a model."""
+    if path.suffix.lower() == ".onnx":
+        return "rename it: the name of an ONNX file ends in .onnx"
+    if path.suffix in _OF_CHECKPOINTS:
+        return "name the directory around it"
+    if path.suffix == ".gguf":
+        return FROM_GGUF
+    return "name a directory with config.json and the weights, or an .onnx file"
 
 
 def _absolute(path: Path) -> Path:

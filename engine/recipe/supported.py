@@ -71,6 +71,8 @@ _ROWS: tuple[Row, ...] = (
     ("generate", lambda r: r.generate and off_the_cpu(r), _generating_there, ON_A_CPU),
     ("generate", lambda r: r.generate and r.model.task is not None and not tasks.generates(r.model.task),
      "generating text with this task", _generating),
+    ("validate.perplexity", lambda r: r.validation.perplexity and r.model.is_onnx_file,
+     "the perplexity of an .onnx file", "a checkpoint as the source, or take `validate.perplexity` out"),
     ("validate.perplexity", lambda r: r.validation.perplexity and not continues(r.model),
      "the perplexity of a model that does not continue texts", _continuing),
     ("preprocess", lambda r: r.preprocess and not images.of_timm(r.model), "preparing images for this model", _of_timm),

@@ -133,6 +133,7 @@ class Export(Step):
             print(f"the {exporter} exporter failed: {problem}")
             problems.append(f"{exporter}: {problem}")
         name = type(module.model).__name__
+        _refuse_nan(module, longest)
         raise StepError(f"{name} cannot be exported to ONNX", problems, alternatives.nearest(checkpoint, task))
 
     def _try(
@@ -248,6 +249,18 @@ def _output_axes(module: torch.nn.Module, example: dict[str, np.ndarray]) -> dic
         name: {0: "batch", **({1: "sequence"} if answer.ndim > 1 and answer.shape[1] == tokens else {})}
         for name, answer in answers.items()
     }
+
+
+def _refuse_nan(module: torch.nn.Module, longest: int | None) -> None:
+    """Raise StepError where the original itself answers NaN, so that no exported graph can be compared with it."""
+    kind, inputs = next(iter(probes.probes(module, longest)))
+    broken = [name for name, answer in torch_models.call(module, inputs).items() if (answer != answer).any()]  # noqa: PLR0124 - only NaN differs from itself
+    if broken:
+        raise StepError(
+            f"the original model answers NaN: {', '.join(broken)}",
+            [f"{type(module.model).__name__} in PyTorch, on random tokens, {kind}"],
+            "are the weights damaged? save or download the model again",
+        )
 
 
 def _difference(module: torch.nn.Module, answer: Answer, longest: int | None) -> str | None:

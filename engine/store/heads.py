@@ -93,13 +93,16 @@ class Heads:
     def of(self, subject: Subject) -> Head:
         """Return the head of a variant; NEVER for a variant that was never built.
 
-        Of a note with many heads, only the variant's own head is made of its JSON.
+        A variant whose label is new, for example since an entry of `include` sets one more field, has the head of the
+        last variant with the same name. Of a note with many heads, only the returned head is made of its JSON.
         """
         name = self._name_of(subject)
         if (name, subject.variant) not in self._own:
             if name not in self._files:
                 self._files[name] = self._notes.get(KIND, name)
-            self._own[name, subject.variant] = _head(self._files[name].get(subject.variant)) or NEVER
+            heads = self._files[name]
+            own = _head(heads.get(subject.variant)) or _last_named(subject.name, heads)
+            self._own[name, subject.variant] = own or NEVER
         return self._own[name, subject.variant]
 
     def keep(self, subject: Subject, jobs: Mapping[str, JobNote]) -> None:
@@ -147,6 +150,12 @@ def _head(raw: object) -> Head | None:
         with suppress(ValueError):
             return Head.from_json(raw)
     return None
+
+
+def _last_named(name: str, raw: Mapping[str, object]) -> Head | None:
+    """Return the head of the variant `name` that was built last; None where a note has no variant of the name."""
+    named = [_head(each) for each in raw.values() if isinstance(each, Mapping) and each.get("name") == name]
+    return max((head for head in named if head is not None), key=lambda head: head.used, default=None)
 
 
 def _write(notes: Notes, name: str, heads: Mapping[str, Head]) -> None:

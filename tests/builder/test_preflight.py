@@ -351,6 +351,47 @@ def test_arrays_that_do_not_suit_the_model_have_the_words_of_the_step(project, a
     assert error.position.line == 5
 
 
+def test_an_input_without_axes_takes_only_numbers(project):
+    number = helper.make_tensor_value_info("rate", onnx.TensorProto.INT64, [])
+    model = onnx.load(project / "model.onnx")
+    model.graph.input.append(number)
+    onnx.save(model, project / "model.onnx")
+    for rate, fits in ((np.arange(3), True), (np.ones((3, 1), int), False)):
+        np.savez(project / "samples.npz", x=np.zeros((3, 8), np.float32), rate=rate)
+        if fits:
+            api.check("onnx.yaml")
+        else:
+            assert refused("onnx.yaml").what == "the array rate in samples.npz has the wrong number of axes"
+
+
+def test_a_perplexity_of_an_onnx_file_is_refused_and_no_task_is_proposed(project):
+    recipe = ONNX_RECIPE.replace("samples: samples.npz", "perplexity: {text: onnx.yaml}")
+    (project / "onnx.yaml").write_text(recipe)
+    assert refused("onnx.yaml").hint == "use a checkpoint as the source, or take `validate.perplexity` out"
+
+
+def test_a_directory_without_a_checkpoint_leads_to_the_file_in_it_or_to_what_can_be_read(project):
+    folder = project / "net"
+    folder.mkdir()
+    (project / "text.yaml").write_text("name: tiny\nmodel: {source: net}\n")
+    (folder / "net.gguf").write_bytes(b"GGUF")
+    assert "from_pretrained(DIRECTORY, gguf_file=NAME)" in refused("text.yaml").hint
+    (folder / "net.onnx").write_bytes((project / "model.onnx").read_bytes())
+    assert refused("text.yaml").hint == "name the file itself: `source: .../net.onnx`"
+    (project / "text.yaml").write_text("name: tiny\nmodel: {source: net/net.onnx}\nprofiles: {batch: 1}\n")
+    api.check("text.yaml")
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("NET.ONNX", "ends in .onnx"), ("net.gguf", "GGUF"), ("net.safetensors", "around it"), ("net.pt", "config.json")],
+)
+def test_a_file_that_is_no_source_has_a_hint_by_its_kind(project, name, hint):
+    (project / name).write_bytes(b"")
+    (project / "text.yaml").write_text(f"name: tiny\nmodel: {{source: {name}}}\n")
+    assert hint in refused("text.yaml").hint
+
+
 @pytest.mark.parametrize("content", [b"", b"PK", b"no archive"])
 def test_an_npz_that_is_none_is_refused(project, content):
     (project / "samples.npz").write_bytes(content)

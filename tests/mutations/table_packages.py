@@ -57,5 +57,5 @@ TABLE = (
     nothing("another package beside it", S, copy(_PACKAGE, "site/other_package"),
             write("site/other_package-1.0.dist-info/METADATA", "Name: other-package\nVersion: 1.0\n")),
     changes("the tool that it names", S, tool("onnx"), causes={"fetch": "tools.onnx"},
-            spreads="shape-infer reference stamp fuse package"),
+            spreads="shape-infer reference stamp fuse validate package"),
 )  # fmt: skip

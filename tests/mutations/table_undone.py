@@ -38,7 +38,7 @@ TABLE = (
     changes("other samples and no build folder", B, append("samples.jsonl", '{"text": "slow"}\n'), remove("build"),
             causes={"reference": "inputs.samples"}, spreads="validate"),
     changes("a tool and a shape", B, tool("sympy", "9.9"), recipe("sequence: 8", "sequence: 9"),
-            causes={"shape-infer": "tools.sympy"}, spreads="fuse bench"),
+            causes={"export": "tools.sympy"}, spreads="shape-infer fuse quantize bench"),
     changes("other samples and a comment", B, append("samples.jsonl", '{"text": "slow"}\n'), append("r.yaml",
             "# more\n"),
             causes={"reference": "inputs.samples"}, spreads="validate"),

@@ -63,6 +63,7 @@ def test_a_bare_metric_is_an_accuracy(project):
         "[{batch: [1, 1, 8], sequence: [16, 128, 512]}]",
         "{batch: [1, 1, 8], sequence: {min: 16, opt: 128, max: 512}}",
         "[{input_ids: [1x16, 1x128, 8x512]}]",
+        "[{input_ids: {min: 1x16, opt: 1x128, max: 8x512}}]",
         "[{input_ids: [1x16, 1x128, 8x512], attention_mask: [1x16, 1x128, 8x512]}]",
     ],
 )
@@ -74,6 +75,21 @@ def test_profiles_are_the_same_by_axis_and_as_trtexec_has_them(project, profiles
 def test_a_single_shape_of_an_input_is_fixed(project):
     (profile,) = project.one(MINIMAL + "profiles: [{input_ids: 1x16}]").recipe.profiles
     assert profile == {"batch": Range(min=1, opt=1, max=1), "sequence": Range(min=16, opt=16, max=16)}
+
+
+@pytest.mark.parametrize(
+    ("shapes", "fault", "column"),
+    [
+        ("[0x3x16, 1x3x16, 1x3x16]", "`profiles.0` gives an axis of 'x' the size 0", 12),
+        ("[8x3x16, 1x3x16, 8x3x16]", "`profiles.0.x` is out of order: min 8, opt 1, max 8", 16),
+    ],
+)
+def test_a_wrong_size_in_a_profile_by_input_is_shown_at_the_profile(project, shapes, fault, column):
+    project.write("", "model.onnx")
+    with pytest.raises(RecipeError) as caught:
+        project.one(f"name: tiny\nmodel: {{source: model.onnx}}\nprofiles: [{{x: {shapes}}}]\n")
+    assert caught.value.what == fault
+    assert str(caught.value.position) == f"recipe.yaml:3:{column}"
 
 
 def test_a_profile_by_input_of_an_onnx_file_keeps_the_inputs_and_the_indices_of_its_axes(project):

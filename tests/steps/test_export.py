@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
+
 import models
 import numpy as np
 import onnx
 import pytest
+from safetensors.torch import load_file, save_file
 
 from engine.errors import StepError
 from engine.kit.inputs import synthetic, token_rows
@@ -45,6 +48,18 @@ def broken_torchscript(monkeypatch):
         return real(exporter, *arguments, **options)
 
     monkeypatch.setattr(export, "_export", fail)
+
+
+def test_an_original_that_answers_nan_is_not_blamed_on_the_export(bert, tmp_path, monkeypatch):
+    folder = shutil.copytree(bert, tmp_path / "damaged")
+    weights = load_file(folder / "model.safetensors")
+    weights["embeddings.word_embeddings.weight"][:] = float("nan")
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    monkeypatch.setattr(Export, "_try", lambda *_: "last_hidden_state is off by nan, one row")
+    with pytest.raises(StepError) as caught:
+        Export(task="feature-extraction").run(tmp_path / "out", checkpoint=folder)
+    assert caught.value.what == "the original model answers NaN: last_hidden_state"
+    assert "weights" in caught.value.hint
 
 
 def rows(module, *lengths):

@@ -53,8 +53,16 @@ def bytes_of(directory):
 def test_every_sample_is_run_alone_and_some_in_batches_with_masks_of_every_kind(bert, samples, tmp_path):
     report = Reference().run(tmp_path / "out", checkpoint=bert, samples=samples)
     assert report.to_json() == {
-        "cases": 21,
-        "kinds": {"sample": 12, "right-padded": 2, "left-padded": 2, "holed": 2, "batched": 2, "blank-row": 1},
+        "cases": 22,
+        "kinds": {
+            "sample": 12,
+            "right-padded": 2,
+            "left-padded": 2,
+            "holed": 2,
+            "batched": 2,
+            "blank-row": 1,
+            "long": 1,
+        },
         "random": False,
         "samples": "file",
         "original": "pytorch-fp32",
@@ -99,7 +107,8 @@ def test_a_text_model_without_samples_gets_our_own_texts(bert, tmp_path, capsys)
     assert (report.random, report.samples) == (False, "built-in")
     log = capsys.readouterr()
     assert log.out.splitlines()[-1] == (
-        "running pytorch-fp32 on 57 cases: 48 sample, 2 right-padded, 2 left-padded, 2 holed, 2 batched, 1 blank-row"
+        "running pytorch-fp32 on 58 cases: "
+        "48 sample, 2 right-padded, 2 left-padded, 2 holed, 2 batched, 1 blank-row, 1 long"
     )
     assert log.err == ""
 
@@ -142,7 +151,7 @@ from pathlib import Path
 from engine.steps.reference import Reference
 here = Path({str(tmp_path)!r})
 report = Reference(onnx=True).run(here / "out", checkpoint=here / "model", samples=here / "samples.jsonl")
-masked = {{"right-padded": 2, "left-padded": 2, "holed": 2, "batched": 2, "blank-row": 1}}
+masked = {{"right-padded": 2, "left-padded": 2, "holed": 2, "batched": 2, "blank-row": 1, "long": 1}}
 assert report.kinds == {{"sample": 12, **masked}}, report
 assert not Reference(onnx=True).run(here / "built-in", checkpoint=here / "model").random
 """
@@ -191,6 +200,7 @@ def test_tensors_from_a_file_are_run_as_they_are_and_masked_where_they_are_token
     report = Reference().run(tmp_path / "out", checkpoint=bert, samples=tmp_path / "samples.npz")
     assert report.kinds == {
         "tensors": 3, "right-padded": 1, "left-padded": 1, "holed": 1, "batched": 1, "blank-row": 1,
+        "long": 1,
     }  # fmt: skip
     answered = cases.load(tmp_path / "out")
     assert [case.label for case in answered[:3]] == [1, 0, 1]

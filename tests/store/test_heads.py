@@ -151,6 +151,20 @@ def test_a_recipe_that_gets_another_name_keeps_its_last_build(tmp_path):
     assert Heads(store.notes).of(renamed).name == "two"
 
 
+def test_a_variant_that_gets_a_field_by_include_keeps_its_last_build(tmp_path):
+    store, path = Store(tmp_path / "cache"), tmp_path / "one.yaml"
+    recipe = RECIPE.replace("two", "two-${precision}")
+    path.write_text(recipe + "matrix: {precision: [fp32, int8]}\n")
+    first, second = map(subject_of, load(path, must_exist=False))
+    build_once(store, first)
+    path.write_text(recipe + "matrix: {precision: [fp32, int8], include: [{target.isa: avx2}]}\n")
+    again, other = map(subject_of, load(path, must_exist=False))
+    assert (again.name, other.name) == (first.name, second.name)
+    assert again.variant != first.variant
+    assert Heads(store.notes).of(again).jobs
+    assert Heads(store.notes).of(other) == NEVER
+
+
 def test_a_variant_with_another_label_has_no_last_build(tmp_path):
     store = Store(tmp_path / "cache")
     matrix = "matrix: {precision: [fp32, int8]}\n"

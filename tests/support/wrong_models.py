@@ -65,7 +65,7 @@ class Net:
         return (ranges,) if ranges else ()
 
 
-def _constant(name: str, value: str) -> str:
+def constant(name: str, value: str) -> str:
     return f"{name} = Constant<value = {value}>()"
 
 
@@ -80,7 +80,7 @@ CLASSIFIER = Net(
 RERANKER = Net(
     "float[batch, 16] x",
     "float[batch, 1] logits",
-    f"h = MatMul(x, w1) t = Tanh(h) r = MatMul(t, w2) {_constant('bias', 'float {3.0}')} logits = Add(r, bias)",
+    f"h = MatMul(x, w1) t = Tanh(h) r = MatMul(t, w2) {constant('bias', 'float {3.0}')} logits = Add(r, bias)",
     {"w1": (16, 24), "w2": (24, 1)},
     {"x": (16,)},
 )
@@ -88,7 +88,7 @@ TOKENS = Net(
     "int64[batch, sequence] input_ids, int64[batch, sequence] attention_mask",
     "float[batch, 8] y",
     "e = Gather(table, input_ids) m = Cast<to = 1>(attention_mask) "
-    f"{_constant('two', 'int64[1] {2}')} {_constant('one', 'int64[1] {1}')} {_constant('least', 'float {1.0}')} "
+    f"{constant('two', 'int64[1] {2}')} {constant('one', 'int64[1] {1}')} {constant('least', 'float {1.0}')} "
     "mu = Unsqueeze(m, two) em = Mul(e, mu) s = ReduceSum<keepdims = 0>(em, one) "
     "n = ReduceSum<keepdims = 1>(m, one) n1 = Max(n, least) p = Div(s, n1) h = MatMul(p, w) y = Tanh(h)",
     {"table": (40, 16), "w": (16, 8)},
@@ -110,13 +110,13 @@ DETECTOR = Net(
     "float[batch, 24] x",
     "float[batch, 6, 40] out",
     _DETECTOR.format(
-        shape=_constant("shape", "int64[3] {-1, 6, 40}"),
-        scale=_constant("pixels", "float {640.0}"),
-        offset=_constant("shift", "float {2.0}"),
-        zero=_constant("zero", "int64[1] {0}"),
-        four=_constant("four", "int64[1] {4}"),
-        six=_constant("six", "int64[1] {6}"),
-        axis=_constant("axis", "int64[1] {1}"),
+        shape=constant("shape", "int64[3] {-1, 6, 40}"),
+        scale=constant("pixels", "float {640.0}"),
+        offset=constant("shift", "float {2.0}"),
+        zero=constant("zero", "int64[1] {0}"),
+        four=constant("four", "int64[1] {4}"),
+        six=constant("six", "int64[1] {6}"),
+        axis=constant("axis", "int64[1] {1}"),
     ),
     {"w": (24, 240)},
     {"x": (24,)},
@@ -124,14 +124,14 @@ DETECTOR = Net(
 SEQUENCE = Net(
     "float[batch, time, 8] x",
     "float[batch, time, 4] y",
-    f"h = MatMul(x, w1) t = Tanh(h) {_constant('one', 'int64 {1}')} c = CumSum(t, one) s = Tanh(c) y = MatMul(s, w2)",
+    f"h = MatMul(x, w1) t = Tanh(h) {constant('one', 'int64 {1}')} c = CumSum(t, one) s = Tanh(c) y = MatMul(s, w2)",
     {"w1": (8, 16), "w2": (16, 4)},
     profile={"batch": (1, 2, 3), "time": (4, 16, 64)},
 )
 FAINT = Net(
     "float[batch, 16] x",
     "float[batch, 1] y",
-    f"h = MatMul(x, w1) t = Tanh(h) r = MatMul(t, w2) {_constant('shift', 'float {12.0}')} l = Sub(r, shift) "
+    f"h = MatMul(x, w1) t = Tanh(h) r = MatMul(t, w2) {constant('shift', 'float {12.0}')} l = Sub(r, shift) "
     "y = Sigmoid(l)",
     {"w1": (16, 24), "w2": (24, 1)},
     {"x": (16,)},
@@ -151,60 +151,60 @@ def _infinite(name: str) -> str:
 
 
 def _zero(name: str) -> str:
-    return f"{_constant('k', 'float {0.0}')} {name} = Mul({name}_, k)"
+    return f"{constant('k', 'float {0.0}')} {name} = Mul({name}_, k)"
 
 
 def _fixed(name: str, value: float) -> str:
-    return f"z0 = Sub({name}_, {name}_) {_constant('v', f'float {{{value}}}')} {name} = Add(z0, v)"
+    return f"z0 = Sub({name}_, {name}_) {constant('v', f'float {{{value}}}')} {name} = Add(z0, v)"
 
 
 def _scaled(name: str, factor: float) -> str:
-    return f"{_constant('k', f'float {{{factor}}}')} {name} = Mul({name}_, k)"
+    return f"{constant('k', f'float {{{factor}}}')} {name} = Mul({name}_, k)"
 
 
 def _moved(name: str, by: float) -> str:
-    return f"{_constant('k', f'float {{{by}}}')} {name} = Add({name}_, k)"
+    return f"{constant('k', f'float {{{by}}}')} {name} = Add({name}_, k)"
 
 
 def _clipped(name: str, low: float, high: float) -> str:
     return (
-        f"{_constant('low_', f'float {{{low}}}')} {_constant('high_', f'float {{{high}}}')} "
+        f"{constant('low_', f'float {{{low}}}')} {constant('high_', f'float {{{high}}}')} "
         f"{name} = Clip({name}_, low_, high_)"
     )
 
 
 def _columns(name: str, order: str, axis: int = 1) -> str:
     count = order.count(",") + 1
-    return f"{_constant('order', f'int64[{count}] {{{order}}}')} {name} = Gather<axis = {axis}>({name}_, order)"
+    return f"{constant('order', f'int64[{count}] {{{order}}}')} {name} = Gather<axis = {axis}>({name}_, order)"
 
 
 def _where_large(name: str, source: str, axis: int, above: int) -> str:
     """Scale the output where an axis of an input is longer than `above`."""
     return (
-        f"n_ = Shape({source}) {_constant('place', f'int64 {{{axis}}}')} b_ = Gather(n_, place) "
-        f"{_constant('above', f'int64 {{{above}}}')} g_ = Greater(b_, above) "
-        f"{_constant('k', 'float {1.3}')} off = Mul({name}_, k) {name} = Where(g_, off, {name}_)"
+        f"n_ = Shape({source}) {constant('place', f'int64 {{{axis}}}')} b_ = Gather(n_, place) "
+        f"{constant('above', f'int64 {{{above}}}')} g_ = Greater(b_, above) "
+        f"{constant('k', 'float {1.3}')} off = Mul({name}_, k) {name} = Where(g_, off, {name}_)"
     )
 
 
 def _mixed(name: str, source: str) -> str:
     """Subtract the mean of the batch where the batch has more than one row."""
     return (
-        f"n_ = Shape({source}) {_constant('place', 'int64 {0}')} b_ = Gather(n_, place) "
-        f"{_constant('above', 'int64 {1}')} g_ = Greater(b_, above) "
+        f"n_ = Shape({source}) {constant('place', 'int64 {0}')} b_ = Gather(n_, place) "
+        f"{constant('above', 'int64 {1}')} g_ = Greater(b_, above) "
         f"mean_ = ReduceMean<axes = [0], keepdims = 1>({name}_) off = Sub({name}_, mean_) "
         f"{name} = Where(g_, off, {name}_)"
     )
 
 
 def _random(name: str, scale: float) -> str:
-    noise = f"{_constant('k', f'float {{{scale}}}')} r_ = RandomNormalLike({name}_) q_ = Mul(r_, k)"
+    noise = f"{constant('k', f'float {{{scale}}}')} r_ = RandomNormalLike({name}_) q_ = Mul(r_, k)"
     return f"{noise} {name} = Add({name}_, q_)"
 
 
 def _random_behind_if(name: str, source: str, kind: str) -> str:
     return (
-        f"m_ = ReduceMax<keepdims = 0>({source}) {_constant('bound', 'float {1.0}')} g_ = Greater(m_, bound) "
+        f"m_ = ReduceMax<keepdims = 0>({source}) {constant('bound', 'float {1.0}')} g_ = Greater(m_, bound) "
         f"{name} = If (g_) <then_branch = a () => ({kind} t_) "
         f"{{ r_ = RandomNormalLike({name}_) t_ = Add(r_, {name}_) }}, "
         f"else_branch = b () => ({kind} e_) {{ e_ = Identity({name}_) }}>"
@@ -212,14 +212,14 @@ def _random_behind_if(name: str, source: str, kind: str) -> str:
 
 
 _SOME_NAN = (
-    f"mx_ = ReduceMax<axes = [1], keepdims = 1>(x) {_constant('bound', 'float {1.9}')} d_ = Sub(bound, mx_) "
-    f"l_ = Log(d_) {_constant('k', 'float {0.0}')} z0 = Mul(l_, k) "
+    f"mx_ = ReduceMax<axes = [1], keepdims = 1>(x) {constant('bound', 'float {1.9}')} d_ = Sub(bound, mx_) "
+    f"l_ = Log(d_) {constant('k', 'float {0.0}')} z0 = Mul(l_, k) "
 )
 _HIDDEN = "mf_ = Cast<to = 1>(attention_mask) "
-_PADDED = f"{_HIDDEN} least_ = ReduceMin<keepdims = 0>(mf_) {_constant('half', 'float {0.5}')} g_ = Less(least_, half) "
+_PADDED = f"{_HIDDEN} least_ = ReduceMin<keepdims = 0>(mf_) {constant('half', 'float {0.5}')} g_ = Less(least_, half) "
 _LEFT = (
-    f"{_HIDDEN} {_constant('first', 'int64 {0}')} col_ = Gather<axis = 1>(mf_, first) "
-    f"least_ = ReduceMin<keepdims = 0>(col_) {_constant('half', 'float {0.5}')} g_ = Less(least_, half) "
+    f"{_HIDDEN} {constant('first', 'int64 {0}')} col_ = Gather<axis = 1>(mf_, first) "
+    f"least_ = ReduceMin<keepdims = 0>(col_) {constant('half', 'float {0.5}')} g_ = Less(least_, half) "
 )
 _BLANK = (
     f"{_HIDDEN} sum_ = ReduceMax<axes = [1], keepdims = 0>(mf_) least_ = ReduceMin<keepdims = 0>(sum_) "
@@ -228,7 +228,7 @@ _BLANK = (
 _BOX = "n_ = Identity(out_) out = Concat<axis = 1>(box, c_)"
 _SCORES = "n_ = Identity(out_) out = Concat<axis = 1>(c_, sc)"
 _INSTEAD = "z0 = Sub(y_, y_) y = Add(t_, z0)"
-_OFF = f"{_constant('k', 'float {1.3}')} off = Mul(y_, k) y = Where(g_, off, y_)"
+_OFF = f"{constant('k', 'float {1.3}')} off = Mul(y_, k) y = Where(g_, off, y_)"
 
 WRONG: tuple[tuple[str, str, str], ...] = (
     ("classifier", "NaN everywhere", _all_nan("y")),
@@ -254,11 +254,11 @@ WRONG: tuple[tuple[str, str, str], ...] = (
     ("reranker", "NaN everywhere", _all_nan("logits")),
     ("reranker", "one score for all", _fixed("logits", 3.0)),
     ("reranker", "zero", _zero("logits")),
-    ("reranker", "the order reversed", f"{_constant('k', 'float {6.0}')} logits = Sub(k, logits_)"),
+    ("reranker", "the order reversed", f"{constant('k', 'float {6.0}')} logits = Sub(k, logits_)"),
     (
         "reranker",
         "half the spread",
-        f"{_constant('k', 'float {0.5}')} o_ = Mul(logits_, k) {_constant('c', 'float {1.5}')} logits = Add(o_, c)",
+        f"{constant('k', 'float {0.5}')} o_ = Mul(logits_, k) {constant('c', 'float {1.5}')} logits = Add(o_, c)",
     ),
     ("reranker", "nearly one score", _clipped("logits", 2.98, 3.02)),
     ("reranker", "moved within the bias", _moved("logits", 0.3)),
@@ -281,11 +281,11 @@ WRONG: tuple[tuple[str, str, str], ...] = (
     (
         "tokens",
         "the first token alone",
-        f"{_constant('o_', 'int64 {0}')} f_ = Gather<axis = 1>(e, o_) hf_ = MatMul(f_, w) t_ = Tanh(hf_) {_INSTEAD}",
+        f"{constant('o_', 'int64 {0}')} f_ = Gather<axis = 1>(e, o_) hf_ = MatMul(f_, w) t_ = Tanh(hf_) {_INSTEAD}",
     ),
     ("tokens", "the sign", _scaled("y", -1)),
     ("two", "the boxes broken", _scaled("boxes", -1)),
-    ("two", "the scores broken", f"{_constant('k', 'float {1.0}')} scores = Sub(k, scores_)"),
+    ("two", "the scores broken", f"{constant('k', 'float {1.0}')} scores = Sub(k, scores_)"),
     ("two", "constant scores", _fixed("scores", 0.5)),
     ("two", "constant boxes", _zero("boxes")),
     ("two", "NaN in the boxes", _all_nan("boxes")),
@@ -300,13 +300,13 @@ WRONG: tuple[tuple[str, str, str], ...] = (
     (
         "detector",
         "constant scores",
-        f"z0 = Sub(sc, sc) {_constant('k', 'float {0.12}')} c_ = Add(z0, k) {_BOX}",
+        f"z0 = Sub(sc, sc) {constant('k', 'float {0.12}')} c_ = Add(z0, k) {_BOX}",
     ),
     ("detector", "zero scores", "z0 = Sub(sc, sc) none = Identity(out_) out = Concat<axis = 1>(box, z0)"),
     (
         "detector",
         "constant boxes",
-        f"z0 = Sub(box, box) {_constant('k', 'float {320.0}')} c_ = Add(z0, k) {_SCORES}",
+        f"z0 = Sub(box, box) {constant('k', 'float {320.0}')} c_ = Add(z0, k) {_SCORES}",
     ),
     ("detector", "classes swapped", _columns("out", "0, 1, 2, 3, 5, 4")),
     ("detector", "places reversed", _columns("out", ", ".join(map(str, reversed(range(40)))), axis=2)),
@@ -336,39 +336,39 @@ def _odd(outputs: str, *lines: str) -> Net:
 
 
 _Y = "float[batch, 4] y"
-_NOTHING, _FIRST = _constant("zero", "int64[1] {0}"), _constant("one", "int64[1] {1}")
+_NOTHING, _FIRST = constant("zero", "int64[1] {0}"), constant("one", "int64[1] {1}")
 ODD: Mapping[str, Net] = {
     **NETS,
-    "one class for all": _odd(_Y, _constant("k", "float[4] {50, 0, 0, 0}"), "y = Add(r, k)"),
-    "constant": _odd(_Y, "z = Sub(r, r)", _constant("c", "float {2.5}"), "y = Add(z, c)"),
+    "one class for all": _odd(_Y, constant("k", "float[4] {50, 0, 0, 0}"), "y = Add(r, k)"),
+    "constant": _odd(_Y, "z = Sub(r, r)", constant("c", "float {2.5}"), "y = Add(z, c)"),
     "zero": _odd(_Y, "y = Sub(r, r)"),
-    "probabilities near zero": _odd(_Y, _constant("k", "float {14.0}"), "l = Sub(r, k) y = Sigmoid(l)"),
-    "a vector of tiny numbers": _odd(_Y, _constant("k", "float {1e-5}"), "y = Mul(r, k)"),
-    "huge": _odd(_Y, _constant("k", "float {1e6}"), "y = Mul(r, k)"),
+    "probabilities near zero": _odd(_Y, constant("k", "float {14.0}"), "l = Sub(r, k) y = Sigmoid(l)"),
+    "a vector of tiny numbers": _odd(_Y, constant("k", "float {1e-5}"), "y = Mul(r, k)"),
+    "huge": _odd(_Y, constant("k", "float {1e6}"), "y = Mul(r, k)"),
     "one number": _odd("float[batch, 1] y", _FIRST, "y = ReduceSum<keepdims = 1>(r, one)"),
     "one number beside a large bias": _odd(
         "float[batch, 1] y",
         _FIRST,
-        _constant("k", "float {1000.0}"),
+        constant("k", "float {1000.0}"),
         "s = ReduceSum<keepdims = 1>(r, one) y = Add(s, k)",
     ),
     "a number for each row": _odd("float[batch] y", _FIRST, "y = ReduceSum<keepdims = 0>(r, one)"),
-    "classes masked by infinity": _odd(_Y, _constant("k", "float[4] {0, 1, 1, 0}"), "l = Log(k) y = Add(r, l)"),
-    "NaN in one column": _odd(_Y, _constant("k", "float[4] {1, 1, 0, 1}"), "q = Div(k, k) y = Mul(r, q)"),
+    "classes masked by infinity": _odd(_Y, constant("k", "float[4] {0, 1, 1, 0}"), "l = Log(k) y = Add(r, l)"),
+    "NaN in one column": _odd(_Y, constant("k", "float[4] {1, 1, 0, 1}"), "q = Div(k, k) y = Mul(r, q)"),
     "classes as integers": _odd("int64[batch] y", "y = ArgMax<axis = 1, keepdims = 0>(r)"),
-    "yes or no": _odd("bool[batch, 4] y", _constant("k", "float {0.0}"), "y = Greater(r, k)"),
+    "yes or no": _odd("bool[batch, 4] y", constant("k", "float {0.0}"), "y = Greater(r, k)"),
     "steps": _odd(_Y, "y = Sign(r)"),
-    "saturated": _odd(_Y, _constant("k", "float {80.0}"), "l = Mul(r, k) y = Softmax(l)"),
+    "saturated": _odd(_Y, constant("k", "float {80.0}"), "l = Mul(r, k) y = Softmax(l)"),
     "mostly clipped": _odd(
-        _Y, _constant("low", "float {-0.1}"), _constant("high", "float {0.1}"), "y = Clip(r, low, high)"
+        _Y, constant("low", "float {-0.1}"), constant("high", "float {0.1}"), "y = Clip(r, low, high)"
     ),
     "the input itself": _odd("float[batch, 16] y", "y = Identity(x)"),
-    "two numbers": _odd("float[batch, 2] y", _constant("k", "int64[2] {0, 3}"), "y = Gather<axis = 1>(r, k)"),
-    "equal logits": _odd(_Y, _constant("k", "int64[4] {0, 0, 1, 1}"), "y = Gather<axis = 1>(r, k)"),
+    "two numbers": _odd("float[batch, 2] y", constant("k", "int64[2] {0, 3}"), "y = Gather<axis = 1>(r, k)"),
+    "equal logits": _odd(_Y, constant("k", "int64[4] {0, 0, 1, 1}"), "y = Gather<axis = 1>(r, k)"),
     "nearly equal logits": _odd(
         _Y,
-        _constant("k", "int64[4] {0, 0, 0, 0}"),
-        _constant("d", "float[4] {0, 1e-6, 2e-6, 0}"),
+        constant("k", "int64[4] {0, 0, 0, 0}"),
+        constant("d", "float[4] {0, 1e-6, 2e-6, 0}"),
         "g = Gather<axis = 1>(r, k) y = Add(g, d)",
     ),
     "float64": _odd("double[batch, 4] y", "y = Cast<to = 11>(r)"),
@@ -378,20 +378,20 @@ ODD: Mapping[str, Net] = {
     "a row less the mean of the batch": _odd(_Y, "m = ReduceMean<axes = [0], keepdims = 1>(r) y = Sub(r, m)"),
     "one number for the batch": _odd("float y", "y = ReduceMean<keepdims = 0>(r)"),
     "outputs of different sizes": _odd(
-        f"{_Y}, float[batch, 4] z", _constant("k", "float {1e4}"), "z = Mul(r, k) y = Tanh(r)"
+        f"{_Y}, float[batch, 4] z", constant("k", "float {1e4}"), "z = Mul(r, k) y = Tanh(r)"
     ),
     "one output of two is constant": _odd(f"{_Y}, float[batch, 4] z", "z = Sub(r, r) y = Tanh(r)"),
     "one output of two is near zero": _odd(
-        f"{_Y}, float[batch, 4] z", _constant("k", "float {1e-6}"), "z = Mul(r, k) y = Tanh(r)"
+        f"{_Y}, float[batch, 4] z", constant("k", "float {1e-6}"), "z = Mul(r, k) y = Tanh(r)"
     ),
     "more numbers than samples": _odd("float[batch, 24] y", "y = Identity(t)"),
     "pixels": _odd(
-        "uint8[batch, 4] y", _constant("k", "float {100.0}"), "s = Sigmoid(r) l = Mul(s, k) y = Cast<to = 2>(l)"
+        "uint8[batch, 4] y", constant("k", "float {100.0}"), "s = Sigmoid(r) l = Mul(s, k) y = Cast<to = 2>(l)"
     ),
     "an axis of one": _odd("float[batch, 1, 24] y", _FIRST, "y = Unsqueeze(t, one)"),
     "a length that depends on the values": _odd(
         "float[n, 4] y",
-        _constant("k", "float {-9.0}"),
+        constant("k", "float {-9.0}"),
         "mx = ReduceMax<axes = [1], keepdims = 0>(r) keep = Greater(mx, k) y = Compress<axis = 0>(r, keep)",
     ),
 }

@@ -16,7 +16,6 @@ def refuse(checkpoint: Path, task: str) -> None:
     A build does not look at the table. A build tries, because a config of the user's own may work where the tiny one of
     the trial did not (docs/adr/0029).
     """
-    _refuse_unknown(checkpoint, task)
     row = _row(checkpoint, task)
     if row is not None and row.verdict == "fails" and exportable.is_current():
         raise StepError(
@@ -26,8 +25,12 @@ def refuse(checkpoint: Path, task: str) -> None:
         )
 
 
-def _refuse_unknown(checkpoint: Path, task: str) -> None:
-    """Raise StepError where config.json names no model type, or one whose code is in the checkpoint itself."""
+def refuse_unknown(checkpoint: Path, requested: str | None) -> None:
+    """Raise StepError where config.json names no model type, or one that the installed transformers does not have.
+
+    `requested` is the task that the recipe names. No other task makes such a model one that can be built, so that an
+    error about the task would lead nowhere.
+    """
     if checkpoints.kind(checkpoint) != "transformers":
         return
     config = checkpoints.config(checkpoint)
@@ -38,11 +41,20 @@ def _refuse_unknown(checkpoint: Path, task: str) -> None:
             [f"it names: {', '.join(list(config)[:8]) or 'nothing'}"],
             "save the model with save_pretrained() of transformers, or name an .onnx file as the source",
         )
-    if model_type not in exportable.rows() and config.get("auto_map"):
+    if model_type in exportable.rows():
+        return
+    hint = alternatives.nearest(checkpoint, requested or checkpoints.own_task(checkpoint) or "")
+    if config.get("auto_map"):
         raise StepError(
             f"the code of {model_type} is in the checkpoint, and that code is never run (trust_remote_code)",
             ["config.json has auto_map, and transformers itself has no such model type"],
-            alternatives.nearest(checkpoint, task),
+            hint,
+        )
+    if exportable.is_current():
+        raise StepError(
+            f"transformers {exportable.installed()} has no model type {model_type}",
+            ["config.json names it as the model's architecture"],
+            f"install a transformers that has the model type; or {hint}",
         )
 
 

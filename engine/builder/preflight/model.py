@@ -11,7 +11,7 @@ from engine.builder.preflight.checked_variant import CheckedVariant
 from engine.builder.summary import summarize
 from engine.feasibility.facts import ModelFacts
 from engine.kit.checkpoints import checkpoint as checkpoints
-from engine.kit.checkpoints import json_files, model_files, weights
+from engine.kit.checkpoints import json_files, model_files, quantized, weights
 from engine.recipe import paths
 from engine.step import Source
 from engine.store.store import Store
@@ -44,6 +44,9 @@ def look(subject: CheckedVariant) -> None:
     """Raise RecipeError where neither the recipe nor the model names a task that the model can be built for."""
     requested = subject.variant.loaded.recipe.model.task
     if subject.checkpoint is not None:
+        with subject.at("model", "source"):
+            architecture.refuse_unknown(subject.checkpoint, requested)
+            quantized.refuse(subject.checkpoint)
         with subject.at("model", "task" if requested else "source"):
             task = checkpoints.task(subject.checkpoint, requested)
             processors.refuse(subject.checkpoint, task)

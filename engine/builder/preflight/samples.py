@@ -78,9 +78,7 @@ def _specs(subject: CheckedVariant) -> Mapping[str, Input]:
     if facts is None or not facts.types:
         return {}
     return {
-        name: Input(name, facts.types[name], tuple(shape), ranked=bool(shape))
-        for name, shape in facts.axes.items()
-        if name in facts.types
+        name: Input(name, facts.types[name], tuple(shape)) for name, shape in facts.axes.items() if name in facts.types
     }
 
 

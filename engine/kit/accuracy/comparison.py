@@ -81,6 +81,19 @@ def _choices(name: str, case: Case, built: np.ndarray) -> tuple[int, int]:
     return agreement.compare(name, original, built, real)
 
 
+def other_sizes(case: Case, built: Mapping[str, np.ndarray]) -> list[str]:
+    """Return the case with both shapes of each output that has the right number of axes, but another size.
+
+    The number of rows may depend on the values: a detector that selects boxes may find one box less.
+    """
+    shapes = [(name, built[name].shape, output.shape) for name, output in case.outputs.items() if name in built]
+    return [
+        f"{case.name} ({name}: {list(own)} instead of {list(original)})"
+        for name, own, original in shapes
+        if own != original and len(own) == len(original)
+    ]
+
+
 def answer(case: Case, name: str, built: Mapping[str, np.ndarray]) -> np.ndarray:
     """Return the built model's output `name`.
 

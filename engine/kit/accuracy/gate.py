@@ -98,9 +98,11 @@ class Judged(Step):
     def judge(self, report: AccuracyReport) -> None:
         """Compare the numbers of the report with the recipe's bounds, or with the default bounds of the precision.
 
-        Raises JudgementError where a bound is missed, where the built model gives numbers that are not finite or two
-        answers to the same inputs, and where the original gives no finite number for a sample.
+        Raises JudgementError where a bound is missed, where the built model gives numbers that are not finite, outputs
+        of another size or two answers to the same inputs, and where the original gives no finite number for a sample.
         """
+        if report.reshaped:
+            raise _reshaped(report.reshaped, self.precision)
         if report.unanswered:
             raise _unanswered(report.unanswered)
         if report.nonfinite:
@@ -219,9 +221,13 @@ class Judged(Step):
 
 
 def _usual(work: Work) -> str:
-    """Return the precision in which most of the multiplications are computed."""
-    most = max(work.shares, key=lambda name: work.shares[name], default="fp32")
-    return most.partition(" with ")[0]
+    """Return the precision of a recipe in which most of the multiplications are computed.
+
+    fp32 stands for a number format that is no precision of a recipe, such as that of a model in fp64: a recipe in fp32
+    leaves the model's own number formats as they are.
+    """
+    most = max(work.shares, key=lambda name: work.shares[name], default="fp32").partition(" with ")[0]
+    return most if most in DEFAULTS else "fp32"
 
 
 def _names(names: Sequence[str]) -> str:
@@ -256,6 +262,16 @@ def _not_finite(names: Sequence[str], precision: Precision) -> JudgementError:
         "do the samples suit the model? inputs far outside what it was trained on overflow even in fp32"
         if precision == "fp32"
         else "a precision with too small a range for this model? try fp32",
+    )
+
+
+def _reshaped(cases: Sequence[str], precision: Precision) -> JudgementError:
+    few = "" if precision == "fp32" else "choose a higher precision, or "
+    return JudgementError(
+        "The built model gives an output another size than the original does",
+        [f"in {len(cases)} cases: {_names(cases)}"],
+        f"small errors change a size that depends on values, such as the number of boxes: {few}leave the selection "
+        "(NonMaxSuppression, NonZero, Compress) out of the model",
     )
 
 

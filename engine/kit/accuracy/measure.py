@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from engine import tasks
 from engine.errors import StepError
-from engine.kit.accuracy import agreement, chance, comparison, in_batch, outputs, parts, variation
+from engine.kit.accuracy import agreement, chance, comparison, in_batch, masked, outputs, parts, variation
 from engine.kit.accuracy.comparison import Distance
 from engine.kit.accuracy.outputs import Usual
 from engine.kit.accuracy.report import AccuracyReport, Agreement, Least, MetricReport, Worst
@@ -46,11 +46,12 @@ def measure(
 ) -> AccuracyReport:
     """Run a model on the cases of the reference; return cosine, max_abs, agreement and, with labels, a metric.
 
-    Where the built model gives numbers that are not finite, the report names the cases and has no distance. The report
+    Where the built model gives numbers that are not finite, or an output of another size, as a detector does that finds
+    one box less, the report names the cases and has no distance. The report
     has no `agreement` where outputs make no choice, such as outputs without logits, or embeddings of fewer than three
     texts. `what` is the built model's name in the log. `takes` tells by the shapes of a case whether the model accepts
     the case; the report lists refused cases under `outside`. Raises StepError where the model cannot run, accepts none
-    of the cases, or gives an output whose shape differs from the shape of the original's output.
+    of the cases, or gives an output with another number of axes than the original's output.
     """
     tried, outside = _divided(cases.load(reference), takes)
     kinds = cases.count_kinds(tried)
@@ -107,11 +108,17 @@ def _measured(
 ) -> AccuracyReport:
     embeds = tasks.find(checkpoints.task(checkpoint, task)).embeds
     pooling = (sentences.pooling(checkpoint) or "mean") if embeds else None
+    reshaped = [text for case, each in pairs(tried, answers) for text in comparison.other_sizes(case, each)]
+    if reshaped:
+        return replace(counted, reshaped=tuple(reshaped))
     whole = [
         {name: comparison.answer(case, name, each) for name in case.outputs} for case, each in pairs(tried, answers)
     ]
+    metric = _accuracy(pairs(tried, answers))
+    hidden = masked.find(tried)
+    tried, answers = masked.clip_cases(tried, hidden), [masked.clip(each, hidden) for each in whole]
     divided = parts.find(tried)
-    tried, answers = parts.split_cases(tried, divided), [parts.split(each, divided) for each in whole]
+    tried, answers = parts.split_cases(tried, divided), [parts.split(each, divided) for each in answers]
     unanswered = tuple(case.name for case in tried if outputs.has_empty_row(case))
     if unanswered:
         return replace(counted, unanswered=unanswered)
@@ -129,13 +136,13 @@ def _measured(
     neighbours = None if pooling is None else agreement.neighbours(tried, answers, pooling)
     among = in_batch.rows(tried, answers, pooling=pooling, usual=usual)
     return replace(
-        _varied(counted, tried, answers, pooling=pooling, usual=usual),
+        _varied(replace(counted, notes=masked.notes(hidden)), tried, answers, pooling=pooling, usual=usual),
         cosine=_worst(directions, lowest=True) if directions else None,
         max_abs=_worst([(case, name, distance.max_abs) for case, name, distance in finite]),
         relative=_worst([(case, name, distance.relative) for case, name, distance in finite]),
         in_batch=_worst([(row.case, row.output, row.cosine) for row in among], lowest=True) if among else None,
         agreement=_agreement(finite) if neighbours is None else _same_neighbours(neighbours),
-        metric=_accuracy(pairs(tried, answers)),
+        metric=metric,
     )
 
 
@@ -162,7 +169,7 @@ def _varied(
         measured = variation.of_output(name, each, pooling=pooling)
         if size.is_near_zero and each[0][1].dtype.kind == "f":
             notes.append(f"{name} is near zero in all cases (at most {size.largest:.2g}), which says little")
-        if measured is None and len(each) > 1 and each[0][1].dtype.kind == "f":
+        elif measured is None and len(each) > 1 and each[0][1].dtype.kind == "f":
             notes.append(f"{name} is the same in all cases of the original, which says little")
         if measured is not None:
             (faint if size.is_near_zero else shares).append(Least(measured.share, name))
@@ -171,7 +178,11 @@ def _varied(
     left_out = outputs.left_out(tried, usual=usual, pooling=pooling)
     notes += [f"left out: {lists.counted(count, what)}" for what, count in left_out.items() if count]
     return replace(
-        counted, notes=tuple(notes), variation=_least(shares), variation_near_zero=_least(faint), rank=_least(ranks)
+        counted,
+        notes=(*counted.notes, *notes),
+        variation=_least(shares),
+        variation_near_zero=_least(faint),
+        rank=_least(ranks),
     )
 
 
@@ -219,6 +230,8 @@ def _accuracy(answered: Sequence[Answered]) -> MetricReport | None:
 
 def _in_words(report: AccuracyReport) -> str:
     """Return the measured numbers as a line of the log."""
+    if report.reshaped:
+        return f"outputs of another size in {len(report.reshaped)} cases"
     if report.unanswered:
         return f"the original gives no finite answer in {len(report.unanswered)} cases"
     if report.nonfinite:

@@ -1,10 +1,12 @@
-"""Parts of an output: the boxes and the scores of a detector stand in one tensor and are compared apart."""
+"""Parts of an output: boxes and scores, or a price and a probability, stand in one tensor and are compared apart."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from engine.kit.accuracy import units
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,33 +23,34 @@ _RANK = 3
 
 @dataclass(frozen=True)
 class Parts:
-    """How one output is divided: along `axis`, the first `boundary` channels are one part, and the rest the other."""
+    """How one output is divided: the label of each part -> the indices of its channels along `axis`."""
 
     axis: int
-    boundary: int
-    labels: tuple[str, str]
+    channels: Mapping[str, tuple[int, ...]]
 
     def of(self, output: np.ndarray) -> dict[str, np.ndarray]:
         """Return the label of each part -> the part."""
-        import numpy as np
-
-        first, second = np.split(output, [self.boundary], axis=self.axis)
-        return dict(zip(self.labels, (first, second), strict=True))
+        return {label: output.take(indices, axis=self.axis) for label, indices in self.channels.items()}
 
 
 def find(cases: Sequence[Case]) -> dict[str, Parts]:
-    """Return each output of the original that holds boxes and scores -> how the output is divided.
+    """Return each output of the original that holds different quantities -> how the output is divided.
 
     YOLO, for example, gives [batch, 4 + classes, places] or [batch, places, 5 + classes]: coordinates in pixels beside
-    scores from 0 to 1. One cosine over both would only show the coordinates, which are hundreds of times larger.
+    scores from 0 to 1. One cosine over both would only show the coordinates, which are hundreds of times larger. The
+    few columns of any other output are divided by `units.divide`.
     """
     divided: dict[str, Parts] = {}
     for name in dict.fromkeys(name for case in cases for name in case.outputs):
         outputs = [case.outputs[name] for case in cases if name in case.outputs]
-        if all(each.dtype.kind == "f" and each.ndim == _RANK and each.size for each in outputs):
+        if not all(each.dtype.kind == "f" and each.ndim in (_RANK - 1, _RANK) for each in outputs):
+            continue
+        parts = None
+        if all(each.ndim == _RANK and each.size for each in outputs):
             parts = next((parts for axis in (1, 2) if (parts := _along(outputs, axis)) is not None), None)
-            if parts is not None:
-                divided[name] = parts
+        parts = parts or _columns(outputs)
+        if parts is not None:
+            divided[name] = parts
     return divided
 
 
@@ -55,7 +58,7 @@ def split(outputs: Mapping[str, np.ndarray], divided: Mapping[str, Parts]) -> di
     """Return the outputs of one call, with each divided output replaced by its parts: `name (boxes)`, for example."""
     result: dict[str, np.ndarray] = {}
     for name, output in outputs.items():
-        if name in divided and output.ndim == _RANK:
+        if name in divided:
             result |= {f"{name} ({label})": part for label, part in divided[name].of(output).items()}
         else:
             result[name] = output
@@ -84,5 +87,23 @@ def _along(outputs: Sequence[np.ndarray], axis: int) -> Parts | None:
         boundary = int(np.argmin(first)) if not first.all() else 0
         boxes = boundary if labels[0] == "boxes" else channels - boundary
         if boundary and second[boundary:].all() and boxes >= _COORDINATES:
-            return Parts(axis, boundary, labels)
+            return Parts(axis, {labels[0]: tuple(range(boundary)), labels[1]: tuple(range(boundary, channels))})
     return None
+
+
+def _columns(outputs: Sequence[np.ndarray]) -> Parts | None:
+    """Return how the columns of outputs are divided; None where all columns hold about equal quantities."""
+    import numpy as np
+
+    count = outputs[0].shape[-1]
+    if not 1 < count <= units.MOST or any(each.shape[-1] != count for each in outputs):
+        return None
+    rows = np.concatenate([each.reshape(-1, count) for each in outputs])
+    groups = units.divide([column[np.isfinite(column)] for column in rows.T])
+    if len(groups) == 1:
+        return None
+    return Parts(outputs[0].ndim - 1, {_label(group): group for group in groups})
+
+
+def _label(columns: Sequence[int]) -> str:
+    return f"column {columns[0]}" if len(columns) == 1 else f"columns {', '.join(map(str, columns))}"

@@ -135,7 +135,7 @@ class Perplexity:
 class AccuracyReport(TypedReport):
     """The numbers that the steps `validate` and `validate-onnx` measure: how far the built model is from the original.
 
-    Where an output of the built model is not finite, the report holds no distance from the original.
+    Where an output of the built model is not finite or has another size, the report has no distance from the original.
     """
 
     cases: int
@@ -148,6 +148,8 @@ class AccuracyReport(TypedReport):
     """The names of the cases in which the built model gives NaN or infinity and the original a finite number."""
     unanswered: tuple[str, ...] = ()
     """The names of the cases in which the original gives a row of NaN or infinity, so that nothing can be compared."""
+    reshaped: tuple[str, ...] = ()
+    """The names of the cases in which the built model gives an output another size, with both sizes."""
     undecided: tuple[str, ...] = ()
     """The names of the cases to which the built model gives two different answers."""
     notes: tuple[str, ...] = ()

@@ -54,7 +54,7 @@ def of_output(name: str, pairs: Sequence[Pair], *, pooling: Pooling | None) -> V
     for original, built in _rows(name, pairs, pooling):
         finite = np.isfinite(original)
         centre = mean if single else mean[finite]
-        error += float(((original - built)[finite] ** 2).sum())
+        error += float(((original[finite] - built[finite]) ** 2).sum())
         deviation += float(((original[finite] - centre) ** 2).sum())
         size += float((original[finite] ** 2).sum())
     numbers = count * (1 if single else next(iter(sizes)))

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from engine import tasks
 from engine.errors import StepError
-from engine.kit.checkpoints import json_files, sentences
+from engine.kit.checkpoints import exportable, json_files, sentences
 from engine.tasks import TENSORS, heads
 
 _OFFSET_POSITIONS = frozenset(
@@ -92,7 +92,7 @@ def task(checkpoint: Path, requested: str | None) -> str:
         raise StepError(
             "the model does not say what it is for",
             [_because(checkpoint), f"supported: {', '.join(_of_transformers())}"],
-            "say `task:` under `model:` in the recipe",
+            _possible_task(checkpoint),
         )
     if named != TENSORS.name:
         _refuse_unsupported(named, _because(checkpoint), checkpoint)
@@ -209,8 +209,7 @@ def _refuse_unsupported(name: str, because: str, checkpoint: Path) -> None:
         raise StepError(
             f"the task {name} is not supported yet",
             [because, f"supported: {', '.join(_of_transformers())}"],
-            "for another use of the same model say `task:` under `model:`; a model of another kind can be given as an "
-            ".onnx file",
+            _possible_task(checkpoint),
         )
 
 
@@ -226,6 +225,21 @@ def _refuse_untrained(name: str, checkpoint: Path) -> None:
             [_because(checkpoint)],
             f"say `task: {own.name}` under `model:`",
         )
+
+
+def _possible_task(checkpoint: Path) -> str:
+    """Return the hint for a checkpoint whose task is unknown or unsupported: a task that works, or an own export.
+
+    A model that reads images or sound works for no task. Any other model can give hidden states, without a head.
+    """
+    model_type = str(config(checkpoint).get("model_type"))
+    if model_type not in exportable.rows():
+        return "say `task:` under `model:` in the recipe"
+    works, headless = exportable.tasks_of(model_type), exportable.headless(model_type)
+    if not works:
+        return exportable.OWN_EXPORT
+    behind = ", or the task of the model's head" if headless else ""
+    return f"say `task: {' or '.join(headless or works)}` under `model:`{behind}"
 
 
 def _of_transformers() -> list[str]:

@@ -21,6 +21,8 @@ Verdict = Literal["works", "fails", "untried"]
 
 TABLE = Path(__file__).with_name("exportable.txt")
 """The table: a line with the version of transformers, and a line for each model type and task."""
+OWN_EXPORT = "export the model to ONNX yourself, and give the .onnx file as `source:` and tensors (.npz) as samples"
+"""The hint for a model that works for none of our tasks."""
 _NONE = "-"
 """The name of the task and of the class in the row of a model type that transformers has no class for our tasks of."""
 
@@ -74,10 +76,15 @@ def version() -> str:
 
 def is_current() -> bool:
     """Whether the table holds for the installed transformers: for the same minor version, or where none is here."""
+    return installed().split(".")[:2] == version().split(".")[:2]
+
+
+def installed() -> str:
+    """Return the version of the installed transformers; that of the table where none is here."""
     try:
-        return metadata.version("transformers").split(".")[:2] == version().split(".")[:2]
+        return metadata.version("transformers")
     except metadata.PackageNotFoundError:
-        return True
+        return version()
 
 
 def row(model_type: str, task: str, architecture: str | None) -> Exportability | None:
@@ -94,6 +101,12 @@ def row(model_type: str, task: str, architecture: str | None) -> Exportability |
 def tasks_of(model_type: str) -> list[str]:
     """Return the tasks for which a model type works."""
     return list(dict.fromkeys(row.task for row in rows().get(model_type, ()) if row.verdict == "works"))
+
+
+def headless(model_type: str) -> list[str]:
+    """Return the tasks for which a model type works without a head, such as feature-extraction."""
+    every = {name: tasks.known(name) for name in tasks_of(model_type)}
+    return [name for name, task in every.items() if task is not None and task.embeds]
 
 
 def others(task: str) -> list[str]:

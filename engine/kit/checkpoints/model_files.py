@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from engine.errors import StepError
+from engine.recipe import paths
 from engine.text import lists
 
 Weights = Literal["safetensors", "pickle-tensors-only"]
@@ -80,8 +81,8 @@ def model_at(directory: Path) -> tuple[list[str], list[Path]]:
     names, folders = listing(directory)
     chosen = of_model(names)
     if not chosen:
-        content = content_line(sorted(entry.name for entry in directory.iterdir()))
-        raise StepError(f"there is no model in {directory}", [content], "name its own directory")
+        entries = sorted(entry.name for entry in directory.iterdir())
+        raise StepError(f"there is no model in {directory}", [content_line(entries)], _nearest_model(entries))
     return chosen, folders
 
 
@@ -121,6 +122,16 @@ def refuse_incomplete(names: Sequence[str], *, weights: Weights, where: str) -> 
         return
     if not chosen:
         raise _no_weights(names, where)
+
+
+def _nearest_model(entries: Sequence[str]) -> str:
+    """Return the hint for a directory without a model; `entries` are the names of its files and folders."""
+    onnx = next((name for name in entries if name.endswith(".onnx")), None)
+    if onnx is not None:
+        return f"name the file itself: `source: .../{onnx}`"
+    if any(name.endswith(".gguf") for name in entries):
+        return paths.FROM_GGUF
+    return "name the directory that holds config.json and the weights, or an .onnx file"
 
 
 def _only_pickles(where: str, pickles: Sequence[str]) -> StepError:

@@ -24,8 +24,8 @@ _LEFT_OUT = frozenset(
         "deepstack_visual_embeds", "global_attention_mask", "head_mask", "input_mask", "lengths", "logits_to_keep",
         "patch_lengths", "per_layer_inputs", "perm_mask", "ple_input_ids", "position_ids", "question_lengths",
         "question_positions", "sequence_id", "target_mapping", "task_type_ids", "visual_pos_masks",
-        # Targets of training.
-        "end_positions", "labels", "start_positions",
+        # Targets of training, beside labels.
+        "end_positions", "start_positions",
     }
 )  # fmt: skip
 """Tensors that users of transformers leave out when they ask a model about a text."""
@@ -92,6 +92,8 @@ def _is_needed(name: str, config: Mapping[str, Any]) -> bool:
         return bool(config.get("use_lang_emb", True)) and config.get("n_langs", 1) != 1
     if name == "lang_ids":  # X-MOD has layers for each language
         return not config.get("default_language")
+    if name.endswith(("label", "labels")):  # a target of training, as `next_sentence_label` of BertForPreTraining
+        return False
     return name not in _LEFT_OUT and not name.startswith(("output_", "return_"))
 
 

@@ -13,13 +13,16 @@ from engine.errors import StepError
 if TYPE_CHECKING:
     import numpy as np
 
-Kind = Literal["sample", "right-padded", "left-padded", "holed", "batched", "blank-row", "alone", "random", "tensors"]
+Kind = Literal[
+    "sample", "right-padded", "left-padded", "holed", "batched", "blank-row", "alone", "long", "random", "tensors"
+]
 """The origin of a case: a sample, a batch of samples, random inputs, or tensors from an .npz file.
 
 Batches differ by their masks, except `batched`: whole samples as a server joins them. A batch of the kind `blank-row`
-has a row in which the mask hides every token. A case of the kind `alone` is the first row of a random batch.
+has a row in which the mask hides every token. A case of the kind `alone` is the first row of a random batch, and a case
+of the kind `long` is one row of the tokens of all texts.
 """
-JOINED = frozenset({"batched", "blank-row", "alone"})
+JOINED = frozenset({"batched", "blank-row", "alone", "long"})
 """Kinds that some originals do not take, for example an ONNX file whose first axis is no batch; these are left out."""
 
 LABEL = "label"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,6 +48,7 @@ def refuse_unfit(path: Path, specs: Mapping[str, Input], arrays: Mapping[str, np
                     f"it holds: {', '.join(arrays) or 'nothing'}",
                     *(f"the model takes {describe(spec)}" for spec in specs.values()),
                 ],
+                f"save an array for each input, under the input's name: numpy.savez(path, **{{{name!r}: array, ...}})",
             )
         _refuse_misfit(path, spec, arrays[name])
     _refuse_counts(path, specs, {name: arrays[name].shape for name in (*specs, LABEL) if name in arrays})
@@ -66,6 +67,9 @@ def _refuse_counts(path: Path, specs: Mapping[str, Input], shapes: Mapping[str, 
         rows = next((count for name, count in counts.items() if name not in fixed), 1)
         whole = " x ".join(map(str, (rows, *shapes[fixed[0]])))
         hint = f"the first axis of {fixed[0]} is no batch: give one whole input for each sample, here {whole}"
+    numbers = [name for name, spec in specs.items() if spec.ranked and not spec.shape and counts.get(name) == 1]
+    if numbers:
+        hint = f"give {numbers[0]} as a number without an axis, for all samples, or as a number for each sample"
     facts = [f"{name}: {count} rows" for name, count in counts.items()]
     raise StepError(f"the arrays in {path.name} must have the same number of rows, at least one", facts, hint)
 
@@ -76,14 +80,12 @@ def _starts_fixed(spec: Input) -> bool:
 
 def headers(path: Path) -> dict[str, ArrayHeader]:
     """Return the type and the shape of each array in an `.npz` file, without reading the arrays. Raises StepError."""
-    import numpy as np
-
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with _opened(path) as file:
             members = set(file.zip.namelist())
             return {name: _header(file, name) for name in file.files if f"{name}.npy" in members}
     except _UNREADABLE as error:
-        raise _unreadable(path, error) from error
+        raise _unreadable(path, reasons.facts(error)) from error
 
 
 @dataclass(frozen=True)
@@ -121,18 +123,26 @@ def describe(value: Input) -> str:
 
 def _arrays(path: Path) -> dict[str, np.ndarray]:
     """Return the name of each array in an `.npz` file -> the array. Raises StepError."""
+    try:
+        with _opened(path) as file:
+            return {name: file[name] for name in file.files if f"{name}.npy" in file.zip.namelist()}
+    except _UNREADABLE as error:
+        raise _unreadable(path, reasons.facts(error)) from error
+
+
+def _opened(path: Path) -> Any:
+    """Return the opened `.npz` file. Raises StepError for a file of a single array, which numpy reads, too."""
     import numpy as np
 
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
-    except _UNREADABLE as error:
-        raise _unreadable(path, error) from error
+    file = np.load(path, allow_pickle=False)
+    if isinstance(file, np.ndarray):
+        raise _unreadable(path, ["the file holds a single array without a name (numpy.save)"])
+    return file
 
 
-def _unreadable(path: Path, error: Exception) -> StepError:
+def _unreadable(path: Path, facts: Sequence[str]) -> StepError:
     hint = "save it with numpy.savez(path, **arrays), without pickled objects"
-    return StepError(f"{path.name} cannot be read", reasons.facts(error), hint)
+    return StepError(f"{path.name} cannot be read", facts, hint)
 
 
 def _refuse_misfit(path: Path, value: Input, array: np.ndarray | ArrayHeader) -> None:
@@ -142,7 +152,7 @@ def _refuse_misfit(path: Path, value: Input, array: np.ndarray | ArrayHeader) ->
     refusals.refuse_unusual(value)
     facts = [f"in the file: {array.dtype} {list(array.shape)}", f"the model takes {describe(value)}"]
     if not np.can_cast(array.dtype, value.dtype, "same_kind"):
-        raise StepError(f"the array {value.name} in {path.name} has the wrong type", facts)
+        raise StepError(f"the array {value.name} in {path.name} has the wrong type", facts, f"save it as {value.dtype}")
     if not value.ranked:
         return
     rank = len(value.shape)

@@ -1,8 +1,8 @@
-"""Batches: whole samples joined into batches, as a server joins requests, and a batch with a row that has no token."""
+"""Batches: whole samples as a server joins requests, a batch with a row that has no token, and one long row."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,10 @@ _ROWS = 8
 """The largest number of samples in a batch."""
 _BATCHES = 2
 """The largest number of batches."""
+_LONGEST = 512
+"""The largest number of tokens of a long row; most encoder models have embeddings for 512 positions."""
+_USUAL = 128
+"""The number of tokens of a long row for a model that does not say how many tokens a row may have."""
 
 
 def of_texts(
@@ -54,48 +58,84 @@ def of_texts(
         yield Case(f"{prefix}a row without tokens", names, "blank-row", blank, {})
 
 
-def of_tensors(cases: Sequence[Case], specs: Mapping[str, Input]) -> Iterator[Case]:
-    """Yield batches of samples of equal shape, for a model whose inputs all begin with the same dynamic axis."""
-    if not _are_batches(specs):
+def long_row(cases: Sequence[Case], specs: Mapping[str, Input], *, types: int, limits: RowLimits) -> Iterator[Case]:
+    """Yield one long row of the tokens of all texts, the second half of which has the last of the token types.
+
+    The row is as long as the model takes, at most `_LONGEST` tokens. Texts are often short, and single texts have one
+    token type only, so that no text shows a mistake at later positions or a lost input `token_type_ids`.
+    """
+    import numpy as np
+
+    least, most = limits.sequence
+    length = max(least, min(_LONGEST, most or _USUAL))
+    if not cases or (types < 2 and any(case.inputs["input_ids"].shape[1] >= length for case in cases)):  # noqa: PLR2004
         return
+    rows = [_own(case) for case in cases]
+    ids = np.resize(np.concatenate(rows), length)
+    ids[-1] = rows[-1][-1]  # the end token
+    second = np.arange(length) >= length / 2
+    row = {
+        "input_ids": ids[None],
+        "attention_mask": np.ones((1, length), np.int64),
+        "token_type_ids": (second * (types - 1))[None].astype(np.int64),
+    }
+    inputs = token_rows.fit(token_rows.alone(row, pad=0, limits=limits), specs)
+    yield Case("a long row", "all texts as one", "long", inputs, {})
+
+
+def _own(case: Case) -> np.ndarray:
+    """Return the token ids of a text, without padding."""
+    import numpy as np
+
+    ids, mask = case.inputs["input_ids"][0], case.inputs.get("attention_mask")
+    return np.asarray(ids if mask is None else ids[mask[0].astype(bool)])
+
+
+def of_tensors(cases: Sequence[Case], specs: Mapping[str, Input]) -> Iterator[Case]:
+    """Yield batches of samples of equal shape, for a model with a dynamic first axis.
+
+    Inputs without a dynamic first axis, such as a sampling rate, are equal for all samples of a batch. Where no two
+    samples can stand in one batch, the first sample stands in a batch twice.
+    """
+    batched = _batched(specs)
     same: dict[object, list[Case]] = {}
     for case in cases:
-        if {tensor.shape[:1] for tensor in case.inputs.values()} == {(1,)}:
-            same.setdefault(_shapes(case), []).append(case)
-    number = 0
-    for alike in same.values():
-        for group in _groups(len(alike), RowLimits()):
-            number += 1
-            chosen = [alike[index] for index in group]
-            names = ", ".join(case.name for case in chosen)
-            yield replace(
-                chosen[0], name=f"batch {number}", text=names, kind="batched", inputs=_joined(chosen), label=None
-            )
+        if {case.inputs[name].shape[:1] for name in batched} == {(1,)}:
+            same.setdefault(_shapes(case, batched), []).append(case)
+    several = [alike for alike in same.values() if len(alike) > 1] or list(same.values())[:1]
+    groups = [[alike[index] for index in group] for alike in several for group in _groups(len(alike), RowLimits())]
+    for number, chosen in enumerate(groups, 1):
+        names = ", ".join(case.name for case in chosen)
+        inputs = _joined(chosen, batched)
+        yield replace(chosen[0], name=f"batch {number}", text=names, kind="batched", inputs=inputs, label=None)
 
 
 def alone(cases: Sequence[Case], specs: Mapping[str, Input], profiles: Sequence[Profile]) -> Iterator[Case]:
     """Yield the first row of each random batch as a batch of one row, where the profiles allow a batch of one row."""
-    axes = [str(axis) for axis in next(iter(specs.values())).shape[:1]]
+    batched = _batched(specs)
+    axes = {str(specs[name].shape[0]) for name in batched}
     least = max((int(profile[axis].min) for profile in profiles for axis in axes if axis in profile), default=1)
-    if least > 1 or not _are_batches(specs):
+    if least > 1:
         return
     for case in cases:
-        if len(sizes := {len(tensor) for tensor in case.inputs.values()}) == 1 and sizes != {1}:
-            row = {name: tensor[:1] for name, tensor in case.inputs.items()}
+        if len(sizes := {len(case.inputs[name]) for name in batched}) == 1 and sizes != {1}:
+            row = {name: tensor[:1] if name in batched else tensor for name, tensor in case.inputs.items()}
             yield replace(case, name=f"{case.name}, first row", kind="alone", inputs=row)
 
 
-def _are_batches(specs: Mapping[str, Input]) -> bool:
-    """Whether all inputs of a model begin with the same dynamic axis."""
-    axes = {spec.shape[0] if spec.shape else None for spec in specs.values()}
-    return len(axes) == 1 and isinstance(axes.pop(), str)
+def _batched(specs: Mapping[str, Input]) -> set[str]:
+    """Return the names of the inputs that begin with a dynamic axis, which is usually the batch."""
+    return {name for name, spec in specs.items() if spec.shape and isinstance(spec.shape[0], str)}
 
 
 def _groups(count: int, limits: RowLimits) -> Iterator[list[int]]:
-    """Yield the indices of the samples in each batch: at most `_BATCHES` batches, spread over all samples."""
+    """Yield the indices of the samples in each batch: at most `_BATCHES` batches, spread over all samples.
+
+    A single sample stands in a batch twice.
+    """
     least, most = limits.batch
     size = min(_ROWS, most or _ROWS)
-    total = min(count, size * _BATCHES)
+    total = min(max(2, count), size * _BATCHES)
     chosen = [index * count // total for index in range(total)]
     for start in range(0, total, size):
         group = chosen[start : start + size]
@@ -103,11 +143,18 @@ def _groups(count: int, limits: RowLimits) -> Iterator[list[int]]:
             yield group
 
 
-def _shapes(case: Case) -> object:
-    return tuple((name, tensor.dtype.str, tensor.shape) for name, tensor in case.inputs.items())
+def _shapes(case: Case, batched: Collection[str]) -> object:
+    """Return what the samples of a batch have in common: the shapes of their rows, and all their other inputs."""
+    return tuple(
+        (name, tensor.dtype.str, tensor.shape, b"" if name in batched else tensor.tobytes())
+        for name, tensor in case.inputs.items()
+    )
 
 
-def _joined(cases: Sequence[Case]) -> dict[str, np.ndarray]:
+def _joined(cases: Sequence[Case], batched: Collection[str]) -> dict[str, np.ndarray]:
     import numpy as np
 
-    return {name: np.concatenate([case.inputs[name] for case in cases]) for name in cases[0].inputs}
+    return {
+        name: np.concatenate([case.inputs[name] for case in cases]) if name in batched else tensor
+        for name, tensor in cases[0].inputs.items()
+    }

@@ -54,6 +54,7 @@ def load(checkpoint: Path) -> OwnTokenizer | None:
             str(checkpoint), local_files_only=True, trust_remote_code=False
         )
     except Exception as error:  # transformers raises whatever its converters do
+        _refuse_config(checkpoint)
         raise StepError(
             "the checkpoint's own tokenizer cannot be loaded",
             reasons.facts(error, without=f"{checkpoint}/"),
@@ -63,3 +64,17 @@ def load(checkpoint: Path) -> OwnTokenizer | None:
     if getattr(tokenizer, "backend_tokenizer", None) is not None:
         lowercase.apply(tokenizer.backend_tokenizer, checkpoint)
     return OwnTokenizer(tokenizer, tuple(tokenizer.model_input_names))
+
+
+def _refuse_config(checkpoint: Path) -> None:
+    """Raise StepError where transformers cannot read config.json, without which it loads no tokenizer either."""
+    import transformers
+
+    try:
+        transformers.AutoConfig.from_pretrained(str(checkpoint), local_files_only=True, trust_remote_code=False)
+    except Exception as error:
+        raise StepError(
+            "transformers cannot read config.json of the checkpoint",
+            reasons.facts(error, without=f"{checkpoint}/"),
+            "mend the field in config.json, or save the model again with save_pretrained()",
+        ) from error

@@ -53,6 +53,7 @@ def ask(
         *cases,
         *masked(cases, specs, pad=pad, limits=limits),
         *batches.of_texts(cases, specs, pad=pad, limits=limits, side=side),
+        *batches.long_row(cases, specs, types=original.vocabulary.types, limits=limits),
     ]
 
 

@@ -44,6 +44,7 @@ def refuse_token_types(model: Any, inputs: tuple[str, ...], task: Task) -> None:
     if "token_type_ids" in inputs and getattr(model.config, "type_vocab_size", None) is None:
         raise StepError(
             f"the checkpoint's tokenizer gives token types, which {task.name} does not support",
-            ["tokenizer_config.json has token_type_ids among its model_input_names"],
-            "if the model was trained without token types, take token_type_ids out of model_input_names",
+            ["the tokenizer has token_type_ids among its model_input_names"],
+            'if the model was trained without token types, write "model_input_names": ["input_ids", "attention_mask"] '
+            "into tokenizer_config.json",
         )

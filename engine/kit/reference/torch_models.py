@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from engine import tasks
 from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
-from engine.kit.checkpoints import model_inputs
+from engine.kit.checkpoints import model_inputs, quantized
 from engine.kit.generation import modules
 from engine.kit.inputs.token_rows import Vocabulary
 from engine.kit.onnx.onnx_files import Input
@@ -195,6 +195,7 @@ def _from_pretrained(
     except StepError:
         raise
     except Exception as error:  # transformers, safetensors and torch each raise exceptions of their own
+        quantized.refuse(checkpoint)
         facts = reasons.facts(error, without=f"{checkpoint}/")
         raise StepError(f"the checkpoint cannot be loaded for {task.name}", facts, _UNLOADED) from error
     return model, loading
@@ -246,6 +247,12 @@ def _judge_head(weights: list[str], misfits: list[str], task: Task, head: HeadOp
     if head.get("random_head", False) and (num_labels is not None or not classifies):
         print(f"the head is random, as the recipe asks: {', '.join(weights)}")
         return
+    if misfits and num_labels is None:
+        raise StepError(
+            "the checkpoint's head does not fit its config.json",
+            [*misfits, *_more(weights)],
+            "give `id2label` and `label2id` in config.json an entry for each class of the weights",
+        )
     fields = "num_labels and random_head: true" if classifies else "random_head: true"
     raise StepError(
         f"the checkpoint's head does not fit num_labels: {num_labels}"

@@ -68,7 +68,17 @@ def test_a_model_type_without_a_class_for_any_task_is_refused(model):
     assert refused().what == f"{rows[0].model_type} cannot be built for feature-extraction"
 
 
-def test_a_model_type_that_is_not_in_the_table_is_untried_and_not_refused(model, capsys):
+@pytest.mark.parametrize("task", [None, "fill-mask"])
+def test_a_model_type_that_the_installed_transformers_does_not_have_is_refused_whatever_the_task(model, task):
+    for architecture in ("BrandNewForMaskedLM", "BrandNew"):
+        model("brand-new", architecture, task=task)
+        error = refused()
+        assert error.what == f"transformers {exportable.installed()} has no model type brand-new"
+        assert "ONNX yourself" in error.hint
+
+
+def test_a_model_type_that_a_table_of_another_transformers_lacks_is_untried_and_not_refused(model, monkeypatch, capsys):
+    monkeypatch.setattr(exportable, "is_current", lambda: False)
     model("brand-new", "BrandNewForMaskedLM")
     with pytest.raises(SystemExit) as ended:
         cli.main(["check", "tiny.yaml"])
@@ -80,8 +90,9 @@ def test_a_model_type_that_is_not_in_the_table_is_untried_and_not_refused(model,
 
 def test_a_model_whose_code_is_in_its_checkpoint_is_refused_unless_transformers_has_it(model):
     code = {"auto_map": {"AutoModelForMaskedLM": "modeling_mine.MineForMaskedLM"}}
-    model("mine", "MineForMaskedLM", **code)
-    assert "never run" in refused().what
+    for architecture in ("MineForMaskedLM", "Mine"):
+        model("mine", architecture, **code)
+        assert "never run" in refused().what
     model("bert", "BertForMaskedLM", **code)
     api.check("tiny.yaml")
 
@@ -96,6 +107,35 @@ def test_a_table_of_another_transformers_refuses_nothing(model, monkeypatch):
     model("mamba", "MambaForCausalLM")
     [checked] = api.check("tiny.yaml")
     assert "only with transformers" in checked.untried
+
+
+@pytest.mark.parametrize(
+    ("model_type", "architecture"),
+    [("wav2vec2", "Wav2Vec2ForCTC"), ("vit", "ViTForImageClassification"), ("clip", "CLIPModel")],
+)
+def test_a_model_that_works_for_no_task_is_not_pointed_to_another_task(model, model_type, architecture):
+    model(model_type, architecture)
+    hint = refused().hint
+    assert hint.startswith("export the model to ONNX")
+    assert "task:" not in hint
+
+
+def test_a_checkpoint_of_quantized_weights_is_refused(model):
+    model("bert", "BertForMaskedLM", quantization_config={"quant_method": "gptq", "bits": 4})
+    error = refused()
+    assert error.what == "the weights of the checkpoint are already quantized (gptq)"
+    assert "quantized from" in error.hint
+
+
+@pytest.mark.parametrize(
+    ("model_type", "architecture"),
+    [("bert", "BertForPreTraining"), ("bart", "Bart"), ("bert", "BertForImageClassification")],
+)
+def test_the_task_of_a_hint_is_one_that_check_accepts(model, model_type, architecture):
+    model(model_type, architecture)
+    task = refused().hint.partition("`task: ")[2].partition("`")[0].partition(" or ")[0]
+    model(model_type, architecture, task=task)
+    api.check("tiny.yaml")
 
 
 @pytest.mark.parametrize(

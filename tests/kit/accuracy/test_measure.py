@@ -1,9 +1,11 @@
 """Wrong models must not pass validation, and correct models must pass, however odd they are."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
+import wrong_mixed
 import wrong_models
 
 from engine.errors import JudgementError
@@ -61,9 +63,32 @@ def test_a_wrong_model_is_refused_and_the_case_is_named(name, label, end, origin
             Validate(precision="int8").judge(report)
 
 
-@pytest.mark.parametrize("name", wrong_models.ODD)
+@pytest.mark.parametrize(("name", "label", "end"), wrong_mixed.WRONG, ids=lambda each: each if len(each) < 40 else "")
+def test_a_wrong_part_is_refused_beside_much_larger_numbers(name, label, end, originals, tmp_path):
+    net = wrong_mixed.NETS[name]
+    report = measured(originals(name, net), net.model(end), tmp_path)
+    for precision in ("fp32", "int8"):
+        with pytest.raises(JudgementError, match=r"sample |output "):
+            Validate(precision=precision).judge(report)
+
+
+def test_an_output_of_another_size_is_judged_and_both_sizes_are_named(originals, tmp_path):
+    net = wrong_mixed.SELECTION
+    end = next(end for _, label, end in wrong_mixed.WRONG if label == "fewer rows")
+    report = measured(originals("selection", net), net.model(end), tmp_path)
+    assert report.cosine is None
+    with pytest.raises(JudgementError, match="another size") as caught:
+        Validate(precision="int8").judge(report)
+    assert re.search(r"row \d+ \(y: \[0, 4\] instead of \[1, 4\]\)", caught.value.facts[0])
+    assert "a higher precision" in caught.value.hint
+
+
+ODD = {**wrong_models.ODD, **wrong_mixed.ODD}
+
+
+@pytest.mark.parametrize("name", ODD)
 def test_a_correct_model_passes_however_odd_it_is(name, originals, tmp_path):
-    net = wrong_models.ODD[name]
+    net = ODD[name]
     report = measured(originals(name, net), net.model(), tmp_path)
     Validate().judge(report)
     Validate(precision="int8", precision_share=Bound(at_least=0)).judge(report)
@@ -78,7 +103,7 @@ def with_work(shares):
 
 
 def test_a_precision_in_which_nothing_computes_is_refused_and_no_bound_of_zero_is_proposed():
-    for shares in ({}, {"fp32": 1.0}):
+    for shares in ({}, {"fp32": 1.0}, {"fp64": 1.0}):
         with pytest.raises(JudgementError, match="precision_share 0 is below") as caught:
             Validate(precision="int8").judge(with_work(shares))
         assert caught.value.hint == "build it in fp32"

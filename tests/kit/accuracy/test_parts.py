@@ -27,7 +27,7 @@ def test_boxes_in_pixels_and_scores_are_two_parts_on_either_axis(axis):
 
 
 def test_scores_may_stand_before_boxes():
-    assert parts.find([case((6, 1), (4, 640))])["y"].labels == ("scores", "boxes")
+    assert list(parts.find([case((6, 1), (4, 640))])["y"].channels) == ["scores", "boxes"]
 
 
 @pytest.mark.parametrize("blocks", [((12, 1),), ((12, 640),), ((2, 640), (10, 1)), ((4, 640), (3, 1), (3, 640))])
@@ -39,3 +39,18 @@ def test_outputs_with_other_axes_stay_whole():
     flat = Case("one", "", "tensors", {}, {"y": np.ones((2, 84)), "z": np.ones((2, 3, 64, 64)), "n": np.array(["a"])})
     assert parts.find([flat]) == {}
     assert parts.split(flat.outputs, {}) == flat.outputs
+
+
+def table(*columns):
+    return Case("one", "", "tensors", {}, {"y": np.stack(columns, axis=1)})
+
+
+def test_columns_in_other_units_are_parts_and_their_order_does_not_matter():
+    shares, prices = np.linspace(0, 1, 10), np.linspace(0, 5000, 10)
+    divided = parts.find([table(shares, prices, 1 - shares, prices / 2)])
+    assert divided["y"].channels == {"columns 1, 3": (1, 3), "columns 0, 2": (0, 2)}
+
+
+def test_more_columns_than_quantities_are_one_embedding():
+    values = np.linspace(-1, 1, 9)
+    assert parts.find([table(*[values] * 20, values * 1000)]) == {}

@@ -124,7 +124,7 @@ def test_a_model_that_does_not_say_its_task_needs_one_in_the_recipe(folder, name
     with pytest.raises(StepError) as caught:
         checkpoint.task(folder(model_type="bert", architectures=named), None)
     assert "the model does not say what it is for" in str(caught.value)
-    assert "say `task:` under `model:`" in str(caught.value)
+    assert "say `task: feature-extraction` under `model:`" in str(caught.value)
 
 
 def test_a_plain_onnx_file_is_about_tensors(tmp_path):

@@ -105,7 +105,8 @@ def test_a_missing_array_lists_what_there_is_and_what_is_wanted(arrays):
     assert refusal(arrays(picture=np.zeros((1, 3, 8, 8))), IMAGE) == (
         "samples.npz has no array for the input image\n"
         "  it holds: picture\n"
-        "  the model takes image: float32 [batch, 3, 8, 8]"
+        "  the model takes image: float32 [batch, 3, 8, 8]\n"
+        "hint: save an array for each input, under the input's name: numpy.savez(path, **{'image': array, ...})"
     )
 
 
@@ -147,3 +148,25 @@ def test_a_file_that_is_no_archive_or_holds_pickles_is_refused(arrays, tmp_path)
     assert refusal(broken, IMAGE).startswith("broken.npz cannot be read\n")
     pickled = arrays(image=np.array([{"a": 1}], dtype=object))
     assert refusal(pickled, IMAGE).endswith("hint: save it with numpy.savez(path, **arrays), without pickled objects")
+
+
+def test_a_single_array_that_is_called_an_archive_is_refused(tmp_path):
+    with (tmp_path / "single.npz").open("wb") as file:
+        np.save(file, np.zeros((3, 3, 8, 8), np.float32))
+    for read in (lambda path: tensor_samples.read(path, IMAGE), tensor_samples.headers):
+        with pytest.raises(StepError, match=r"single.npz cannot be read") as caught:
+            read(tmp_path / "single.npz")
+        assert caught.value.facts == ("the file holds a single array without a name (numpy.save)",)
+
+
+def test_a_number_in_an_array_of_one_leads_to_a_number_that_the_next_run_takes(arrays):
+    waves, states = np.ones((3, 512), "float32"), np.zeros((3, 2, 1, 4), "float32")
+    error = refusal(arrays(input=waves, state=states, sr=np.array([16000])), SPEECH)
+    assert error.endswith("hint: give sr as a number without an axis, for all samples, or as a number for each sample")
+    assert len(tensor_samples.read(arrays(input=waves, state=states, sr=np.array(16000)), SPEECH)) == 3
+
+
+def test_a_wrong_type_leads_to_an_array_that_the_next_run_takes(arrays):
+    images = np.zeros((2, 3, 8, 8))
+    assert refusal(arrays(image=images.astype(complex)), IMAGE).endswith("hint: save it as float32")
+    assert len(tensor_samples.read(arrays(image=images.astype("float32")), IMAGE)) == 2

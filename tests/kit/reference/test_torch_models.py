@@ -135,6 +135,15 @@ def test_a_head_of_another_size_shows_both(classifier):
     assert torch_models.call(module, tokens(1, 5))["logits"].shape == (1, 5)
 
 
+def test_a_head_of_another_size_than_the_labels_of_the_config_is_a_fault_of_the_config(classifier, tmp_path):
+    folder = shutil.copytree(classifier, tmp_path / "copy")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "id2label": {"0": "a", "1": "b", "2": "c"}}))
+    error = refusal(folder, "text-classification")
+    assert error.startswith("the checkpoint's head does not fit its config.json\n  classifier.bias: [2] in the weights")
+    assert "`id2label`" in error
+
+
 def test_a_missing_weight_of_the_body_is_an_error_even_with_a_random_head(bare, tmp_path):
     broken = without(bare, tmp_path, "encoder.layer.1.attention.self.query")
     text = refusal(broken, "text-classification", num_labels=2, random_head=True)
