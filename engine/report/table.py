@@ -94,7 +94,7 @@ def _server(server: ServerReport | None) -> list[str]:
         return []
     triton = f"Triton {server.version} ({KIND_NAMES[server.kind]})"
     line = f"via triton: {server.asked} on {triton}, one call at a time"
-    aside = "with a stand-in in Python for Triton's ONNX Runtime backend, which comes with its containers alone"
+    aside = "with a stand-in in Python for Triton's own backend of the model, which comes with its containers alone"
     return [line, *([aside] if server.stand_in else [])]
 
 

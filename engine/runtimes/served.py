@@ -32,6 +32,10 @@ class Served:
     files: tuple[str, ...]
     largest: Mapping[str, int] = field(default_factory=dict)
     """The largest size of each axis in the model's own profiles; empty where the model has no profiles."""
+    joined: bool = True
+    """Whether the backend takes requests that Triton joins into batches of any size."""
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    """Parameters of the backend in the model's configuration."""
     on_gpu: bool = False
     level: str = "all"
     """ONNX Runtime's level of graph optimization."""

@@ -23,6 +23,8 @@ _LIKE_HERE = dict(pin.split("==") for pin in ("onnxruntime==1.31.1", "tokenizers
 Where this Python environment has one of the packages, Triton gets the version that is installed here, because the
 requirements.txt of a built package names that version.
 """
+_ONLY_LIKE_HERE = ("openvino",)
+"""Packages that Triton gets only where this Python environment has them."""
 _SECONDS = 1800
 """How many seconds one command of the installation may take: half an hour."""
 
@@ -63,7 +65,9 @@ def install(environment: Path, say: Callable[[str], None] = print) -> Installed:
 
 def pins() -> list[str]:
     """Return the packages to install beside the server, as pip takes them: `numpy==1.26.4`."""
-    return [NUMPY, *(f"{name}=={_version_here(name) or usual}" for name, usual in _LIKE_HERE.items())]
+    versions = {name: _version_here(name) or usual for name, usual in _LIKE_HERE.items()}
+    versions |= {name: version for name in _ONLY_LIKE_HERE if (version := _version_here(name)) is not None}
+    return [NUMPY, *(f"{name}=={version}" for name, version in versions.items())]
 
 
 def _version_here(name: str) -> str | None:

@@ -63,7 +63,7 @@ class Installation(ABC):
     """The kinds of servers that were tried before, each with the reason why that kind cannot be used."""
 
     stand_in = False
-    """Whether a stand-in for Triton's onnxruntime backend answers for ONNX models."""
+    """Whether stand-ins for Triton's onnxruntime and openvino backends answer for their models."""
 
     @abstractmethod
     def launch(self, place: Place) -> Launch:

@@ -1,4 +1,4 @@
-"""The pip-installed Triton: a real server for CPUs in its own environment, with a stand-in for ONNX Runtime."""
+"""The pip-installed Triton: a real server for CPUs in its own environment, with stand-ins for two backends."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ VERSION = "2.51.0"
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 INSTALL = "recipe serve --install"
 _LAST_PYTHON = (3, 12)
-data = ("stand_in.py",)
-_BACKENDS = frozenset({"onnxruntime", "python"})
+data = ("stand_in.py", "stand_in_openvino.py")
+_STAND_INS = {"onnxruntime": "stand_in.py", "openvino": "stand_in_openvino.py"}
+"""The backends that stand-ins take the place of, each with its file; a backend's Python package has the same name."""
 _VARIABLE, _CACHE = "RECIPE_TRITON_VENV", "XDG_CACHE_HOME"
 VARIABLES = (_VARIABLE, _CACHE, "HOME")
 """Environment variables that decide in which folder Triton's virtual environment is."""
@@ -70,7 +71,7 @@ def find(needs: Needs) -> Packaged:
     refuse_platform()
     if needs.gpu:
         raise Lacking(f"it is for CPUs, and {', '.join(needs.gpu)} runs on a GPU")
-    missing_backends = sorted(needs.backends - _BACKENDS)
+    missing_backends = sorted(needs.backends - {"python", *_STAND_INS})
     if missing_backends:
         raise Lacking(f"it has no backend for {', '.join(missing_backends)}")
     environment = place_of_environment()
@@ -112,11 +113,15 @@ def packages(environment: Path) -> Path:
 
 
 def lacks(environment: Path, needs: Needs) -> list[str]:
-    """Return the Python packages for python models that the environment lacks or has in another version."""
+    """Return the Python packages that the environment lacks or has in another version.
+
+    Python models need packages, and so do the stand-ins.
+    """
     site = packages(environment)
     stub = site / "pytriton" / "tritonserver" / "python_backend_stubs" / PYTHON
     installed = {dist.name.lower().replace("_", "-"): dist.version for dist in metadata.distributions(path=[str(site)])}
     missing = [] if stub.is_dir() else [f"a python backend for Python {PYTHON}"]
+    missing += [f"{name} for its backend" for name in sorted(needs.backends & _STAND_INS.keys() - installed.keys())]
     for line, model in needs.requirements.items():
         name, _, version = (part.strip() for part in line.partition("=="))
         here = installed.get(name.lower().replace("_", "-"))
@@ -126,16 +131,17 @@ def lacks(environment: Path, needs: Needs) -> list[str]:
 
 
 def _backends(home: Path, folder: Path) -> Path:
-    """Write the folders of two backends: Triton's python backend, and the stand-in for the onnxruntime backend."""
-    python, stand_in = folder / "python", folder / "onnxruntime"
-    for each in (python, stand_in):
-        each.mkdir(parents=True)
+    """Write the folders of Triton's python backend, and of the stand-ins for other backends."""
+    python = folder / "python"
+    python.mkdir(parents=True)
     for name in ("libtriton_python.so", "triton_python_backend_utils.py"):
         shutil.copy(home / "backends" / "python" / name, python / name)
     stub = python / "triton_python_backend_stub"
     shutil.copy(home / "python_backend_stubs" / PYTHON / stub.name, stub)
     stub.chmod(0o755)
-    shutil.copy(Path(__file__).with_name(data[0]), stand_in / "model.py")
+    for backend, file in _STAND_INS.items():
+        (folder / backend).mkdir()
+        shutil.copy(Path(__file__).with_name(file), folder / backend / "model.py")
     return folder
 
 

@@ -43,7 +43,7 @@ class Server:
     version: str
     """Triton's version, as the running server reports it."""
     stand_in: bool
-    """Whether a stand-in for Triton's onnxruntime backend answers for ONNX models."""
+    """Whether stand-ins for Triton's onnxruntime and openvino backends answer for their models."""
     models: Mapping[str, ModelState]
     log: Path
     pid: int

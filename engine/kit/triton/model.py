@@ -40,10 +40,12 @@ def config(serving: Serving, model: Served, *, part: Literal["model"] | PartName
         serving.model_name,
         signature,
         backend=model.backend or Backend.PYTHON,
-        batch=configs.max_batch(signature, serving.max_batch_size, serving.largest),
+        batch=configs.max_batch(signature, serving.max_batch_size, serving.largest) if model.joined else 0,
         level=model.level,
         gpu=model.on_gpu,
     )
+    for name, value in sorted(model.parameters.items()):
+        message.parameters[name].string_value = value
     if model.cuda_graphs is not None:
         gpu.cuda_graphs(message, model.cuda_graphs)
     if model.accelerator is not None:

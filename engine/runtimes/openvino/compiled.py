@@ -15,28 +15,28 @@ if TYPE_CHECKING:
 
     Tensors = Mapping[str, np.ndarray]
 
-EXACT = {"INFERENCE_PRECISION_HINT": "f32"}
-"""The option that keeps floating-point operators in fp32.
+LATENCY = {"NUM_STREAMS": "1", "PERFORMANCE_HINT": "LATENCY"}
+"""The options for one call at a time.
 
-By default OpenVINO computes in bf16 on CPUs that have instructions for bf16, whatever precision the model states.
+No option sets the precision of floating-point operators, because Triton's OpenVINO backend passes none for fp32. By
+default OpenVINO computes such operators in bf16 on CPUs that have instructions for bf16.
 """
+FP32 = {"INFERENCE_PRECISION_HINT": "f32"}
+"""The option with which floating-point operators are computed in fp32 on every CPU."""
 
 
-def options(threads: int) -> dict[str, str]:
-    """Return the options with which a model is compiled: one call at a time, on `threads` threads.
+def compiled(
+    model: openvino.Model, *, threads: int = 0, options: Mapping[str, str] = LATENCY
+) -> openvino.CompiledModel:
+    """Compile a model for the CPU of this machine; with 0 threads, OpenVINO chooses their number.
 
-    With 0 threads, OpenVINO chooses the number of threads.
+    Raises StepError where OpenVINO cannot compile the model.
     """
-    own = {"INFERENCE_NUM_THREADS": str(threads)} if threads else {}
-    return {"NUM_STREAMS": "1", "PERFORMANCE_HINT": "LATENCY", **EXACT, **own}
-
-
-def compiled(model: openvino.Model, *, threads: int = 0) -> openvino.CompiledModel:
-    """Compile a model for the CPU of this machine. Raises StepError where OpenVINO cannot compile it."""
     import openvino
 
+    own = {"INFERENCE_NUM_THREADS": str(threads)} if threads else {}
     try:
-        return openvino.Core().compile_model(model, "CPU", options(threads))
+        return openvino.Core().compile_model(model, "CPU", {**options, **own})
     except RuntimeError as error:
         raise StepError("OpenVINO cannot compile the model for this CPU", reasons.facts(error)) from error
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,11 +31,12 @@ def runner(
 def rival(original: RivalModel, *, name: str, precision: str, execution: Execution, threads: int) -> Runner:
     """Return the runner of an exported model in fp32, as OpenVINO reads it from the ONNX file."""
     del precision, execution  # fp32 on the CPU: the only way that this runtime offers for rivals
-    return _of(ir.read(original.exported / onnx_files.MODEL), name, threads)
+    options = {**compiled.LATENCY, **compiled.FP32}
+    return _of(ir.read(original.exported / onnx_files.MODEL), name, threads, options)
 
 
-def _of(model: openvino.Model, name: str, threads: int) -> Runner:
-    request = compiled.compiled(model, threads=threads).create_infer_request()
+def _of(model: openvino.Model, name: str, threads: int, options: Mapping[str, str] = compiled.LATENCY) -> Runner:
+    request = compiled.compiled(model, threads=threads, options=options).create_infer_request()
 
     def prepare(inputs: Tensors) -> Callable[[], object]:
         compiled.run(request, inputs)  # raises a clear error for wrong inputs; `request.infer` would not

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from engine.runtimes.backends import Backend
-from engine.runtimes.runtime import Kernels, Runtime
+from engine.runtimes.runtime import Kernels, Runtime, Unsupported
 
 if TYPE_CHECKING:
-    from engine.runtimes.recipes import ExecutionView, LoadedRecipeView, TargetView
+    from engine.runtimes.recipes import ExecutionView, LoadedRecipeView, RecipeView, TargetView
     from engine.runtimes.triton_images import ImageTag
 
 
@@ -38,6 +38,13 @@ class OpenVino(Runtime):
 
     def refuse_image(self, loaded: LoadedRecipeView, named: ImageTag) -> None:
         """Refuse no image: the images of Triton for x86-64 have the OpenVINO backend."""
+
+    def unsupported(self, recipe: RecipeView) -> Iterator[Unsupported]:
+        """Yield `max_batch_size`: Triton's OpenVINO backend computes every batch at its full size, padded."""
+        yield from super().unsupported(recipe)
+        if recipe.package.triton.max_batch_size:
+            what = "joining requests behind Triton's OpenVINO backend, which pads every batch to max_batch_size"
+            yield Unsupported("package.triton.max_batch_size", what, "max_batch_size: 0")
 
     def tools(self, execution: ExecutionView) -> tuple[str, ...]:
         """Return the names of the distributions that run the model: `numpy` and `openvino`."""

@@ -1,6 +1,7 @@
 """How Triton's OpenVINO backend serves a built model."""
 
-# Source: README of triton-inference-server/openvino_backend.
+# Sources: README and src/openvino.cc of triton-inference-server/openvino_backend. With a max_batch_size, the backend
+# fixes the batch of the model to it, and pads or refuses smaller batches.
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from pathlib import Path
 
 from engine.runtimes.backends import Backend
 from engine.runtimes.execution import Execution
-from engine.runtimes.openvino import ir
+from engine.runtimes.openvino import compiled, ir
 from engine.runtimes.served import Served
 
 
@@ -21,4 +22,6 @@ def served(directory: Path, execution: Execution, scratch: Path) -> Served:
         ir.described(model, model.inputs),
         ir.described(model, model.outputs),
         ir.FILES,
+        joined=False,
+        parameters=compiled.LATENCY,
     )
