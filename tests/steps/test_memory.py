@@ -34,9 +34,10 @@ STEPS = (
     ("fuse", Fuse, "fused", "{}", {"shaped": "shaped"}),
     ("quantize int8", Quantize, "quantized", "{}", {"fused": "fused"}),
 )
-HALF = (
+FOR_GPUS = (
     ("reference", Reference, "reference", "{}", {"checkpoint": "checkpoint"}),
     ("quantize fp16", Quantize, "half", json.dumps({"way": "fp16"}), {"fused": "shaped", "reference": "reference"}),
+    ("quantize Q/DQ", Quantize, "pairs", json.dumps({"way": "int8"}), {"fused": "shaped", "checkpoint": "checkpoint"}),
 )
 """The name, class, output, options and inputs of steps; inputs are folders of earlier outputs."""
 
@@ -68,7 +69,7 @@ def test_weights_are_not_read_into_memory_where_operators_are_fused(tmp_path):
 def test_each_step_on_a_large_bert_keeps_within_its_memory(tmp_path, capsys):
     checkpoint = models.checkpoint(tmp_path / "checkpoint", task="feature-extraction", **SIZES)
     peaks = {}
-    for name, step, out, options, inputs in (*STEPS, *HALF):
+    for name, step, out, options, inputs in (*STEPS, *FOR_GPUS):
         folders = {key: tmp_path / folder for key, folder in inputs.items()}
         peaks[name] = peak_memory.of_step(step, tmp_path / out, options, **folders)
         show(capsys, name, peaks[name])

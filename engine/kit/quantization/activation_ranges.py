@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from engine.kit.onnx import surgery
@@ -75,9 +76,10 @@ def observe(
     session = trials.session(model)
     watchers: dict[str, tuple[_Watcher, _Watcher]] = {}
     for number, sample in enumerate(samples):
-        answers = {**sample, **ort.run(session, sample)}
-        for name in sources:
-            rows = _rows(answers[name], sample.get("attention_mask"))
+        for name, tensor in chain(sample.items(), ort.outputs(session, sample)):
+            if name not in sources:
+                continue
+            rows = _rows(tensor, sample.get("attention_mask"))
             if name not in watchers:
                 count = _row_count(rows.shape[1], len(sources))
                 half = (len(samples) + 1) // 2

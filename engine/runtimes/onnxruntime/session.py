@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -34,7 +35,7 @@ _LEVELS = {
     "all": "ORT_ENABLE_ALL",
 }
 _NO_PREPACKING = ("session.disable_prepacking", "1")
-_PREPACKED = 640 << 20
+_PREPACKED = 256 << 20
 """The number of bytes of weights that a build may hold in memory rearranged, for faster products."""
 _HINT = "give inputs of the shapes and numbers that the model is made for: samples, or narrower profiles"
 """The hint for a model that fails on its inputs."""
@@ -191,8 +192,33 @@ def run(
     """
     fed = feed(session, inputs)
     names = [value.name for value in session.get_outputs()]
-    try:
+    with _explained(fed):
         return dict(zip(names, session.run(names, fed, options), strict=True))
+
+
+def outputs(
+    session: onnxruntime.InferenceSession, inputs: Mapping[str, np.ndarray]
+) -> Iterator[tuple[str, np.ndarray]]:
+    """Run a session, and yield the name and the numbers of each output; only one output is copied out at a time.
+
+    Raises StepError as `run` does. The model must not take texts.
+    """
+    import onnxruntime
+
+    fed = feed(session, inputs)
+    names = [value.name for value in session.get_outputs()]
+    with _explained(fed):
+        values = {name: onnxruntime.OrtValue.ortvalue_from_numpy(array) for name, array in fed.items()}
+        results = session.run_with_ort_values(names, values)
+    for name in names:
+        yield name, results.pop(0).numpy()
+
+
+@contextlib.contextmanager
+def _explained(fed: Mapping[str, np.ndarray]) -> Iterator[None]:
+    """Raise StepError in place of an error of ONNX Runtime, with the shapes of the inputs."""
+    try:
+        yield
     except Exception as error:  # as in `_open`: ONNX Runtime raises a class per status code
         shapes = [f"{name}: {array.dtype}{list(array.shape)}" for name, array in fed.items()]
         raise StepError(
