@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from engine.errors import StepError
@@ -48,19 +48,32 @@ def run(request: openvino.InferRequest, inputs: Tensors) -> dict[str, np.ndarray
     try:
         results = request.infer(fed)
     except RuntimeError as error:
-        shapes = [f"{name}: {array.dtype}{list(array.shape)}" for name, array in fed.items()]
-        raise StepError(
-            "OpenVINO cannot run the model on these inputs",
-            [*reasons.facts(error), *shapes],
-            "give inputs of the shapes and numbers that the model is made for: samples, or narrower profiles",
-        ) from error
+        raise _unfit(fed, reasons.facts(error)) from error
     return {output.any_name: results[output].copy() for output in model.outputs}
 
 
 def feed(model: openvino.CompiledModel, inputs: Tensors) -> dict[str, np.ndarray]:
-    """Return the model's inputs among `inputs`, in the model's types. Raises StepError where an input is missing."""
+    """Return the model's inputs among `inputs`, in the model's types.
+
+    Raises StepError where an input is missing, and for an input of a wrong shape, which OpenVINO itself does not always
+    refuse.
+    """
+    import openvino
+
     refuse_missing([value.any_name for value in model.inputs], inputs)
-    return {
+    fed = {
         value.any_name: inputs[value.any_name].astype(value.element_type.to_dtype(), copy=False)
         for value in model.inputs
     }
+    shapes = {value.any_name: value.get_partial_shape() for value in model.inputs}
+    wrong = [name for name, shape in shapes.items() if not shape.compatible(openvino.PartialShape(fed[name].shape))]
+    if wrong:
+        raise _unfit(fed, [f"{name} has the shape {shapes[name]}" for name in wrong])
+    return fed
+
+
+def _unfit(fed: Tensors, facts: Sequence[str]) -> StepError:
+    """Return the error for inputs on which a model cannot run."""
+    shapes = [f"{name}: {array.dtype}{list(array.shape)}" for name, array in fed.items()]
+    hint = "give inputs of the shapes and numbers that the model is made for: samples, or narrower profiles"
+    return StepError("OpenVINO cannot run the model on these inputs", [*facts, *shapes], hint)

@@ -34,12 +34,13 @@ def multiplications(model: openvino.Model, inputs: Mapping[str, np.ndarray]) -> 
     """
     fixed = model.clone()
     fixed.reshape({value.any_name: list(inputs[value.any_name].shape) for value in fixed.inputs})
-    kernels = _kernels(compiled.compiled(fixed, threads=1))
+    on_this_cpu = compiled.compiled(fixed, threads=1)
+    kernels, floating = _kernels(on_this_cpu), on_this_cpu.get_property("INFERENCE_PRECISION_HINT").get_type_name()
     counts: Counter[str] = Counter()
     for node in fixed.get_ordered_ops():
         count = _count(node)
         if count:
-            counts[_precision(node, kernels)] += count
+            counts[_precision(node, kernels, floating)] += count
     return dict(counts)
 
 
@@ -80,12 +81,12 @@ def _count(node: openvino.Node) -> int:
     return prod(shapes[0] if kind in _TRANSPOSED else result) * prod(filters)
 
 
-def _precision(node: openvino.Node, kernels: Mapping[str, tuple[str, str]]) -> str:
-    """Return the precision of the kernel that computes an operator."""
-    kind, precision = kernels.get(node.get_friendly_name(), ("", "f32"))
+def _precision(node: openvino.Node, kernels: Mapping[str, tuple[str, str]], floating: str) -> str:
+    """Return the precision of the kernel that computes an operator; `floating` is that of floating-point kernels."""
+    kind, precision = kernels.get(node.get_friendly_name(), ("", floating))
     name = _NAMES.get(precision, precision)
     if kind == _FUSED and name == "int8" and not all(_is_quantized(node.input_value(i)) for i in range(2)):
-        return "fp32"
+        return _NAMES.get(floating, floating)
     return name
 
 
