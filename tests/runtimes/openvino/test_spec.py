@@ -1,0 +1,63 @@
+"""What the runtime `openvino` says about itself: no OpenVINO is needed."""
+
+import pytest
+
+from engine.recipe.schema import ModelSection, Recipe, TargetSection
+from engine.runtimes import registry
+from engine.runtimes.backends import Backend
+from engine.runtimes.execution import Execution
+from engine.steps.fuse import Fuse
+from engine.steps.openvino_build import OpenvinoBuild
+from engine.steps.quantize import Quantize
+
+
+def recipe(precision="int8", runtime="openvino", **sections):
+    return Recipe(
+        name="a",
+        model=ModelSection(source="x"),
+        precision=precision,
+        target=TargetSection(device="cpu", runtime=runtime),
+        profiles=[{"batch": [1, 8, 32]}],
+        **sections,
+    )
+
+
+def test_a_recipe_for_openvino_gets_its_build_in_place_of_fuse_and_quantize():
+    assert OpenvinoBuild.for_recipe(recipe("fp32")) == OpenvinoBuild()
+    assert OpenvinoBuild.for_recipe(recipe()).precision == "int8"
+    assert OpenvinoBuild.for_recipe(recipe(runtime="onnxruntime")) is None
+    assert Fuse.for_recipe(recipe()) is None
+    assert Quantize.for_recipe(recipe()) is None
+
+
+def test_int8_reads_samples_and_the_machine_and_fp32_reads_neither():
+    small, plain = OpenvinoBuild.for_recipe(recipe()), OpenvinoBuild.for_recipe(recipe("fp32"))
+    assert small.inputs_used() == ("fused", "checkpoint")
+    assert plain.inputs_used() == ("fused",)
+    assert (small.facts_used(), plain.facts_used()) == (("cpu.isa",), ())
+    assert "nncf" in small.tools_used()
+    assert "nncf" not in plain.tools_used()
+    assert small.profiles
+    assert not plain.profiles
+    calibrated = OpenvinoBuild.for_recipe(recipe(calibrate={"samples": "/train.jsonl", "limit": 9}))
+    assert (calibrated.samples.uri, calibrated.limit, calibrated.profiles) == ("/train.jsonl", 9, ())
+
+
+@pytest.mark.parametrize("size", [None, 0, 8])
+def test_triton_joins_no_requests_for_its_openvino_backend(size):
+    runtime = registry.find("openvino")
+    refused = list(runtime.unsupported(recipe(package={"triton": {"max_batch_size": size}})))
+    assert [each.field for each in refused] == (["package.triton.max_batch_size"] if size else [])
+
+
+def test_the_backend_is_told_by_its_name_as_it_has_no_platform():
+    assert Backend.of(platform="", backend="openvino") is Backend.OPENVINO
+    assert Backend.of(platform="", backend="python") is Backend.PYTHON
+    assert Backend.of(platform="onnxruntime_onnx", backend="") is Backend.ONNXRUNTIME
+
+
+def test_outputs_depend_on_openvino_and_on_the_instructions_of_the_cpu():
+    execution = Execution.for_recipe(recipe())
+    assert execution.tools == ("numpy", "openvino")
+    assert execution.facts == ("cpu.isa",)
+    assert execution.options == {}

@@ -1,0 +1,79 @@
+"""The step `openvino-build`: files of OpenVINO in fp32 and int8, the same bytes in every run."""
+
+import json
+
+import graphs
+import numpy as np
+import openvino_here  # noqa: F401 - skips where OpenVINO is missing
+import peak_memory
+import pytest
+
+from engine.kit.onnx import onnx_files
+from engine.runtimes.execution import Execution
+from engine.runtimes.onnxruntime import session as ort
+from engine.runtimes.openvino import ir
+from engine.steps.openvino_build import OpenvinoBuild
+
+EXECUTION = Execution(runtime="openvino", options={})
+
+
+def built(step, out, **inputs):
+    """The report and the runner of a model that the step builds."""
+    report = step.run(out, **inputs)
+    return report, EXECUTION.by.runner(out, EXECUTION, threads=1)
+
+
+def test_fp32_keeps_the_answers(tmp_path):
+    graph = graphs.write(tmp_path / "graph", graphs.layers(8, 16))
+    report, runner = built(OpenvinoBuild(), tmp_path / "out", fused=graph)
+    x = np.random.default_rng(0).standard_normal((3, 8)).astype(np.float32)
+    expected = ort.run(ort.session(graph, threads=1), {"x": x})["y"]
+    assert np.abs(runner.run({"x": x})["y"] - expected).max() < 0.05 * np.abs(expected).max()  # bf16 on some CPUs
+    assert (report.quantized, report.by_row, report.looked_at) == ({}, 0, None)
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(ir.FILES)
+
+
+@pytest.mark.slow
+def test_int8_of_minilm_keeps_its_meaning_alone_and_in_a_batch(tmp_path, minilm_exported, minilm_checkpoint):
+    step = OpenvinoBuild(precision="int8", own_texts=True)
+    report, runner = built(step, tmp_path / "out", fused=minilm_exported, checkpoint=minilm_checkpoint)
+    assert report.quantized == {"MatMul": 36}
+    assert report.by_row == 12
+    assert report.bytes[1] < 0.3 * report.bytes[0]
+    original = ort.session(minilm_exported, threads=1)
+    ids = np.array([[101, 2023, 2003, 1037, 2204, 2154, 102], [101, 2748, 102, 0, 0, 0, 0]])
+    inputs = {"input_ids": ids, "attention_mask": (ids > 0).astype(np.int64), "token_type_ids": ids * 0}
+    expected, together = (
+        each[1, :3] for each in (ort.run(original, inputs)["last_hidden_state"], states(runner, inputs))
+    )
+    alone = states(runner, {name: array[1:, :3] for name, array in inputs.items()})[0]
+    assert cosine(together, expected) > 0.98
+    assert cosine(together, alone) > 0.999
+    work = runner.work(inputs)
+    assert work["int8"] > 0.9 * sum(work.values())
+
+
+@pytest.mark.slow
+def test_two_processes_write_the_same_bytes(tmp_path, minilm_exported, minilm_checkpoint):
+    options = json.dumps({"precision": "int8", "own_texts": True})
+    contents = []
+    for name in ("one", "two"):
+        out = tmp_path / name
+        peak_memory.of_step(OpenvinoBuild, out, options, fused=minilm_exported, checkpoint=minilm_checkpoint)
+        contents.append([(out / file).read_bytes() for file in ir.FILES])
+    assert contents[0] == contents[1]
+
+
+def test_the_axes_of_the_graph_are_named_in_the_file(tmp_path):
+    graph = graphs.write(tmp_path / "graph", graphs.layers(8, 16))
+    OpenvinoBuild().run(tmp_path / "out", fused=graph)
+    model = ir.read(tmp_path / "out" / ir.MODEL)
+    assert ir.described(model, model.inputs) == onnx_files.inputs(onnx_files.load_graph(graph))
+
+
+def states(runner, inputs):
+    return runner.run(inputs)["last_hidden_state"]
+
+
+def cosine(one, other):
+    return float((one * other).sum() / np.linalg.norm(one) / np.linalg.norm(other))
