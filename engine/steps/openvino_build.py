@@ -64,40 +64,40 @@ class OpenvinoBuild(Calibrated):
 
     def inputs_used(self) -> tuple[str, ...]:
         """Return the step's inputs: the model, and for int8 the checkpoint, with which samples are read."""
-        return ("fused", "checkpoint") if self.precision == "int8" else ("fused",)
+        return ("checked", "checkpoint") if self.precision == "int8" else ("checked",)
 
     def run(
-        self, out: Path, *, fused: Path, checkpoint: Path | None = None, samples: Path | None = None
+        self, out: Path, *, checked: Path, checkpoint: Path | None = None, samples: Path | None = None
     ) -> OpenvinoReport:
         """Write `model.xml` and `model.bin`, and return a report.
 
         Raises StepError where the samples do not suit the model, or where OpenVINO or NNCF fails.
         """
         if self.precision == "fp32":
-            model, counts, by_row, looked_at = ir.read(fused / onnx_files.MODEL), {}, 0, None
+            model, counts, by_row, looked_at = ir.read(checked / onnx_files.MODEL), {}, 0, None
         else:
-            cases = self.cases(fused, checkpoint, samples)
+            cases = self.cases(checked, checkpoint, samples)
             with TemporaryDirectory(dir=out.parent) as folder:
-                by_row = _scale_rows(fused, Path(folder))
+                by_row = _scale_rows(checked, Path(folder))
                 model = quantizer.quantized(ir.read(Path(folder) / onnx_files.MODEL), [case.inputs for case in cases])
             counts = quantizer.counted(model)
             looked_at = Inputs(inputs=len(cases), kinds=tuple(sorted({case.kind for case in cases})))
             print(f"quantized {lists.counts(counts)}; {by_row} activations with a scale per row")
         out.mkdir(parents=True, exist_ok=True)
-        graph = onnx_files.load_graph(fused)
+        graph = onnx_files.load_graph(checked)
         ir.save(model, out, {**onnx_files.inputs(graph), **onnx_files.outputs(graph)})
-        sizes = (onnx_files.folder_size(fused), onnx_files.folder_size(out))
+        sizes = (onnx_files.folder_size(checked), onnx_files.folder_size(out))
         print(f"{sizes[0]} -> {sizes[1]} bytes")
         return OpenvinoReport(bytes=sizes, quantized=counts, by_row=by_row, looked_at=looked_at)
 
 
-def _scale_rows(fused: Path, out: Path) -> int:
+def _scale_rows(checked: Path, out: Path) -> int:
     """Write a copy of a model, in which activations that no normalization gives have a scale per row.
 
     The answers of the copy are those of the model. With a scale per row, one large token makes no other token less
     exact, and an answer does not depend on what shares its batch. Returns the number of these activations.
     """
-    passes = Pipeline(ir_models.load(fused))
+    passes = Pipeline(ir_models.load(checked))
     fit = int8.prepare(passes)
     inputs = [each for each in layer_inputs.find(passes.model, fit) if not each.normalized]
     passes.run(per_token_scaling.scale, inputs)

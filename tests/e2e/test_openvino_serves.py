@@ -28,7 +28,7 @@ def built(minilm_checkpoint, minilm_exported, tmp_path_factory):
     """MiniLM in int8 as OpenVINO's files, and its package."""
     folder = tmp_path_factory.mktemp("openvino")
     step = OpenvinoBuild(precision="int8", own_texts=True)
-    step.run(folder / "built", fused=minilm_exported, checkpoint=minilm_checkpoint)
+    step.run(folder / "built", checked=minilm_exported, checkpoint=minilm_checkpoint)
     serving = Serving(
         model_name="small", ensemble="small_text", largest={"batch": 8, "sequence": 128}, postprocess=False,
         execution=EXECUTION,

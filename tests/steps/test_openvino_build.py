@@ -25,7 +25,7 @@ def built(step, out, **inputs):
 
 def test_fp32_keeps_the_answers(tmp_path):
     graph = graphs.write(tmp_path / "graph", graphs.layers(8, 16))
-    report, runner = built(OpenvinoBuild(), tmp_path / "out", fused=graph)
+    report, runner = built(OpenvinoBuild(), tmp_path / "out", checked=graph)
     x = np.random.default_rng(0).standard_normal((3, 8)).astype(np.float32)
     expected = ort.run(ort.session(graph, threads=1), {"x": x})["y"]
     assert np.abs(runner.run({"x": x})["y"] - expected).max() < 0.05 * np.abs(expected).max()  # bf16 on some CPUs
@@ -36,7 +36,7 @@ def test_fp32_keeps_the_answers(tmp_path):
 @pytest.mark.slow
 def test_int8_of_minilm_keeps_its_meaning_alone_and_in_a_batch(tmp_path, minilm_exported, minilm_checkpoint):
     step = OpenvinoBuild(precision="int8", own_texts=True)
-    report, runner = built(step, tmp_path / "out", fused=minilm_exported, checkpoint=minilm_checkpoint)
+    report, runner = built(step, tmp_path / "out", checked=minilm_exported, checkpoint=minilm_checkpoint)
     assert report.quantized == {"MatMul": 36}
     assert report.by_row == 12
     assert report.bytes[1] < 0.3 * report.bytes[0]
@@ -59,14 +59,14 @@ def test_two_processes_write_the_same_bytes(tmp_path, minilm_exported, minilm_ch
     contents = []
     for name in ("one", "two"):
         out = tmp_path / name
-        peak_memory.of_step(OpenvinoBuild, out, options, fused=minilm_exported, checkpoint=minilm_checkpoint)
+        peak_memory.of_step(OpenvinoBuild, out, options, checked=minilm_exported, checkpoint=minilm_checkpoint)
         contents.append([(out / file).read_bytes() for file in ir.FILES])
     assert contents[0] == contents[1]
 
 
 def test_the_axes_of_the_graph_are_named_in_the_file(tmp_path):
     graph = graphs.write(tmp_path / "graph", graphs.layers(8, 16))
-    OpenvinoBuild().run(tmp_path / "out", fused=graph)
+    OpenvinoBuild().run(tmp_path / "out", checked=graph)
     model = ir.read(tmp_path / "out" / ir.MODEL)
     assert ir.described(model, model.inputs) == onnx_files.inputs(onnx_files.load_graph(graph))
 

@@ -32,8 +32,8 @@ def test_a_recipe_for_openvino_gets_its_build_in_place_of_fuse_and_quantize():
 
 def test_int8_reads_samples_and_the_machine_and_fp32_reads_neither():
     small, plain = OpenvinoBuild.for_recipe(recipe()), OpenvinoBuild.for_recipe(recipe("fp32"))
-    assert small.inputs_used() == ("fused", "checkpoint")
-    assert plain.inputs_used() == ("fused",)
+    assert small.inputs_used() == ("checked", "checkpoint")
+    assert plain.inputs_used() == ("checked",)
     assert (small.facts_used(), plain.facts_used()) == (("cpu.isa",), ())
     assert "nncf" in small.tools_used()
     assert "nncf" not in plain.tools_used()
