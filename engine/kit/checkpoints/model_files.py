@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Literal
 
 from engine.errors import StepError
-from engine.recipe import paths
 from engine.text import lists
 
 Weights = Literal["safetensors", "pickle-tensors-only"]
@@ -130,6 +129,8 @@ def _nearest_model(entries: Sequence[str]) -> str:
     if onnx is not None:
         return f"name the file itself: `source: .../{onnx}`"
     if any(name.endswith(".gguf") for name in entries):
+        from engine.recipe import paths  # here: builds that resume from a stored plan import no recipe
+
         return paths.FROM_GGUF
     return "name the directory that holds config.json and the weights, or an .onnx file"
 
