@@ -14,7 +14,7 @@ _COMMAND = re.compile(rf"\brecipe ((?:{'|'.join(commands.COMMANDS)})\b(?: (?:ver
 _FIELD = re.compile(
     r"(?<![\w./-])((?:validate|bench|calibrate|target|package|model|profiles)(?:\.[a-z_]+)+)(?![\w(./])"
 )
-_FILES = re.compile(r"\.(data|json|onnx|plan|py|safetensors)$")
+_FILES = re.compile(r"\.(bin|data|json|onnx|plan|py|safetensors|xml)$")
 """The ends of file names that look like a field, such as model.onnx."""
 _OF_ONNX = frozenset({"model.ir_version"})
 

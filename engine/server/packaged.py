@@ -11,6 +11,7 @@ from importlib import metadata
 from pathlib import Path
 
 from engine.machine import cuda
+from engine.runtimes.backends import Backend
 from engine.server.installation import Installation, Lacking, Launch, Place, options
 from engine.server.needs import Needs
 
@@ -21,7 +22,7 @@ PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 INSTALL = "recipe serve --install"
 _LAST_PYTHON = (3, 12)
 data = ("stand_in.py", "stand_in_openvino.py")
-_STAND_INS = {"onnxruntime": "stand_in.py", "openvino": "stand_in_openvino.py"}
+_STAND_INS = {Backend.ONNXRUNTIME.backend: data[0], Backend.OPENVINO.backend: data[1]}
 """The backends that stand-ins take the place of, each with its file; a backend's Python package has the same name."""
 _VARIABLE, _CACHE = "RECIPE_TRITON_VENV", "XDG_CACHE_HOME"
 VARIABLES = (_VARIABLE, _CACHE, "HOME")

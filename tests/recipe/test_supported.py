@@ -10,7 +10,10 @@ T4 = MINIMAL + "target: {device: T4, runtime: tensorrt}\n"
 L4 = MINIMAL + "target: {device: L4, runtime: tensorrt}\n"
 
 LATER = {
-    "openvino": (MINIMAL + "target: {runtime: openvino}", "3:19"),
+    "batches for OpenVINO": (
+        MINIMAL + "target: {runtime: openvino}\npackage: {triton: {max_batch_size: 8}}",
+        "4:36",
+    ),
     "auto": (MINIMAL + "target: {runtime: auto}", "3:19"),
     "graphs": (MINIMAL + "graphs: {encoder: {precision: fp32}}", "3:9"),
     "beams": (MINIMAL + "generate: {num_beams: 2}", "3:23"),

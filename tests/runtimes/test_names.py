@@ -9,7 +9,11 @@ import engine
 from engine.runtimes import registry
 
 ENGINE = Path(engine.__file__).parent
-OUTSIDE = sorted(path for path in ENGINE.rglob("*.py") if not path.is_relative_to(ENGINE / "runtimes"))
+_EXTRAS = ENGINE / "text" / "distribution.py"
+"""Its keys are the names of extras, which may be those of runtimes."""
+OUTSIDE = sorted(
+    path for path in ENGINE.rglob("*.py") if not path.is_relative_to(ENGINE / "runtimes") and path != _EXTRAS
+)
 NAMES = {name for known in registry.runtimes() for name in (known, known.replace("-", "_"))} - {"auto"}
 """`auto` is left out: other options have it as a value, too."""
 _ASKING = ("endswith", "get", "index", "startswith")

@@ -50,6 +50,10 @@ class OpenVino(Runtime):
         """Return the names of the distributions that run the model: `numpy` and `openvino`."""
         return ("numpy", self.name)
 
+    def package_tools(self) -> tuple[str, ...]:
+        """Return OpenVINO, which reads the inputs and outputs of the built model."""
+        return (self.name,)
+
     def rival_tools(self, *, library: str) -> tuple[str, ...]:
         """Return the names of the distributions that run the exported model: `numpy` and `openvino`."""
         return ("numpy", self.name)

@@ -21,7 +21,10 @@ _COUNTED = _CONVOLUTIONS | _TRANSPOSED | _RECURRENT.keys() | {"MatMul"}
 _MOVING = frozenset({"Convert", "Multiply", "Reshape", "Squeeze", "Subtract", "Transpose", "Unsqueeze"})
 """Operators that may stand between a quantized tensor and the product that reads it."""
 _FUSED = "Subgraph"
-"""OpenVINO's kernels that compute several operators; such a kernel names the precision of its first input only."""
+"""OpenVINO's kernels that compute several operators, and name the precision of their first input only.
+
+They multiply integers where both factors are quantized.
+"""
 _NAMES = {"f32": "fp32", "f16": "fp16", "bf16": "bf16", "i8": "int8", "u8": "int8", "f64": "fp64"}
 
 
@@ -84,15 +87,14 @@ def _count(node: openvino.Node) -> int:
 def _precision(node: openvino.Node, kernels: Mapping[str, tuple[str, str]], floating: str) -> str:
     """Return the precision of the kernel that computes an operator; `floating` is that of floating-point kernels."""
     kind, precision = kernels.get(node.get_friendly_name(), ("", floating))
-    name = _NAMES.get(precision, precision)
-    if kind == _FUSED and name == "int8" and not all(_is_quantized(node.input_value(i)) for i in range(2)):
-        return _NAMES.get(floating, floating)
-    return name
+    if kind == _FUSED:
+        precision = "i8" if all(_is_quantized(node.input_value(i)) for i in range(2)) else floating
+    return _NAMES.get(precision, precision)
 
 
 def _is_quantized(value: openvino.Output) -> bool:
-    """Whether a FakeQuantize gives a value, perhaps through operators that only move or scale numbers."""
+    """Whether a FakeQuantize or a stored tensor of 8 bits gives a value, through operators that move or scale it."""
     node = value.get_node()
     while node.get_type_name() in _MOVING:
         node = node.input_value(0).get_node()
-    return bool(node.get_type_name() == "FakeQuantize")
+    return node.get_type_name() == "FakeQuantize" or node.get_element_type().get_type_name() in {"i8", "u8"}

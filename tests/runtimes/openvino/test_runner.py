@@ -1,4 +1,4 @@
-"""Models run by OpenVINO: outputs equal to ONNX Runtime's, clear errors, and the work in each precision."""
+"""Models run by OpenVINO: outputs equal to ONNX Runtime's, and answers that stay as they are."""
 
 from types import SimpleNamespace
 
@@ -6,14 +6,10 @@ import graphs
 import numpy as np
 import openvino_here  # noqa: F401 - skips where OpenVINO is missing
 import pytest
-from onnx import helper
 
-from engine.errors import StepError
-from engine.kit.onnx import onnx_files
 from engine.runtimes import registry
 from engine.runtimes.execution import Execution
 from engine.runtimes.onnxruntime import session as ort
-from engine.runtimes.openvino import ir, work
 
 X = np.random.default_rng(0).standard_normal((3, 8)).astype(np.float32)
 
@@ -46,26 +42,3 @@ def test_a_later_call_changes_no_earlier_answer(opened):
     kept = first.copy()
     opened.run({"x": -X})
     assert np.array_equal(first, kept)
-
-
-def test_wrong_inputs_are_explained(opened):
-    with pytest.raises(StepError, match="asks for inputs that are not there: x"):
-        opened.run({})
-    with pytest.raises(StepError, match="cannot run the model on these inputs") as error:
-        opened.run({"x": X[:, :5]})
-    assert "x: float32[3, 5]" in error.value.facts
-
-
-def test_the_work_of_matrix_products_and_convolutions_is_counted(layers, tmp_path):
-    assert sum(work.multiplications(ir.read(layers / onnx_files.MODEL), {"x": X}).values()) == 3 * (8 * 16 + 16 * 4)
-    nodes = [
-        helper.make_node("Conv", ["x", "w"], ["a"]),
-        helper.make_node("Conv", ["a", "g"], ["b"], group=4),
-        helper.make_node("ConvTranspose", ["b", "t"], ["y"]),
-    ]
-    weights = [graphs.weight("w", 4, 3, 3, 3), graphs.weight("g", 4, 1, 2, 2), graphs.weight("t", 4, 5, 2, 2)]
-    inputs, outputs = [("x", graphs.FLOAT, [1, 3, 8, 8])], [("y", graphs.FLOAT, [1, 5, 6, 6])]
-    graph = graphs.write(tmp_path / "convolutions", graphs.graph(nodes, inputs, outputs, weights))
-    model = ir.read(graph / onnx_files.MODEL)
-    counts = work.multiplications(model, {"x": np.zeros((1, 3, 8, 8), np.float32)})
-    assert sum(counts.values()) == 4 * 36 * 27 + 4 * 25 * 4 + 4 * 25 * 5 * 4
