@@ -25,6 +25,8 @@ _FUSED = "Subgraph"
 
 They multiply integers where both factors are quantized.
 """
+_APART = "/WithoutBiases"
+"""The end of the name of an operator whose bias is an operator of its own in the model, and no more in the kernel."""
 _NAMES = {"f32": "fp32", "f16": "fp16", "bf16": "bf16", "i8": "int8", "u8": "int8", "f64": "fp64"}
 
 
@@ -61,7 +63,7 @@ def _kernels(model: openvino.CompiledModel) -> dict[str, tuple[str, str]]:
 def _operators(names: str) -> Iterator[str]:
     """Yield the names of a kernel's operators, and of operators whose dequantization is part of the kernel."""
     for name in names.split(","):
-        yield name
+        yield name.removesuffix(_APART)
         if "/Dequantization" in name:
             yield name.rpartition("/Dequantization")[0]
 
@@ -86,7 +88,7 @@ def _count(node: openvino.Node) -> int:
 
 def _precision(node: openvino.Node, kernels: Mapping[str, tuple[str, str]], floating: str) -> str:
     """Return the precision of the kernel that computes an operator; `floating` is that of floating-point kernels."""
-    kind, precision = kernels.get(node.get_friendly_name(), ("", floating))
+    kind, precision = kernels.get(node.get_friendly_name().removesuffix(_APART), ("", floating))
     if kind == _FUSED:
         precision = "i8" if all(_is_quantized(node.input_value(i)) for i in range(2)) else floating
     return _NAMES.get(precision, precision)
