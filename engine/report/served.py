@@ -11,8 +11,7 @@ from engine.server import Server
 from engine.server.installation import KIND_NAMES
 
 STAND_IN = (
-    "ONNX models are answered by a stand-in for Triton's own backend: the same answers, not the same speed "
-    "(docs/serving.md)"
+    "Models are answered by stand-ins for Triton's own backends: the same answers, not the same speed (docs/serving.md)"
 )
 
 
