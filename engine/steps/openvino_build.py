@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-from engine.kit.onnx import ir_models, onnx_files
+from engine.kit.inputs.cases import Case
+from engine.kit.onnx import ir_models, mapped_weights, onnx_files
 from engine.kit.onnx.passes.pipeline import Pipeline
-from engine.kit.quantization import int8
+from engine.kit.quantization import int8, precisions
 from engine.kit.quantization.calibrated import Calibrated
 from engine.kit.quantization.dynamic import layer_inputs, per_token_scaling
+from engine.kit.quantization.precisions import LeftAloneError
 from engine.kit.quantization.report import Inputs, Sizes
 from engine.recipe.schema import Recipe
 from engine.runtimes import registry
@@ -20,19 +22,23 @@ from engine.runtimes.openvino import ir, quantizer
 from engine.step import TypedReport
 from engine.text import lists
 
+if TYPE_CHECKING:
+    import openvino
+
 
 @dataclass(frozen=True, kw_only=True)
 class OpenvinoReport(TypedReport):
-    """The report of a model for OpenVINO: its bytes, and what was quantized with which inputs.
-
-    `bytes` are the sizes of the ONNX graph and of the IR. `quantized` maps the kind of an operator to the number of
-    operators with weights in int8. `by_row` is the number of activations that got a scale per row.
-    """
+    """The report of a model for OpenVINO: its bytes, and what was quantized with which inputs."""
 
     bytes: Sizes
-    quantized: Mapping[str, int]
-    by_row: int
-    looked_at: Inputs | None
+    """The sizes of the ONNX graph and of the IR."""
+    quantized: Mapping[str, int] = field(default_factory=dict)
+    """The number of operators with weights in int8, by the kind of operator."""
+    by_row: int = 0
+    """The number of activations that got a scale per row."""
+    looked_at: Inputs | None = None
+    unquantized: str | None = None
+    """The reason why a model for int8 keeps its precision."""
 
 
 class OpenvinoBuild(Calibrated):
@@ -73,22 +79,34 @@ class OpenvinoBuild(Calibrated):
 
         Raises StepError where the samples do not suit the model, or where OpenVINO or NNCF fails.
         """
-        if self.precision == "fp32":
-            model, counts, by_row, looked_at = ir.read(checked / onnx_files.MODEL), {}, 0, None
-        else:
-            cases = self.cases(checked, checkpoint, samples)
-            with TemporaryDirectory(dir=out.parent) as folder:
-                by_row = _scale_rows(checked, Path(folder))
-                model = quantizer.quantized(ir.read(Path(folder) / onnx_files.MODEL), [case.inputs for case in cases])
-            counts = quantizer.counted(model)
-            looked_at = Inputs(inputs=len(cases), kinds=tuple(sorted({case.kind for case in cases})))
-            print(f"quantized {lists.counts(counts)}; {by_row} activations with a scale per row")
-        out.mkdir(parents=True, exist_ok=True)
         graph = onnx_files.load_graph(checked)
+        lowered: dict[str, Any] = {}
+        if self.precision == "fp32":
+            model = ir.read(checked / onnx_files.MODEL)
+        else:
+            try:
+                precisions.refuse_quantized(graph)
+                model, lowered = self._quantized(checked, self.cases(checked, checkpoint, samples), out.parent)
+            except LeftAloneError as reason:
+                print(f"not quantized: {reason}")
+                model, lowered = ir.read(checked / onnx_files.MODEL), {"unquantized": str(reason)}
+        out.mkdir(parents=True, exist_ok=True)
         ir.save(model, out, {**onnx_files.inputs(graph), **onnx_files.outputs(graph)})
         sizes = (onnx_files.folder_size(checked), onnx_files.folder_size(out))
         print(f"{sizes[0]} -> {sizes[1]} bytes")
-        return OpenvinoReport(bytes=sizes, quantized=counts, by_row=by_row, looked_at=looked_at)
+        return OpenvinoReport(bytes=sizes, **lowered)
+
+    @staticmethod
+    def _quantized(checked: Path, cases: list[Case], scratch: Path) -> tuple[openvino.Model, dict[str, Any]]:
+        """Return the model in int8, calibrated on cases, and the fields of the report about it."""
+        with TemporaryDirectory(dir=scratch) as folder, mapped_weights.spilling(Path(folder)):
+            by_row = _scale_rows(checked, Path(folder) / "scaled")
+            plain = ir.read(Path(folder) / "scaled" / onnx_files.MODEL)
+            model = quantizer.quantized(plain, [case.inputs for case in cases])
+        counts = quantizer.counted(model)
+        print(f"quantized {lists.counts(counts)}; {by_row} activations with a scale per row")
+        inputs = Inputs(inputs=len(cases), kinds=tuple(sorted({case.kind for case in cases})))
+        return model, {"quantized": counts, "by_row": by_row, "looked_at": inputs}
 
 
 def _scale_rows(checked: Path, out: Path) -> int:

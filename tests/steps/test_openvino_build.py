@@ -13,6 +13,7 @@ from engine.runtimes.execution import Execution
 from engine.runtimes.onnxruntime import session as ort
 from engine.runtimes.openvino import ir
 from engine.steps.openvino_build import OpenvinoBuild
+from engine.steps.quantize import Quantize
 
 EXECUTION = Execution(runtime="openvino", options={})
 
@@ -31,6 +32,13 @@ def test_fp32_keeps_the_answers(tmp_path):
     assert np.abs(runner.run({"x": x})["y"] - expected).max() < 0.05 * np.abs(expected).max()  # bf16 on some CPUs
     assert (report.quantized, report.by_row, report.looked_at) == ({}, 0, None)
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(ir.FILES)
+
+
+def test_a_model_that_is_quantized_already_keeps_its_precision(tmp_path):
+    Quantize().run(tmp_path / "small", fused=graphs.write(tmp_path / "graph", graphs.layers(64, 128)))
+    report = OpenvinoBuild(precision="int8").run(tmp_path / "out", checked=tmp_path / "small")
+    assert "quantized" in report.unquantized
+    assert report.looked_at is None
 
 
 @pytest.mark.slow
