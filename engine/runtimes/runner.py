@@ -12,6 +12,8 @@ from engine.errors import StepError
 if TYPE_CHECKING:
     import numpy as np
 
+    from engine.kit.onnx.onnx_files import Input
+
     Tensors = Mapping[str, np.ndarray]
 
 
@@ -42,5 +44,7 @@ class Runner:
 
     An engine takes the shapes that its profiles allow.
     """
+    inputs: Mapping[str, Input] | None = None
+    """The inputs of a model whose `work` depends on the shapes of its inputs alone; None for any other model."""
     work: Callable[[Tensors], Mapping[str, int]] | None = None
     """Counts the multiplications of one run by the precision of the kernels; None where the runtime cannot tell."""

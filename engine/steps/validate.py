@@ -71,11 +71,10 @@ class Validate(Judged):
         )
         work = None
         if runner.work is not None:
-            folder = compiled / graphs.folders(compiled)[0]
-            graph = onnx_files.load_graph(folder) if (folder / onnx_files.MODEL).is_file() else None
+            model = runner.inputs or onnx_files.load_graph(compiled / graphs.folders(compiled)[0])
             longest = None if new_tokens is None else checkpoints.max_sequence(checkpoint)
             work = usual_work.shares(
-                runner.work, graph, self.opt, reference, generates=new_tokens is not None, longest=longest
+                runner.work, model, self.opt, reference, generates=new_tokens is not None, longest=longest
             )
         measured = perplexity.of_built(runner.run, reference)
         onnx_files.link(compiled, out)

@@ -48,9 +48,9 @@ def draw(model: onnx.ModelProto, sizes: Mapping[str, int]) -> dict[str, np.ndarr
     return {**inputs, **lengths, **masks}
 
 
-def usual_extents(model: onnx.ModelProto, sizes: Mapping[str, int]) -> dict[str, int]:
-    """Return the extent of each dynamic axis of a model: that in `sizes`, else 1 for a first axis, 128 for others."""
-    shapes = axes.shapes(onnx_files.inputs(model))
+def usual_extents(inputs: Mapping[str, Input], sizes: Mapping[str, int]) -> dict[str, int]:
+    """Return the extent of each dynamic axis of inputs: that in `sizes`, else 1 for a first axis, 128 for others."""
+    shapes = axes.shapes(inputs)
     extents = axes.by_name(sizes, shapes)
     first = {shape[0] for shape in shapes.values() if shape}
     return {axis: extents.get(axis, 1 if axis in first else _OTHER) for axis in axes.free(shapes)}

@@ -47,5 +47,6 @@ def _of(model: openvino.Model, name: str, threads: int, options: Mapping[str, st
         name,
         lambda inputs: compiled.run(request, inputs),
         prepare,
+        inputs=ir.described(model, model.inputs),
         work=lambda inputs: work.multiplications(model, inputs),
     )
