@@ -48,7 +48,7 @@ def test_the_table_says_each_way_and_what_served(built):
     program, done = built
     assert all(way in done.stdout for way in WAYS)
     assert "via triton: tiny_text on Triton 2.51.0 (installed by pip)" in done.stdout
-    assert "a stand-in in Python for Triton's ONNX Runtime backend" in done.stdout
+    assert "a stand-in in Python for Triton's own backend" in done.stdout
     report = next(step["report"] for step in shown(program)["steps"] if step["job"] == "bench")
     assert report["server"] == {"kind": "pip", "version": "2.51.0", "stand_in": True, "asked": "tiny_text"}
 
