@@ -61,8 +61,10 @@ class OpenvinoBuild(Calibrated):
         return cls(precision="int8", **cls.calibration_of(recipe))
 
     def tools_used(self) -> tuple[str, ...]:
-        """Return the Python packages that write the model; for int8 also NNCF, and what draws and reads samples."""
-        return (*self.tools, "nncf", "tokenizers") if self.precision == "int8" else self.tools
+        """Return the Python packages that write the model; for int8 also NNCF, and `tokenizers` for texts."""
+        if self.precision == "fp32":
+            return self.tools
+        return (*self.tools, "nncf", *(("tokenizers",) if self.reads_texts else ()))
 
     def facts_used(self) -> tuple[str, ...]:
         """Return the fact that decides OpenVINO's kernels, with which the ranges of activations are measured."""

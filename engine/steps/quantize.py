@@ -91,7 +91,7 @@ class Quantize(Calibrated):
 
     def tools_used(self) -> tuple[str, ...]:
         """Return the Python packages that change the graph, and `tokenizers` where calibration reads texts."""
-        return (*self.tools, "tokenizers") if self.samples is not None or self.own_texts else self.tools
+        return (*self.tools, "tokenizers") if self.reads_texts else self.tools
 
     def inputs_used(self) -> tuple[str, ...]:
         """Return the step's inputs: the model, and the reference or the checkpoint that calibration needs."""

@@ -5,11 +5,11 @@ import urllib.request
 
 import numpy as np
 import openvino_here  # noqa: F401 - skips where OpenVINO is missing
+import padded_texts
 import pytest
 import triton_server
 from tritonclient import grpc
 
-from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.triton.serving import Serving
 from engine.runtimes.execution import Execution
 from engine.server import install, packaged
@@ -63,13 +63,7 @@ def test_the_backend_joins_no_requests(built):
 
 def expected_states(directory, checkpoint):
     """What OpenVINO answers here to the texts, padded to the longest."""
-    tokenizer = tokenizers.load(checkpoint, longest=128)
-    rows = [tokenizer.row(text) for text in TEXTS]
-    longest = max(row["input_ids"].shape[1] for row in rows)
-    inputs = {
-        name: np.concatenate([np.pad(row[name], ((0, 0), (0, longest - row[name].shape[1]))) for row in rows])
-        for name in rows[0]
-    }
+    inputs = padded_texts.inputs(checkpoint, TEXTS)
     return EXECUTION.by.runner(directory, EXECUTION, threads=1).run(inputs)["last_hidden_state"]
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import graphs
 import numpy as np
+import padded_texts
 import pytest
 import torch
 import transformers
@@ -106,14 +107,7 @@ def over_grpc(server, model, arrays, kinds):
 
 def expected(checkpoint, exported, texts):
     """What ONNX Runtime answers here to the same texts, padded to the longest."""
-    tokenizer = tokenizers.load(checkpoint, longest=128)
-    rows = [tokenizer.row(text) for text in texts]
-    longest = max(row["input_ids"].shape[1] for row in rows)
-    inputs = {
-        name: np.concatenate([np.pad(row[name], ((0, 0), (0, longest - row[name].shape[1]))) for row in rows])
-        for name in rows[0]
-    }
-    return ort.run(ort.session(exported, threads=1), inputs)["last_hidden_state"]
+    return ort.run(ort.session(exported, threads=1), padded_texts.inputs(checkpoint, texts))["last_hidden_state"]
 
 
 def test_the_ensemble_answers_texts_over_http_and_grpc(server, minilm_checkpoint, minilm_exported):

@@ -47,11 +47,11 @@ def measure(
     """Run a model on the cases of the reference; return cosine, max_abs, agreement and, with labels, a metric.
 
     Where the built model gives numbers that are not finite, or an output of another size, as a detector does that finds
-    one box less, the report names the cases and has no distance. The report
-    has no `agreement` where outputs make no choice, such as outputs without logits, or embeddings of fewer than three
-    texts. `what` is the built model's name in the log. `takes` tells by the shapes of a case whether the model accepts
-    the case; the report lists refused cases under `outside`. Raises StepError where the model cannot run, accepts none
-    of the cases, or gives an output with another number of axes than the original's output.
+    one box less, the report names the cases and has no distance. The report has no `agreement` where outputs make no
+    choice, such as outputs without logits, or embeddings of fewer than three texts. `what` is the built model's name in
+    the log. `takes` tells by the shapes of a case whether the model accepts the case; the report lists refused cases
+    under `outside`. Raises StepError where the model cannot run, accepts none of the cases, or gives an output with
+    another number of axes than the original's output.
     """
     tried, outside = _divided(cases.load(reference), takes)
     kinds = cases.count_kinds(tried)

@@ -51,6 +51,11 @@ class Calibrated(Step):
             "profiles": recipe.profiles if draws else (),
         }
 
+    @property
+    def reads_texts(self) -> bool:
+        """Whether calibration reads texts, which needs the package `tokenizers`."""
+        return self.samples is not None or self.own_texts
+
     def cases(self, graph: Path, checkpoint: Path | None, samples: Path | None) -> list[Case]:
         """Return the inputs that calibrate the ONNX model in the folder `graph`, as cases.
 
