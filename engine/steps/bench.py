@@ -46,13 +46,18 @@ a server.
 
 @dataclass(frozen=True)
 class _Models:
-    """The directories of the measured models, the number of threads, and a generating model's tokens per call."""
+    """The directories of the measured models, and how the models are run."""
 
     validated: Path
     exported: Path
     checkpoint: Path | None
     threads: int
     new_tokens: int | None
+    """The tokens that one call of a generating model generates."""
+    execution: Execution
+    """How the recipe's own model is run."""
+    ours: str
+    """The name of the recipe's own model, such as "onnxruntime-int8"."""
 
 
 class Bench(Step):
@@ -166,7 +171,9 @@ class Bench(Step):
         threads = self.threads or cpu.physical_cores()
         gpu = None if self.execution.hardware is None else devices.chosen(self.execution.hardware)
         new = (self.new_tokens or tasks.MEASURED) if graphs.generates(exported) else None
-        models = _Models(validated, exported, checkpoint, threads, new)
+        execution = self.execution.of_model(validated)
+        ours = execution.runtime + self.name_of_ours.removeprefix(self.execution.runtime)
+        models = _Models(validated, exported, checkpoint, threads, new, execution, ours)
         here = self._in_process(models)
         graph = onnx_files.load_graph(exported / graphs.folders(exported)[0])
         measured: list[tuple[BenchRow, list[list[float]]]] = []
@@ -217,10 +224,10 @@ class Bench(Step):
         ]
         if not all_in_process:
             return tuple(rivals)
-        ours = self.execution.by.runner(
+        ours = models.execution.by.runner(
             models.validated,
-            self.execution,
-            name=self.name_of_ours,
+            models.execution,
+            name=models.ours,
             threads=models.threads,
             new_tokens=models.new_tokens,
         )
@@ -233,9 +240,10 @@ class Bench(Step):
         if self.serving is None:
             return (), None
         server = importlib.import_module(_SERVER)
-        served = [server.ServedModel(self.name_of_ours, ours=True, serving=self.serving, directory=models.validated)]
+        serving = self.serving.of_model(models.validated)
+        served = [server.ServedModel(models.ours, ours=True, serving=serving, directory=models.validated)]
         served += [
-            server.plain(self.serving, models.exported, runtime=runtime, name=_name(rival.runtime, rival.precision))
+            server.plain(serving, models.exported, runtime=runtime, name=_name(rival.runtime, rival.precision))
             for rival in self.against
             if (runtime := registry.find(rival.runtime)).rival_served
         ]
@@ -262,7 +270,7 @@ class Bench(Step):
             new_tokens=models.new_tokens,
         )
         return registry.find(rival.runtime).rival(
-            original, name=name, precision=rival.precision, execution=self.execution, threads=models.threads
+            original, name=name, precision=rival.precision, execution=models.execution, threads=models.threads
         )
 
 
