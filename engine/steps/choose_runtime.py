@@ -90,7 +90,8 @@ class ChooseRuntime(Bounded):
             raise JudgementError(
                 "No runtime gives a model that keeps the bounds",
                 facts,
-                "choose a higher precision; or, if one of them is close enough for you, set the bound under `validate`",
+                "choose a higher precision; or, if one of them is close enough for you, set the bound under `validate`; "
+                "`--force measure-runtimes` measures again",
             )
 
     def _misses(self, figures: CandidatesReport, name: str) -> tuple[str, ...]:
