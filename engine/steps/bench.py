@@ -46,18 +46,13 @@ a server.
 
 @dataclass(frozen=True)
 class _Models:
-    """The directories of the measured models, and how the models are run."""
+    """The directories of the measured models, the number of threads, and a generating model's tokens per call."""
 
     validated: Path
     exported: Path
     checkpoint: Path | None
     threads: int
     new_tokens: int | None
-    """The tokens that one call of a generating model generates."""
-    execution: Execution
-    """How the recipe's own model is run."""
-    ours: str
-    """The name of the recipe's own model, such as "onnxruntime-int8"."""
 
 
 class Bench(Step):
@@ -168,12 +163,13 @@ class Bench(Step):
         measured models run on that GPU. Raises StepError where a model cannot run, or runs on another device, or where
         no server can be started.
         """
+        chosen = self._of_model(validated)
+        if chosen is not self:
+            return chosen.run(out, validated=validated, exported=exported, checkpoint=checkpoint)
         threads = self.threads or cpu.physical_cores()
         gpu = None if self.execution.hardware is None else devices.chosen(self.execution.hardware)
         new = (self.new_tokens or tasks.MEASURED) if graphs.generates(exported) else None
-        execution = self.execution.of_model(validated)
-        ours = execution.runtime + self.name_of_ours.removeprefix(self.execution.runtime)
-        models = _Models(validated, exported, checkpoint, threads, new, execution, ours)
+        models = _Models(validated, exported, checkpoint, threads, new)
         here = self._in_process(models)
         graph = onnx_files.load_graph(exported / graphs.folders(exported)[0])
         measured: list[tuple[BenchRow, list[list[float]]]] = []
@@ -210,6 +206,15 @@ class Bench(Step):
         """
         budgets.judge(report, self.budgets)
 
+    def _of_model(self, validated: Path) -> Self:
+        """Return the step for the runtime that the build chose for the model; the step itself if it chose none."""
+        execution = self.execution.of_model(validated)
+        if execution == self.execution:
+            return self
+        ours = execution.runtime + self.name_of_ours.removeprefix(self.execution.runtime)
+        serving = None if self.serving is None else self.serving.of_model(validated)
+        return self.model_copy(update={"execution": execution, "name_of_ours": ours, "serving": serving})
+
     def _in_process(self, models: _Models) -> tuple[Contender, ...]:
         """Return the contenders that run in process.
 
@@ -224,10 +229,10 @@ class Bench(Step):
         ]
         if not all_in_process:
             return tuple(rivals)
-        ours = models.execution.by.runner(
+        ours = self.execution.by.runner(
             models.validated,
-            models.execution,
-            name=models.ours,
+            self.execution,
+            name=self.name_of_ours,
             threads=models.threads,
             new_tokens=models.new_tokens,
         )
@@ -240,10 +245,9 @@ class Bench(Step):
         if self.serving is None:
             return (), None
         server = importlib.import_module(_SERVER)
-        serving = self.serving.of_model(models.validated)
-        served = [server.ServedModel(models.ours, ours=True, serving=serving, directory=models.validated)]
+        served = [server.ServedModel(self.name_of_ours, ours=True, serving=self.serving, directory=models.validated)]
         served += [
-            server.plain(serving, models.exported, runtime=runtime, name=_name(rival.runtime, rival.precision))
+            server.plain(self.serving, models.exported, runtime=runtime, name=_name(rival.runtime, rival.precision))
             for rival in self.against
             if (runtime := registry.find(rival.runtime)).rival_served
         ]
@@ -270,7 +274,7 @@ class Bench(Step):
             new_tokens=models.new_tokens,
         )
         return registry.find(rival.runtime).rival(
-            original, name=name, precision=rival.precision, execution=models.execution, threads=models.threads
+            original, name=name, precision=rival.precision, execution=self.execution, threads=models.threads
         )
 
 

@@ -90,8 +90,8 @@ class ChooseRuntime(Bounded):
             raise JudgementError(
                 "No runtime gives a model that keeps the bounds",
                 facts,
-                "choose a higher precision; or, if one of them is close enough for you, set the bound under `validate`; "
-                "`--force measure-runtimes` measures again",
+                "choose a higher precision; or, if a model is close enough for you, set the bound under `validate`; or "
+                "measure again: `--force measure-runtimes`",
             )
 
     def _misses(self, figures: CandidatesReport, name: str) -> tuple[str, ...]:

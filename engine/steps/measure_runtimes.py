@@ -11,7 +11,7 @@ from engine.kit.accuracy import built
 from engine.kit.bench import interleaving
 from engine.kit.bench.interleaving import Budget, Contender
 from engine.kit.bench.report import in_words
-from engine.kit.choice.candidates import Candidate, CandidatesReport, Latency, medians, parameter, without_texts
+from engine.kit.choice.candidates import CandidateModel, CandidatesReport, Latency, medians, parameter, without_texts
 from engine.kit.inputs import bench_inputs
 from engine.kit.onnx import onnx_files
 from engine.machine import cpu
@@ -121,7 +121,8 @@ class MeasureRuntimes(Step):
             cpu=cpu.model(),
             threads=threads,
             candidates={
-                name: Candidate(without_texts(accuracies[name]), tuple(latencies[name])) for name in self.candidates
+                name: CandidateModel(without_texts(accuracies[name]), tuple(latencies[name]))
+                for name in self.candidates
             },
         )
         write_report(out, report.to_json())

@@ -29,7 +29,7 @@ class Latency:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class CandidateModel:
     """The model that one runtime runs: its accuracy, and its latency at each shape."""
 
     accuracy: AccuracyReport
@@ -42,7 +42,7 @@ class CandidatesReport(TypedReport):
 
     cpu: str
     threads: int
-    candidates: Mapping[str, Candidate]
+    candidates: Mapping[str, CandidateModel]
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def parameter(runtime: str) -> str:
     return f"model_{runtime.replace('-', '_')}"
 
 
-def lead(candidate: Candidate, over: Candidate) -> Lead:
+def lead(candidate: CandidateModel, over: CandidateModel) -> Lead:
     """Return the lead of a candidate: the geometric mean over the shapes of the ratios of the latencies.
 
     Each round gives a ratio for each shape. The lead is the median of the rounds' geometric means, and its interval is
@@ -83,7 +83,7 @@ def lead(candidate: Candidate, over: Candidate) -> Lead:
     return Lead(round(stats.median(means), digits), (round(low, digits), round(high, digits)))
 
 
-def fastest(candidates: Mapping[str, Candidate], default: str) -> tuple[str, dict[str, Lead]]:
+def fastest(candidates: Mapping[str, CandidateModel], default: str) -> tuple[str, dict[str, Lead]]:
     """Return the name of the candidate to keep, and the lead of every other candidate over the default.
 
     The default is kept unless the lead of another candidate is above the noise. Of several such candidates, the one
