@@ -1,7 +1,6 @@
-"""Routing: which compiled shape computes an input, and how the input is padded to that shape.
+"""Routing: which compiled shape computes an input, and how the input is padded to that shape."""
 
-Packages carry a copy of this file into the server, so the file imports nothing of this project.
-"""
+# Packages carry a copy of this file into the server, so the file imports nothing of this project.
 
 from __future__ import annotations
 
@@ -36,6 +35,7 @@ class Routing:
     """
 
     def __init__(self, facts: Mapping[str, Any]) -> None:
+        self.facts = facts
         self.inputs: Mapping[str, Sequence[int | str]] = facts["inputs"]
         self.outputs: Mapping[str, Sequence[str | None]] = facts["outputs"]
         self.fixed: Sequence[Mapping[str, int]] = facts["fixed"]
