@@ -14,7 +14,7 @@ name: net
 model: {source: net/model.onnx}
 target: {runtime: auto}
 profiles: [{batch: [1, 2, 4]}]
-validate: {cosine: 0.5, max_abs: 100, variation: 0.1}
+validate: {cosine: 0.5, max_abs: {at_most: 100}, variation: 0.1}
 bench: {shapes: [{batch: 1}], threads: 1}
 """
 JOBS = ("fetch", "reference", "shape-infer", "fuse", "openvino-build", "measure-runtimes", "choose-runtime",

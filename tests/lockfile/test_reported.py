@@ -46,11 +46,11 @@ def test_the_lock_has_the_figures_and_the_artifacts_that_follow_from_them(projec
     isa("avx2")
     plan = plan_of(project)
     build(project, plan)
-    found = outputs(write(project, plan))
-    assert set(found["count"].report) == {"number", "by_name.a.b", "by_name.c", "unit"}
-    assert found["decide"].report == {"chosen": "this one"}
-    assert found["count"].artifact
-    assert found["decide"].artifact
+    locked_outputs = outputs(write(project, plan))
+    assert set(locked_outputs["count"].report) == {"number", "by_name.a.b", "by_name.c", "unit"}
+    assert locked_outputs["decide"].report == {"chosen": "this one"}
+    assert locked_outputs["count"].artifact
+    assert locked_outputs["decide"].artifact
     assert "chosen: this one" in (project / "r.lock").read_text()
 
 
