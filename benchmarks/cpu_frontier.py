@@ -100,16 +100,16 @@ class Contest:
         options = self.options
         fixed = subject_shapes(self.subject, options.profiles)
         for runtime in options.runtimes:
-            if self._wanted(OURS.format(runtime)) or self.building.exported is None:
+            if self._takes_part(OURS.format(runtime)) or self.building.exported is None:
                 self._add(self.building.ours(runtime, fixed=fixed))
         calibration = self.folder / "calibration.json"
         calibration.write_text(json.dumps(self.sentences[-CALIBRATION:]))
         self._add(self.building.plain())
         self._add(self.building.eager())
-        if self._wanted("TorchScript"):
+        if self._takes_part("TorchScript"):
             self._add(self.building.scripted())
         for peer in PEERS:
-            if self._wanted(peer.name):
+            if self._takes_part(peer.name):
                 python = getattr(options, peer.option) if peer.option else Path(sys.executable)
                 self._add(self.building.peer(peer, python and python.absolute(), calibration))
 
@@ -235,12 +235,12 @@ class Contest:
             file.write_text(json.dumps(texts.draw(self.options.sentences + CALIBRATION, used), ensure_ascii=False))
         return list(json.loads(file.read_text()))
 
-    def _wanted(self, name: str) -> bool:
+    def _takes_part(self, name: str) -> bool:
         only = self.options.only
         return not only or name == PLAIN or any(each.lower() in name.lower() for each in only)
 
     def _add(self, contender: Contender) -> None:
-        if self._wanted(contender.name):
+        if self._takes_part(contender.name):
             print(f"{contender.name}: {contender.absent or contender.path}")
             self.contenders.append(contender)
 

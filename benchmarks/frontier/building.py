@@ -118,17 +118,18 @@ class Building:
             "exported": str(self.exported / "model.onnx") if self.exported else None,
             "out": str(folder),
             "task": self.subject.task or "feature-extraction",
+            "kind": "text" if "sequence" in self.subject.axes else "tensors",
             **more,
         }
         (folder / "request.json").write_text(json.dumps(request))
         command = [str(python), str(SCRIPTS / peer.script), str(folder / "request.json"), *peer.arguments]
         with (folder / "log.txt").open("wb") as log:
             done = subprocess.run(command, cwd=folder, stdout=log, stderr=subprocess.STDOUT, check=False)
-        if done.returncode or not (folder / "made.json").is_file():
+        if done.returncode or not (folder / "answer.json").is_file():
             lines = (folder / "log.txt").read_text("utf-8", "replace").strip().splitlines()
             why = f"failed: {lines[-1] if lines else done.returncode}"
             return Contender(peer.name, "onnx", peer.family, absent=why[:_SHOWN])
-        made = json.loads((folder / "made.json").read_text())
-        contender = Contender(peer.name, made["kind"], peer.family, made["path"], made["versions"])
+        reply = json.loads((folder / "answer.json").read_text())
+        contender = Contender(peer.name, reply["kind"], peer.family, reply["path"], reply["versions"])
         contender.write(answer)
         return contender

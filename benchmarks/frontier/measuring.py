@@ -135,9 +135,9 @@ def timed(
             tuple(
                 {name: [statistics.median(one) for one in rows] for name, rows in each["ms"].items()} for each in found
             ),
-            max(each["others"] for each in found),
+            max(each["others"] for each in ran),
         )
-        for shape, found in measured.items()
+        for shape, ran in measured.items()
     }, [f"{name}: {why}" for name, why in failures.items()]
 
 

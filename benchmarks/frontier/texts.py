@@ -64,12 +64,12 @@ def _plain(text: str) -> str:
 def _files(generator: random.Random) -> Iterator[tuple[Path, list[int]]]:
     """Yield the documents and modules of all packages in random order, each with its package's count of sentences."""
     packages = sorted(importlib.metadata.distributions(), key=lambda each: each.metadata["Name"].lower())
-    found = []
+    files = []
     for package in packages:
         count = [0]
-        found += [(path, count) for path in _documents(package)]
-    generator.shuffle(found)
-    yield from found
+        files += [(path, count) for path in _documents(package)]
+    generator.shuffle(files)
+    yield from files
 
 
 def _documents(package: Distribution) -> list[Path]:

@@ -18,8 +18,8 @@ def sentences(given: dict[str, str]) -> list[str]:
     return json.loads(Path(given["calibration"]).read_text())
 
 
-def made(given: dict[str, str], kind: str, path: Path, packages: list[str]) -> None:
+def answered(given: dict[str, str], kind: str, path: Path, packages: list[str]) -> None:
     """Write where the model is, what opens it, and the versions of the packages that made it."""
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in packages)
     text = json.dumps({"kind": kind, "path": str(path), "versions": versions})
-    (Path(given["out"]) / "made.json").write_text(text)
+    (Path(given["out"]) / "answer.json").write_text(text)

@@ -13,7 +13,7 @@ import nncf
 import openvino
 import torch
 import transformers
-from answer import made, request, sentences
+from answer import answered, request, sentences
 from nncf.quantization.advanced_parameters import AdvancedQuantizationParameters, AdvancedSmoothQuantParameters
 
 SMOOTHING = 0.7
@@ -72,7 +72,7 @@ def main() -> None:
         advanced_parameters=advanced,
     )
     openvino.save_model(quantized, out / "model.xml", compress_to_fp16=False)
-    made(given, "openvino", out / "model.xml", ["openvino", "nncf"])
+    answered(given, "openvino", out / "model.xml", ["openvino", "nncf"])
 
 
 main()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 import transformers
-from answer import made, request
+from answer import answered, request
 
 given = request()
 model = getattr(transformers, given["auto"]).from_pretrained(given["checkpoint"]).eval()
@@ -31,4 +31,4 @@ with torch.inference_mode():
     traced = torch.jit.freeze(torch.jit.trace(Positional().eval(), (ids, mask)))
 path = Path(given["out"]) / "model.pt"
 traced.save(str(path))
-made(given, "torchscript", path, ["torch", "transformers"])
+answered(given, "torchscript", path, ["torch", "transformers"])
