@@ -133,7 +133,7 @@ def timed(
     return {
         shape: Timings(
             tuple(
-                {name: [statistics.median(one) for one in rows] for name, rows in each["ms"].items()} for each in found
+                {name: [statistics.median(one) for one in rows] for name, rows in each["ms"].items()} for each in ran
             ),
             max(each["others"] for each in ran),
         )
