@@ -109,7 +109,7 @@ class BenchRow:
 
         Requests reach a server in the order of their arrival.
         """
-        return self.ours and (self.samples is None or self.samples.order == Order.ARRIVAL)
+        return self.ours and (self.samples is None or self.samples.order == Order.ARRIVAL.value)
 
     def took(self, name: str) -> float:
         """Return the latency called `name`, for example `p95_ms`, in milliseconds."""

@@ -5,114 +5,65 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.errors import StepError
 from engine.kit.bench import budgets, confidence, mixed_lengths, stats, sweeps
 from engine.kit.bench.budgets import Limits, TimedRow
-from engine.kit.bench.interleaving import Budget, Clock, Contender
+from engine.kit.bench.interleaving import RAW_DIGITS, Budget, Clock, Contender
 from engine.kit.bench.mixed_lengths import Order
 from engine.kit.bench.report import BenchRow
 from engine.kit.bench.sample_report import Batching, SampleFigures, SampleLengths
+from engine.kit.bench.sample_rows import SampleRows
 from engine.kit.bench.sweeps import Rounds, Sweep
-from engine.kit.inputs import samples, token_rows
-from engine.kit.inputs import tokenizer as tokenizers
-from engine.kit.inputs.token_rows import Row, RowLimits
 from engine.recipe.fields import OF_SAMPLES
 from engine.runtimes import axes
 from engine.text import lists
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    from engine.kit.inputs.tokenizer import Tokenizer
     from engine.kit.onnx.onnx_files import Input
-    from engine.recipe.schema import Profile
 
-    Tensors = Mapping[str, np.ndarray]
+Shape = Mapping[str, int | str]
 
-MOST_TEXTS = 512
-"""Of a larger file of samples, so many texts are measured; they are spread evenly over the file."""
 _SIZES = (1, 4, 8)
 """The batch sizes that are measured besides the shape's own."""
 
 
 @dataclass(frozen=True)
-class SampleRows:
-    """The samples as rows of tokens, and how rows become the batches that a model takes."""
+class _Kind:
+    """What a sweep measures: a model on all samples in batches of one size, in one order."""
 
-    rows: Sequence[Row]
-    of_texts: int
-    tokenizer: Tokenizer
-    specs: Mapping[str, Input]
-    allowed: Sequence[RowLimits]
-    """The limits of the model's profiles; empty for a model that takes a batch of any size."""
-
-    @property
-    def lengths(self) -> list[int]:
-        """The number of tokens of each row."""
-        return [row["input_ids"].shape[1] for row in self.rows]
-
-    def batch(self, indices: Sequence[int]) -> dict[str, np.ndarray]:
-        """Return rows as one batch, in which the last row is repeated where profiles need more rows.
-
-        Raises StepError where no profile takes the batch.
-        """
-        longest = max(self.lengths[index] for index in indices)
-        shape = mixed_lengths.padded(len(indices), longest, self.allowed)
-        if shape is None:
-            raise StepError(
-                f"no profile takes a batch of {lists.counted(len(indices), 'sample')} with up to {longest} tokens",
-                [f"profile {number}: {_in_words(limits)}" for number, limits in enumerate(self.allowed)],
-                "widen a profile, or measure another batch size",
-            )
-        rows = [self.rows[index] for index in indices]
-        rows += rows[-1:] * (shape[0] - len(rows))
-        tensors = token_rows.batch(rows, pad=self.tokenizer.pad, side=self.tokenizer.side, length=shape[1])
-        return token_rows.fit(tensors, self.specs)
-
-    def takes(self, size: int) -> bool:
-        """Whether the model takes batches of `size` rows of every length."""
-        return mixed_lengths.padded(size, max(self.lengths), self.allowed) is not None
-
-    def batches(self, size: int, order: Order) -> list[dict[str, np.ndarray]]:
-        """Return all samples as batches of `size` rows in an order."""
-        return [self.batch(indices) for indices in mixed_lengths.batches(self.lengths, size, order)]
+    contender: Contender
+    size: int
+    order: Order
 
 
-def read(
-    file: Path,
-    checkpoint: Path,
-    specs: Mapping[str, Input],
-    *,
-    longest: int | None = None,
-    profiles: Sequence[Profile] = (),
-) -> SampleRows:
-    """Return the samples of a `.jsonl` file as rows, cut to `longest` tokens and to the model's own limit.
+@dataclass(frozen=True)
+class _Measured:
+    """The sweeps of a measurement, and the seconds of their calls."""
 
-    Raises StepError where the file holds no texts, or the model takes no tokens or has no tokenizer.
-    """
-    samples.refuse_no_tokens(specs)
-    own = RowLimits.of(specs, longest)
-    tokenizer = tokenizers.load(checkpoint, longest=own.sequence[1])
-    if tokenizer is None:
-        raise samples.no_tokenizer()
-    texts = samples.texts(file)
-    rows = []
-    for index in mixed_lengths.evenly(len(texts), MOST_TEXTS):
-        row = tokenizer.row(texts[index].text, texts[index].pair)
-        if row["input_ids"].size == 0:
-            raise StepError(f"the tokenizer makes no token of {texts[index].name}", hint="leave it out of the samples")
-        rows.append(row)
-    allowed = [_limits(profile, specs) for profile in profiles]
-    if not allowed and own.batch[1] is not None:
-        allowed = [own]
-    return SampleRows(rows, len(texts), tokenizer, specs, allowed)
+    kinds: Sequence[_Kind]
+    taken: Sequence[Sweep]
+    rounds: Sequence[Rounds]
+
+    def seconds(self, kind: _Kind) -> list[float]:
+        """Return the mean seconds of a whole sweep in each round."""
+        place = self.kinds.index(kind)
+        return self.taken[place].seconds(self.rounds[place])
+
+    def ratios(self, slow: _Kind, fast: _Kind) -> list[float]:
+        """Return for each round how many times longer one sweep takes than another."""
+        return [theirs / mine for theirs, mine in zip(self.seconds(slow), self.seconds(fast), strict=True)]
+
+    def padding(self, kind: _Kind, tokens: int) -> float:
+        """Return the share of padded positions among the positions that a sweep computes."""
+        batches = self.taken[self.kinds.index(kind)].batches
+        positions = sum(batch["input_ids"].size for batch in batches)
+        return round(mixed_lengths.padding(tokens, positions), stats.RATIO_DIGITS)
 
 
 def measured(
-    shape: Mapping[str, int | str],
+    shape: Shape,
     rows: SampleRows,
     contenders: Sequence[Contender],
     budget: Budget,
@@ -128,68 +79,78 @@ def measured(
     model.
     """
     size = _batch_size(shape, rows.specs)
-    kinds = [(each, size, order) for order in Order for each in contenders]
-    further = [other for other in _SIZES if other != size and rows.takes(other)]
-    kinds += [
-        (each, other, order)
-        for each in contenders
-        if each.ours
-        for other in further
-        for order in (Order if other > 1 else [Order.ARRIVAL])  # a batch of one row needs no order
-    ]
-    batches = {(size, order): rows.batches(size, order) for _, size, order in kinds}
-    taken = [Sweep(each, batches[size, order]) for each, size, order in kinds]
-    lengths = rows.lengths
-    paddings = {key: mixed_lengths.padding(sum(lengths), _positions(each)) for key, each in batches.items()}
-    timed: list[Rounds] = []
+    compared = [_Kind(each, size, order) for order in Order for each in contenders]
+    kinds = [*compared, *_other_sizes(contenders, size, rows)]
+    batches = {key: rows.batches(*key) for key in dict.fromkeys((kind.size, kind.order) for kind in kinds)}
+    taken = [Sweep(kind.contender, batches[kind.size, kind.order]) for kind in kinds]
+    last: list[_Measured] = []
 
     def measure(budget: Budget) -> list[TimedRow]:
-        timed[:] = sweeps.measure(taken, budget, clock=clock)
-        seconds = [each.seconds(rounds) for each, rounds in zip(taken, timed, strict=True)]
-        count = 2 * len(contenders)
-        return [
-            _row(shape, kinds[place], place, timed[place], seconds, kinds[:count], lengths, paddings)
-            for place in range(count)
-        ]
+        last.append(_Measured(kinds, taken, sweeps.measure(taken, budget, clock=clock)))
+        return [_row(shape, kind, compared, last[-1], rows.lengths) for kind in compared]
 
-    result = budgets.decided(measure, budget, limits, until=until, clock=clock)
-    seconds = [each.seconds(rounds) for each, rounds in zip(taken, timed, strict=True)]
-    half = len(contenders)
-    gains = {
-        str(each): [slow / fast for slow, fast in zip(seconds[place], seconds[half + place], strict=True)]
-        for place, each in enumerate(contenders)
-    }
-    batchings = tuple(
-        Batching(
-            batch=batch,
-            order=order.value,
-            padding=round(paddings[batch, order], stats.RATIO_DIGITS),
-            texts_per_s=_per_second(len(lengths), seconds[place]),
-        )
-        for place, (each, batch, order) in enumerate(kinds)
+    timed = budgets.decided(measure, budget, limits, until=until, clock=clock)
+    return timed, _summary(shape, rows, last[-1], size)
+
+
+def _other_sizes(contenders: Sequence[Contender], own: int, rows: SampleRows) -> list[_Kind]:
+    """Return what is measured of the recipe's own model beside the shape's own batch size."""
+    return [
+        _Kind(each, size, order)
+        for each in contenders
         if each.ours
+        for size in _SIZES
+        if size != own and rows.takes(size)
+        for order in (Order if size > 1 else [Order.ARRIVAL])  # the order changes nothing for batches of one row
+    ]
+
+
+def _row(shape: Shape, kind: _Kind, compared: Sequence[_Kind], measured: _Measured, lengths: Sequence[int]) -> TimedRow:
+    """Return the row of one contender in one order, and the milliseconds of its calls by rounds."""
+    ratios = {
+        other.contender.runtime: measured.ratios(other, kind)
+        for other in compared
+        if kind.contender.ours and not other.contender.ours and other.order is kind.order
+    }
+    seconds, tokens = measured.seconds(kind), sum(lengths)
+    figures = SampleFigures(
+        order=kind.order.value,
+        texts=len(lengths),
+        tokens=tokens,
+        padding=measured.padding(kind, tokens),
+        texts_per_s=_per_second(len(lengths), seconds),
+        tokens_per_s=_per_second(tokens, seconds),
     )
-    return result, _summary(shape, rows, gains, batchings)
+    rounds_ms = [[value * 1e3 for value in values] for values in measured.rounds[measured.kinds.index(kind)]]
+    row = BenchRow.of_rounds(
+        rounds_ms,
+        shape=dict(shape),
+        via=kind.contender.via,
+        runtime=kind.contender.runtime,
+        ours=kind.contender.ours,
+        ratios=ratios,
+        samples=figures,
+    )
+    return row, [[round(value, RAW_DIGITS) for value in values] for values in rounds_ms]
 
 
-def _summary(
-    shape: Mapping[str, int | str],
-    rows: SampleRows,
-    gains: Mapping[str, Sequence[float]],
-    batchings: tuple[Batching, ...],
-) -> SampleLengths:
-    lengths = rows.lengths
+def _summary(shape: Shape, rows: SampleRows, measured: _Measured, size: int) -> SampleLengths:
+    lengths, tokens = rows.lengths, sum(rows.lengths)
     buckets = mixed_lengths.buckets(lengths, longest=rows.tokenizer.longest)
+    by_order = [[kind for kind in measured.kinds if kind.size == size and kind.order is order] for order in Order]
+    gains = {slow.contender.runtime: measured.ratios(slow, fast) for slow, fast in zip(*by_order, strict=True)}
+    ours = [kind for kind in measured.kinds if kind.contender.ours]
+    alone = next((kind for kind in ours if kind.size == 1 and kind.order is Order.ARRIVAL), None)
+    batchings = [_batching(kind, alone, measured, lengths) for kind in ours]
 
     def padding(buckets: Sequence[int]) -> float:
-        positions = mixed_lengths.positions(lengths, buckets)
-        return round(mixed_lengths.padding(sum(lengths), positions), stats.RATIO_DIGITS)
+        return round(mixed_lengths.padding(tokens, mixed_lengths.positions(lengths, buckets)), stats.RATIO_DIGITS)
 
     return SampleLengths(
         shape=dict(shape),
         texts=len(lengths),
         of_texts=rows.of_texts,
-        tokens=sum(lengths),
+        tokens=tokens,
         longest=max(lengths),
         limit=rows.tokenizer.longest,
         gains={name: round(stats.median(values), stats.RATIO_DIGITS) for name, values in gains.items()},
@@ -201,42 +162,17 @@ def _summary(
     )
 
 
-def _row(
-    shape: Mapping[str, int | str],
-    kind: tuple[Contender, int, Order],
-    place: int,
-    rounds: Rounds,
-    seconds: Sequence[Sequence[float]],
-    kinds: Sequence[tuple[Contender, int, Order]],
-    lengths: Sequence[int],
-    paddings: Mapping[tuple[int, Order], float],
-) -> TimedRow:
-    """Return the row of one contender in one order, and its milliseconds; `kinds` are the rows of all contenders."""
-    contender, size, order = kind
-    ratios = {
-        other.runtime: [theirs / mine for theirs, mine in zip(seconds[index], seconds[place], strict=True)]
-        for index, (other, _, its_order) in enumerate(kinds)
-        if contender.ours and not other.ours and its_order is order
-    }
-    rounds_ms = [[value * 1e3 for value in values] for values in rounds]
-    figures = SampleFigures(
-        order=order.value,
-        texts=len(lengths),
-        tokens=sum(lengths),
-        padding=round(paddings[size, order], stats.RATIO_DIGITS),
-        texts_per_s=_per_second(len(lengths), seconds[place]),
-        tokens_per_s=_per_second(sum(lengths), seconds[place]),
+def _batching(kind: _Kind, alone: _Kind | None, measured: _Measured, lengths: Sequence[int]) -> Batching:
+    """Return the figures of a batch size; `alone` is the measurement of one text at a time."""
+    gains = None if alone is None or alone == kind else measured.ratios(alone, kind)
+    return Batching(
+        batch=kind.size,
+        order=kind.order.value,
+        padding=measured.padding(kind, sum(lengths)),
+        texts_per_s=_per_second(len(lengths), measured.seconds(kind)),
+        gain=None if gains is None else round(stats.median(gains), stats.RATIO_DIGITS),
+        gain_interval=None if gains is None else confidence.rounded_interval(gains),
     )
-    row = BenchRow.of_rounds(
-        rounds_ms,
-        shape=dict(shape),
-        via=contender.via,
-        runtime=contender.runtime,
-        ours=contender.ours,
-        ratios=ratios,
-        samples=figures,
-    )
-    return row, [[round(value, 3) for value in values] for values in rounds_ms]
 
 
 def _batch_size(shape: Mapping[str, int | str], specs: Mapping[str, Input]) -> int:
@@ -253,28 +189,5 @@ def _batch_size(shape: Mapping[str, int | str], specs: Mapping[str, Input]) -> i
     return batch if isinstance(batch, int) else int(named.get(batch, 1))
 
 
-def _limits(profile: Profile, specs: Mapping[str, Input]) -> RowLimits:
-    named = axes.by_name(profile, axes.shapes(specs))
-
-    def limits(axis: int | str) -> tuple[int, int | None]:
-        if isinstance(axis, int):
-            return axis, axis
-        return (named[axis].min, named[axis].max) if axis in named else (1, None)
-
-    batch, tokens = specs["input_ids"].shape
-    return RowLimits(limits(batch), limits(tokens))
-
-
-def _positions(batches: Sequence[Tensors]) -> int:
-    return sum(batch["input_ids"].size for batch in batches)
-
-
 def _per_second(count: int, seconds: Sequence[float]) -> float:
     return round(count / stats.median(seconds), 1)
-
-
-def _in_words(limits: RowLimits) -> str:
-    def between(ends: tuple[int, int | None]) -> str:
-        return f"{ends[0]} to {ends[1] or 'any'}"
-
-    return f"batch {between(limits.batch)}, tokens {between(limits.sequence)}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from engine.kit.bench.confidence import Interval
@@ -34,6 +34,15 @@ class Batching:
     order: OrderName
     padding: float
     texts_per_s: float
+    gain: float | None = None
+    """How many times more texts per second than one text at a time; None where that was not measured."""
+    gain_interval: Interval | None = None
+    """The 95 % confidence interval of `gain`."""
+
+    @property
+    def pays(self) -> bool:
+        """Whether the batching is faster than one text at a time, by more than the noise of the measurement."""
+        return self.gain_interval is not None and self.gain_interval[0] > 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +63,7 @@ class SampleLengths:
     """For each runtime, how many times more texts per second it computes sorted by length than in arrival order."""
     gain_intervals: Mapping[str, Interval]
     """The 95 % confidence interval of each gain."""
-    batchings: tuple[Batching, ...] = field(default=())
+    batchings: tuple[Batching, ...] = ()
     buckets: tuple[int, ...] = ()
     """The lengths that fit the samples, if each text is padded to the smallest bucket that holds the text."""
     padding_in_buckets: float = 0.0

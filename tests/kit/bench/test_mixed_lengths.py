@@ -58,9 +58,7 @@ def test_a_batch_is_padded_to_the_smallest_profile_that_holds_it(rows, longest, 
 def test_buckets_need_as_few_positions_as_the_best_of_all_choices(lengths, most):
     ends = sorted({-(-length // 8) * 8 for length in lengths})
     best = {
-        count: min(
-            mixed_lengths.positions(lengths, (*inner, ends[-1])) for inner in combinations(ends[:-1], count - 1)
-        )
+        count: min(mixed_lengths.positions(lengths, (*inner, ends[-1])) for inner in combinations(ends[:-1], count - 1))
         for count in range(1, min(most, len(ends)) + 1)
     }
     buckets = mixed_lengths.buckets(lengths, most=most)
