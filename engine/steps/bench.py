@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, repeat
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from engine import tasks
 from engine.kit.bench import budgets
@@ -33,7 +33,12 @@ from engine.runtimes.profiles import greatest
 from engine.runtimes.recipes import IN_PROCESS
 from engine.runtimes.rival import RivalModel
 from engine.runtimes.runner import Runner
-from engine.step import Hardware, Section, Source, Step, TypedReport
+from engine.step import Hardware, Section, Source, Step, StepError, TypedReport
+
+if TYPE_CHECKING:
+    import onnx
+
+    from engine.kit.bench.sample_rows import SampleRows
 
 Axes = Mapping[str, int | str]
 """The size of each axis of a shape; "samples" for the axis whose sizes are the lengths of the samples."""
@@ -42,8 +47,9 @@ LATENCIES = "latencies.json"
 _NO_LIMITS: Mapping[str, float] = {}
 _SERVER_TOOLS = ("protobuf", "tokenizers", "tritonclient")
 _SERVER = "engine.server.measured"
-_SAMPLES = "engine.kit.bench.sample_batches"
-"""The names of the modules that start servers for measurements, and that cut samples into batches.
+_ROWS = "engine.kit.bench.sample_rows"
+_BATCHES = "engine.kit.bench.sample_batches"
+"""The names of the modules that start servers for measurements, that read samples, and that measure their batches.
 
 The step imports the modules by name, so that their code is in the key only where models are measured through a server,
 or on the lengths of samples.
@@ -152,7 +158,7 @@ class Bench(Step):
         rivals = (module for rival in self.against for module in registry.find(rival.runtime).code())
         task = tasks.modules(self.task) if any(map(_of_checkpoint, self.against)) else ()
         served = () if self.serving is None else (_SERVER, *self.serving.code_used())
-        mixed = () if self.samples is None else (_SAMPLES,)
+        mixed = () if self.samples is None else (_ROWS, _BATCHES)
         return tuple(dict.fromkeys((*super().code_used(), *self.execution.code, *rivals, *task, *served, *mixed)))
 
     def hardware(self) -> Hardware | None:
@@ -207,16 +213,10 @@ class Bench(Step):
             for axes, limits in zip(self.shapes, chain(self.budgets, repeat(_NO_LIMITS)), strict=False):
                 print(f"measuring {in_words(axes)}, {threads} threads: {', '.join(map(str, contenders))}")
                 if OF_SAMPLES in axes.values():
-                    mixed = importlib.import_module(_SAMPLES)
-                    rows_of_tokens = mixed.read(
-                        samples,
-                        checkpoint or exported,
-                        onnx_files.inputs(graph),
-                        longest=self.longest,
-                        profiles=self.profiles,
-                    )
-                    timed, figures = mixed.measured(axes, rows_of_tokens, contenders, self.budget, limits, until=until)
-                    lengths.append(figures)
+                    rows_of_tokens = self._rows_of_tokens(samples, models, graph)
+                    batches = importlib.import_module(_BATCHES)
+                    timed, its = batches.measured(axes, rows_of_tokens, contenders, self.budget, limits, until=until)
+                    lengths.append(its)
                 else:
                     sizes = {axis: int(size) for axis, size in axes.items()}
                     inputs = bench_inputs.draw(graph, sizes) if new is None else bench_inputs.prompts(graph, sizes)
@@ -244,6 +244,18 @@ class Bench(Step):
         Raises JudgementError, which lists every missed budget, and every budget that the measurement cannot decide.
         """
         budgets.judge(report, self.budgets)
+
+    def _rows_of_tokens(self, samples: Path | None, models: _Models, graph: onnx.ModelProto) -> SampleRows:
+        if samples is None:
+            raise StepError("a shape stands for the lengths of samples, and there are no samples")
+        rows: SampleRows = importlib.import_module(_ROWS).read(
+            samples,
+            models.checkpoint or models.exported,
+            onnx_files.inputs(graph),
+            longest=self.longest,
+            profiles=self.profiles,
+        )
+        return rows
 
     def _in_process(self, models: _Models) -> tuple[Contender, ...]:
         """Return the contenders that run in process.
