@@ -59,13 +59,13 @@ def check_model(loaded: LoadedRecipe, facts: ModelFacts) -> None:
         tokens = facts.axes.get(_TOKENS, ())[1:2]
         if not tokens:
             raise _no_text(loaded, place)
-        axis = next(axis for _, axis, _ in axes.located({key: 1}, facts.axes))
-        if axis is None:
-            continue  # `stated_axes` says that the model has no such axis
         if isinstance(tokens[0], int):
             what = f"the model fixes the number of tokens at {tokens[0]}, so every sample is padded to {tokens[0]}"
             hint = "leave the shape out, or export the model with an axis of any size"
             raise loaded.error(what, *place, hint=hint)
+        axis = next(axis for _, axis, _ in axes.located({key: 1}, facts.axes))
+        if axis is None:
+            continue  # `stated_axes` says that the model has no such axis
         if axis != tokens[0]:
             what = f"`{key}` is not the axis of tokens, and samples differ in their number of tokens"
             raise loaded.error(what, *place, hint=f"write {axes.as_key(tokens[0])}: {OF_SAMPLES}")

@@ -15,9 +15,9 @@ def lines(summary: Summary, bench: BenchReport) -> Iterator[str]:
     for lengths in bench.samples:
         figures = [(row.runtime, row.samples) for row in bench.rows if row.samples and row.shape == lengths.shape]
         yield _about(lengths, [each for _, each in figures])
-        for runtime, gain in lengths.gains.items():
+        for runtime in dict.fromkeys(name for name, _ in figures):
             arrival, by_length = (each for name, each in figures if name == runtime)
-            gained = speed_up(gain, lengths.gain_intervals[runtime])
+            gained = speed_up(lengths.gains[runtime], lengths.gain_intervals[runtime])
             yield f"  {runtime}: {_throughput(arrival)} in arrival order, {_throughput(by_length)} sorted: {gained}"
         yield f"  texts/s by batch size: {'; '.join(_sizes(lengths.batchings))}"
         fastest = lengths.fastest()

@@ -16,7 +16,7 @@ _WORTH = 0.05
 """One bucket more must save at least 5 % of the computed positions."""
 
 
-class Order(StrEnum):
+class SampleOrder(StrEnum):
     """The order in which rows are cut into batches."""
 
     ARRIVAL = "arrival"
@@ -25,10 +25,10 @@ class Order(StrEnum):
     """From the shortest row to the longest."""
 
 
-def batches(lengths: Sequence[int], size: int, order: Order) -> list[list[int]]:
+def batches(lengths: Sequence[int], size: int, order: SampleOrder) -> list[list[int]]:
     """Return the indices of the rows of each batch of `size` rows; the last batch may have fewer rows."""
     indices = list(range(len(lengths)))
-    if order is Order.SORTED:
+    if order is SampleOrder.SORTED:
         indices.sort(key=lambda index: lengths[index])  # rows of one length stay in the order of their arrival
     return [indices[start : start + size] for start in range(0, len(indices), size)]
 

@@ -10,7 +10,7 @@ from typing import ClassVar, Self
 
 from engine.kit.bench import confidence, stats
 from engine.kit.bench.confidence import Interval
-from engine.kit.bench.mixed_lengths import Order
+from engine.kit.bench.mixed_lengths import SampleOrder
 from engine.kit.bench.sample_report import SampleFigures, SampleLengths
 from engine.machine.gpu_state import GpuReport
 from engine.reporting import TypedReport, measured
@@ -109,7 +109,7 @@ class BenchRow:
 
         Requests reach a server in the order of their arrival.
         """
-        return self.ours and (self.samples is None or self.samples.order == Order.ARRIVAL.value)
+        return self.ours and (self.samples is None or self.samples.order == SampleOrder.ARRIVAL.value)
 
     def took(self, name: str) -> float:
         """Return the latency called `name`, for example `p95_ms`, in milliseconds."""

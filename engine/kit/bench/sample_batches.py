@@ -11,7 +11,7 @@ from engine.errors import StepError
 from engine.kit.bench import budgets, confidence, mixed_lengths, stats, sweeps
 from engine.kit.bench.budgets import Limits, TimedRow
 from engine.kit.bench.interleaving import RAW_DIGITS, Budget, Clock, Contender
-from engine.kit.bench.mixed_lengths import Order
+from engine.kit.bench.mixed_lengths import SampleOrder
 from engine.kit.bench.report import BenchRow
 from engine.kit.bench.sample_report import Batching, SampleFigures, SampleLengths
 from engine.kit.bench.sample_rows import SampleRows
@@ -35,7 +35,7 @@ class _Kind:
 
     contender: Contender
     size: int
-    order: Order
+    order: SampleOrder
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def measured(
     model.
     """
     size = _batch_size(shape, rows.specs)
-    compared = [_Kind(each, size, order) for order in Order for each in contenders]
+    compared = [_Kind(each, size, order) for order in SampleOrder for each in contenders]
     kinds = [*compared, *_other_sizes(contenders, size, rows)]
     batches = {key: rows.batches(*key) for key in dict.fromkeys((kind.size, kind.order) for kind in kinds)}
     taken = [Sweep(kind.contender, batches[kind.size, kind.order]) for kind in kinds]
@@ -94,14 +94,17 @@ def measured(
 
 
 def _other_sizes(contenders: Sequence[Contender], own: int, rows: SampleRows) -> list[_Kind]:
-    """Return what is measured of the recipe's own model beside the shape's own batch size."""
+    """Return what is measured of the recipe's own model beside the shape's own batch size.
+
+    Batches of one row need no order.
+    """
     return [
         _Kind(each, size, order)
         for each in contenders
         if each.ours
         for size in _SIZES
         if size != own and rows.takes(size)
-        for order in (Order if size > 1 else [Order.ARRIVAL])  # the order changes nothing for batches of one row
+        for order in (SampleOrder if size > 1 else [SampleOrder.ARRIVAL])
     ]
 
 
@@ -137,10 +140,10 @@ def _row(shape: Shape, kind: _Kind, compared: Sequence[_Kind], measured: _Measur
 def _summary(shape: Shape, rows: SampleRows, measured: _Measured, size: int) -> SampleLengths:
     lengths, tokens = rows.lengths, sum(rows.lengths)
     buckets = mixed_lengths.buckets(lengths, longest=rows.tokenizer.longest)
-    by_order = [[kind for kind in measured.kinds if kind.size == size and kind.order is order] for order in Order]
+    by_order = [[kind for kind in measured.kinds if kind.size == size and kind.order is order] for order in SampleOrder]
     gains = {slow.contender.runtime: measured.ratios(slow, fast) for slow, fast in zip(*by_order, strict=True)}
     ours = [kind for kind in measured.kinds if kind.contender.ours]
-    alone = next((kind for kind in ours if kind.size == 1 and kind.order is Order.ARRIVAL), None)
+    alone = next((kind for kind in ours if kind.size == 1 and kind.order is SampleOrder.ARRIVAL), None)
     batchings = [_batching(kind, alone, measured, lengths) for kind in ours]
 
     def padding(buckets: Sequence[int]) -> float:

@@ -9,7 +9,7 @@ from typing import Literal
 from engine.kit.bench.confidence import Interval
 
 OrderName = Literal["arrival", "sorted"]
-"""The values of `mixed_lengths.Order`."""
+"""The values of `mixed_lengths.SampleOrder`."""
 
 
 @dataclass(frozen=True, kw_only=True)

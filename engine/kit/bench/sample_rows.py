@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from engine.errors import StepError
 from engine.kit.bench import mixed_lengths
-from engine.kit.bench.mixed_lengths import Order
+from engine.kit.bench.mixed_lengths import SampleOrder
 from engine.kit.inputs import samples, token_rows
 from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.inputs.token_rows import Row, RowLimits
@@ -66,7 +66,7 @@ class SampleRows:
         """Whether the model takes batches of `size` rows of every length."""
         return mixed_lengths.padded(size, max(self.lengths), self.allowed) is not None
 
-    def batches(self, size: int, order: Order) -> list[dict[str, np.ndarray]]:
+    def batches(self, size: int, order: SampleOrder) -> list[dict[str, np.ndarray]]:
         """Return all samples as batches of `size` rows in an order."""
         return [self.batch(indices) for indices in mixed_lengths.batches(self.lengths, size, order)]
 

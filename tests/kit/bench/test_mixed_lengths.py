@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.kit.bench import mixed_lengths
-from engine.kit.bench.mixed_lengths import Order
+from engine.kit.bench.mixed_lengths import SampleOrder
 from engine.kit.inputs.token_rows import RowLimits
 
 LENGTHS = st.lists(st.integers(1, 120), min_size=1, max_size=40)
@@ -18,7 +18,7 @@ def computed(lengths, size, order):
     return sum(len(group) * max(lengths[index] for index in group) for group in groups)
 
 
-@given(LENGTHS, st.integers(1, 9), st.sampled_from(Order))
+@given(LENGTHS, st.integers(1, 9), st.sampled_from(SampleOrder))
 def test_every_row_is_in_one_batch_and_only_the_last_batch_is_smaller(lengths, size, order):
     groups = mixed_lengths.batches(lengths, size, order)
     assert sorted(index for group in groups for index in group) == list(range(len(lengths)))
@@ -28,8 +28,8 @@ def test_every_row_is_in_one_batch_and_only_the_last_batch_is_smaller(lengths, s
 
 @given(LENGTHS, st.integers(1, 9))
 def test_sorted_batches_ascend_and_arrival_keeps_the_order(lengths, size):
-    arrival = mixed_lengths.batches(lengths, size, Order.ARRIVAL)
-    by_length = mixed_lengths.batches(lengths, size, Order.SORTED)
+    arrival = mixed_lengths.batches(lengths, size, SampleOrder.ARRIVAL)
+    by_length = mixed_lengths.batches(lengths, size, SampleOrder.SORTED)
     assert [index for group in arrival for index in group] == list(range(len(lengths)))
     ordered = [lengths[index] for group in by_length for index in group]
     assert ordered == sorted(lengths)
@@ -37,8 +37,8 @@ def test_sorted_batches_ascend_and_arrival_keeps_the_order(lengths, size):
 
 @given(st.lists(st.integers(1, 120), min_size=1, max_size=8).map(lambda each: each * 4))
 def test_sorted_full_batches_never_need_more_positions(lengths):
-    assert computed(lengths, 4, Order.SORTED) <= computed(lengths, 4, Order.ARRIVAL)
-    assert computed(lengths, 1, Order.SORTED) == computed(lengths, 1, Order.ARRIVAL) == sum(lengths)
+    assert computed(lengths, 4, SampleOrder.SORTED) <= computed(lengths, 4, SampleOrder.ARRIVAL)
+    assert computed(lengths, 1, SampleOrder.SORTED) == computed(lengths, 1, SampleOrder.ARRIVAL) == sum(lengths)
 
 
 def test_a_batch_of_a_model_without_limits_is_padded_to_its_longest_row():
