@@ -13,12 +13,11 @@ from engine.text import lists
 def lines(summary: Summary, bench: BenchReport) -> Iterator[str]:
     """Yield the lines below the table's rows about each shape of samples."""
     for lengths in bench.samples:
-        figures = [(row.runtime, row.samples) for row in bench.rows if row.samples and row.shape == lengths.shape]
-        yield _about(lengths, [each for _, each in figures])
-        for runtime in dict.fromkeys(name for name, _ in figures):
-            arrival, by_length = (each for name, each in figures if name == runtime)
-            gained = speed_up(lengths.gains[runtime], lengths.gain_intervals[runtime])
-            yield f"  {runtime}: {_throughput(arrival)} in arrival order, {_throughput(by_length)} sorted: {gained}"
+        rows = [row for row in bench.rows if row.samples is not None and row.shape == lengths.shape]
+        half = len(rows) // 2  # the rows in the order of arrival, then the same models sorted by length
+        yield _about(lengths, [row.samples for row in rows if row.samples is not None])
+        for arrival, by_length in zip(rows[:half], rows[half:], strict=True):
+            yield f"  {arrival.runtime}: {_gain(arrival.samples, by_length.samples)}"
         yield f"  texts/s by batch size: {'; '.join(_sizes(lengths.batchings))}"
         fastest = lengths.fastest()
         if fastest is not None:
@@ -41,6 +40,13 @@ def _about(lengths: SampleLengths, figures: Sequence[SampleFigures]) -> str:
 
 def _batch(lengths: SampleLengths) -> str:
     return " x ".join(str(size) for size in lengths.shape.values() if isinstance(size, int)) or "1"
+
+
+def _gain(arrival: SampleFigures | None, by_length: SampleFigures | None) -> str:
+    if arrival is None or by_length is None or by_length.gain is None or by_length.gain_interval is None:
+        return ""
+    gain = speed_up(by_length.gain, by_length.gain_interval)
+    return f"{_throughput(arrival)} in arrival order, {_throughput(by_length)} sorted: {gain}"
 
 
 def _throughput(figures: SampleFigures) -> str:

@@ -90,7 +90,7 @@ def measured(
         return [_row(shape, kind, compared, last[-1], rows.lengths) for kind in compared]
 
     timed = budgets.decided(measure, budget, limits, until=until, clock=clock)
-    return timed, _summary(shape, rows, last[-1], size)
+    return timed, _summary(shape, rows, last[-1])
 
 
 def _other_sizes(contenders: Sequence[Contender], own: int, rows: SampleRows) -> list[_Kind]:
@@ -116,6 +116,8 @@ def _row(shape: Shape, kind: _Kind, compared: Sequence[_Kind], measured: _Measur
         if kind.contender.ours and not other.contender.ours and other.order is kind.order
     }
     seconds, tokens = measured.seconds(kind), sum(lengths)
+    arrival = next(other for other in compared if other.contender is kind.contender)
+    gains = None if arrival == kind else measured.ratios(arrival, kind)
     figures = SampleFigures(
         order=kind.order.value,
         texts=len(lengths),
@@ -123,6 +125,8 @@ def _row(shape: Shape, kind: _Kind, compared: Sequence[_Kind], measured: _Measur
         padding=measured.padding(kind, tokens),
         texts_per_s=_per_second(len(lengths), seconds),
         tokens_per_s=_per_second(tokens, seconds),
+        gain=None if gains is None else round(stats.median(gains), stats.RATIO_DIGITS),
+        gain_interval=None if gains is None else confidence.rounded_interval(gains),
     )
     rounds_ms = [[value * 1e3 for value in values] for values in measured.rounds[measured.kinds.index(kind)]]
     row = BenchRow.of_rounds(
@@ -137,11 +141,9 @@ def _row(shape: Shape, kind: _Kind, compared: Sequence[_Kind], measured: _Measur
     return row, [[round(value, RAW_DIGITS) for value in values] for values in rounds_ms]
 
 
-def _summary(shape: Shape, rows: SampleRows, measured: _Measured, size: int) -> SampleLengths:
+def _summary(shape: Shape, rows: SampleRows, measured: _Measured) -> SampleLengths:
     lengths, tokens = rows.lengths, sum(rows.lengths)
     buckets = mixed_lengths.buckets(lengths, longest=rows.tokenizer.longest)
-    by_order = [[kind for kind in measured.kinds if kind.size == size and kind.order is order] for order in SampleOrder]
-    gains = {slow.contender.runtime: measured.ratios(slow, fast) for slow, fast in zip(*by_order, strict=True)}
     ours = [kind for kind in measured.kinds if kind.contender.ours]
     alone = next((kind for kind in ours if kind.size == 1 and kind.order is SampleOrder.ARRIVAL), None)
     batchings = [_batching(kind, alone, measured, lengths) for kind in ours]
@@ -156,8 +158,6 @@ def _summary(shape: Shape, rows: SampleRows, measured: _Measured, size: int) -> 
         tokens=tokens,
         longest=max(lengths),
         limit=rows.tokenizer.longest,
-        gains={name: round(stats.median(values), stats.RATIO_DIGITS) for name, values in gains.items()},
-        gain_intervals={name: confidence.rounded_interval(values) for name, values in gains.items()},
         batchings=tuple(sorted(batchings, key=lambda each: (each.batch, each.order))),
         buckets=buckets,
         padding_in_buckets=padding(buckets),

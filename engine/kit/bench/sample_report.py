@@ -24,6 +24,10 @@ class SampleFigures:
     texts_per_s: float
     tokens_per_s: float
     """Tokens of the texts per second; padding does not count."""
+    gain: float | None = None
+    """How many times more texts per second than in the order of arrival; None for the order of arrival itself."""
+    gain_interval: Interval | None = None
+    """The 95 % confidence interval of `gain`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +51,7 @@ class Batching:
 
 @dataclass(frozen=True, kw_only=True)
 class SampleLengths:
-    """The lengths of the samples that a shape stands for, the gain by sorting, and the buckets that fit the lengths."""
+    """The lengths of the samples that a shape stands for, other batch sizes, and the buckets that fit the lengths."""
 
     shape: Mapping[str, int | str]
     texts: int
@@ -59,10 +63,6 @@ class SampleLengths:
     """The number of tokens of the longest text."""
     limit: int | None
     """The number of tokens to which texts are cut; None where they are not cut."""
-    gains: Mapping[str, float]
-    """For each runtime, how many times more texts per second it computes sorted by length than in arrival order."""
-    gain_intervals: Mapping[str, Interval]
-    """The 95 % confidence interval of each gain."""
     batchings: tuple[Batching, ...] = ()
     buckets: tuple[int, ...] = ()
     """The lengths that fit the samples, if each text is padded to the smallest bucket that holds the text."""

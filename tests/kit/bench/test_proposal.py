@@ -38,7 +38,7 @@ def measured(lengths, batchings=FASTER, limit=512):
     buckets = mixed_lengths.buckets(lengths, longest=limit)
     return SampleLengths(
         shape={"batch": 8, "sequence": "samples"}, texts=len(lengths), of_texts=len(lengths), tokens=sum(lengths),
-        longest=max(lengths), limit=limit, gains={}, gain_intervals={}, batchings=batchings, buckets=buckets,
+        longest=max(lengths), limit=limit, batchings=batchings, buckets=buckets,
         padding_in_buckets=0.2, padding_in_one_bucket=0.6,
     )  # fmt: skip
 

@@ -69,9 +69,12 @@ def test_each_model_has_a_row_for_each_order_on_the_same_batches(rows):
 
 
 def test_the_gain_of_sorting_and_the_fastest_batch_size_are_those_of_the_clock(rows):
-    _, lengths = measured(rows)
+    timed, lengths = measured(rows)
     tokens, positions = 8 * 32 + 24 * 5, 32 * 32
-    assert lengths.gains["a-fp32"] == pytest.approx((positions + 160) / (tokens + 160), rel=1e-3)
+    assert timed[0][0].samples.gain is None
+    for row, _ in timed[2:]:
+        assert row.samples.gain == pytest.approx((positions + 160) / (tokens + 160), rel=1e-3)
+        assert row.samples.gain_interval == pytest.approx((row.samples.gain, row.samples.gain))
     assert [(each.batch, each.order) for each in lengths.batchings] == [
         (1, "arrival"), (4, "arrival"), (4, "sorted"), (8, "arrival"), (8, "sorted"),
     ]  # fmt: skip
@@ -95,6 +98,15 @@ def test_a_shape_of_batch_1_is_measured_in_both_orders_too(rows):
     timed, lengths = measured(rows, shape={"batch": 1, "sequence": "samples"})
     assert len(timed) == 4
     assert [(each.batch, each.order) for each in lengths.batchings][:2] == [(1, "arrival"), (1, "sorted")]
+
+
+def test_a_rival_with_the_same_name_is_told_apart(rows):
+    machine = Machine()
+    models = machine.contender("a-fp32", ours=True), machine.contender("a-fp32", ours=False, factor=3, call_us=2000)
+    timed, _ = measured(rows, *models, machine=machine)
+    gains = [row.samples.gain for row, _ in timed[2:]]
+    assert gains[0] > 1.5
+    assert gains[1] < 1.1  # calls cost the rival more than padding
 
 
 def test_without_the_recipe_s_own_model_nothing_but_rivals_is_measured(rows):
