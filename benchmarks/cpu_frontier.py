@@ -70,6 +70,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--again", nargs="+", default=[], metavar="NAME", help="peers to build again, by their names")
     parser.add_argument("--runtimes", nargs="+", default=list(RUNTIMES), help="runtimes of our packages")
     parser.add_argument("--profiles", choices=["ranges", "fixed"], default="fixed", help="of our packages (fixed)")
+    parser.add_argument("--calibrate", action="store_true", help="give our recipes for images the peers' samples")
     parser.add_argument("--shapes", nargs="+", metavar="SHAPE", help="such as 8x128: batch and tokens")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--processes", type=int, default=3, help="fresh processes (3)")
@@ -107,6 +108,8 @@ class Contest:
         for runtime in options.runtimes:
             if self._takes_part(OURS.format(runtime)) or self.building.exported is None:
                 self._add(self.building.ours(runtime, fixed=fixed, samples=samples, calibration=ours))
+        if self.building.exported is None:
+            sys.exit(f"recipe build exported no model: {self.contenders[-1].absent if self.contenders else ''}")
         self._add(self.building.plain())
         if self.subject.auto:
             self._add(self.building.eager())
@@ -258,7 +261,7 @@ class Contest:
             if not file.is_file():
                 np.savez(file, **{name: part})
         self.inputs = pictures.ImageInputs(name, drawn[2 * SAMPLES :])
-        return files[0], files[1], files[1]
+        return files[0], files[1] if self.options.calibrate else None, files[1]
 
     def _takes_part(self, name: str) -> bool:
         only = self.options.only

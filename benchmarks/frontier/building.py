@@ -36,9 +36,9 @@ class Peer:
     """The kinds of subjects (text, tensors) or their names that the peer is for; empty for all."""
 
 
-_OLIVE = "olive-ai requests torch transformers onnxscript onnxruntime==1.31.1"
+_OLIVE = "olive-ai requests torch transformers onnxscript datasets onnxruntime==1.31.1"
 _OPTIMUM = "'optimum-onnx[onnxruntime]' onnxruntime==1.31.1 torch"
-_INTEL = "'optimum-intel[openvino]' torch"
+_INTEL = "'optimum-intel[openvino]' torch datasets 'huggingface-hub<2'"
 _TEXT = frozenset({"text"})
 PEERS = (
     Peer("Olive, dynamic int8", "olive", "olive_int8.py", "olive_python", _OLIVE, ("dynamic",)),
