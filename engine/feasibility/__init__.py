@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from engine.errors import RecipeError
-from engine.feasibility import model, options, precision, serving, shapes, target
+from engine.feasibility import model, options, precision, sample_lengths, serving, shapes, target
 from engine.feasibility.shapes import profiles, usual
 from engine.recipe import supported
 from engine.runtimes import registry
@@ -56,4 +56,5 @@ def _check(loaded: LoadedRecipe) -> None:
     options.check(loaded, devices)
     serving.check(loaded)
     shapes.check(loaded)
+    sample_lengths.check(loaded)
     supported.check(loaded)

@@ -52,14 +52,15 @@ class MeasureRuntimes(Step):
     def for_recipe(cls, recipe: Recipe) -> Self | None:
         """Return the step for a runtime that stands for several; None for a runtime that is used as it is named.
 
-        The shapes are those of `bench`, or else the `opt` shapes of the profiles.
+        The shapes are those of `bench` that have sizes, or else the `opt` shapes of the profiles. A shape that stands
+        for the lengths of samples is not measured here.
         """
         candidates = registry.of(recipe).candidates(recipe.target)
         if not candidates:
             return None
         usual = [{axis: int(extent.opt) for axis, extent in profile.items()} for profile in recipe.profiles]
         shapes = recipe.bench.shapes if recipe.bench else ()
-        named = [{**(usual[0] if usual else {}), **shape.axes} for shape in shapes]
+        named = [{**(usual[0] if usual else {}), **shape.axes} for shape in shapes if shape.samples is None]
         return cls(
             candidates=candidates,
             execution=Execution.for_recipe(recipe),
