@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from engine.kit.accuracy import comparison, outputs
+from engine.kit.accuracy import comparison, outputs, parts
 from engine.kit.inputs.cases import Case
 from engine.kit.quantization.report import Spread
 from engine.runtimes.onnxruntime import session as ort
@@ -38,14 +38,17 @@ def answered(session: onnxruntime.InferenceSession, cases: Sequence[Case]) -> li
 def measure(truth: Sequence[Case], session: onnxruntime.InferenceSession) -> Fidelity:
     """Return how near the outputs of the model in `session` come to the outputs stored in the cases.
 
-    The outputs are compared as a whole, without pooling. A case whose outputs are nearly zero or a single number has no
-    cosine; where no case has a cosine, the cosine is 1.
+    The outputs are compared as a whole, without pooling; boxes and scores in one output are compared apart. A case
+    whose outputs are nearly zero or a single number has no cosine; where no case has a cosine, the cosine is 1.
     """
+    divided = parts.find(truth)
+    truth = parts.split_cases(truth, divided)
     usual = outputs.usual(truth, pooling=None)
     cosines: list[float] = []
     relative = 0.0
     for case in truth:
-        distance = comparison.distance(case, ort.run(session, case.inputs), pooling=None, usual=usual)
+        answers = parts.split(ort.run(session, case.inputs), divided)
+        distance = comparison.distance(case, answers, pooling=None, usual=usual)
         if distance is None:
             cosines.append(_NOT_FINITE)
             relative = float("inf")

@@ -1,0 +1,135 @@
+"""Layers: the convolutions and products of a graph that a CPU computes faster in int8, with the reasons for others."""
+
+# benchmarks/int8_convolutions.py measures the limits below: one layer between floating-point operators, in int8 (with
+# its QuantizeLinear and DequantizeLinear) against fp32, CPU time of one thread, ONNX Runtime 1.31.1, AVX-512 with VNNI.
+# Dense 1x1 convolutions gained 1.2 to 3.5 times from 20 inputs on, and lost below (0.62 to 0.88 with 16 inputs). Dense
+# larger windows gained 1.2 to 3.9 times from 72 multiplications per output on, and lost with 27 (0.34 to 0.40, the
+# first layers of most networks). Grouped convolutions gained from 20 inputs per group on (1.35 to 3.5), and lost with
+# 16 or fewer (0.24 to 0.81). Depthwise convolutions always lost (0.23 to 0.65).
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engine.kit.onnx import surgery
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
+
+CONVOLUTION, PRODUCT = "Conv", "MatMul"
+KINDS = (CONVOLUTION, PRODUCT)
+"""The operators that are quantized. A Gemm is split into MatMul and Add before."""
+_LEAST_INPUTS = 20
+"""The least number of input channels of a 1x1 convolution, or of one group of a grouped convolution, that gains."""
+_LEAST_WINDOW = 64
+"""The least number of multiplications per output of a dense convolution with a larger window that gains."""
+_MATRIX = 2
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A convolution or product that can be quantized, by the names of its tensors.
+
+    `output` is the tensor that leaves the layer: of a convolution with only a Relu or Clip behind it, the output of
+    that operator, which ONNX Runtime then drops, because the range of an unsigned integer already clips.
+    """
+
+    result: str
+    name: str
+    source: str
+    output: str
+    weight: str
+    bias: str | None
+    is_convolution: bool
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The layers that gain from int8, and the reason why each other convolution or product stays in floating point."""
+
+    layers: tuple[Layer, ...]
+    left: Mapping[str, str]
+    """The output of a node -> the reason."""
+
+
+def find(model: ir.Model, work: Mapping[ir.Node, int]) -> Candidates:
+    """Return the layers of the main graph that gain from int8; `work` has the multiplications of each node in one run.
+
+    The run is on one row, so that the multiplications of a convolution tell at how many places its window stands.
+    """
+    layers: list[Layer] = []
+    left: dict[str, str] = {}
+    for node in model.graph:
+        if node.op_type not in KINDS:
+            continue
+        reason = _reason(node, work[node])
+        if reason:
+            left[surgery.output_names(node)[0]] = reason
+        else:
+            layers.append(_layer(node))
+    return Candidates(tuple(layers), left)
+
+
+def are_dense(model: ir.Model) -> int:
+    """Return the number of convolutions that gain from int8, as far as their weights tell."""
+    convolutions = (node for node in model.graph if node.op_type == CONVOLUTION)
+    return sum(not _reason(node, None) for node in convolutions)
+
+
+def _layer(node: ir.Node) -> Layer:
+    names = surgery.input_names(node)
+    (result,) = surgery.output_names(node)
+    is_convolution = node.op_type == CONVOLUTION
+    bias = names[2] if len(names) > _MATRIX and names[2] else None
+    output = _clipped(node.outputs[0]) if is_convolution else result
+    return Layer(result, node.name or result, names[0], output, names[1], bias, is_convolution)
+
+
+def _clipped(value: ir.Value) -> str:
+    """Return the name of a convolution's output, or of the output of a Relu or Clip that alone reads it."""
+    users = [use.node for use in value.uses()]
+    if len(users) == 1 and users[0].op_type in {"Relu", "Clip"} and not value.is_graph_output():
+        return users[0].outputs[0].name or ""
+    return value.name or ""
+
+
+def _reason(node: ir.Node, work: int | None) -> str:
+    """Return why a layer stays in floating point; an empty text for a layer that gains from int8."""
+    weight = node.inputs[1]
+    if weight is None or not _is_float32(weight):
+        return "its weights are no stored float32 tensor"
+    if node.inputs[0] is None or node.inputs[0].is_initializer():
+        return "its input is constant"
+    shape = surgery.shape(surgery.tensor(weight))
+    if node.op_type == PRODUCT:
+        return "" if len(shape) == _MATRIX and 1 not in shape else "its weights are no matrix"
+    bias = node.inputs[2] if len(node.inputs) > _MATRIX else None
+    if bias is not None and not _is_float32(bias):
+        return "its bias is no stored float32 tensor"
+    return _loss(shape, node.attributes.get_int("group", 1), work)
+
+
+def _loss(shape: Sequence[int], groups: int, work: int | None) -> str:
+    """Return why int8 would make a convolution with weights [outputs, inputs per group, ...] slower."""
+    size = 1
+    for extent in shape:
+        size *= extent
+    inputs, window = shape[1], size // max(1, shape[0] * shape[1])
+    if groups > 1 and inputs == 1:
+        return "depthwise convolutions are slower in int8"
+    if groups > 1 or window == 1:
+        if inputs < _LEAST_INPUTS:
+            return f"with {inputs} inputs per output it is slower in int8"
+    elif inputs * window < _LEAST_WINDOW:
+        return f"with {inputs * window} inputs per output it is slower in int8"
+    if work is not None and work <= size:
+        return "its window stands at one place only, so that it is too small to gain"
+    return ""
+
+
+def _is_float32(value: ir.Value) -> bool:
+    import onnx_ir as ir
+
+    return value.is_initializer() and surgery.tensor(value).dtype == ir.DataType.FLOAT

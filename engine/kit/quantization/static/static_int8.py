@@ -1,0 +1,180 @@
+"""Static int8: a convolutional graph for ONNX Runtime's CPU kernels, calibrated on samples."""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from engine.kit.onnx import ir_models, mapped_weights, names, onnx_files, opsets, surgery
+from engine.kit.onnx.opsets import OpsetError
+from engine.kit.onnx.passes import linear_layers
+from engine.kit.onnx.passes.pipeline import Pipeline
+from engine.kit.quantization import matmul_work, precisions
+from engine.kit.quantization.precisions import LeftAloneError
+from engine.kit.quantization.qdq import sensitivity
+from engine.kit.quantization.qdq.sensitivity import SENSITIVE, GroupSelection
+from engine.kit.quantization.report import Left, QdqTry, StaticReport
+from engine.kit.quantization.static import layers, ranges, rows, static_nodes
+from engine.kit.quantization.static.layers import Candidates, Layer
+from engine.kit.quantization.static.ranges import Range
+from engine.runtimes.onnxruntime import session as ort
+from engine.text import lists
+
+if TYPE_CHECKING:
+    import numpy as np
+    import onnx_ir as ir
+    import onnxruntime
+
+_APART = (
+    "ConstantSharing",
+    "ConvActivationFusion",
+    "ConvAddActivationFusion",
+    "GemmActivationFusion",
+    "MatMulActivationFusion",
+    "MatMulScaleFusion",
+    "MatmulTransposeFusion",
+    "SkipLayerNormFusion",
+)
+"""ONNX Runtime's fusions of convolutions and products with other operators, which have no form in int8."""
+_RANGES = {"the least error": ranges.closest, "every value": ranges.widest}
+"""The rules by which the range of a tensor is chosen; the rule with the better answers on held-out samples is kept."""
+
+
+def suits(model: ir.Model) -> bool:
+    """Whether a graph is convolutional: at least as many convolutions gain from int8 as there are normalizations.
+
+    A vision transformer has one convolution, and keeps dynamic int8.
+    """
+    convolutions = layers.are_dense(model)
+    return convolutions > 0 and convolutions >= sum(node.op_type == "LayerNormalization" for node in model.graph)
+
+
+def quantize(
+    fused: Path, out: Path, samples: Sequence[Mapping[str, np.ndarray]], *, reduce_range: bool
+) -> StaticReport:
+    """Quantize the model in the folder `fused`, write it to the folder `out`, and return a report.
+
+    Activations are unsigned 8-bit integers with a scale per tensor, weights are signed with a scale per output channel.
+    The quantized model has no session options of its own: convolutions need tensor layouts that ONNX Runtime chooses
+    at its level `all` only. Raises LeftAloneError where nothing gains, StepError where the model cannot run on samples.
+    """
+    before = precisions.size(fused)
+    with TemporaryDirectory(dir=out.parent) as folder, mapped_weights.spilling(Path(folder)):
+        passes = Pipeline(_prepared(fused, Path(folder)))
+        passes.run(linear_layers.split)
+        passes.run(names.name_nodes, with_output=True)
+        apart = rows.apart(onnx_files.inputs(onnx_files.load_graph(fused)), samples)
+        trial = Trial(passes.model, Path(folder), reduce_range=reduce_range)
+        chosen, scales, report = _chosen(trial, *rows.divided(apart))
+        passes.run(static_nodes.insert, chosen, scales, reduce_range=reduce_range)
+        onnx_files.save(ir_models.proto(passes.model), out)
+    ort.session(out, threads=1, prepack=False)  # a model that cannot be opened must not leave this step
+    after = precisions.size(out)
+    print(f"quantized {lists.counts(report.quantized)}: {before} -> {after} bytes")
+    return replace(report, bytes=(before, after))
+
+
+def _prepared(fused: Path, scratch: Path) -> ir.Model:
+    """Return the model with folded constants and fused activation functions, in an opset with scales per channel."""
+    graph = onnx_files.load_graph(fused)
+    precisions.refuse_quantized(graph)
+    precisions.refuse_half(graph)
+    try:
+        raised = opsets.raised(onnx_files.load_mapped(fused), static_nodes.OLDEST_OPSET)
+    except OpsetError as error:
+        raise LeftAloneError(str(error)) from error
+    onnx_files.save(raised, scratch / "raised")
+    ort.optimize(scratch / "raised", scratch / "folded", level="extended", disabled=_APART)
+    return ir_models.load(scratch / "folded")
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A model of which copies with quantized layers are run by the kernels that will serve them."""
+
+    model: ir.Model
+    scratch: Path
+    reduce_range: bool
+
+    def opened(self, chosen: Collection[Layer], scales: Mapping[str, Range]) -> onnxruntime.InferenceSession:
+        """Open a copy with the chosen layers quantized, on one thread, so that equal inputs give equal bits."""
+        model = self.model.clone()
+        static_nodes.insert(model, chosen, scales, reduce_range=self.reduce_range)
+        with TemporaryDirectory(dir=self.scratch) as folder:
+            onnx_files.save_linked(ir_models.proto(model), Path(folder))
+            return ort.session(Path(folder), threads=1)
+
+
+def _chosen(
+    trial: Trial, calibrating: Sequence[Mapping[str, np.ndarray]], judging: Sequence[Mapping[str, np.ndarray]]
+) -> tuple[tuple[Layer, ...], Mapping[str, Range], StaticReport]:
+    """Return the layers to quantize, the ranges of their tensors, and a report without sizes."""
+    work = matmul_work.measured(trial.model, matmul_work.largest(calibrating), trial.scratch)
+    candidates = layers.find(trial.model, work)
+    if not candidates.layers:
+        raise LeftAloneError("it has no convolution that int8 makes faster")
+    counts = {surgery.output_names(node)[0]: count for node, count in work.items()}
+    total = sum(counts.values())
+    shares = {layer: counts[layer.result] / total for layer in candidates.layers}
+    tensors = sorted({name for layer in candidates.layers for name in _tensors(layer)})
+    print(f"looking at {len(tensors)} tensors on {len(calibrating)} samples")
+    observed = ranges.observe(trial.model, tensors, calibrating, trial.scratch)
+    tried = []
+    for rule, choose in _RANGES.items():
+        scales = {name: choose(observation) for name, observation in observed.items()}
+        print(f"ranges with {rule}:")
+        selection = sensitivity.select(
+            candidates.layers, shares, functools.partial(trial.opened, scales=scales), judging
+        )
+        tried.append((selection, rule, scales))
+        if selection.cosines.worst >= sensitivity.GOAL and len(selection.chosen) == len(candidates.layers):
+            break
+    selection, rule, scales = max(tried, key=lambda each: _merit(each[0], shares))
+    report = StaticReport(
+        quantized=dict(sorted(Counter(_kind(layer) for layer in selection.chosen).items())),
+        of=dict(sorted(Counter(node.op_type for node in work if node.op_type in layers.KINDS).items())),
+        share=_share(selection.chosen, shares),
+        ranges=rule,
+        left=_left(trial.model, candidates, selection),
+        cosine=selection.cosines.rounded(),
+        path=tuple(QdqTry(_share(each, shares), **vars(cosines.rounded())) for each, cosines in selection.path),
+        samples=len(calibrating),
+        held_out=len(judging),
+    )
+    return selection.chosen, scales, report
+
+
+def _merit(selection: GroupSelection[Layer], shares: Mapping[Layer, float]) -> tuple[bool, float]:
+    """Return what makes a selection better than another: that it reaches the goal, then its share, or its cosine."""
+    reached = selection.cosines.worst >= sensitivity.GOAL
+    return reached, _share(selection.chosen, shares) if reached else selection.cosines.worst
+
+
+def _left(model: ir.Model, candidates: Candidates, selection: GroupSelection[Layer]) -> tuple[Left, ...]:
+    """Return the layers that stay in floating point with the reasons, in the order of the graph."""
+    harm = {layer.result: round(error, 6) for layer, error in selection.left.items()}
+    left = []
+    for node in model.graph:
+        result = surgery.output_names(node)[0]
+        if result in harm:
+            left.append(Left(node.name or result, SENSITIVE, harm[result]))
+        elif result in candidates.left:
+            left.append(Left(node.name or result, candidates.left[result], None))
+    return tuple(left)
+
+
+def _tensors(layer: Layer) -> tuple[str, ...]:
+    return (layer.source, layer.output) if layer.is_convolution else (layer.source,)
+
+
+def _kind(layer: Layer) -> str:
+    return layers.CONVOLUTION if layer.is_convolution else layers.PRODUCT
+
+
+def _share(chosen: Sequence[Layer], shares: Mapping[Layer, float]) -> float:
+    return round(sum(shares[layer] for layer in chosen), 4)
