@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from engine.kit.quantization.report import Spread
 from engine.runtimes.onnxruntime import session as ort
 
 if TYPE_CHECKING:
+    import numpy as np
     import onnxruntime
 
 _NOT_FINITE = -1.0
@@ -30,9 +31,14 @@ class Fidelity:
     relative: float
 
 
-def answered(session: onnxruntime.InferenceSession, cases: Sequence[Case]) -> list[Case]:
-    """Return the cases with the outputs that a session gives for their inputs."""
-    return [replace(case, outputs=ort.run(session, case.inputs)) for case in cases]
+def cases(samples: Sequence[Mapping[str, np.ndarray]]) -> list[Case]:
+    """Return samples as cases without outputs."""
+    return [Case(str(number), "", "sample", dict(inputs), {}) for number, inputs in enumerate(samples)]
+
+
+def answered(session: onnxruntime.InferenceSession, unanswered: Sequence[Case]) -> list[Case]:
+    """Return cases with the outputs that a session gives for their inputs."""
+    return [replace(case, outputs=ort.run(session, case.inputs)) for case in unanswered]
 
 
 def measure(truth: Sequence[Case], session: onnxruntime.InferenceSession) -> Fidelity:

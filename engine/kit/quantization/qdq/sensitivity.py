@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from engine.kit.inputs.cases import Case
 from engine.kit.quantization import fidelity
 from engine.kit.quantization.report import Spread
 
@@ -66,8 +65,7 @@ def select(
     together have less than the share `least`, the quantized groups keep at least the share `least` of the groups'
     multiplications. Where no try reaches the goal, the try with the best worst cosine is returned.
     """
-    cases = [Case(str(number), "", "sample", dict(inputs), {}) for number, inputs in enumerate(samples)]
-    truth = fidelity.answered(opened(()), cases)
+    truth = fidelity.answered(opened(()), fidelity.cases(samples))
     total = sum(shares[group] for group in groups)
     floor = least if total >= least else least * total
     chosen = list(groups)

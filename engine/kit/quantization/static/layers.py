@@ -18,9 +18,9 @@ from engine.kit.onnx import surgery
 if TYPE_CHECKING:
     import onnx_ir as ir
 
-CONVOLUTION, PRODUCT = "Conv", "MatMul"
-KINDS = (CONVOLUTION, PRODUCT)
-"""The operators that are quantized. A Gemm is split into MatMul and Add before."""
+CONVOLUTION = "Conv"
+KINDS = (CONVOLUTION, "Gemm", "MatMul")
+"""The operators that are quantized."""
 _LEAST_INPUTS = 20
 """The least number of input channels of a 1x1 convolution, or of one group of a grouped convolution, that gains."""
 _LEAST_WINDOW = 64
@@ -36,13 +36,18 @@ class Layer:
     that operator, which ONNX Runtime then drops, because the range of an unsigned integer already clips.
     """
 
+    kind: str
     result: str
-    name: str
     source: str
     output: str
-    weight: str
-    bias: str | None
-    is_convolution: bool
+    has_bias: bool
+    channels: int
+    """The axis of the weights that counts the outputs of the layer."""
+
+    @property
+    def is_convolution(self) -> bool:
+        """Whether the layer is a convolution, whose output is quantized, too."""
+        return self.kind == CONVOLUTION
 
 
 @dataclass(frozen=True)
@@ -79,12 +84,12 @@ def are_dense(model: ir.Model) -> int:
 
 
 def _layer(node: ir.Node) -> Layer:
-    names = surgery.input_names(node)
+    kind = node.op_type
     (result,) = surgery.output_names(node)
-    is_convolution = node.op_type == CONVOLUTION
-    bias = names[2] if len(names) > _MATRIX and names[2] else None
-    output = _clipped(node.outputs[0]) if is_convolution else result
-    return Layer(result, node.name or result, names[0], output, names[1], bias, is_convolution)
+    output = _clipped(node.outputs[0]) if kind == CONVOLUTION else result
+    has_bias = len(node.inputs) > _MATRIX and node.inputs[_MATRIX] is not None
+    channels = 0 if kind == CONVOLUTION or surgery.whole_number(node, "transB") else 1
+    return Layer(kind, result, surgery.input_names(node)[0], output, has_bias, channels)
 
 
 def _clipped(value: ir.Value) -> str:
@@ -103,11 +108,13 @@ def _reason(node: ir.Node, work: int | None) -> str:
     if node.inputs[0] is None or node.inputs[0].is_initializer():
         return "its input is constant"
     shape = surgery.shape(surgery.tensor(weight))
-    if node.op_type == PRODUCT:
-        return "" if len(shape) == _MATRIX and 1 not in shape else "its weights are no matrix"
-    bias = node.inputs[2] if len(node.inputs) > _MATRIX else None
+    bias = node.inputs[_MATRIX] if len(node.inputs) > _MATRIX else None
     if bias is not None and not _is_float32(bias):
         return "its bias is no stored float32 tensor"
+    if node.op_type == "Gemm" and not _is_plain(node, shape, bias):
+        return "it scales or transposes a factor, or its bias is no row"
+    if node.op_type != CONVOLUTION:
+        return "" if len(shape) == _MATRIX and 1 not in shape else "its weights are no matrix"
     return _loss(shape, node.attributes.get_int("group", 1), work)
 
 
@@ -127,6 +134,14 @@ def _loss(shape: Sequence[int], groups: int, work: int | None) -> str:
     if work is not None and work <= size:
         return "its window stands at one place only, so that it is too small to gain"
     return ""
+
+
+def _is_plain(node: ir.Node, shape: Sequence[int], bias: ir.Value | None) -> bool:
+    """Whether a Gemm multiplies its input as it is, and adds one number per output."""
+    outputs = shape[0 if surgery.whole_number(node, "transB") else 1]
+    is_row = bias is None or surgery.shape(surgery.tensor(bias)) == (outputs,)
+    scales = any(node.attributes.get_float(name, 1.0) != 1 for name in ("alpha", "beta"))
+    return is_row and not scales and not surgery.whole_number(node, "transA")
 
 
 def _is_float32(value: ir.Value) -> bool:

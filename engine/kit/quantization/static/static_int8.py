@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING
 
 from engine.kit.onnx import ir_models, mapped_weights, names, onnx_files, opsets, surgery
 from engine.kit.onnx.opsets import OpsetError
-from engine.kit.onnx.passes import linear_layers
 from engine.kit.onnx.passes.pipeline import Pipeline
-from engine.kit.quantization import matmul_work, precisions
+from engine.kit.quantization import fidelity, matmul_work, precisions
 from engine.kit.quantization.precisions import LeftAloneError
 from engine.kit.quantization.qdq import sensitivity
 from engine.kit.quantization.qdq.sensitivity import SENSITIVE, GroupSelection
 from engine.kit.quantization.report import Left, QdqTry, StaticReport
 from engine.kit.quantization.static import layers, ranges, rows, static_nodes
 from engine.kit.quantization.static.layers import Candidates, Layer
-from engine.kit.quantization.static.ranges import Range
+from engine.kit.quantization.static.ranges import Observation, Range
 from engine.runtimes.onnxruntime import session as ort
 from engine.text import lists
 
@@ -66,7 +65,6 @@ def quantize(
     before = precisions.size(fused)
     with TemporaryDirectory(dir=out.parent) as folder, mapped_weights.spilling(Path(folder)):
         passes = Pipeline(_prepared(fused, Path(folder)))
-        passes.run(linear_layers.split)
         passes.run(names.name_nodes, with_output=True)
         apart = rows.apart(onnx_files.inputs(onnx_files.load_graph(fused)), samples)
         trial = Trial(passes.model, Path(folder), reduce_range=reduce_range)
@@ -124,19 +122,10 @@ def _chosen(
     tensors = sorted({name for layer in candidates.layers for name in _tensors(layer)})
     print(f"looking at {len(tensors)} tensors on {len(calibrating)} samples")
     observed = ranges.observe(trial.model, tensors, calibrating, trial.scratch)
-    tried = []
-    for rule, choose in _RANGES.items():
-        scales = {name: choose(observation) for name, observation in observed.items()}
-        print(f"ranges with {rule}:")
-        selection = sensitivity.select(
-            candidates.layers, shares, functools.partial(trial.opened, scales=scales), judging
-        )
-        tried.append((selection, rule, scales))
-        if selection.cosines.worst >= sensitivity.GOAL and len(selection.chosen) == len(candidates.layers):
-            break
-    selection, rule, scales = max(tried, key=lambda each: _merit(each[0], shares))
+    rule, scales = _better(trial, candidates.layers, observed, judging)
+    selection = sensitivity.select(candidates.layers, shares, functools.partial(trial.opened, scales=scales), judging)
     report = StaticReport(
-        quantized=dict(sorted(Counter(_kind(layer) for layer in selection.chosen).items())),
+        quantized=dict(sorted(Counter(layer.kind for layer in selection.chosen).items())),
         of=dict(sorted(Counter(node.op_type for node in work if node.op_type in layers.KINDS).items())),
         share=_share(selection.chosen, shares),
         ranges=rule,
@@ -149,10 +138,19 @@ def _chosen(
     return selection.chosen, scales, report
 
 
-def _merit(selection: GroupSelection[Layer], shares: Mapping[Layer, float]) -> tuple[bool, float]:
-    """Return what makes a selection better than another: that it reaches the goal, then its share, or its cosine."""
-    reached = selection.cosines.worst >= sensitivity.GOAL
-    return reached, _share(selection.chosen, shares) if reached else selection.cosines.worst
+def _better(
+    trial: Trial,
+    every: Sequence[Layer],
+    observed: Mapping[str, Observation],
+    judging: Sequence[Mapping[str, np.ndarray]],
+) -> tuple[str, Mapping[str, Range]]:
+    """Return the rule for ranges with the better worst answer where every layer is quantized, and its ranges."""
+    rules = {rule: {name: choose(each) for name, each in observed.items()} for rule, choose in _RANGES.items()}
+    truth = fidelity.answered(trial.opened((), {}), fidelity.cases(judging))
+    worst = {rule: fidelity.measure(truth, trial.opened(every, rules[rule])).cosine.worst for rule in rules}
+    best = max(worst, key=lambda rule: worst[rule])
+    print(f"ranges with {best}: {', '.join(f'{rule} gives a cosine of {worst[rule]:.5f}' for rule in worst)}")
+    return best, rules[best]
 
 
 def _left(model: ir.Model, candidates: Candidates, selection: GroupSelection[Layer]) -> tuple[Left, ...]:
@@ -170,10 +168,6 @@ def _left(model: ir.Model, candidates: Candidates, selection: GroupSelection[Lay
 
 def _tensors(layer: Layer) -> tuple[str, ...]:
     return (layer.source, layer.output) if layer.is_convolution else (layer.source,)
-
-
-def _kind(layer: Layer) -> str:
-    return layers.CONVOLUTION if layer.is_convolution else layers.PRODUCT
 
 
 def _share(chosen: Sequence[Layer], shares: Mapping[Layer, float]) -> float:

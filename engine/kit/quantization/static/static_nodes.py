@@ -1,12 +1,12 @@
 """Static nodes: chosen convolutions and products read and give 8-bit integers, in the form that ONNX Runtime fuses."""
 
 # ONNX Runtime computes a Conv in int8 where its input, its weights and its bias come from DequantizeLinear and its
-# output goes to QuantizeLinear only. A MatMul needs quantized factors alone, and gives floating point.
+# output goes to QuantizeLinear only. A Gemm needs no quantized output, and a MatMul, which has no bias, neither.
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.kit.onnx import surgery
@@ -31,8 +31,9 @@ def insert(
 ) -> None:
     """Quantize the chosen layers; `model` is changed, and weights in floating point that no node reads are removed.
 
-    `ranges` has a range for the source of each layer, and for the output of each convolution. Weights have a scale per
-    output channel. `reduce_range` limits weights to 7 bits.
+    `ranges` has a range for the source of each layer, and for the output of each convolution. Every reader of such a
+    tensor reads it from the same integers, a residual addition among them, which ONNX Runtime then adds in integers.
+    Weights have a scale per output channel. `reduce_range` limits weights to 7 bits.
     """
     insertion = _Insertion(model.graph, TensorNames(model), ranges, _LARGEST[reduce_range])
     nodes = {surgery.output_names(node)[0]: node for node in model.graph if node.outputs}
@@ -40,8 +41,8 @@ def insert(
     outputs = {layer.output for layer in chosen if layer.is_convolution}
     for layer in chosen:
         insertion.weights(nodes[layer.result], layer)
-        if layer.source not in outputs:
-            insertion.input(nodes[layer.result], values[layer.source], layer)
+    for name in sorted({layer.source for layer in chosen} - outputs):
+        insertion.input(values[name], [nodes[layer.result] for layer in chosen if layer.source == name])
     for name in sorted(outputs):
         insertion.output(values[name])
     surgery.drop_unread(model.graph.initializers.values())
@@ -49,25 +50,26 @@ def insert(
 
 @dataclass
 class _Insertion:
-    """The graph while nodes are inserted; `activations` are the quantized inputs by the name of their tensor."""
+    """The graph while nodes are inserted; `largest` is the largest integer of a weight."""
 
     graph: ir.Graph
     names: TensorNames
     ranges: Mapping[str, Range]
     largest: int
-    activations: dict[str, ir.Value] = field(default_factory=dict)
 
-    def input(self, node: ir.Node, source: ir.Value, layer: Layer) -> None:
-        """Let a layer read its quantized input; other readers of the tensor read it as before."""
-        if layer.source not in self.activations:
-            quantize, dequantize = self._pair(source, layer.source)
-            producer = source.producer()
-            if producer is None:
-                self.graph.insert_before(self.graph[0], [quantize, dequantize])
-            else:
-                self.graph.insert_after(producer, [quantize, dequantize])
-            self.activations[layer.source] = dequantize.outputs[0]
-        node.replace_input_with(0, self.activations[layer.source])
+    def input(self, value: ir.Value, readers: Collection[ir.Node]) -> None:
+        """Quantize a tensor for all of its readers; one that a user gives or gets, for some `readers` alone."""
+        producer = value.producer()
+        if producer is not None and not value.is_graph_output():
+            self.output(value)
+            return
+        quantize, dequantize = self._pair(value, value.name or "")
+        if producer is None:
+            self.graph.insert_before(self.graph[0], [quantize, dequantize])
+        else:
+            self.graph.insert_after(producer, [quantize, dequantize])
+        for node in readers:
+            node.replace_input_with(0, dequantize.outputs[0])
 
     def output(self, value: ir.Value) -> None:
         """Quantize a tensor for all of its readers, and for the user where it is an output of the model."""
@@ -84,11 +86,11 @@ class _Insertion:
         """Let a layer read its weights from integers with a scale per output channel, and so its bias."""
         import numpy as np
 
-        weight, bias = node.inputs[1], None if layer.bias is None else node.inputs[2]
+        weight, bias = node.inputs[1], node.inputs[2] if layer.has_bias else None
         if weight is None:
-            raise ValueError(f"{layer.name} has no weights")
+            raise ValueError(f"{layer.result} has no weights")
         values = surgery.numbers(weight).astype(np.float32)
-        axis = 0 if layer.is_convolution else 1
+        axis = layer.channels
         others = tuple(each for each in range(values.ndim) if each != axis)
         scales = np.abs(values).max(axis=others) / np.float32(self.largest)
         step = self.ranges[layer.source].scale
