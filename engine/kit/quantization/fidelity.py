@@ -47,7 +47,7 @@ def measure(truth: Sequence[Case], session: onnxruntime.InferenceSession) -> Fid
     The outputs are compared as a whole, without pooling; boxes and scores in one output are compared apart. A case
     whose outputs are nearly zero or a single number has no cosine; where no case has a cosine, the cosine is 1.
     """
-    divided = parts.find(truth)
+    divided = parts.find(truth, columns=False)
     truth = parts.split_cases(truth, divided)
     usual = outputs.usual(truth, pooling=None)
     cosines: list[float] = []

@@ -61,7 +61,8 @@ def of_run(
 
     The sessions have the optimizations that users get. Matrix products, convolutions, recurrent layers and attention
     are counted; all other operators need few multiplications. The precision of a product with weights of fewer bits
-    names both, as in "int8 with int4 weights". An operator that runs several times is one operator. Raises StepError where ONNX Runtime cannot run a model.
+    names both, as in "int8 with int4 weights". An operator that runs several times counts once among the operators.
+    Raises StepError where ONNX Runtime cannot run a model.
     """
     tally = Tally()
     seen: set[tuple[Path, str]] = set()
