@@ -146,7 +146,7 @@ class Quantize(Calibrated):
         try:
             if self.way in _BITS:
                 return weight_only.quantize(fused, out, bits=_BITS[self.way])
-            if not static_int8.suits(ir_models.load(fused)):
+            if not static_int8.suits(fused):
                 if samples is not None:
                     print("the samples for calibration are not used: the graph is not convolutional")
                 return dynamic_int8.quantize(fused, out, reduce_range=self.reduce_range)

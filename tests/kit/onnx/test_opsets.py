@@ -44,3 +44,11 @@ def test_an_operator_without_a_way_up_is_told_with_both_opsets():
     model.graph.node[0].op_type = "Nonsense"
     with pytest.raises(OpsetError, match="written in opset 8, and cannot be converted to 11"):
         opsets.raised(model, 11)
+
+
+def test_an_operator_that_onnx_does_not_define_is_carried_over():
+    model = parsed(12, "y = SimplifiedLayerNormalization(x, w)")
+    raised = opsets.raised(model, 13)
+    assert [(node.domain, node.op_type) for node in raised.graph.node] == [("", "SimplifiedLayerNormalization")]
+    assert opsets.version(raised) == 13
+    assert set(opsets.versions(raised)) == {"", "ai.onnx"}

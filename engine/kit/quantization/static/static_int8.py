@@ -40,17 +40,22 @@ _APART = (
     "SkipLayerNormFusion",
 )
 """ONNX Runtime's fusions of convolutions and products with other operators, which have no form in int8."""
+_NORMALIZATIONS = frozenset({"LayerNormalization", "SimplifiedLayerNormalization", "SkipLayerNormalization"})
 _RANGES = {"the least error": ranges.closest, "every value": ranges.widest}
 """The rules by which the range of a tensor is chosen; the rule with the better answers on held-out samples is kept."""
 
 
-def suits(model: ir.Model) -> bool:
-    """Whether a graph is convolutional: at least as many convolutions gain from int8 as there are normalizations.
+def suits(fused: Path) -> bool:
+    """Whether the graph in the folder `fused` is convolutional, so that static int8 suits it.
 
-    A vision transformer has one convolution, and keeps dynamic int8.
+    At least as many of its convolutions gain from int8 as it has normalizations. A vision transformer has one
+    convolution, and keeps dynamic int8.
     """
+    from onnx_ir.passes.common import LiftConstantsToInitializersPass
+
+    model = LiftConstantsToInitializersPass(lift_all_constants=False)(ir_models.load(fused)).model
     convolutions = layers.are_dense(model)
-    return convolutions > 0 and convolutions >= sum(node.op_type == "LayerNormalization" for node in model.graph)
+    return convolutions > 0 and convolutions >= sum(node.op_type in _NORMALIZATIONS for node in model.graph)
 
 
 def quantize(

@@ -3,7 +3,7 @@ import numpy as np
 import onnx
 import pytest
 
-from engine.kit.onnx import ir_models, onnx_files
+from engine.kit.onnx import onnx_files
 from engine.kit.quantization.precisions import LeftAloneError
 from engine.kit.quantization.report import QuantizeReport, StaticReport
 from engine.kit.quantization.static import static_int8
@@ -99,7 +99,7 @@ def test_a_report_is_read_from_its_json(tmp_path):
 
 
 def test_a_graph_with_more_normalizations_than_convolutions_is_not_static(tmp_path):
-    assert static_int8.suits(ir_models.load(convolutional.written(tmp_path / "net")))
+    assert static_int8.suits(convolutional.written(tmp_path / "net"))
     patches = onnx.parser.parse_model("""
     <ir_version: 8, opset_import: ["" : 17]>
     vit (float[batch, 3, 32, 32] image) => (float[batch, 4, 64] states) {
@@ -111,7 +111,23 @@ def test_a_graph_with_more_normalizations_than_convolutions_is_not_static(tmp_pa
     }""")
     arrays = {"w": np.ones((64, 3, 16, 16), "float32"), "scale": np.ones(64, "float32"), "shape": np.array([0, 64, 4])}
     patches.graph.initializer.extend(onnx.numpy_helper.from_array(array, name) for name, array in arrays.items())
-    assert not static_int8.suits(ir_models.of(patches))
+    onnx_files.save(patches, tmp_path / "patches")
+    assert not static_int8.suits(tmp_path / "patches")
+
+
+def test_weights_in_constant_nodes_count_as_weights(tmp_path):
+    model = convolutional.net()
+    stored = list(model.graph.initializer)
+    del model.graph.initializer[:]
+    nodes = [onnx.helper.make_node("Constant", [], [tensor.name], value=tensor) for tensor in stored]
+    nodes += model.graph.node
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)
+    onnx_files.save(model, tmp_path / "fused")
+    assert static_int8.suits(tmp_path / "fused")
+    samples = convolutional.images(8)
+    report = static_int8.quantize(tmp_path / "fused", tmp_path / "out", samples, reduce_range=False)
+    assert report.quantized == {"Conv": 2, "Gemm": 1}
 
 
 def test_a_quantized_graph_stays_as_it_is(tmp_path):
