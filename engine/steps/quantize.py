@@ -84,7 +84,8 @@ class Quantize(Calibrated):
             # A text model keeps dynamic int8, which needs no samples, unless the recipe names some.
             draws = recipe.calibrate is not None or not _takes_texts(recipe)
             step = cls(**cls.calibration_of(recipe)) if draws else cls()
-            return step.model_copy(update={"reduce_range": recipe.target.isa in _WITHOUT_VNNI})
+            reduce_range = recipe.target.isa in _WITHOUT_VNNI
+            return step.model_copy(update={"reduce_range": reduce_range, "own_texts": False})
         if lowering is Lowering.WEIGHTS_ONLY:
             return cls(way="int4 weights" if precision == "int4" else "int8 weights")
         if lowering is None or precision == "fp32":
@@ -159,9 +160,11 @@ class Quantize(Calibrated):
 
 
 def _takes_texts(recipe: Recipe) -> bool:
-    """Whether the task of a recipe is one for texts; False where the recipe names no task."""
+    """Whether the task of a recipe is one for texts; where it names no task, whether its samples are texts."""
     task = recipe.model.task
-    return task is not None and tasks.find(task).modality is tasks.Modality.TEXT
+    if task is None:
+        return str(recipe.validation.samples or "").endswith(".jsonl")
+    return tasks.find(task).modality is tasks.Modality.TEXT
 
 
 def _looked_at(cases: list[Case]) -> Inputs:

@@ -19,8 +19,10 @@ READ_AS_STANDARD = ("QuantizeLinear", "DequantizeLinear")
 WEIGHTS_NEED_NO_INPUT = 4
 """The first IR version in which a graph may store an initializer without listing the initializer as an input."""
 
+_OF_ONNX_RUNTIME = ("SimplifiedLayerNormalization",)
+"""Operators that ONNX Runtime's fusions put into ONNX's own domain, which does not define them."""
 _APART = "unknown.to.onnx"
-"""The domain in which operators stand that the converter does not know, while it converts a model."""
+"""The domain in which these operators stand while a model is converted."""
 
 
 class OpsetError(Exception):
@@ -70,14 +72,13 @@ def raised(model: onnx.ModelProto, oldest: int) -> onnx.ModelProto:
 
 @contextlib.contextmanager
 def _set_apart(model: onnx.ModelProto) -> Iterator[None]:
-    """Move operators that ONNX's own domain does not define into a domain of their own, and back at the end.
+    """Move ONNX Runtime's operators in ONNX's own domain into a domain of their own, and back at the end.
 
-    ONNX Runtime's fusions give such operators, for example SimplifiedLayerNormalization. They are the same in every
-    opset, and the converter, which would stop at them, copies nodes of other domains.
+    They are the same in every opset, and the converter, which would stop at them, copies nodes of other domains.
     """
-    from onnx import defs, helper
+    from onnx import helper
 
-    nodes = [node for node in onnx_files.nodes(model) if node.domain in STANDARD and not defs.has(node.op_type)]
+    nodes = [node for node in onnx_files.nodes(model) if node.domain in STANDARD and node.op_type in _OF_ONNX_RUNTIME]
     if nodes:
         model.opset_import.append(helper.make_opsetid(_APART, 1))
     for node in nodes:
