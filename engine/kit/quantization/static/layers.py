@@ -2,10 +2,10 @@
 
 # benchmarks/int8_convolutions.py measures the limits below: one layer between floating-point operators, in int8 (with
 # its QuantizeLinear and DequantizeLinear) against fp32, CPU time of one thread, ONNX Runtime 1.31.1, AVX-512 with VNNI.
-# Dense 1x1 convolutions gained 1.2 to 3.5 times from 20 inputs on, and lost below (0.62 to 0.88 with 16 inputs). Dense
-# larger windows gained 1.2 to 3.9 times from 72 multiplications per output on, and lost with 27 (0.34 to 0.40, the
-# first layers of most networks). Grouped convolutions gained from 20 inputs per group on (1.35 to 3.5), and lost with
-# 16 or fewer (0.24 to 0.81). Depthwise convolutions always lost (0.23 to 0.65).
+# Dense 1x1 convolutions gain 1.2 to 2.4 times from 20 inputs on, and nothing with 16 (1.0 to 1.1); at one place they
+# lose (0.8 to 0.9). Dense larger windows gain 1.1 to 3.9 times from 72 multiplications per output on, and lose with 27
+# (0.7, the first layer of most networks). Grouped convolutions gain from 20 inputs per group on (1.3 to 1.6), and lose
+# with 16 or fewer (0.6). Depthwise convolutions always lose (0.6 to 0.9).
 
 from __future__ import annotations
 
