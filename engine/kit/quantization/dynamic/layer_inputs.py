@@ -16,6 +16,11 @@ _NORMALIZING = frozenset({
     "SkipLayerNormalization", "SkipSimplifiedLayerNormalization",
 })  # fmt: skip
 _AVERAGING = frozenset({"Attention", "GroupQueryAttention", "MatMul", "MultiHeadAttention", "Sigmoid", "Tanh"})
+_LEAST_VALUES = {"BiasGelu": -0.17, "FastGelu": -0.17, "Gelu": -0.17, "QuickGelu": -0.17, "Relu": 0.0}
+"""Activation functions, and a lower limit of their values.
+
+Gelu is least at -0.75, where it is -0.16997; QuickGelu's least value is -0.1636.
+"""
 _REARRANGING = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
 
 
@@ -31,6 +36,8 @@ class LayerInput:
     nodes: tuple[ir.Node, ...]
     normalized: bool
     averaged: bool
+    least: float | None = None
+    """A lower limit of the activation's values, which the activation function has; None for no such limit."""
 
     @property
     def name(self) -> str:
@@ -58,7 +65,11 @@ def find(model: ir.Model, fit: Collection[str]) -> list[LayerInput]:
             layers.setdefault(value, []).append(node)
     return [
         LayerInput(
-            value, tuple(nodes), normalized=_comes_from(_NORMALIZING, value), averaged=_comes_from(_AVERAGING, value)
+            value,
+            tuple(nodes),
+            normalized=_comes_from(_NORMALIZING, value),
+            averaged=_comes_from(_AVERAGING, value),
+            least=_LEAST_VALUES.get(_operator(value)),
         )
         for value, nodes in layers.items()
     ]
@@ -66,8 +77,13 @@ def find(model: ir.Model, fit: Collection[str]) -> list[LayerInput]:
 
 def _comes_from(operators: Collection[str], value: ir.Value) -> bool:
     """Whether one of the `operators` computed a value; nodes that only rearrange numbers are passed over."""
+    return _operator(value) in operators
+
+
+def _operator(value: ir.Value) -> str:
+    """Return the operator that computed a value, empty for none; nodes that only rearrange numbers are passed over."""
     producer = value.producer()
     while producer is not None and producer.op_type in _REARRANGING:
         source = producer.inputs[0]
         producer = None if source is None else source.producer()
-    return producer is not None and producer.op_type in operators
+    return "" if producer is None else producer.op_type

@@ -131,6 +131,20 @@ def test_each_row_behind_an_activation_gets_a_scale_of_its_own(tmp_path, monkeyp
     assert improved.max() < 0.02  # and a row of zeros stays one
 
 
+def test_absolute_values_are_computed_only_where_values_may_be_negative(tmp_path):
+    """Relu has no negative values; without it, the same rows need absolute values."""
+    counts = []
+    for name, operator in (("relu", "Relu"), ("none", "Elu")):
+        model = activated()
+        model.graph.node[0].op_type = operator
+        (tmp_path / name).mkdir()
+        _, before, after = scaled(tmp_path / name, model)
+        counts.append([node.op_type for node in onnx_files.load_graph(after).graph.node].count("Abs"))
+        x = rows_of_all_sizes()
+        assert np.allclose(answers(before, x)["y"], answers(after, x)["y"], rtol=1e-4, atol=1e-6)
+    assert counts == [0, 1]
+
+
 def test_what_attention_gives_and_what_is_bounded_is_left(tmp_path):
     nodes = [
         helper.make_node("Softmax", ["x"], ["p"], axis=-1),

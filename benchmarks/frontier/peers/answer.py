@@ -1,0 +1,25 @@
+"""What every script of a peer shares: its request, and the answer that it writes. It runs in the peer's environment."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import sys
+from pathlib import Path
+
+
+def request() -> dict[str, str]:
+    """Return the request: the model's folder, the exported ONNX file, the folder to write into, the task."""
+    return json.loads(Path(sys.argv[1]).read_text())
+
+
+def sentences(given: dict[str, str]) -> list[str]:
+    """Return the sentences for calibration."""
+    return json.loads(Path(given["calibration"]).read_text())
+
+
+def answered(given: dict[str, str], kind: str, path: Path, packages: list[str]) -> None:
+    """Write where the model is, what opens it, and the versions of the packages that made it."""
+    versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in packages)
+    text = json.dumps({"kind": kind, "path": str(path), "versions": versions})
+    (Path(given["out"]) / "answer.json").write_text(text)
