@@ -55,19 +55,19 @@ def observe(
     import numpy as np
 
     session = trials.opened(_watching(model.clone(), names), scratch)
-    found: dict[str, list[tuple[float, float, np.ndarray]]] = {name: [] for name in names}
+    runs: dict[str, list[tuple[float, float, np.ndarray]]] = {name: [] for name in names}
     for sample in samples:
         results = ort.run(session, sample)
         for number, name in enumerate(names):
             smallest, largest, values = (results[f"{part}_{number}_observed"] for part in _PARTS)
-            found[name].append((float(smallest), float(largest), values))
+            runs[name].append((float(smallest), float(largest), values))
     return {
         name: Observation(
             min(0.0, *(smallest for smallest, _, _ in each)),
             max(0.0, *(largest for _, largest, _ in each)),
             np.concatenate([values for _, _, values in each]),
         )
-        for name, each in found.items()
+        for name, each in runs.items()
     }
 
 

@@ -6,7 +6,7 @@ from engine.kit.onnx import ir_models, surgery
 from engine.kit.quantization.static import layers
 
 
-def found(text, work, **weights):
+def candidates_of(text, work, **weights):
     model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> net {text}')
     model.graph.initializer.extend(
         onnx.numpy_helper.from_array(np.ones(shape, np.float32), name) for name, shape in weights.items()
@@ -35,13 +35,13 @@ IMAGE = "(float[b, c, 8, 8] x) => (float[b, o, p, q] y)"
     ],
 )
 def test_the_kinds_of_convolutions_that_lose_are_left_with_a_reason(attributes, shape, reason):
-    candidates = found(f"{IMAGE} {{ y = Conv{attributes}(x, w) }}", 10**9, w=shape)
+    candidates = candidates_of(f"{IMAGE} {{ y = Conv{attributes}(x, w) }}", 10**9, w=shape)
     assert len(candidates.layers) == (not reason)
     assert reason in candidates.left.get("y", "")
 
 
 def test_a_window_at_one_place_is_left():
-    candidates = found(f"{IMAGE} {{ y = Conv(x, w) }}", 64 * 32, w=(64, 32, 1, 1))
+    candidates = candidates_of(f"{IMAGE} {{ y = Conv(x, w) }}", 64 * 32, w=(64, 32, 1, 1))
     assert not candidates.layers
     assert "one place" in candidates.left["y"]
 
@@ -59,14 +59,14 @@ def test_a_window_at_one_place_is_left():
     ],
 )
 def test_a_product_with_a_matrix_fits(text, shape, fits):
-    candidates = found(text, 10**9, w=shape)
+    candidates = candidates_of(text, 10**9, w=shape)
     assert len(candidates.layers) == fits
     assert len(candidates.left) == (not fits)
 
 
 def test_the_axis_of_the_outputs_follows_the_operator():
-    (turned,) = found("(float[b, 8] x) => (float[b, 6] y) { y = Gemm<transB = 1>(x, w) }", 9, w=(6, 8)).layers
-    (plain,) = found("(float[b, 8] x) => (float[b, 6] y) { y = MatMul(x, w) }", 9, w=(8, 6)).layers
+    (turned,) = candidates_of("(float[b, 8] x) => (float[b, 6] y) { y = Gemm<transB = 1>(x, w) }", 9, w=(6, 8)).layers
+    (plain,) = candidates_of("(float[b, 8] x) => (float[b, 6] y) { y = MatMul(x, w) }", 9, w=(8, 6)).layers
     assert (turned.channels, plain.channels) == (0, 1)
 
 
@@ -79,7 +79,7 @@ def test_the_axis_of_the_outputs_follows_the_operator():
     ],
 )
 def test_a_convolution_ends_behind_the_relu_that_alone_reads_it(behind, output):
-    (layer,) = found(f"{IMAGE} {{ {behind} }}", 10**9, w=(32, 32, 3, 3)).layers
+    (layer,) = candidates_of(f"{IMAGE} {{ {behind} }}", 10**9, w=(32, 32, 3, 3)).layers
     assert (layer.result, layer.output, layer.source) == ("z", output, "x")
 
 
