@@ -19,8 +19,8 @@ sys.path.append(str(program.ROOT))
 
 from engine.kit.onnx import ir_models, onnx_files, surgery
 from engine.kit.quantization.static import layers, static_nodes
-from engine.kit.quantization.static.layers import Layer
-from engine.kit.quantization.static.ranges import Range
+from engine.kit.quantization.static.layers import StaticLayer
+from engine.kit.quantization.static.ranges import ByteRange
 from engine.runtimes.onnxruntime import session as ort
 
 KINDS = {
@@ -73,9 +73,9 @@ def measured(folder: Path, shape: tuple[int, int, int, int, int]) -> list[str]:
     node = next(each for each in graph.graph if each.op_type == layers.CONVOLUTION)
     work = outputs * extent * extent * (inputs // groups) * window * window
     chosen = bool(layers.find(graph, {node: work}).layers)
-    every = Range(np.float32(0.02), np.uint8(128))
+    every = ByteRange(np.float32(0.02), np.uint8(128))
     name = surgery.output_names(node)[0]
-    quantized = Layer(layers.CONVOLUTION, name, surgery.input_names(node)[0], name, has_bias=True, channels=0)
+    quantized = StaticLayer(layers.CONVOLUTION, name, surgery.input_names(node)[0], name, has_bias=True, channels=0)
     static_nodes.insert(graph, [quantized], {quantized.source: every, quantized.output: every})
     onnx_files.save(ir_models.proto(graph), folder / "int8")
     image = {"x": np.random.default_rng(0).standard_normal((1, inputs, extent, extent)).astype(np.float32)}

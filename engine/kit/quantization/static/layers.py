@@ -29,7 +29,7 @@ _MATRIX = 2
 
 
 @dataclass(frozen=True)
-class Layer:
+class StaticLayer:
     """A convolution or product that can be quantized, by the names of its tensors.
 
     `output` is the tensor that leaves the layer: of a convolution with only a Relu or Clip behind it, the output of
@@ -51,20 +51,20 @@ class Layer:
 
 
 @dataclass(frozen=True)
-class Candidates:
+class GainingLayers:
     """The layers that gain from int8, and the reason why each other convolution or product stays in floating point."""
 
-    layers: tuple[Layer, ...]
+    layers: tuple[StaticLayer, ...]
     left: Mapping[str, str]
     """The output of a node -> the reason."""
 
 
-def find(model: ir.Model, work: Mapping[ir.Node, int]) -> Candidates:
+def find(model: ir.Model, work: Mapping[ir.Node, int]) -> GainingLayers:
     """Return the layers of the main graph that gain from int8; `work` has the multiplications of each node in one run.
 
     The run is on one row, so that the multiplications of a convolution tell at how many places its window stands.
     """
-    layers: list[Layer] = []
+    layers: list[StaticLayer] = []
     left: dict[str, str] = {}
     for node in model.graph:
         if node.op_type not in KINDS:
@@ -74,7 +74,7 @@ def find(model: ir.Model, work: Mapping[ir.Node, int]) -> Candidates:
             left[surgery.output_names(node)[0]] = reason
         else:
             layers.append(_layer(node))
-    return Candidates(tuple(layers), left)
+    return GainingLayers(tuple(layers), left)
 
 
 def are_dense(model: ir.Model) -> int:
@@ -83,13 +83,13 @@ def are_dense(model: ir.Model) -> int:
     return sum(not _reason(node, None) for node in convolutions)
 
 
-def _layer(node: ir.Node) -> Layer:
+def _layer(node: ir.Node) -> StaticLayer:
     kind = node.op_type
     (result,) = surgery.output_names(node)
     output = _clipped(node.outputs[0]) if kind == CONVOLUTION else result
     has_bias = len(node.inputs) > _MATRIX and node.inputs[_MATRIX] is not None
     channels = 0 if kind == CONVOLUTION or surgery.whole_number(node, "transB") else 1
-    return Layer(kind, result, surgery.input_names(node)[0], output, has_bias, channels)
+    return StaticLayer(kind, result, surgery.input_names(node)[0], output, has_bias, channels)
 
 
 def _clipped(value: ir.Value) -> str:

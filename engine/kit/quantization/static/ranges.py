@@ -28,7 +28,7 @@ _CODES = 255
 
 
 @dataclass(frozen=True)
-class Observation:
+class TensorValues:
     """What samples show of a tensor: its smallest and largest value, 0 among them, and some of its values."""
 
     smallest: float
@@ -37,7 +37,7 @@ class Observation:
 
 
 @dataclass(frozen=True)
-class Range:
+class ByteRange:
     """The scale and the zero point of a tensor in unsigned 8-bit integers."""
 
     scale: np.float32
@@ -46,7 +46,7 @@ class Range:
 
 def observe(
     model: ir.Model, names: Sequence[str], samples: Sequence[Mapping[str, np.ndarray]], scratch: Path
-) -> dict[str, Observation]:
+) -> dict[str, TensorValues]:
     """Run a model on samples, and return an observation of each named tensor.
 
     ONNX Runtime runs a copy of the model, whose outputs are the numbers that are observed, so that no tensor leaves
@@ -62,7 +62,7 @@ def observe(
             smallest, largest, values = (results[f"{part}_{number}_observed"] for part in _PARTS)
             runs[name].append((float(smallest), float(largest), values))
     return {
-        name: Observation(
+        name: TensorValues(
             min(0.0, *(smallest for smallest, _, _ in each)),
             max(0.0, *(largest for _, largest, _ in each)),
             np.concatenate([values for _, _, values in each]),
@@ -71,12 +71,12 @@ def observe(
     }
 
 
-def widest(observation: Observation) -> Range:
+def widest(observation: TensorValues) -> ByteRange:
     """Return the range that clips no value of the samples."""
     return _range(observation, 1.0)
 
 
-def closest(observation: Observation) -> Range:
+def closest(observation: TensorValues) -> ByteRange:
     """Return the range with the least mean square error of the stored values; of equal ones the widest."""
     import numpy as np
 
@@ -90,15 +90,15 @@ def closest(observation: Observation) -> Range:
     return _range(observation, min(MARGINS, key=error))
 
 
-def _range(observation: Observation, margin: float) -> Range:
+def _range(observation: TensorValues, margin: float) -> ByteRange:
     import numpy as np
 
     width = (observation.largest - observation.smallest) * margin
     scale = np.float32(width / _CODES) if width > 0 else np.float32(0)
     if not scale > 0:
-        return Range(np.float32(1), np.uint8(0))
+        return ByteRange(np.float32(1), np.uint8(0))
     zero = np.rint(-observation.smallest * margin / float(scale))
-    return Range(scale, np.uint8(np.clip(zero, 0, _CODES)))
+    return ByteRange(scale, np.uint8(np.clip(zero, 0, _CODES)))
 
 
 _PARTS = ("smallest", "largest", "values")

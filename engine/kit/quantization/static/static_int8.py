@@ -19,8 +19,8 @@ from engine.kit.quantization.qdq import sensitivity
 from engine.kit.quantization.qdq.sensitivity import SENSITIVE, GroupSelection
 from engine.kit.quantization.report import Left, QdqTry, StaticReport
 from engine.kit.quantization.static import layers, ranges, rows, static_nodes
-from engine.kit.quantization.static.layers import Candidates, Layer
-from engine.kit.quantization.static.ranges import Observation, Range
+from engine.kit.quantization.static.layers import GainingLayers, StaticLayer
+from engine.kit.quantization.static.ranges import TensorValues, ByteRange
 from engine.runtimes.onnxruntime import session as ort
 from engine.text import lists
 
@@ -104,7 +104,7 @@ class Trial:
     scratch: Path
     reduce_range: bool
 
-    def opened(self, chosen: Collection[Layer], scales: Mapping[str, Range]) -> onnxruntime.InferenceSession:
+    def opened(self, chosen: Collection[StaticLayer], scales: Mapping[str, ByteRange]) -> onnxruntime.InferenceSession:
         """Open a copy with the chosen layers quantized, on one thread, so that equal inputs give equal bits."""
         model = self.model.clone()
         static_nodes.insert(model, chosen, scales, reduce_range=self.reduce_range)
@@ -115,7 +115,7 @@ class Trial:
 
 def _chosen(
     trial: Trial, calibrating: Sequence[Mapping[str, np.ndarray]], judging: Sequence[Mapping[str, np.ndarray]]
-) -> tuple[tuple[Layer, ...], Mapping[str, Range], StaticReport]:
+) -> tuple[tuple[StaticLayer, ...], Mapping[str, ByteRange], StaticReport]:
     """Return the layers to quantize, the ranges of their tensors, and a report without sizes."""
     work = matmul_work.measured(trial.model, matmul_work.largest(calibrating), trial.scratch)
     candidates = layers.find(trial.model, work)
@@ -145,10 +145,10 @@ def _chosen(
 
 def _better(
     trial: Trial,
-    every: Sequence[Layer],
-    observed: Mapping[str, Observation],
+    every: Sequence[StaticLayer],
+    observed: Mapping[str, TensorValues],
     judging: Sequence[Mapping[str, np.ndarray]],
-) -> tuple[str, Mapping[str, Range]]:
+) -> tuple[str, Mapping[str, ByteRange]]:
     """Return the rule for ranges with the better worst answer where every layer is quantized, and its ranges."""
     rules = {rule: {name: choose(each) for name, each in observed.items()} for rule, choose in _RANGES.items()}
     truth = fidelity.answered(trial.opened((), {}), fidelity.cases(judging))
@@ -158,7 +158,7 @@ def _better(
     return best, rules[best]
 
 
-def _left(model: ir.Model, candidates: Candidates, selection: GroupSelection[Layer]) -> tuple[Left, ...]:
+def _left(model: ir.Model, candidates: GainingLayers, selection: GroupSelection[StaticLayer]) -> tuple[Left, ...]:
     """Return the layers that stay in floating point with the reasons, in the order of the graph."""
     harm = {layer.result: round(error, 6) for layer, error in selection.left.items()}
     left = []
@@ -171,9 +171,9 @@ def _left(model: ir.Model, candidates: Candidates, selection: GroupSelection[Lay
     return tuple(left)
 
 
-def _tensors(layer: Layer) -> tuple[str, ...]:
+def _tensors(layer: StaticLayer) -> tuple[str, ...]:
     return (layer.source, layer.output) if layer.is_convolution else (layer.source,)
 
 
-def _share(chosen: Sequence[Layer], shares: Mapping[Layer, float]) -> float:
+def _share(chosen: Sequence[StaticLayer], shares: Mapping[StaticLayer, float]) -> float:
     return round(sum(shares[layer] for layer in chosen), 4)

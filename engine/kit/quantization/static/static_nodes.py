@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from engine.kit.onnx import surgery
 from engine.kit.onnx.names import TensorNames
-from engine.kit.quantization.static.layers import Layer
-from engine.kit.quantization.static.ranges import Range
+from engine.kit.quantization.static.layers import StaticLayer
+from engine.kit.quantization.static.ranges import ByteRange
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,7 +27,7 @@ _LARGEST_BIAS = 1 << 30
 
 
 def insert(
-    model: ir.Model, chosen: Collection[Layer], ranges: Mapping[str, Range], *, reduce_range: bool = False
+    model: ir.Model, chosen: Collection[StaticLayer], ranges: Mapping[str, ByteRange], *, reduce_range: bool = False
 ) -> None:
     """Quantize the chosen layers; `model` is changed, and weights in floating point that no node reads are removed.
 
@@ -54,7 +54,7 @@ class _Insertion:
 
     graph: ir.Graph
     names: TensorNames
-    ranges: Mapping[str, Range]
+    ranges: Mapping[str, ByteRange]
     largest: int
 
     def input(self, value: ir.Value, readers: Collection[ir.Node]) -> None:
@@ -82,7 +82,7 @@ class _Insertion:
         surgery.follow(codes, self.names.free(f"{name}_quantized"), dequantize)
         codes.type = ir.TensorType(ir.DataType.UINT8)
 
-    def weights(self, node: ir.Node, layer: Layer) -> None:
+    def weights(self, node: ir.Node, layer: StaticLayer) -> None:
         """Let a layer read its weights from integers with a scale per output channel, and so its bias."""
         import numpy as np
 

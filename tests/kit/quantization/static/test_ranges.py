@@ -4,7 +4,7 @@ import pytest
 
 from engine.kit.onnx import ir_models
 from engine.kit.quantization.static import ranges
-from engine.kit.quantization.static.ranges import Observation
+from engine.kit.quantization.static.ranges import TensorValues
 
 
 def test_the_extremes_and_some_values_of_a_tensor_are_observed(tmp_path):
@@ -21,12 +21,12 @@ def test_the_extremes_and_some_values_of_a_tensor_are_observed(tmp_path):
 
 
 def test_a_tensor_that_is_never_negative_has_the_zero_point_0():
-    chosen = ranges.widest(Observation(0.0, 5.1, np.linspace(0, 5.1, 100)))
+    chosen = ranges.widest(TensorValues(0.0, 5.1, np.linspace(0, 5.1, 100)))
     assert (chosen.zero, chosen.scale) == (0, pytest.approx(0.02))
 
 
 def test_zero_is_exact():
-    chosen = ranges.widest(Observation(-1.0, 3.0, np.zeros(1)))
+    chosen = ranges.widest(TensorValues(-1.0, 3.0, np.zeros(1)))
     assert chosen.zero == 64
     assert chosen.scale == pytest.approx(4 / 255)
 
@@ -34,11 +34,11 @@ def test_zero_is_exact():
 def test_a_lone_large_value_is_clipped_where_the_others_gain():
     generator = np.random.default_rng(0)
     values = np.append(generator.uniform(0, 1, 1_000_000), 1.6)
-    observed = Observation(0.0, 1.6, values)
+    observed = TensorValues(0.0, 1.6, values)
     assert ranges.closest(observed).scale < ranges.widest(observed).scale
-    even = Observation(-1.0, 1.0, generator.uniform(-1, 1, 100_000))
+    even = TensorValues(-1.0, 1.0, generator.uniform(-1, 1, 100_000))
     assert ranges.closest(even) == ranges.widest(even)
 
 
 def test_a_tensor_of_zeros_has_a_range():
-    assert ranges.closest(Observation(0.0, 0.0, np.zeros(4))) == ranges.Range(np.float32(1), np.uint8(0))
+    assert ranges.closest(TensorValues(0.0, 0.0, np.zeros(4))) == ranges.ByteRange(np.float32(1), np.uint8(0))
