@@ -20,7 +20,7 @@ from engine.kit.quantization.qdq.sensitivity import SENSITIVE, GroupSelection
 from engine.kit.quantization.report import Left, QdqTry, StaticReport
 from engine.kit.quantization.static import layers, ranges, rows, static_nodes
 from engine.kit.quantization.static.layers import GainingLayers, StaticLayer
-from engine.kit.quantization.static.ranges import TensorValues, ByteRange
+from engine.kit.quantization.static.ranges import ByteRange, TensorValues
 from engine.runtimes.onnxruntime import session as ort
 from engine.text import lists
 
