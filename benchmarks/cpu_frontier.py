@@ -13,12 +13,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+import numpy as np
 import program
 from timing import machine, table
 
 sys.path.append(str(program.ROOT))
 
-from frontier import measuring, texts, verdicts
+from frontier import measuring, pictures, texts, verdicts
 from frontier.accuracy import Accuracy
 from frontier.building import OURS, PEERS, PLAIN, Building
 from frontier.contenders import Contender
@@ -28,10 +29,13 @@ from frontier.subjects import CALIBRATION, SUBJECTS, Subject, TextInputs
 
 from engine.kit.inputs import bench_inputs
 from engine.kit.onnx import onnx_files
+from engine.kit.onnx.onnx_files import Input
 from engine.machine import cpu
 
 RUNTIMES = ("auto", "onnxruntime", "openvino")
 PACKAGES = ("onnxruntime", "openvino", "nncf", "torch", "transformers")
+PICTURES, SAMPLES = 200, 32
+"""Pictures for the accuracy at most, and those for validation and for calibration."""
 _ISA = frozenset({"avx2", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16", "amx_int8"})
 BUILT_IN = program.ROOT / "engine" / "kit" / "inputs" / "texts.txt"
 
@@ -66,6 +70,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--again", nargs="+", default=[], metavar="NAME", help="peers to build again, by their names")
     parser.add_argument("--runtimes", nargs="+", default=list(RUNTIMES), help="runtimes of our packages")
     parser.add_argument("--profiles", choices=["ranges", "fixed"], default="fixed", help="of our packages (fixed)")
+    parser.add_argument("--calibrate", action="store_true", help="give our recipes for images the peers' samples")
     parser.add_argument("--shapes", nargs="+", metavar="SHAPE", help="such as 8x128: batch and tokens")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--processes", type=int, default=3, help="fresh processes (3)")
@@ -86,43 +91,45 @@ class Contest:
     """One subject with all its contenders, and what was measured of them."""
 
     def __init__(self, subject: Subject, folder: Path, options: argparse.Namespace) -> None:
-        self.subject, self.folder, self.options = subject, folder, options
+        self.folder, self.options = folder, options
         self.shapes: Sequence[str] = options.shapes or subject.shapes
         self.contenders: list[Contender] = []
         self.accuracies: dict[str, Accuracy] = {}
         self.timings: dict[int, dict[str, Timings]] = {}
         self.failures: list[str] = []
         self.building = Building(folder, subject, options.again)
+        self.subject = self.building.subject
 
     def build(self) -> None:
         """Build all contenders; those that cannot be built say why."""
-        self.sentences = self._sentences()
         options = self.options
         fixed = subject_shapes(self.subject, options.profiles)
+        samples, ours, calibration = self._pictures() if self.subject.images else self._texts()
         for runtime in options.runtimes:
             if self._takes_part(OURS.format(runtime)) or self.building.exported is None:
-                self._add(self.building.ours(runtime, fixed=fixed))
-        calibration = self.folder / "calibration.json"
-        calibration.write_text(json.dumps(self.sentences[-CALIBRATION:]))
+                self._add(self.building.ours(runtime, fixed=fixed, samples=samples, calibration=ours))
+        if self.building.exported is None:
+            sys.exit(f"recipe build exported no model: {self.contenders[-1].absent if self.contenders else ''}")
         self._add(self.building.plain())
-        self._add(self.building.eager())
-        if self._takes_part("TorchScript"):
+        if self.subject.auto:
+            self._add(self.building.eager())
+        if self.subject.auto and self._takes_part("TorchScript"):
             self._add(self.building.scripted())
         for peer in PEERS:
-            if self._takes_part(peer.name):
+            kinds = {self.subject.name, "tensors" if self.subject.images else "text"}
+            if self._takes_part(peer.name) and (not peer.limits or peer.limits & kinds):
                 python = getattr(options, peer.option) if peer.option else Path(sys.executable)
                 self._add(self.building.peer(peer, python and python.absolute(), calibration))
 
     def compare(self) -> None:
         """Compare the answers of all contenders with those of PyTorch in fp32."""
-        specs = onnx_files.inputs(onnx_files.load_graph(self.building.exported))
-        inputs = TextInputs(self.subject, self.sentences[: self.options.sentences], specs)
-        alone, batches = inputs.alone(), inputs.batches()
-        original = self.building.eager()
+        original = self.building.eager() if self.subject.auto else self.building.plain()
         for each in self._ready():
+            if each.kind == "torchscript":
+                continue  # it computes in fp32, and compiles anew for each length
             started = time.perf_counter()
             try:
-                arguments = (each, original, alone, batches, self.folder / "answers")
+                arguments = (each, original, self.inputs, self.folder / "answers", self.subject.part)
                 self.accuracies[each.name] = measuring.compared(*arguments)
             except RuntimeError as error:
                 self.failures.append(f"{each.name}: {error}")
@@ -171,7 +178,8 @@ class Contest:
         if absent:
             yield "\n".join(absent)
         results = verdicts.Results(self.contenders, self.accuracies, self.timings)
-        judged = verdicts.of_tuned_subject(results)
+        tuned = self.subject.name == "minilm"
+        judged = verdicts.of_tuned_subject(results) if tuned else verdicts.of_other_subject(results)
         yield table(["bound", "", "measured", ""], (each.row() for each in judged))
         yield self._words()
 
@@ -228,12 +236,32 @@ class Contest:
             f"{isa}; {versions}. {peers}."
         )
 
-    def _sentences(self) -> list[str]:
-        file = self.folder / f"texts-{self.options.sentences}.json"
+    def _texts(self) -> tuple[Path, Path | None, Path]:
+        """Draw the sentences; return the files for validation, for our calibration (built in) and for the peers'."""
+        count = self.options.sentences
+        file, calibration = self.folder / f"texts-{count}.json", self.folder / "calibration.json"
+        shared = self.folder / "project" / "recipes" / "samples"
         if not file.is_file():
-            used = [*texts.of_samples(program.ROOT / "recipes" / "samples"), *BUILT_IN.read_text("utf-8").splitlines()]
-            file.write_text(json.dumps(texts.draw(self.options.sentences + CALIBRATION, used), ensure_ascii=False))
-        return list(json.loads(file.read_text()))
+            used = [*texts.of_samples(shared), *BUILT_IN.read_text("utf-8").splitlines()]
+            file.write_text(json.dumps(texts.draw(count + CALIBRATION, used), ensure_ascii=False))
+        sentences = json.loads(file.read_text())
+        calibration.write_text(json.dumps(sentences[-CALIBRATION:]))
+        names = ("input_ids", "attention_mask", "token_type_ids")
+        specs = {name: Input(name, "int64", ("batch", "sequence")) for name in names}
+        self.inputs = TextInputs(self.subject, sentences[:count], specs)
+        return shared / "sentences.jsonl", None, calibration
+
+    def _pictures(self) -> tuple[Path, Path | None, Path]:
+        """Draw the pictures; return the files for validation, for our calibration and for the peers': the same one."""
+        name, folder = self.subject.images, self.folder / "project" / "recipes" / "samples"
+        side = int(self.subject.shapes[0].rpartition("x")[2])
+        drawn = pictures.crops(min(self.options.sentences, PICTURES) + 2 * SAMPLES, side)
+        files = (folder / "pictures.npz", folder / "calibration.npz")
+        for file, part in zip(files, (drawn[:SAMPLES], drawn[SAMPLES : 2 * SAMPLES]), strict=True):
+            if not file.is_file():
+                np.savez(file, **{name: part})
+        self.inputs = pictures.ImageInputs(name, drawn[2 * SAMPLES :])
+        return files[0], files[1] if self.options.calibrate else None, files[1]
 
     def _takes_part(self, name: str) -> bool:
         only = self.options.only

@@ -50,8 +50,11 @@ def compared(truth: np.ndarray, alone: np.ndarray, batched: np.ndarray) -> Accur
     )
 
 
-def embedded(outputs: Sequence[np.ndarray], calls: Sequence[Tensors]) -> np.ndarray:
-    """Return the embedding of each sentence: the mean of its hidden states, [sentences, hidden]; other rows flat."""
+def embedded(outputs: Sequence[np.ndarray], calls: Sequence[Tensors], part: Sequence[int] | None = None) -> np.ndarray:
+    """Return the embedding of each sentence: the mean of its hidden states, [sentences, hidden]; other rows flat.
+
+    `part` is the range of the second axis that counts.
+    """
     import numpy as np
 
     from engine.kit.accuracy import pooling
@@ -60,7 +63,7 @@ def embedded(outputs: Sequence[np.ndarray], calls: Sequence[Tensors]) -> np.ndar
     rows = [
         pooling.pool(output, call["attention_mask"], "mean")
         if output.ndim == tokens and "attention_mask" in call
-        else pooling.normalize(output.reshape(len(output), -1).astype(np.float64))
+        else pooling.normalize(output[:, slice(*part or (None,))].reshape(len(output), -1).astype(np.float64))
         for output, call in zip(outputs, calls, strict=True)
     ]
     return np.concatenate(rows)

@@ -13,12 +13,13 @@ from pathlib import Path
 import program
 
 from frontier.contenders import Contender
-from frontier.subjects import Subject
+from frontier.subjects import SUBJECTS, Subject
 
 SCRIPTS = Path(__file__).resolve().parent / "peers"
 PLAIN, EAGER, SCRIPTED = "plain ONNX Runtime fp32", "PyTorch fp32", "TorchScript fp32"
 OURS = "recipe, runtime: {}"
 _SHOWN = 300
+_SEED = 15
 
 
 @dataclass(frozen=True)
@@ -31,18 +32,31 @@ class Peer:
     option: str
     install: str
     arguments: tuple[str, ...] = ()
+    limits: frozenset[str] = frozenset()
+    """The kinds of subjects (text, tensors) or their names that the peer is for; empty for all."""
 
 
-_OLIVE = "olive-ai requests torch transformers onnxscript onnxruntime==1.31.1"
+_OLIVE = "olive-ai requests torch transformers onnxscript datasets onnxruntime==1.31.1"
 _OPTIMUM = "'optimum-onnx[onnxruntime]' onnxruntime==1.31.1 torch"
-_INTEL = "'optimum-intel[openvino]' torch"
+_INTEL = "'optimum-intel[openvino]' torch datasets 'huggingface-hub<2'"
+_TEXT = frozenset({"text"})
 PEERS = (
     Peer("Olive, dynamic int8", "olive", "olive_int8.py", "olive_python", _OLIVE, ("dynamic",)),
-    Peer("Olive, static int8", "olive", "olive_int8.py", "olive_python", _OLIVE, ("static",)),
-    Peer("Optimum, avx512_vnni int8", "optimum", "optimum_int8.py", "optimum_python", _OPTIMUM),
-    Peer("Optimum Intel, OpenVINO int8", "optimum-intel", "optimum_intel_int8.py", "intel_python", _INTEL),
+    Peer("Olive, static int8", "olive", "olive_int8.py", "olive_python", _OLIVE, ("static",), _TEXT),
+    Peer("Optimum, avx512_vnni int8", "optimum", "optimum_int8.py", "optimum_python", _OPTIMUM, (), _TEXT),
+    Peer("Optimum Intel, OpenVINO int8", "optimum-intel", "optimum_intel_int8.py", "intel_python", _INTEL, (), _TEXT),
     Peer("OpenVINO, NNCF default", "openvino", "openvino_int8.py", "", "'.[openvino]'", ("default",)),
-    Peer("OpenVINO, tuned by hand", "openvino", "openvino_int8.py", "", "'.[openvino]'", ("tuned",)),
+    Peer(
+        "OpenVINO, tuned by hand",
+        "openvino",
+        "openvino_int8.py",
+        "",
+        "'.[openvino]'",
+        ("tuned",),
+        frozenset({"minilm"}),
+    ),
+    Peer("ONNX Runtime, quantize_dynamic", "onnxruntime", "onnxruntime_int8.py", "", "'.[cpu]'", ("dynamic",)),
+    Peer("ONNX Runtime, quantize_static", "onnxruntime", "onnxruntime_int8.py", "", "'.[cpu]'", ("static",)),
 )
 
 
@@ -50,21 +64,34 @@ class Building:
     """The folder with all models of one subject. What is there is not built again, except by `recipe build`."""
 
     def __init__(self, folder: Path, subject: Subject, again: Sequence[str]) -> None:
-        self.folder, self.subject, self.again = folder, subject, again
+        self.folder, self.again = folder, again
         self._project = folder / "project"
         program.project(self._project)
+        self.subject = self._with_weights(subject) if subject.random else subject
         (folder / "models").mkdir(exist_ok=True)
         self.exported: Path | None = None
 
-    def ours(self, runtime: str, *, fixed: Sequence[str]) -> Contender:
+    def _with_weights(self, subject: Subject) -> Subject:
+        """Write the model with random weights, and return the subject with the model's folder as its source."""
+        out = self._project / "weights"
+        if not out.is_dir():
+            out.mkdir()
+            tokenizer = str(SUBJECTS["minilm"].path)
+            given = {"out": str(out), "seed": _SEED, "config": subject.random, "tokenizer": tokenizer}
+            request = self.folder / "random.json"
+            request.write_text(json.dumps({**given, "sizes": dict(subject.sizes_of_config or {})}))
+            subprocess.run([sys.executable, str(SCRIPTS / "random_model.py"), str(request)], check=True)
+        return replace(subject, source=str(out))
+
+    def ours(self, runtime: str, *, fixed: Sequence[str], samples: Path, calibration: Path | None) -> Contender:
         """Build the subject with `recipe build` up to the validated model, and return that model."""
         from engine import api
         from engine.runtimes.execution import Execution
 
         name = OURS.format(runtime)
         recipe = self._project / "recipes" / f"{self.subject.name}-{runtime}.yaml"
-        samples = self._project / "recipes" / "samples" / "sentences.jsonl" if "sequence" in self.subject.axes else None
-        recipe.write_text(self.subject.recipe(f"{self.subject.name}-{runtime}", runtime, fixed=fixed, samples=samples))
+        text = self.subject.recipe(recipe.stem, runtime, fixed=fixed, samples=samples, calibration=calibration)
+        recipe.write_text(text)
         command = [*program.command(), "build", str(recipe), "--to", "validate", "--json"]
         done = subprocess.run(command, cwd=self._project, env=program.environment(), capture_output=True, check=False)
         ends = [event for event in program.events(done.stdout) if event["event"] == "end"]
@@ -118,7 +145,7 @@ class Building:
             "exported": str(self.exported / "model.onnx") if self.exported else None,
             "out": str(folder),
             "task": self.subject.task or "feature-extraction",
-            "kind": "text" if "sequence" in self.subject.axes else "tensors",
+            "kind": "tensors" if self.subject.images else "text",
             **more,
         }
         (folder / "request.json").write_text(json.dumps(request))

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import program
 
@@ -30,6 +30,16 @@ _DRAWS = 2000
 _REST = 0.025
 """The share that a 95 % interval leaves out at each end."""
 _SHOWN = 300
+
+
+class Inputs(Protocol):
+    """The inputs of all calls for the accuracy."""
+
+    def alone(self) -> list[Tensors]:
+        """Return a call for each sample."""
+
+    def batches(self) -> list[Tensors]:
+        """Return a call for each batch."""
 
 
 @dataclass(frozen=True)
@@ -158,13 +168,14 @@ def answered(contender: Contender, calls: Sequence[Tensors], folder: Path) -> li
 
 
 def compared(
-    contender: Contender, original: Contender, alone: Sequence[Tensors], batches: Sequence[Tensors], folder: Path
+    contender: Contender, original: Contender, inputs: Inputs, folder: Path, part: Sequence[int] | None
 ) -> Accuracy:
     """Compare a contender's answers with the original's to the same calls, alone and in batches."""
     folder.mkdir(exist_ok=True)
-    truth = accuracy.embedded(answered(original, alone, folder), alone)
-    single = accuracy.embedded(answered(contender, alone, folder), alone)
-    many = accuracy.embedded(answered(contender, batches, folder), batches)
+    alone, batches = inputs.alone(), inputs.batches()
+    truth = accuracy.embedded(answered(original, alone, folder), alone, part)
+    single = accuracy.embedded(answered(contender, alone, folder), alone, part)
+    many = accuracy.embedded(answered(contender, batches, folder), batches, part)
     return accuracy.compared(truth, single, many)
 
 

