@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
+from engine.errors import StepError
 from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.inputs.cases import Case
 from engine.kit.onnx import ir_models, mapped_weights, onnx_files
@@ -87,14 +88,14 @@ class OpenvinoBuild(Calibrated):
         graph = onnx_files.load_graph(checked)
         lowered: dict[str, Any] = {}
         if self.precision == "fp32":
-            model = ir.read(checked / onnx_files.MODEL)
+            model = ir.of_onnx(checked / onnx_files.MODEL)
         else:
             try:
                 precisions.refuse_quantized(graph)
                 model, lowered = self._quantized(checked, self.cases(checked, checkpoint, samples), out.parent)
             except LeftAloneError as reason:
                 print(f"not quantized: {reason}")
-                model, lowered = ir.read(checked / onnx_files.MODEL), {"unquantized": str(reason)}
+                model, lowered = ir.of_onnx(checked / onnx_files.MODEL), {"unquantized": str(reason)}
         out.mkdir(parents=True, exist_ok=True)
         tokenizer = tokenizers.load(checkpoint) if self.shapes and checkpoint is not None else None
         routing = fixed_shapes.routing(model, onnx_files.inputs(graph), self.shapes, tokenizer)
@@ -106,9 +107,11 @@ class OpenvinoBuild(Calibrated):
     @staticmethod
     def _quantized(checked: Path, cases: list[Case], scratch: Path) -> tuple[openvino.Model, dict[str, Any]]:
         """Return the model in int8, calibrated on cases, and the fields of the report about it."""
+        if not cases:
+            raise StepError("there are no inputs to calibrate the model on", hint="name samples: calibrate.samples")
         with TemporaryDirectory(dir=scratch) as folder, mapped_weights.spilling(Path(folder)):
             by_row = _scale_rows(checked, Path(folder) / "scaled")
-            plain = ir.read(Path(folder) / "scaled" / onnx_files.MODEL)
+            plain = ir.of_onnx(Path(folder) / "scaled" / onnx_files.MODEL)
             model = quantizer.quantized(plain, [case.inputs for case in cases])
         counts = quantizer.counted(model)
         print(f"quantized {lists.counts(counts)}; {by_row} activations with a scale per row")

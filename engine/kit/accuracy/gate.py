@@ -172,7 +172,10 @@ class Bounded(Step):
             bound = f"; or, if this share is enough for you: `validate: {{precision_share: {{at_least: {enough:g}}}}}`"
             raise JudgementError(
                 f"Too little of the model {does} {self.precision}: {misses[0]}",
-                [f"multiplications: {work.in_words()}"],
+                [
+                    f"multiplications: {work.in_words()}",
+                    *_operators(work, self.precision, weights_only=self.weights_only),
+                ],
                 f"build it in {_usual(work)}{bound if enough else ''}",
             )
 
@@ -226,6 +229,12 @@ class Judged(Bounded):
     def judge(self, report: AccuracyReport) -> None:
         """Compare the numbers of the report with the bounds. Raises JudgementError where a bound is missed."""
         self.refuse(report)
+
+
+def _operators(work: Work, precision: Precision, *, weights_only: bool) -> list[str]:
+    """Return the fact how many operators reached the precision; none where the operators are not known."""
+    headline = work.headline(precision, weights_only=weights_only)
+    return [] if headline is None else [headline]
 
 
 def _usual(work: Work) -> str:

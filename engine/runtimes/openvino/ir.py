@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
+from engine.kit.onnx import onnx_files
 from engine.kit.onnx.onnx_files import Input
 from engine.runtimes.openvino.routing import Routing
 from engine.text import reasons
@@ -38,6 +39,21 @@ def read(path: Path) -> openvino.Model:
             reasons.facts(error),
             "use runtime: onnxruntime, which has the other operators of ONNX",
         ) from error
+
+
+def of_onnx(path: Path) -> openvino.Model:
+    """Return the model of an ONNX file; each input and output has the name of the ONNX file, and no other.
+
+    OpenVINO also gives a tensor the names of tensors that it has merged with it. Raises StepError for a file that
+    OpenVINO cannot read.
+    """
+    model, graph = read(path), onnx_files.load_graph(path.parent)
+    for values, names in ((model.inputs, onnx_files.inputs(graph)), (model.outputs, onnx_files.outputs(graph))):
+        for name in names:
+            for value in values:
+                if name in value.get_names():
+                    value.get_tensor().set_names({name})
+    return model
 
 
 def save(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from engine.kit.onnx import onnx_files
 from engine.runtimes.execution import Execution
 from engine.runtimes.openvino import compiled, ir, work
+from engine.runtimes.openvino.compiled import Calls
 from engine.runtimes.openvino.shapes import Shapes
 from engine.runtimes.rival import RivalModel
 from engine.runtimes.runner import Runner
@@ -32,11 +33,11 @@ def rival(original: RivalModel, *, name: str, precision: str, execution: Executi
     """Return the runner of an exported model in fp32, as OpenVINO reads it from the ONNX file."""
     del precision, execution  # fp32 on the CPU: the only way that this runtime offers for rivals
     options = {**compiled.LATENCY, **compiled.FP32}
-    return _of(ir.read(original.exported / onnx_files.MODEL), name, threads, options)
+    return _of(ir.of_onnx(original.exported / onnx_files.MODEL), name, threads, options)
 
 
 def _of(model: openvino.Model, name: str, threads: int, options: Mapping[str, str] = compiled.LATENCY) -> Runner:
-    shapes = Shapes(model, lambda each: compiled.compiled(each, threads=threads, options=options))
+    shapes = Shapes(model, lambda each: Calls(each, threads=threads, options=options))
     return Runner(
         name,
         shapes.run,

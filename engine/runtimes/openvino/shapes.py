@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from engine.errors import StepError
-from engine.runtimes.openvino import compiled, ir
+from engine.runtimes.openvino import ir
+from engine.runtimes.openvino.compiled import Calls
 from engine.runtimes.openvino.routing import FREE
 from engine.runtimes.runner import refuse_missing
 
@@ -20,12 +21,12 @@ if TYPE_CHECKING:
 class Shapes:
     """A model with one or several shapes; each shape is compiled when the first input needs it."""
 
-    def __init__(self, model: openvino.Model, compile: Callable[[openvino.Model], openvino.CompiledModel]) -> None:  # noqa: A002 - the field's term
+    def __init__(self, model: openvino.Model, compile: Callable[[openvino.Model], Calls]) -> None:  # noqa: A002 - the field's term
         self._model, self._compile = model, compile
         self._routing = ir.routing(model)
-        self._requests: dict[int, openvino.InferRequest] = {}
+        self._calls: dict[int, Calls] = {}
         if self._routing is None:
-            self._request(FREE)  # a model that cannot be compiled fails here
+            self._of(FREE)  # a model that cannot be compiled fails here
 
     def takes(self, shapes: Mapping[str, Sequence[int]]) -> bool:
         """Tell whether the model takes inputs of these shapes."""
@@ -46,19 +47,17 @@ class Shapes:
         """Return the outputs of one call by name. Raises StepError for inputs that the model cannot run on."""
         index, sizes = self._choose(inputs)
         if self._routing is None or index == FREE:
-            return compiled.run(self._request(FREE), inputs)
-        outputs = compiled.run(self._request(index), self._routing.padded(inputs, index))
+            return self._of(FREE).run(inputs)
+        outputs = self._of(index).run(self._routing.padded(inputs, index))
         return self._routing.cropped(outputs, sizes)
 
     def prepare(self, inputs: Tensors) -> Callable[[], object]:
         """Return a call that computes the outputs of the inputs; padding is part of the call."""
-        self.run(inputs)  # raises a clear error for wrong inputs; `request.infer` would not
         index, sizes = self._choose(inputs)
         if self._routing is not None and index != FREE and self._routing.fixed[index] != sizes:
+            self.run(inputs)  # compiles the model, and raises an error for wrong inputs
             return lambda: self.run(inputs)
-        request = self._request(index)
-        fed = compiled.feed(request.get_compiled_model(), inputs)
-        return lambda: request.infer(fed)
+        return self._of(index).prepare(inputs)
 
     def _choose(self, inputs: Tensors) -> tuple[int, dict[str, int]]:
         """Return the index of the shape that computes the inputs, and the sizes of the inputs' axes."""
@@ -71,10 +70,10 @@ class Shapes:
         except ValueError as error:
             raise StepError(f"OpenVINO cannot run the model on these inputs: {error}", hint="add a profile") from error
 
-    def _request(self, index: int) -> openvino.InferRequest:
-        if index not in self._requests:
-            model = self._model
-            if index != FREE and self._routing is not None:
-                model = ir.reshaped(model, self._routing.shapes(index))
-            self._requests[index] = self._compile(model).create_infer_request()
-        return self._requests[index]
+    def _of(self, index: int) -> Calls:
+        """Return the calls of the model for a shape."""
+        if index not in self._calls:
+            fixed = self._routing is not None and index != FREE
+            shapes = self._routing.shapes(index) if self._routing is not None and fixed else {}
+            self._calls[index] = self._compile(ir.reshaped(self._model, shapes) if fixed else self._model)
+        return self._calls[index]
