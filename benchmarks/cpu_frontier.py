@@ -21,7 +21,7 @@ sys.path.append(str(program.ROOT))
 
 from frontier import measuring, pictures, texts, verdicts
 from frontier.accuracy import Accuracy
-from frontier.building import OURS, PEERS, PLAIN, Building
+from frontier.building import EAGER, OURS, PEERS, PLAIN, Building
 from frontier.contenders import Contender
 from frontier.load import ALLOWED
 from frontier.measuring import Timings
@@ -70,7 +70,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--again", nargs="+", default=[], metavar="NAME", help="peers to build again, by their names")
     parser.add_argument("--runtimes", nargs="+", default=list(RUNTIMES), help="runtimes of our packages")
     parser.add_argument("--profiles", choices=["ranges", "fixed"], default="fixed", help="of our packages (fixed)")
-    parser.add_argument("--calibrate", action="store_true", help="give our recipes for images the peers' samples")
+    parser.add_argument("--no-calibrate", action="store_true", help="calibrate our recipes for images on random inputs")
     parser.add_argument("--shapes", nargs="+", metavar="SHAPE", help="such as 8x128: batch and tokens")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--processes", type=int, default=3, help="fresh processes (3)")
@@ -197,7 +197,9 @@ class Contest:
         }
 
     def _accuracy_table(self) -> str:
-        header = ["against PyTorch fp32", "cosine mean", "worst", "in batches of 8: mean", "worst"]
+        original = EAGER if self.subject.auto else PLAIN
+        weak = ", random weights: weak evidence" if self.subject.random else ""
+        header = [f"against {original}{weak}", "cosine mean", "worst", "in batches of 8: mean", "worst"]
         header += ["alone against in a batch, worst", "same neighbour", ""]
         rows = []
         for name, each in self.accuracies.items():
@@ -230,9 +232,12 @@ class Contest:
         how = f"{options.rounds} rounds in turns in each of {options.processes} fresh processes, {options.clock} time"
         isa = " ".join(sorted(_ISA & set(cpu.description().get("flags", "").split())))
         bounds = "medians of paired ratios with 95 % intervals"
+        weights = ", random weights (weak evidence of accuracy)" if self.subject.random else ""
+        text = f"{options.sentences} sentences of the documentation of installed packages, seed {texts.SEED}"
+        picture = f"{min(options.sentences, PICTURES)} crops of photographs, half with text, seed {pictures.SEED}"
         return (
-            f"{self.subject.name}; {options.sentences} sentences of the documentation of installed packages, seed "
-            f"{texts.SEED}; {how}, {bounds}; profiles: {options.profiles}. {machine()}; "
+            f"{self.subject.name}{weights}; {picture if self.subject.images else text}; "
+            f"{how}, {bounds}; profiles: {options.profiles}. {machine()}; "
             f"{isa}; {versions}. {peers}."
         )
 
@@ -255,13 +260,14 @@ class Contest:
         """Draw the pictures; return the files for validation, for our calibration and for the peers': the same one."""
         name, folder = self.subject.images, self.folder / "project" / "recipes" / "samples"
         side = int(self.subject.shapes[0].rpartition("x")[2])
-        drawn = pictures.crops(min(self.options.sentences, PICTURES) + 2 * SAMPLES, side)
+        lines = [line for line in BUILT_IN.read_text("utf-8").splitlines() if line]
+        count = min(self.options.sentences, PICTURES)
+        drawn = pictures.crops(count + 2 * SAMPLES, side, lines, low=self.subject.low)
         files = (folder / "pictures.npz", folder / "calibration.npz")
         for file, part in zip(files, (drawn[:SAMPLES], drawn[SAMPLES : 2 * SAMPLES]), strict=True):
-            if not file.is_file():
-                np.savez(file, **{name: part})
+            np.savez(file, **{name: part})
         self.inputs = pictures.ImageInputs(name, drawn[2 * SAMPLES :])
-        return files[0], files[1] if self.options.calibrate else None, files[1]
+        return files[0], None if self.options.no_calibrate else files[1], files[1]
 
     def _takes_part(self, name: str) -> bool:
         only = self.options.only

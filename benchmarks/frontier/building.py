@@ -97,11 +97,14 @@ class Building:
         ends = [event for event in program.events(done.stdout) if event["event"] == "end"]
         paths = {event["job"]: event["path"] for event in ends if "path" in event}
         if "export" in paths:
-            self.exported = Path(paths["export"])
+            self.exported = Path(paths["export"]) / "model.onnx"
+        elif self.subject.path.suffix == ".onnx":
+            self.exported = self.subject.path  # no job exports what is ONNX already
         if done.returncode or "validate" not in paths:
-            words = [event.get("error") or event.get("message") for event in program.events(done.stdout)]
-            why = next((str(each) for each in reversed(words) if each), done.stderr.decode()[-_SHOWN:])
-            return Contender(name, "ours", "ours", absent=" ".join(why.split())[:_SHOWN])
+            errors = [event["error"] for event in program.events(done.stdout) if event.get("error")]
+            why = in_words(errors[-1]) if errors else done.stderr.decode("utf-8", "replace")[-_SHOWN:]
+            absent = f"exit {done.returncode}: {' '.join(why.split())}"[:_SHOWN]
+            return Contender(name, "ours", "ours", absent=absent)
         (variant,) = api.plan([recipe])
         execution = Execution.for_recipe(variant.loaded.recipe).model_dump(mode="json")
         return Contender(name, "ours", "ours", paths["validate"], options={"execution": execution})
@@ -110,7 +113,7 @@ class Building:
         """Return the exported fp32 model, which ONNX Runtime runs with its defaults."""
         if self.exported is None:
             return Contender(PLAIN, "onnx", "fp32", absent="the model was not exported")
-        return Contender(PLAIN, "onnx", "fp32", str(self.exported / "model.onnx"))
+        return Contender(PLAIN, "onnx", "fp32", str(self.exported))
 
     def eager(self) -> Contender:
         """Return the original model in PyTorch."""
@@ -142,7 +145,7 @@ class Building:
         folder.mkdir()
         request = {
             "checkpoint": str(self.subject.path),
-            "exported": str(self.exported / "model.onnx") if self.exported else None,
+            "exported": str(self.exported) if self.exported else None,
             "out": str(folder),
             "task": self.subject.task or "feature-extraction",
             "kind": "tensors" if self.subject.images else "text",
@@ -160,3 +163,10 @@ class Building:
         contender = Contender(peer.name, reply["kind"], peer.family, reply["path"], reply["versions"])
         contender.write(answer)
         return contender
+
+
+def in_words(error: object) -> str:
+    """Return an error of a build's events as a sentence: what, the facts, the hint."""
+    if not isinstance(error, Mapping):
+        return str(error)
+    return "; ".join(map(str, (error.get("what", ""), *error.get("facts", ()))))

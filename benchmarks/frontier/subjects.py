@@ -41,6 +41,8 @@ class Subject:
     task: str | None = None
     images: str = ""
     """The name of the input that takes images; empty for a model of texts."""
+    low: float = 0.0
+    """The value of black in an image; white is 1."""
     part: tuple[int, int] | None = None
     """The part of the output's second axis that is compared: the scores of a detector. None for all."""
     random: str = ""
@@ -147,6 +149,7 @@ SUBJECTS = {
             ),
             needs="--no-deps rapidocr-onnxruntime",
             images="x",
+            low=-1.0,
         ),
     )
 }
