@@ -12,6 +12,7 @@ from engine.kit.quantization.report import QuantizeReport
 from engine.report import grid, precisions, sample_lines
 from engine.reporting import Number
 from engine.runtimes import registry
+from engine.runtimes.preparation import Lowering
 from engine.runtimes.recipes import IN_PROCESS
 from engine.server.installation import KIND_NAMES
 from engine.step import Section
@@ -44,7 +45,7 @@ def table(summary: Summary) -> str:
     bench = summary.report(Section.BENCH, BenchReport)
     validated = summary.report(Section.VALIDATION, AccuracyReport)
     checked = summary.report(Section.VALIDATION_ONNX, AccuracyReport)
-    lines = [_title(summary)]
+    lines = [_title(summary), *_reached(summary, validated, checked)]
     if bench is not None and bench.rows:
         lines += _measured(summary, bench, validated)
     quantized = summary.report(Section.PRECISION, QuantizeReport)
@@ -105,6 +106,17 @@ def _title(summary: Summary) -> str:
     return (
         f"{recipe.name}: {recipe.precision} for {', '.join(recipe.target.devices)} with {recipe.target.runtime}{size}"
     )
+
+
+def _reached(summary: Summary, *reports: AccuracyReport | None) -> list[str]:
+    """Return the line that says how many operators reached the recipe's precision; no line for fp32."""
+    recipe = summary.variant.loaded.recipe
+    work = next((report.work for report in reports if report is not None and report.work is not None), None)
+    if work is None or recipe.precision == "fp32":
+        return []
+    weights_only = registry.of(recipe).lowering(recipe) is Lowering.WEIGHTS_ONLY
+    headline = work.headline(recipe.precision, weights_only=weights_only)
+    return [] if headline is None else [headline]
 
 
 def _row(

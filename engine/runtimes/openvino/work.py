@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from math import prod
 from typing import TYPE_CHECKING
 
 from engine.runtimes.openvino import compiled, ir
+from engine.runtimes.tally import Tally
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,6 +18,11 @@ _TRANSPOSED = frozenset({"ConvolutionBackpropData", "GroupConvolutionBackpropDat
 _RECURRENT = {"GRUSequence": 3, "LSTMSequence": 4, "RNNSequence": 3}
 """Recurrent operators, and the index of the input with the weights of the input; the weights of the state follow."""
 _COUNTED = _CONVOLUTIONS | _TRANSPOSED | _RECURRENT.keys() | {"MatMul"}
+_KINDS = {
+    **dict.fromkeys(_CONVOLUTIONS, "Conv"), **dict.fromkeys(_TRANSPOSED, "ConvTranspose"), "GRUSequence": "GRU",
+    "LSTMSequence": "LSTM", "RNNSequence": "RNN",
+}  # fmt: skip
+"""The names that ONNX has for these operators."""
 _MOVING = frozenset({"Convert", "Multiply", "Reshape", "Squeeze", "Subtract", "Transpose", "Unsqueeze"})
 """Operators that may stand between a quantized tensor and the product that reads it."""
 _FUSED = "Subgraph"
@@ -32,7 +37,7 @@ _FOLLOWERS = 3
 _NAMES = {"f32": "fp32", "f16": "fp16", "bf16": "bf16", "i8": "int8", "u8": "int8", "f64": "fp64"}
 
 
-def multiplications(model: openvino.Model, inputs: Mapping[str, np.ndarray]) -> dict[str, int]:
+def multiplications(model: openvino.Model, inputs: Mapping[str, np.ndarray]) -> Tally:
     """Return the precision of kernels, such as "int8" -> the number of multiplications in this precision.
 
     Matrix products, convolutions and recurrent layers are counted, from their shapes for `inputs`. The kernels are
@@ -42,10 +47,19 @@ def multiplications(model: openvino.Model, inputs: Mapping[str, np.ndarray]) -> 
     fixed = ir.reshaped(model, {value.any_name: inputs[value.any_name].shape for value in model.inputs})
     on_this_cpu = compiled.compiled(fixed, threads=1)
     kernels, floating = _kernels(on_this_cpu), on_this_cpu.get_property("INFERENCE_PRECISION_HINT").get_type_name()
-    counts: Counter[str] = Counter()
+    tally = Tally()
     for node in fixed.get_ordered_ops():
-        if node.get_type_name() in _COUNTED:
-            counts[_precision(node, kernels, floating)] += _count(node)
+        count = _count(node)
+        if count:
+            kind = node.get_type_name()
+            tally.add(_KINDS.get(kind, kind), _precision(node, kernels, floating), count)
+    return tally
+
+
+def by_operator(model: openvino.Model, inputs: Mapping[str, np.ndarray]) -> dict[str, int]:
+    """Return the name of each operator that multiplies -> the number of its multiplications for `inputs`."""
+    fixed = ir.reshaped(model, {value.any_name: inputs[value.any_name].shape for value in model.inputs})
+    counts = {str(node.get_friendly_name()): _count(node) for node in fixed.get_ordered_ops()}
     return {name: count for name, count in counts.items() if count}
 
 
@@ -69,8 +83,13 @@ def _operators(names: str) -> Iterator[str]:
 
 
 def _count(node: openvino.Node) -> int:
-    """Return the number of multiplications of an operator; 0 where its shapes depend on the numbers of an input."""
+    """Return the number of multiplications of an operator.
+
+    The number is 0 for an operator that is not counted, and where its shapes depend on the numbers of an input.
+    """
     kind = node.get_type_name()
+    if kind not in _COUNTED:
+        return 0
     values = [*node.inputs(), node.output(0)]
     if any(value.get_partial_shape().is_dynamic for value in values):
         return 0
