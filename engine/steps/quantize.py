@@ -69,13 +69,17 @@ class Quantize(Calibrated):
     "Quantize ONNX Models" advises 7 bits for AVX2 and AVX512 wherever weights are quantized per channel.
     """
 
+    opset: int = 23
+    """The newest opset that the runtime of dynamic int8 reads; it has operators that are faster than older ones."""
+
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self | None:
         """Return the step for a runtime that takes its precision from the graph; None for fp32 and other runtimes."""
         precision = recipe.precision
         lowering = registry.of(recipe).lowering(recipe)
         if lowering is Lowering.DYNAMIC:
-            return cls(reduce_range=recipe.target.isa in _WITHOUT_VNNI)
+            opset = registry.of(recipe).newest_opset(recipe)
+            return cls(reduce_range=recipe.target.isa in _WITHOUT_VNNI, opset=opset)
         if lowering is Lowering.WEIGHTS_ONLY:
             return cls(way="int4 weights" if precision == "int4" else "int8 weights")
         if lowering is None or precision == "fp32":
@@ -135,7 +139,7 @@ class Quantize(Calibrated):
         try:
             if self.way in _BITS:
                 return weight_only.quantize(fused, out, bits=_BITS[self.way])
-            return dynamic_int8.quantize(fused, out, reduce_range=self.reduce_range)
+            return dynamic_int8.quantize(fused, out, reduce_range=self.reduce_range, opset=self.opset)
         except LeftAloneError as reason:
             return _left_alone(fused, out, reason)
 
