@@ -218,7 +218,7 @@ class Runtime:
 
     def newest_opset(self, recipe: RecipeView) -> int:
         """Return the newest opset of ONNX that a model for the recipe may have, wherever it is served."""
-        return EXPORTED_OPSET
+        return _EXPORTED
 
     def fuses(self, target: TargetView) -> Residual | None:
         """Return how transformer operators are fused for the target; None where the runtime has no fused operators."""

@@ -1,9 +1,8 @@
 """Attention parts: ONNX Runtime's fused attention becomes three MatMuls and ONNX's own Attention, which is faster."""
 
 # The fused operator multiplies the input by one weight for queries, keys and values, and then copies each of them into
-# an order by heads. Its int8 form takes one scale for its input and adds its bias apart. ONNX's own Attention (opset 23)
-# reads queries, keys and values in the order in which MatMuls give them. Measured with ONNX Runtime 1.31 on a CPU with
-# AVX-512 VNNI: see docs/adr/0033.
+# an order by heads. Its int8 form takes one scale for its input and adds its bias apart. ONNX's own Attention (opset
+# 23) reads queries, keys and values in the order in which MatMuls give them. docs/adr/0033 has the reasons.
 
 from __future__ import annotations
 
@@ -31,7 +30,8 @@ def split(model: ir.Model) -> int:
     """Split every fused attention that needs no more than ONNX's own Attention has; return how many were split.
 
     A fused attention is left as it is if it has a past, biases of its scores, rotated positions, or a mask that does
-    not have the shape [batch, sequence], or if it is causal: then positions that see no other give other numbers. The model must have opset 23.
+    not have the shape [batch, sequence], or if it is causal, because then positions that see no other position would
+    give other numbers. The model must have opset 23.
     """
     writer = _Writer(model)
     nodes = [node for node in model.graph if node.op_type == "Attention" and node.domain == CONTRIBUTED]
@@ -52,7 +52,8 @@ class _Writer:
 
     def split(self, node: ir.Node) -> None:
         """Put three MatMuls, their biases and an Attention in the place of a fused attention."""
-        rows, weight, bias, mask = (*node.inputs, *(None,) * (_INPUTS - len(node.inputs)))
+        rows, weight, bias = node.inputs[:3]
+        mask = node.inputs[3] if len(node.inputs) == _INPUTS else None
         if rows is None or weight is None or bias is None:
             raise ValueError(f"{node.name} lacks its input, its weight or its bias")
         heads = surgery.whole_number(node, "num_heads")

@@ -152,7 +152,9 @@ def _chosen(
         for alpha in errors:
             factors = None if alpha is None else smoothing.factors(fitted.largest, weight, alpha)
             largest = _largest(fitted.largest, factors)
-            rows, grown = (unseen.rows, sampled) if factors is None else (unseen.rows / factors, sampled * factors[:, None])
+            rows, grown = (
+                (unseen.rows, sampled) if factors is None else (unseen.rows / factors, sampled * factors[:, None])
+            )
             errors[alpha] += _error(rows, grown, np.float32(largest))
             by_row[alpha] += _error(rows, grown, np.abs(rows).max(axis=1, keepdims=True))
     best: float | None = min(_ALPHAS, key=lambda alpha: errors[alpha])

@@ -62,7 +62,7 @@ def _quantized(
     scaling, roundings = passes.run(activation_scaling.apply, int8.prepare(passes), scratch)
     print(f"quantizing weights to {7 if reduce_range else 8} bits, a scale per channel")
     products = {node.name for node in passes.model.graph if node.op_type == "MatMul"}
-    own = products.intersection(name for each in roundings for name in each.nodes)
+    own = [name for each in roundings for name in each.nodes if name in products]
     int8.quantize(passes, reduce_range=reduce_range, without=own)
     passes.run(integer_layers.quantize, roundings, reduce_range=reduce_range)
     quantized = ir_models.proto(passes.model)

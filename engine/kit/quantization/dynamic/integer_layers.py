@@ -76,8 +76,7 @@ def quantize(model: ir.Model, roundings: Sequence[Rounding], *, reduce_range: bo
 
 
 class _Writer:
-    """Writes the nodes of integer layers into a model; weights and constants that several nodes read are stored once.
-    """
+    """Writes the nodes of integer layers into a model; weights and constants that several nodes read are stored once."""
 
     def __init__(self, model: ir.Model, *, reduce_range: bool) -> None:
         self.graph = model.graph
@@ -94,8 +93,8 @@ class _Writer:
         import numpy as np
 
         for node in nodes:
-            value = node.inputs[0]
-            dynamic = None if value is None else value.producer()
+            value = _input(node)
+            dynamic = value.producer()
             if node.op_type != "QAttention" or dynamic is None or dynamic.op_type != "DynamicQuantizeLinear":
                 continue
             source = dynamic.inputs[0]
@@ -152,17 +151,14 @@ class _Writer:
             scaled = surgery.node("Mul", [product, *scales.outputs], "", f"{product.name}_Mul")
             surgery.follow(product, self.names.free(f"{product.name}_integer"), scaled)
 
-    def rounded(
-        self, name: str, value: ir.Value, scales: ir.Value, zero: ir.Value | None, width: int
-    ) -> list[ir.Node]:
+    def rounded(self, name: str, value: ir.Value, scales: ir.Value, zero: ir.Value | None, width: int) -> list[ir.Node]:
         """Return the nodes that round each row of `width` values with its scale in `scales`; the last gives uint8."""
         import numpy as np
 
         if self.opset < _BLOCKS:
             even = surgery.node("Div", [value, scales], f"{name}_even", f"{name}_Div")
-            zero = zero or self.constant(np.uint8(0))
-            one = self.constant(np.float32(1))
-            return [even, surgery.node("QuantizeLinear", [*even.outputs, one, zero], f"{name}_rounded", f"{name}_Round")]
+            inputs = [*even.outputs, self.constant(np.float32(1)), zero or self.constant(np.uint8(0))]
+            return [even, surgery.node("QuantizeLinear", inputs, f"{name}_rounded", f"{name}_Round")]
         # Blocks need a zero point for each scale. It is the scale, divided by so much that 0 is left, plus the zero
         # point: this is one node instead of a Shape and a ConstantOfShape.
         zeros = []
@@ -170,9 +166,7 @@ class _Writer:
             inputs = [scales, self.constant(np.float32(_HUGE)), zero]
             zeros = [surgery.node("QuantizeLinear", inputs, f"{name}_zeros", f"{name}_Zeros")]
         inputs = [value, scales, *(node.outputs[0] for node in zeros)]
-        blocks = surgery.node(
-            "QuantizeLinear", inputs, f"{name}_rounded", f"{name}_Round", axis=-1, block_size=width
-        )
+        blocks = surgery.node("QuantizeLinear", inputs, f"{name}_rounded", f"{name}_Round", axis=-1, block_size=width)
         return [*zeros, blocks]
 
     def product(

@@ -63,7 +63,9 @@ def test_the_mask_is_converted_once_for_all_layers(tmp_path):
     assert equivalence.difference(before, after) is None
 
 
-@pytest.mark.parametrize("attributes", [{"do_rotary": 1}, {"unidirectional": 1}, {"qkv_hidden_sizes": [WIDE, WIDE, WIDE]}])
+@pytest.mark.parametrize(
+    "attributes", [{"do_rotary": 1}, {"unidirectional": 1}, {"qkv_hidden_sizes": [WIDE, WIDE, WIDE]}]
+)
 def test_an_attention_with_more_than_the_operator_of_onnx_has_stays(tmp_path, attributes):
     count, _, _ = parts(tmp_path, attention(**attributes))
     assert count == 0

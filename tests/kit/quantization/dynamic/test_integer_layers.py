@@ -83,7 +83,8 @@ def test_a_value_beyond_the_fixed_range_is_clipped_and_harms_no_other_row(tmp_pa
     folder = layer(tmp_path)
     after = in_integers(folder, Rounding(("layer",), largest=5.0))
     errors = lost(folder, after, rows(1, 1e4))
-    assert errors[0] < 0.02 < 0.5 < errors[1]
+    assert errors[0] < 0.02
+    assert errors[1] > 0.5
 
 
 @pytest.mark.parametrize(("reduce_range", "most"), [(False, 127), (True, 63)])
