@@ -47,9 +47,9 @@ Texts have values beyond those of random tokens, and values beyond the range are
 values less exact. On all-MiniLM-L6-v2, 1.0 to 1.3 hardly differ; 1.6 is clearly worse.
 """
 _UNEVEN = 16.0
-"""The rounding error in one range for all rows, as a multiple of the error with a range for each row, that is too much.
+"""How many times the rounding error with a range per row the error with one range for all rows may be.
 
-Where rows have similar sizes, as behind most normalizations, one range costs one or two bits, an error of 4 to 16 times.
+Where rows have similar sizes, as behind most normalizations, one range costs one or two bits: 4 to 16 times the error.
 """
 
 
@@ -152,9 +152,9 @@ def _chosen(
         for alpha in errors:
             factors = None if alpha is None else smoothing.factors(fitted.largest, weight, alpha)
             largest = _largest(fitted.largest, factors)
-            rows, grown = (
-                (unseen.rows, sampled) if factors is None else (unseen.rows / factors, sampled * factors[:, None])
-            )
+            rows, grown = unseen.rows, sampled
+            if factors is not None:
+                rows, grown = rows / factors, grown * factors[:, None]
             errors[alpha] += _error(rows, grown, np.float32(largest))
             by_row[alpha] += _error(rows, grown, np.abs(rows).max(axis=1, keepdims=True))
     best: float | None = min(_ALPHAS, key=lambda alpha: errors[alpha])

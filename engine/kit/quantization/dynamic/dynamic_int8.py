@@ -28,8 +28,8 @@ def quantize(fused: Path, out: Path, *, reduce_range: bool, opset: int) -> Dynam
     """Quantize the model in the folder `fused`, write the quantized model to the folder `out`, and return a report.
 
     `reduce_range` limits weights to 7 bits. `opset` is the newest opset that the serving ONNX Runtime reads; the model
-    is raised to it where that needs no conversion. Raises LeftAloneError where there is nothing to quantize, StepError where
-    ONNX Runtime's quantizer fails.
+    is raised to it where that needs no conversion. Raises LeftAloneError where there is nothing to quantize, StepError
+    where ONNX Runtime's quantizer fails.
     """
     before = precisions.size(fused)
     with TemporaryDirectory(dir=out.parent) as folder, mapped_weights.spilling(Path(folder)):

@@ -76,7 +76,7 @@ def quantize(model: ir.Model, roundings: Sequence[Rounding], *, reduce_range: bo
 
 
 class _Writer:
-    """Writes the nodes of integer layers into a model; weights and constants that several nodes read are stored once."""
+    """Writes the nodes of integer layers into a model; what several nodes read is stored once."""
 
     def __init__(self, model: ir.Model, *, reduce_range: bool) -> None:
         self.graph = model.graph
