@@ -15,6 +15,7 @@ from engine.kit.quantization.dynamic import activation_scaling, attention_parts,
 from engine.kit.quantization.precisions import LeftAloneError
 from engine.kit.quantization.report import ActivationScaling, DynamicReport
 from engine.runtimes.onnxruntime import session as ort
+from engine.runtimes.onnxruntime import session_options
 from engine.text import lists
 
 if TYPE_CHECKING:
@@ -107,4 +108,4 @@ def _save(model: onnx.ModelProto, out: Path, scratch: Path) -> None:
     onnx_files.save(model, scratch / "quantized")
     ort.optimize(scratch / "quantized", scratch / "optimized", level="extended", disabled=_DISABLED_FUSIONS)
     onnx_files.save(onnx_files.load_mapped(scratch / "optimized"), out)
-    ort.save_options(out, level="basic", disabled=_DISABLED_FUSIONS)
+    session_options.save(out, level="basic", disabled=_DISABLED_FUSIONS)
