@@ -38,7 +38,7 @@ def apply(model: ir.Model, fit: Collection[str], scratch: Path) -> tuple[Activat
     inputs = layer_inputs.find(model, fit)
     measured = channel_smoothing.smooth(model, [each for each in inputs if each.normalized], scratch)
     mostly_one_token = any(past.carries(value.name) for value in model.graph.inputs)
-    every = [_rounding(each, measured.get(each.name), mostly_one_token=mostly_one_token) for each in inputs]
+    every = [rounding(each, measured.get(each.name), mostly_one_token=mostly_one_token) for each in inputs]
     roundings = [each for each in every if each is not None]
     smoothed = sum(each.smoothed for each in measured.values())
     fixed = sum(each.largest is not None for each in roundings)
@@ -47,7 +47,7 @@ def apply(model: ir.Model, fit: Collection[str], scratch: Path) -> tuple[Activat
     return ActivationScaling(smoothed=smoothed, by_row=by_row, fixed=fixed), roundings
 
 
-def _rounding(each: LayerInput, measured: Measured | None, *, mostly_one_token: bool) -> Rounding | None:
+def rounding(each: LayerInput, measured: Measured | None, *, mostly_one_token: bool) -> Rounding | None:
     """Return how an activation is rounded; None where ONNX Runtime gives the whole tensor a scale at each run."""
     names = tuple(node.name or "" for node in each.nodes)
     if each.bounded:
