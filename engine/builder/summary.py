@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TypeVar
 
 from engine.builder import reports
 from engine.builder.job import Job
 from engine.builder.lookup import Lookup, PlannedVariant
 from engine.feasibility.facts import ModelFacts
+from engine.kit.bench import proposal
+from engine.kit.bench.report import BenchReport
+from engine.kit.bench.sample_report import SampleLengths
 from engine.reporting import TypedReport
 from engine.step import Section
 from engine.store.store import Record
@@ -71,7 +74,19 @@ class Summary:
             Section.VALIDATION: self._filed(Section.VALIDATION),
             Section.VALIDATION_ONNX: self._filed(Section.VALIDATION_ONNX),
             Section.BENCH: self._filed(Section.BENCH).get("rows", []),
+            **self._lengths(),
         }
+
+    def proposal(self, lengths: SampleLengths) -> str:
+        """Return the profiles and the batching that follow from the lengths of samples, as YAML; "" if not known."""
+        return "" if self.facts is None else proposal.yaml(self.variant.loaded.recipe, self.facts, lengths)
+
+    def _lengths(self) -> Mapping[str, object]:
+        """Return the lengths of samples, with the proposal for each; {} where no shape stands for lengths."""
+        bench = self.report(Section.BENCH, BenchReport)
+        if bench is None or not bench.samples:
+            return {}
+        return {"sample_lengths": [{**asdict(each), "proposal": self.proposal(each)} for each in bench.samples]}
 
     def _about(self, section: Section) -> list[Job]:
         return [job for job in self._built if job.step.section is section]

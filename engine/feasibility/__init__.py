@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.feasibility import options, precision, serving, shapes, target
+from engine.feasibility import options, precision, sample_lengths, serving, shapes, target
 from engine.feasibility.model import check_model
 from engine.feasibility.shapes import profiles, usual
 from engine.recipe import supported
@@ -22,4 +22,5 @@ def check(loaded: LoadedRecipe) -> None:
     options.check(loaded, devices)
     serving.check(loaded)
     shapes.check(loaded)
+    sample_lengths.check(loaded)
     supported.check(loaded)

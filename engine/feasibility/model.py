@@ -6,7 +6,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from engine import gpus
-from engine.feasibility import generation, overrides, serving, shapes
+from engine.feasibility import generation, overrides, sample_lengths, serving, shapes
 from engine.feasibility.facts import ModelFacts
 from engine.feasibility.target import devices, place
 from engine.runtimes import registry
@@ -26,6 +26,7 @@ _WORKING = {"fp32": 4}
 def check_model(loaded: LoadedRecipe, facts: ModelFacts) -> None:
     """Raise RecipeError where the recipe asks for something that the fetched model or the target cannot do."""
     generation.check_model(loaded, facts)
+    sample_lengths.check_model(loaded, facts)
     if facts.operators:
         registry.of(loaded.recipe).refuse_operators(loaded, facts.operators)
     _memory(loaded, facts)

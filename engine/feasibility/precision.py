@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from engine import tasks
 from engine.gpus import called
 from engine.runtimes import registry
 from engine.runtimes.preparation import Lowering
@@ -12,6 +13,7 @@ from engine.runtimes.preparation import Lowering
 if TYPE_CHECKING:
     from engine.gpus import Gpu
     from engine.recipe.load import LoadedRecipe
+    from engine.recipe.schema import Recipe
     from engine.runtimes.runtime import Runtime
 
 _PRECISIONS = ("fp32", "fp16", "bf16", "int8", "fp8", "int4")
@@ -95,6 +97,18 @@ def _calibration(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
         what = "the model would be validated on the samples that it is calibrated on"
         hint = "name other samples: what was seen proves nothing"
         raise loaded.error(what, "calibrate", "samples", hint=hint)
-    if not devices and recipe.precision != "fp32":  # fp32 may be one row of a matrix of precisions
-        what = "nothing is calibrated for a cpu: scales of weights need no samples, and those of activations change"
+    reason = "" if devices else _without_samples(recipe)
+    if reason:
+        what = f"nothing is calibrated for a cpu: {reason}"
         raise loaded.error(what, "calibrate", hint="leave it out (`calibrate: null` over a parent's)")
+
+
+def _without_samples(recipe: Recipe) -> str:
+    """Return why the recipe's precision needs no samples on a CPU; an empty text where it needs some."""
+    lowering = registry.of(recipe).lowering(recipe)
+    if lowering is Lowering.WEIGHTS_ONLY:
+        return "scales of weights need no samples"
+    task = tasks.known(recipe.model.task)
+    if lowering is Lowering.DYNAMIC and task is not None and task.modality is tasks.Modality.TEXT:
+        return "scales of weights need no samples, and those of a text's activations change with the text"
+    return ""

@@ -50,7 +50,9 @@ def check_model(loaded: LoadedRecipe, facts: ModelFacts) -> None:
     for index, profile in enumerate(recipe.profiles):
         stated_axes.check(loaded, ("profiles", index), profile, facts)
     for index, shape in enumerate(recipe.bench.shapes if recipe.bench else ()):
-        sizes = {key: Range(min=size, opt=size, max=size) for key, size in shape.axes.items()}
+        # Samples have lengths from 1 token on.
+        stated = {**({shape.samples: 1} if shape.samples else {}), **shape.axes}
+        sizes = {key: Range(min=size, opt=size, max=size) for key, size in stated.items()}
         stated_axes.check(loaded, ("bench", "shapes", index), sizes, facts)
     _within(loaded, facts)
     _served(loaded, facts)

@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from engine.recipe import abstract
 from engine.recipe.extends import VERSION, VERSION_FIELD
-from engine.recipe.fields import LARGEST_SIZE
+from engine.recipe.fields import LARGEST_SIZE, OF_SAMPLES
 from engine.recipe.matrix import MAX_RULES
 from engine.recipe.model_config import ENUMS, INTEGER_BOUNDS, MESSAGES, ONE_OF, PartName
 from engine.recipe.schema import Recipe
@@ -86,7 +86,7 @@ def _shape(schema: Mapping[str, Any]) -> dict[str, Any]:
         "type": "object",
         "description": schema["description"],
         "properties": {"budget": budget},
-        "additionalProperties": {"anyOf": [_SIZE, _BY_INPUT]},
+        "additionalProperties": {"anyOf": [_SIZE, _BY_INPUT, {"const": OF_SAMPLES}]},
     }
 
 

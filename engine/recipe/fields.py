@@ -144,6 +144,7 @@ def limits_within(low: float, high: float) -> Callable[[Any], Any]:
     return check
 
 
+_BUDGET = "budget"
 _SHAPE = re.compile(r"[0-9]{1,7}(x[0-9]{1,7})*")
 
 
@@ -170,7 +171,27 @@ def axes_of_profile(value: Any) -> Any:
     return by_axis
 
 
-def axes_of_shape(value: Mapping[Any, Any]) -> dict[Any, Any]:
+OF_SAMPLES = "samples"
+"""The size of an axis, in a shape of `bench`, that stands for the lengths of the samples."""
+
+
+def by_axis_and_budget(shape: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return the fields of a shape of `bench`, in which axes and `budget` stand side by side.
+
+    Raises pydantic's error for a shape without axes, and for two axes whose size is `samples`.
+    """
+    sizes = _axes_of_shape({key: size for key, size in shape.items() if key != _BUDGET})
+    mixed = [key for key, size in sizes.items() if size == OF_SAMPLES]
+    if len(mixed) > 1:
+        raise wrong(f"gives two axes the lengths of samples: {mixed[0]} and {mixed[1]}", "only one axis counts tokens")
+    axes = {key: size for key, size in sizes.items() if size != OF_SAMPLES}
+    if not sizes:
+        raise wrong("names no axis", "as in {batch: 1, sequence: 16}")
+    budget = {_BUDGET: shape[_BUDGET]} if _BUDGET in shape else {}
+    return {"axes": axes, **({"samples": mixed[0]} if mixed else {}), **budget}
+
+
+def _axes_of_shape(value: Mapping[Any, Any]) -> dict[Any, Any]:
     """Return sizes by axis where sizes may be by input, as in `image: 1x3x32x32`."""
     by_axis: dict[Any, Any] = {}
     for name, extent in value.items():

@@ -111,6 +111,7 @@ PATH_FIELDS = (
     PathField(("validate", "samples"), ("python",), "samples"),
     PathField(("validate", "perplexity", "text"), kind="file"),
     PathField(("calibrate", "samples"), ("python",), "samples"),
+    PathField(("bench", "samples"), ("python",), "samples"),
     PathField(("tensorrt", "plugins"), kind="library", many=True),
     PathField(("tensorrt", "timing_cache"), kind="file"),
     PathField(("package", "triton", *_WARMUP), kind="file"),

@@ -33,7 +33,7 @@ from engine.recipe.fields import (
     Word,
     as_list,
     axes_of_profile,
-    axes_of_shape,
+    by_axis_and_budget,
     limits_within,
     one_sided,
     spread,
@@ -198,10 +198,13 @@ class Rival(RecipePart):
 class Shape(RecipePart):
     """One input shape to measure: the size of each axis and, optionally, a budget of latencies in milliseconds.
 
-    In YAML the axes and `budget` are keys of one mapping: `{batch: 1, sequence: 16, budget: {p95_ms: 1.7}}`.
+    In YAML the axes and `budget` are keys of one mapping: `{batch: 1, sequence: 16, budget: {p95_ms: 1.7}}`. The size
+    `samples` of an axis stands for the lengths of the samples: `{batch: 8, sequence: samples}`.
     """
 
-    axes: Annotated[Mapping[Text, Size], Field(min_length=1, max_length=256)]
+    axes: Annotated[Mapping[Text, Size], Field(max_length=256)]
+    samples: Text | None = None
+    """The name of the axis whose sizes are the lengths of the samples; None where all sizes are numbers."""
     budget: Mapping[Literal["mean_ms", "p50_ms", "p95_ms", "p99_ms"], Milliseconds] = {}
 
     @model_validator(mode="before")
@@ -209,14 +212,15 @@ class Shape(RecipePart):
     def _axes_beside_budget(cls, value: Any) -> Any:
         if not isinstance(value, Mapping) or isinstance(value.get("axes"), Mapping):
             return value
-        axes = axes_of_shape({key: extent for key, extent in value.items() if key != "budget"})
-        return {"axes": axes, **({"budget": value["budget"]} if "budget" in value else {})}
+        return by_axis_and_budget(value)
 
 
 class BenchSection(RecipePart):
     """The latencies to measure: the input shapes, the ways to call the model, and the rivals to compare with."""
 
     shapes: Annotated[tuple[Shape, ...], Field(max_length=256), BeforeValidator(as_list), Distinct] = ()
+    samples: Text | None = None
+    """The file of samples whose lengths a shape such as `sequence: samples` means; None for `validate.samples`."""
     via: Annotated[
         tuple[Literal["in-process", "triton-grpc", "triton-http"], ...], Field(min_length=1, max_length=3), Distinct
     ] = ("in-process",)
@@ -293,6 +297,13 @@ class Recipe(RecipePart):
     package validates its options with a pydantic model of its own.
     """
     steps: Annotated[Mapping[Name, Mapping[str, Any]], Field(max_length=256)] = {}
+
+    @property
+    def bench_samples(self) -> str | None:
+        """The samples whose lengths `bench` measures; None where no shape of `bench` stands for lengths of samples."""
+        if self.bench is None or all(shape.samples is None for shape in self.bench.shapes):
+            return None
+        return self.bench.samples or self.validation.samples
 
     @field_validator("profiles")
     @classmethod

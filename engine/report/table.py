@@ -9,9 +9,10 @@ from engine.builder.summary import Summary
 from engine.kit.accuracy.report import AccuracyReport
 from engine.kit.bench.report import BenchReport, BenchRow, ServerReport
 from engine.kit.quantization.report import QuantizeReport
-from engine.report import grid, precisions
+from engine.report import grid, precisions, sample_lines
 from engine.reporting import Number
 from engine.runtimes import registry
+from engine.runtimes.preparation import Lowering
 from engine.runtimes.recipes import IN_PROCESS
 from engine.server.installation import KIND_NAMES
 from engine.step import Section
@@ -44,7 +45,7 @@ def table(summary: Summary) -> str:
     bench = summary.report(Section.BENCH, BenchReport)
     validated = summary.report(Section.VALIDATION, AccuracyReport)
     checked = summary.report(Section.VALIDATION_ONNX, AccuracyReport)
-    lines = [_title(summary)]
+    lines = [_title(summary), *_reached(summary, validated, checked)]
     if bench is not None and bench.rows:
         lines += _measured(summary, bench, validated)
     quantized = summary.report(Section.PRECISION, QuantizeReport)
@@ -67,6 +68,7 @@ def _measured(summary: Summary, bench: BenchReport, validated: AccuracyReport | 
         *_generated(bench.rows),
         f"latencies in {_USUAL}, interleaved in one run on {_where(bench)}; {bench.noise_in_words}",
         *_server(bench.server),
+        *sample_lines.lines(summary, bench),
     ]
     if bench.noise is not None and bench.noise > _NOISY:
         lines.append("the machine was busy, so these numbers are not reliable; --force bench measures again")
@@ -106,6 +108,17 @@ def _title(summary: Summary) -> str:
     )
 
 
+def _reached(summary: Summary, *reports: AccuracyReport | None) -> list[str]:
+    """Return the line that says how many operators reached the recipe's precision; no line for fp32."""
+    recipe = summary.variant.loaded.recipe
+    work = next((report.work for report in reports if report is not None and report.work is not None), None)
+    if work is None or recipe.precision == "fp32":
+        return []
+    weights_only = registry.of(recipe).lowering(recipe) is Lowering.WEIGHTS_ONLY
+    headline = work.headline(recipe.precision, weights_only=weights_only)
+    return [] if headline is None else [headline]
+
+
 def _row(
     summary: Summary,
     bench: BenchReport,
@@ -116,6 +129,8 @@ def _row(
     shape = " x ".join(str(extent) for extent in row.shape.values())
     if row.new_tokens is not None:
         shape += f" + {row.new_tokens}"
+    if row.samples is not None and row.samples.order == "sorted":
+        shape += " sorted"
     values = {name: getattr(row, name, None) for name in columns}
     cells = ["" if value is None else columns[name].text(value) for name, value in values.items()]
     if row.ours:

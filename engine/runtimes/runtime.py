@@ -120,6 +120,8 @@ class Runtime:
     """Whether the rival is measured through a server, too, if the built model is measured through a server."""
     backend: ClassVar[Backend | None] = None
     """Triton's backend for the built model, used to check overrides; None where Triton has no backend for it."""
+    compiles_sizes: ClassVar[bool] = False
+    """Whether a profile with one size for each axis is compiled apart, and so runs faster than free shapes."""
     loads_in_triton: ClassVar[bool] = False
     not_triton: ClassVar[str] = "no Triton repository: Triton has no backend for it"
     """The reason why the runtime's packages are plain folders, where `loads_in_triton` is false."""
@@ -209,6 +211,14 @@ class Runtime:
     def fixes_profiles(self, target: TargetView) -> bool:
         """Say whether the built model takes only the shapes of its profiles."""
         return False
+
+    def padded_profiles(self, recipe: RecipeView) -> Sequence[Mapping[str, Any]]:
+        """Return the profiles of which one must hold each batch; none for a model that takes any shape.
+
+        A batch is padded to the smallest profile that holds the batch.
+        """
+        fixed = self.fixes_profiles(recipe.target)
+        return recipe.profiles if fixed or (self.compiles_sizes and _are_sizes(recipe.profiles)) else ()
 
     # How a graph is prepared for the runtime.
 
@@ -341,3 +351,8 @@ class Runtime:
         Keys do not contain the code of the checks of recipes.
         """
         return importlib.import_module(f"{type(self).__module__.rpartition('.')[0]}.{name}")
+
+
+def _are_sizes(profiles: Sequence[Mapping[str, Any]]) -> bool:
+    """Tell whether every profile has one size for each axis."""
+    return all(extent.min == extent.max for profile in profiles for extent in profile.values())

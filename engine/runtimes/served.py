@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from engine import digest
 from engine.runtimes.backends import Backend
@@ -15,6 +15,18 @@ if TYPE_CHECKING:
 
 Shapes = Mapping[str, Sequence[int]]
 """The shape of each input by the input's name."""
+
+
+@dataclass(frozen=True)
+class Router:
+    """The Python model in front of several models, each of which is the built model for other shapes of its inputs."""
+
+    code: bytes
+    """The content of the module `routing.py`, whose class `Routing` chooses a model."""
+    facts: Mapping[str, Any]
+    """The argument of `Routing`: JSON values."""
+    models: Mapping[str, Served]
+    """The models by the ends of their names, in the order of their numbers in `Routing`."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +42,8 @@ class Served:
     inputs: Mapping[str, Input]
     outputs: Mapping[str, Input]
     files: tuple[str, ...]
+    folder: Path | None = None
+    """The folder of the files; None for the folder of the built model."""
     largest: Mapping[str, int] = field(default_factory=dict)
     """The largest size of each axis in the model's own profiles; empty where the model has no profiles."""
     joined: bool = True
@@ -46,6 +60,8 @@ class Served:
     accelerator: Callable[[str], tuple[str, Mapping[str, str]]] | None = None
     """A function from the model's name in the repository to the accelerator of Triton's ONNX Runtime backend and the
     accelerator's parameters; None for no accelerator."""
+    router: Router | None = None
+    """The models behind a built model that is compiled for several shapes; None for a model of one file."""
     why_plain: str = ""
     """The reason, for the log, why no backend of Triton runs the model; empty where a backend runs the model."""
     needs: tuple[str, ...] = ()

@@ -11,36 +11,48 @@ from dataclasses import dataclass, replace
 from itertools import chain, repeat
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from engine import tasks
 from engine.kit.bench import budgets
+from engine.kit.bench.budgets import TimedRow
 from engine.kit.bench.interleaving import Budget, Contender
 from engine.kit.bench.report import BenchReport, BenchRow, ServerReport, in_words
+from engine.kit.bench.sample_report import SampleLengths
 from engine.kit.inputs import bench_inputs
 from engine.kit.onnx import graphs, onnx_files
 from engine.kit.triton.serving import Serving
 from engine.machine import cpu, gpu_state
 from engine.recipe import images
+from engine.recipe.fields import OF_SAMPLES
 from engine.recipe.images import Images
-from engine.recipe.schema import Recipe, Rival
+from engine.recipe.schema import Profile, Recipe, Rival
 from engine.runtimes import devices, recipes, registry
 from engine.runtimes.execution import Execution
+from engine.runtimes.profiles import greatest
 from engine.runtimes.recipes import IN_PROCESS
 from engine.runtimes.rival import RivalModel
 from engine.runtimes.runner import Runner
-from engine.step import Hardware, Section, Step, TypedReport
+from engine.step import Hardware, Section, Source, Step, StepError, TypedReport
 
-Axes = Mapping[str, int]
+if TYPE_CHECKING:
+    import onnx
+
+    from engine.kit.bench.sample_rows import SampleRows
+
+Axes = Mapping[str, int | str]
+"""The size of each axis of a shape; "samples" for the axis whose sizes are the lengths of the samples."""
 
 LATENCIES = "latencies.json"
 _NO_LIMITS: Mapping[str, float] = {}
 _SERVER_TOOLS = ("protobuf", "tokenizers", "tritonclient")
 _SERVER = "engine.server.measured"
-"""The name of the module that starts servers for measurements.
+_ROWS = "engine.kit.bench.sample_rows"
+_BATCHES = "engine.kit.bench.sample_batches"
+"""The names of the modules that start servers for measurements, that read samples, and that measure their batches.
 
-The step imports the module by name, so that the code of the server is in the key only where models are measured through
-a server.
+The step imports the modules by name, so that their code is in the key only where models are measured through a server,
+or on the lengths of samples.
 """
 
 
@@ -86,6 +98,12 @@ class Bench(Step):
     via: tuple[str, ...] = (IN_PROCESS,)
     serving: Serving | None = None
     """How the model is served; None where models are not measured through a server."""
+    samples: Source | None = None
+    """The samples whose lengths a shape stands for; None where all shapes have numbers."""
+    longest: int | None = None
+    """The number of tokens to which the recipe's profiles cut the samples; None where no profile does."""
+    profiles: tuple[Profile, ...] = ()
+    """The profiles to which batches of samples are padded, for a model that takes only the shapes of its profiles."""
     budgets: tuple[Mapping[str, float], ...] = ()
     """The budgets of the built model in milliseconds, by name (`p95_ms` and so on); a mapping for each shape.
 
@@ -100,7 +118,11 @@ class Bench(Step):
             return None
         usual = [{axis: int(extent.opt) for axis, extent in profile.items()} for profile in recipe.profiles]
         # An axis that a shape does not name gets its extent in the first profile.
-        named = [{**(usual[0] if usual else {}), **shape.axes} for shape in bench.shapes]
+        named: list[Axes] = [
+            {**(usual[0] if usual else {}), **shape.axes, **({shape.samples: OF_SAMPLES} if shape.samples else {})}
+            for shape in bench.shapes
+        ]
+        mixed = next((shape.samples for shape in bench.shapes if shape.samples), None)
         distinct = list({tuple(sorted(axes.items())): axes for axes in usual}.values())
         original = any(_of_checkpoint(rival) for rival in bench.against)
         return cls(
@@ -116,22 +138,28 @@ class Bench(Step):
             new_tokens=recipe.generate.get("max_new_tokens"),
             via=bench.via,
             serving=Serving.for_recipe(recipe) if recipes.served(recipe) else None,
+            samples=Source(uri=recipe.bench_samples) if recipe.bench_samples else None,
+            longest=None if mixed is None else greatest(recipe.profiles).get(mixed),
+            profiles=tuple(registry.of(recipe).padded_profiles(recipe)) if mixed else (),
             budgets=tuple({str(name): limit for name, limit in shape.budget.items()} for shape in bench.shapes),
         )
 
     def options(self) -> Mapping[str, Any]:
-        """Return the step's fields that are rows of the key; `via` and `serving` are left out without a server."""
-        options = super().options()
-        if self.serving is not None:
-            return options
-        return {name: value for name, value in options.items() if name not in {"via", "serving"}}
+        """Return the step's fields that are rows of the key.
+
+        `via` and `serving` are left out without a server, `longest` and `profiles` without samples.
+        """
+        unused = {"via", "serving"} if self.serving is None else set()
+        unused |= {"longest", "profiles"} if self.samples is None else set()
+        return {name: value for name, value in super().options().items() if name not in unused}
 
     def code_used(self) -> tuple[str, ...]:
         """Return the names of the modules whose code is part of the key: of the step, the runtimes, task and server."""
         rivals = (module for rival in self.against for module in registry.find(rival.runtime).code())
         task = tasks.modules(self.task) if any(map(_of_checkpoint, self.against)) else ()
         served = () if self.serving is None else (_SERVER, *self.serving.code_used())
-        return tuple(dict.fromkeys((*super().code_used(), *self.execution.code, *rivals, *task, *served)))
+        mixed = () if self.samples is None else (_ROWS, _BATCHES)
+        return tuple(dict.fromkeys((*super().code_used(), *self.execution.code, *rivals, *task, *served, *mixed)))
 
     def hardware(self) -> Hardware | None:
         """Return the GPU that the model runs on; None for a model that runs on the CPU."""
@@ -142,7 +170,9 @@ class Bench(Step):
         tools = [*onnx_files.TOOLS, *self.execution.tools]
         for rival in self.against:
             tools += registry.find(rival.runtime).rival_tools(library=images.library(self.images))
-        return tuple(dict.fromkeys((*tools, *(() if self.serving is None else _SERVER_TOOLS))))
+        tools += () if self.serving is None else _SERVER_TOOLS
+        tools += () if self.samples is None else ("tokenizers",)
+        return tuple(dict.fromkeys(tools))
 
     def facts_used(self) -> tuple[str, ...]:
         """Return the names of the facts on which a latency depends: CPU, builds of runtimes and, on a GPU, the GPU."""
@@ -152,12 +182,16 @@ class Bench(Step):
         return tuple(dict.fromkeys((*self.facts, *self.execution.facts, *further, *server)))
 
     def inputs_used(self) -> tuple[str, ...]:
-        """Return the names of the inputs; the checkpoint is one only where PyTorch runs it or a server needs it."""
-        original = self.serving is not None or any(map(_of_checkpoint, self.against))
+        """Return the names of the inputs; the checkpoint is one only where PyTorch, a server or samples need it."""
+        original = self.serving is not None or self.samples is not None or any(map(_of_checkpoint, self.against))
         return tuple(name for name in self.inputs() if original or name != "checkpoint")
 
-    def run(self, out: Path, *, validated: Path, exported: Path, checkpoint: Path | None = None) -> BenchReport:
+    def run(
+        self, out: Path, *, validated: Path, exported: Path, checkpoint: Path | None = None, samples: Path | None = None
+    ) -> BenchReport:
         """Write every call's milliseconds to `latencies.json`; return a report with a row per contender and shape.
+
+        A shape of samples has a row for each of two orders of the samples.
 
         A call of a generating model generates `new_tokens` tokens for a prompt. Where the recipe's target is a GPU, all
         measured models run on that GPU. Raises StepError where a model cannot run, or runs on another device, or where
@@ -169,7 +203,8 @@ class Bench(Step):
         models = _Models(validated, exported, checkpoint, threads, new)
         here = self._in_process(models)
         graph = onnx_files.load_graph(exported / graphs.folders(exported)[0])
-        measured: list[tuple[BenchRow, list[list[float]]]] = []
+        measured: list[TimedRow] = []
+        lengths: list[SampleLengths] = []
         states: list[Mapping[str, str]] = []
         until = time.perf_counter() + budgets.REPEATING_SECONDS
         with contextlib.ExitStack() as stack:
@@ -177,16 +212,22 @@ class Bench(Step):
             contenders = (*here, *served)
             for axes, limits in zip(self.shapes, chain(self.budgets, repeat(_NO_LIMITS)), strict=False):
                 print(f"measuring {in_words(axes)}, {threads} threads: {', '.join(map(str, contenders))}")
-                inputs = bench_inputs.draw(graph, axes) if new is None else bench_inputs.prompts(graph, axes)
-                timed = budgets.decided_rows(axes, inputs, contenders, self.budget, limits, until=until)
+                if OF_SAMPLES in axes.values():
+                    rows_of_tokens = self._rows_of_tokens(samples, models, graph)
+                    batches = importlib.import_module(_BATCHES)
+                    timed, its = batches.measured(axes, rows_of_tokens, contenders, self.budget, limits, until=until)
+                    lengths.append(its)
+                else:
+                    sizes = {axis: int(size) for axis, size in axes.items()}
+                    inputs = bench_inputs.draw(graph, sizes) if new is None else bench_inputs.prompts(graph, sizes)
+                    timed = budgets.decided_rows(sizes, inputs, contenders, self.budget, limits, until=until)
                 rows = [(_generated(row, new), rounds) for row, rounds in timed]
                 measured += rows
                 states += gpu_state.look(gpu.name) if gpu else []
                 for row, _ in rows:
                     print(_in_words(row))
         out.mkdir(parents=True, exist_ok=True)
-        named = ("shape", "via", "runtime", "ours")
-        raw = [{**{name: getattr(row, name) for name in named}, "rounds_ms": rounds} for row, rounds in measured]
+        raw = [{**_about(row), "rounds_ms": rounds} for row, rounds in measured]
         (out / LATENCIES).write_text(json.dumps(raw) + "\n", "utf-8")
         return BenchReport(
             threads=threads,
@@ -194,6 +235,7 @@ class Bench(Step):
             rows=tuple(row for row, _ in measured),
             gpu=gpu_state.report(gpu.name, states) if gpu else None,
             server=server,
+            samples=tuple(lengths),
         )
 
     def judge(self, report: BenchReport) -> None:
@@ -202,6 +244,18 @@ class Bench(Step):
         Raises JudgementError, which lists every missed budget, and every budget that the measurement cannot decide.
         """
         budgets.judge(report, self.budgets)
+
+    def _rows_of_tokens(self, samples: Path | None, models: _Models, graph: onnx.ModelProto) -> SampleRows:
+        if samples is None:
+            raise StepError("a shape stands for the lengths of samples, and there are no samples")
+        rows: SampleRows = importlib.import_module(_ROWS).read(
+            samples,
+            models.checkpoint or models.exported,
+            onnx_files.inputs(graph),
+            longest=self.longest,
+            profiles=self.profiles,
+        )
+        return rows
 
     def _in_process(self, models: _Models) -> tuple[Contender, ...]:
         """Return the contenders that run in process.
@@ -266,6 +320,12 @@ class Bench(Step):
         )
 
 
+def _about(row: BenchRow) -> dict[str, object]:
+    """Return what `latencies.json` says about the latencies of a row."""
+    order = {} if row.samples is None else {"order": row.samples.order}
+    return {"shape": row.shape, **order, "via": row.via, "runtime": row.runtime, "ours": row.ours}
+
+
 def _of_checkpoint(rival: Rival) -> bool:
     """Whether a rival runs the checkpoint itself instead of the exported ONNX graph."""
     return registry.find(rival.runtime).rival_of == "checkpoint"
@@ -278,7 +338,7 @@ def _generated(row: BenchRow, new_tokens: int | None) -> BenchRow:
     """
     if new_tokens is None:
         return row
-    tokens = row.shape.get("batch", 1) * new_tokens
+    tokens = int(row.shape.get("batch", 1)) * new_tokens
     return replace(row, new_tokens=new_tokens, tokens_per_s=round(tokens / row.p50_ms * 1e3, 1))
 
 
@@ -289,5 +349,7 @@ def _name(runtime: str, precision: str) -> str:
 def _in_words(row: BenchRow) -> str:
     ratios = "".join(f", {name}: {row.speed_up(name)}" for name in row.ratio_to)
     tokens = "" if row.tokens_per_s is None else f", {row.tokens_per_s:g} tokens/s"
+    if row.samples is not None:
+        tokens = f", {row.samples.texts_per_s:g} texts/s in {row.samples.order} order"
     took = f"p50 {row.p50_ms:.3f} ms, p99 {row.p99_ms:.3f} ms{tokens} in {row.runs} runs"
     return f"{row.runtime} {row.via}: {took}{ratios}"

@@ -8,6 +8,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
+from engine.errors import StepError
+from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.inputs.cases import Case
 from engine.kit.onnx import ir_models, mapped_weights, onnx_files
 from engine.kit.onnx.passes.pipeline import Pipeline
@@ -16,9 +18,9 @@ from engine.kit.quantization.calibrated import Calibrated
 from engine.kit.quantization.dynamic import layer_inputs, per_token_scaling
 from engine.kit.quantization.precisions import LeftAloneError
 from engine.kit.quantization.report import Inputs, Sizes
-from engine.recipe.schema import Recipe
+from engine.recipe.schema import Profile, Recipe
 from engine.runtimes import registry
-from engine.runtimes.openvino import ir, quantizer
+from engine.runtimes.openvino import fixed_shapes, ir, quantizer
 from engine.step import TypedReport
 from engine.text import lists
 
@@ -50,29 +52,31 @@ class OpenvinoBuild(Calibrated):
     report: ClassVar[type[TypedReport] | None] = OpenvinoReport
 
     precision: Literal["fp32", "int8"] = "fp32"
+    shapes: tuple[Profile, ...] = ()
+    """All profiles of a recipe in which some profile fixes every axis; without such a profile, empty."""
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self | None:
         """Return the step for the runtime `openvino`; None for another runtime."""
         if registry.of(recipe).compile_step != cls.step_name():
             return None
+        shapes = recipe.profiles if any(map(fixed_shapes.is_fixed, recipe.profiles)) else ()
         if recipe.precision != "int8":
-            return cls()
-        return cls(precision="int8", **cls.calibration_of(recipe))
+            return cls(shapes=shapes)
+        return cls(precision="int8", shapes=shapes, **cls.calibration_of(recipe))
 
     def tools_used(self) -> tuple[str, ...]:
         """Return the Python packages that write the model; for int8 also NNCF, and `tokenizers` for texts."""
-        if self.precision == "fp32":
-            return self.tools
-        return (*self.tools, "nncf", *(("tokenizers",) if self.reads_texts else ()))
+        nncf = ("nncf",) if self.precision == "int8" else ()
+        return (*self.tools, *nncf, *(("tokenizers",) if self.reads_texts or self.shapes else ()))
 
     def facts_used(self) -> tuple[str, ...]:
         """Return the fact that decides OpenVINO's kernels, with which the ranges of activations are measured."""
         return ("cpu.isa",) if self.precision == "int8" else ()
 
     def inputs_used(self) -> tuple[str, ...]:
-        """Return the step's inputs: the model, and for int8 the checkpoint, with which samples are read."""
-        return ("checked", "checkpoint") if self.precision == "int8" else ("checked",)
+        """Return the step's inputs: the model, and the checkpoint where samples are read or texts are padded."""
+        return ("checked", "checkpoint") if self.precision == "int8" or self.shapes else ("checked",)
 
     def run(
         self, out: Path, *, checked: Path, checkpoint: Path | None = None, samples: Path | None = None
@@ -84,16 +88,18 @@ class OpenvinoBuild(Calibrated):
         graph = onnx_files.load_graph(checked)
         lowered: dict[str, Any] = {}
         if self.precision == "fp32":
-            model = ir.read(checked / onnx_files.MODEL)
+            model = ir.of_onnx(checked / onnx_files.MODEL)
         else:
             try:
                 precisions.refuse_quantized(graph)
                 model, lowered = self._quantized(checked, self.cases(checked, checkpoint, samples), out.parent)
             except LeftAloneError as reason:
                 print(f"not quantized: {reason}")
-                model, lowered = ir.read(checked / onnx_files.MODEL), {"unquantized": str(reason)}
+                model, lowered = ir.of_onnx(checked / onnx_files.MODEL), {"unquantized": str(reason)}
         out.mkdir(parents=True, exist_ok=True)
-        ir.save(model, out, {**onnx_files.inputs(graph), **onnx_files.outputs(graph)})
+        tokenizer = tokenizers.load(checkpoint) if self.shapes and checkpoint is not None else None
+        routing = fixed_shapes.routing(model, onnx_files.inputs(graph), self.shapes, tokenizer)
+        ir.save(model, out, {**onnx_files.inputs(graph), **onnx_files.outputs(graph)}, routing)
         sizes = (onnx_files.folder_size(checked), onnx_files.folder_size(out))
         print(f"{sizes[0]} -> {sizes[1]} bytes")
         return OpenvinoReport(bytes=sizes, **lowered)
@@ -101,9 +107,11 @@ class OpenvinoBuild(Calibrated):
     @staticmethod
     def _quantized(checked: Path, cases: list[Case], scratch: Path) -> tuple[openvino.Model, dict[str, Any]]:
         """Return the model in int8, calibrated on cases, and the fields of the report about it."""
+        if not cases:
+            raise StepError("there are no inputs to calibrate the model on", hint="name samples: calibrate.samples")
         with TemporaryDirectory(dir=scratch) as folder, mapped_weights.spilling(Path(folder)):
             by_row = _scale_rows(checked, Path(folder) / "scaled")
-            plain = ir.read(Path(folder) / "scaled" / onnx_files.MODEL)
+            plain = ir.of_onnx(Path(folder) / "scaled" / onnx_files.MODEL)
             model = quantizer.quantized(plain, [case.inputs for case in cases])
         counts = quantizer.counted(model)
         print(f"quantized {lists.counts(counts)}; {by_row} activations with a scale per row")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
+from engine import tasks
 from engine.kit.inputs.cases import Case
 from engine.kit.onnx import graphs, ir_models, mapped_weights, onnx_files
 from engine.kit.onnx.passes.pipeline import Pipeline
@@ -25,8 +27,10 @@ from engine.kit.quantization.report import (
     Inputs,
     QdqReport,
     QuantizeReport,
+    StaticReport,
     WeightOnlyReport,
 )
+from engine.kit.quantization.static import static_int8
 from engine.kit.quantization.weight_only import weight_only
 from engine.runtimes import registry
 from engine.runtimes.preparation import Lowering
@@ -48,7 +52,8 @@ _WITHOUT_VNNI = frozenset({"avx2", "avx512"})
 class Quantize(Calibrated):
     """Lower the precision of the nodes that tolerate fewer bits, and report which nodes keep their precision.
 
-    For a CPU the precision is dynamic int8, with scaled activations; or weights alone are in int4 or int8. For a GPU
+    For a CPU the precision is dynamic int8, with scaled activations; of a convolutional graph it is static int8, which
+    is calibrated; or weights alone are in int4 or int8. For a GPU
     the graph itself sets the precision of every tensor, as TensorRT 11 and TensorRT-RTX need it: fp16 or bf16; or int8,
     fp8 or int4 between Q/DQ pairs, and the rest in fp16. The quantized graph is the same for every GPU and compiler.
     """
@@ -62,6 +67,7 @@ class Quantize(Calibrated):
     """The facts that decide ONNX Runtime's kernels on the CPU, where samples run to measure ranges of tensors."""
 
     way: Literal["dynamic"] | WeightsOnly | Lower = "dynamic"
+    """How the precision is lowered; "dynamic" is int8 for a CPU, also where a convolutional graph gets static int8."""
     reduce_range: bool = False
     """Whether weights of dynamic int8 are limited to 7 bits.
 
@@ -78,8 +84,12 @@ class Quantize(Calibrated):
         precision = recipe.precision
         lowering = registry.of(recipe).lowering(recipe)
         if lowering is Lowering.DYNAMIC:
+            # A text model keeps dynamic int8, which needs no samples, unless the recipe names some.
+            draws = recipe.calibrate is not None or not _takes_texts(recipe)
+            step = cls(**cls.calibration_of(recipe)) if draws else cls()
+            reduce_range = recipe.target.isa in _WITHOUT_VNNI
             opset = registry.of(recipe).newest_opset(recipe)
-            return cls(reduce_range=recipe.target.isa in _WITHOUT_VNNI, opset=opset)
+            return step.model_copy(update={"reduce_range": reduce_range, "opset": opset, "own_texts": False})
         if lowering is Lowering.WEIGHTS_ONLY:
             return cls(way="int4 weights" if precision == "int4" else "int8 weights")
         if lowering is None or precision == "fp32":
@@ -100,7 +110,7 @@ class Quantize(Calibrated):
     def inputs_used(self) -> tuple[str, ...]:
         """Return the step's inputs: the model, and the reference or the checkpoint that calibration needs."""
         if self.lower is None:
-            return ("fused",)
+            return ("fused", "checkpoint") if self.reads_texts else ("fused",)
         return ("fused", "reference" if self.way in HALVES and self.samples is None else "checkpoint")
 
     def run(
@@ -118,7 +128,8 @@ class Quantize(Calibrated):
         where the samples do not suit the model, or where ONNX Runtime fails.
         """
         if self.lower is None:
-            return graphs.each(self._for_cpu, fused, out, together=_together)
+            for_cpu = functools.partial(self._for_cpu, checkpoint=checkpoint, samples=samples)
+            return graphs.each(for_cpu, fused, out, together=_together)
         try:
             precisions.refuse_half(onnx_files.load_graph(fused))
             if reference is None:
@@ -132,20 +143,44 @@ class Quantize(Calibrated):
             return _left_alone(fused, out, reason)
         sizes = (precisions.size(fused), precisions.size(out))
         print(f"{sizes[0]} -> {sizes[1]} bytes")
-        kinds = sorted({case.kind for case in cases})
-        return replace(report, looked_at=Inputs(inputs=len(cases), kinds=tuple(kinds)), bytes=sizes)
+        return replace(report, looked_at=_looked_at(cases), bytes=sizes)
 
-    def _for_cpu(self, fused: Path, out: Path) -> QuantizeReport:
+    def _for_cpu(
+        self, fused: Path, out: Path, *, checkpoint: Path | None = None, samples: Path | None = None
+    ) -> QuantizeReport:
         try:
             if self.way in _BITS:
                 return weight_only.quantize(fused, out, bits=_BITS[self.way])
-            return dynamic_int8.quantize(fused, out, reduce_range=self.reduce_range, opset=self.opset)
+            if not static_int8.suits(fused):
+                if samples is not None:
+                    print("the samples for calibration are not used: the graph is not convolutional")
+                return dynamic_int8.quantize(fused, out, reduce_range=self.reduce_range, opset=self.opset)
+            cases = self.cases(fused, checkpoint, samples)
+            inputs = [case.inputs for case in cases]
+            report = static_int8.quantize(fused, out, inputs, reduce_range=self.reduce_range)
+            return replace(report, looked_at=_looked_at(cases))
         except LeftAloneError as reason:
             return _left_alone(fused, out, reason)
 
 
+def _takes_texts(recipe: Recipe) -> bool:
+    """Whether the task of a recipe is one for texts; where it names no task, whether its samples are texts."""
+    task = recipe.model.task
+    if task is None:
+        return str(recipe.validation.samples or "").endswith(".jsonl")
+    return tasks.find(task).modality is tasks.Modality.TEXT
+
+
+def _looked_at(cases: list[Case]) -> Inputs:
+    return Inputs(inputs=len(cases), kinds=tuple(sorted({case.kind for case in cases})))
+
+
 def _together(graphs: Mapping[str, QuantizeReport]) -> QuantizeReport:
-    every = {name: report for name, report in graphs.items() if isinstance(report, DynamicReport | WeightOnlyReport)}
+    every = {
+        name: report
+        for name, report in graphs.items()
+        if isinstance(report, DynamicReport | StaticReport | WeightOnlyReport)
+    }
     return GraphsReport(graphs=every)
 
 

@@ -1,6 +1,7 @@
 """A package of OpenVINO on a real Triton server, with a stand-in for its backend: the answers of OpenVINO here."""
 
 import json
+import shutil
 import urllib.request
 
 import numpy as np
@@ -9,8 +10,10 @@ import padded_texts
 import pytest
 import triton_server
 from tritonclient import grpc
+from tritonclient.utils import InferenceServerException
 
 from engine.kit.triton.serving import Serving
+from engine.recipe.schema import Range
 from engine.runtimes.execution import Execution
 from engine.server import install, packaged
 from engine.server.needs import Needs
@@ -38,7 +41,26 @@ def built(minilm_checkpoint, minilm_exported, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def server(built, environment, tmp_path_factory):
+def shaped(built, minilm_checkpoint, minilm_exported):
+    """MiniLM for two fixed shapes and for free shapes, in the repository of `built`."""
+    profiles = (
+        {"batch": 1, "sequence": 8},
+        {"batch": 2, "sequence": 16},
+        {"batch": [1, 4, 8], "sequence": [1, 64, 128]},
+    )
+    profiles = tuple({axis: Range.model_validate(extent) for axis, extent in each.items()} for each in profiles)
+    OpenvinoBuild(shapes=profiles).run(built / "shaped", checked=minilm_exported, checkpoint=minilm_checkpoint)
+    serving = Serving(
+        model_name="shaped", ensemble="shaped_text", largest={"batch": 8, "sequence": 128}, postprocess=False,
+        execution=EXECUTION,
+    )  # fmt: skip
+    Package(serving=serving).run(built / "more", validated=built / "shaped", checkpoint=minilm_checkpoint)
+    shutil.copytree(built / "more", built / "package", dirs_exist_ok=True)
+    return built / "shaped"
+
+
+@pytest.fixture(scope="module")
+def server(built, shaped, environment, tmp_path_factory):
     if packaged.lacks(environment, Needs(backends=frozenset({"openvino"}))):
         install.install(environment)
     with triton_server.serving(built / "package", tmp_path_factory.mktemp("server"), environment) as running:
@@ -53,6 +75,46 @@ def test_texts_over_http_and_grpc_get_the_answers_of_openvino_here(server, built
         assert np.array_equal(states, expected)
 
 
+@pytest.mark.parametrize(
+    ("texts", "shape"),
+    [(["The film is good."], "1x8"), ([TEXTS[0] + " It is.", "ok"], "2x16"), ([*TEXTS, "no", "yes"], "free")],
+)
+def test_a_model_of_several_shapes_answers_as_openvino_here(server, shaped, minilm_checkpoint, texts, shape):
+    expected = expected_states(shaped, minilm_checkpoint, texts)
+    before = calls(server, f"shaped_{shape}")
+    states = over_grpc(server, "shaped_text", texts)
+    assert states.shape == expected.shape
+    assert np.array_equal(states, expected)
+    assert calls(server, f"shaped_{shape}") == before + 1
+
+
+def test_shapes_that_no_model_takes_are_refused_with_the_profiles(server):
+    client = grpc.InferenceServerClient(server.grpc)
+    values = []
+    for name, length in (("input_ids", 4), ("attention_mask", 5), ("token_type_ids", 4)):
+        values.append(grpc.InferInput(name, (1, length), "INT64"))
+        values[-1].set_data_from_numpy(np.ones((1, length), np.int64))
+    with pytest.raises(InferenceServerException, match=r"has the shape .*; the model takes"):
+        client.infer("shaped", values, client_timeout=30)
+    client.close()
+
+
+def test_a_model_of_one_fixed_shape_needs_no_router(tmp_path, minilm_exported, minilm_checkpoint):
+    profile = {"batch": Range(min=1, opt=1, max=1), "sequence": Range(min=32, opt=32, max=32)}
+    step = OpenvinoBuild(shapes=(profile,))
+    step.run(tmp_path / "built", checked=minilm_exported, checkpoint=minilm_checkpoint)
+    serving = Serving(model_name="one", ensemble="one_text", execution=EXECUTION)
+    report = Package(serving=serving).run(
+        tmp_path / "package", validated=tmp_path / "built", checkpoint=minilm_checkpoint
+    )
+    assert not any("32" in name for name in report.models)
+    text = (tmp_path / "package/one/config.pbtxt").read_text()
+    assert 'backend: "openvino"' in text
+    assert "dims: 32" in text
+    tokenizer = json.loads((tmp_path / "package/one_tokenizer/1/tokenizer.json").read_text())
+    assert tokenizer["padding"]["strategy"] == {"Fixed": 32}
+
+
 def test_the_backend_joins_no_requests(built):
     text = (built / "package" / "small" / "config.pbtxt").read_text()
     assert 'backend: "openvino"' in text
@@ -61,9 +123,9 @@ def test_the_backend_joins_no_requests(built):
     assert "PERFORMANCE_HINT" in text
 
 
-def expected_states(directory, checkpoint):
+def expected_states(directory, checkpoint, texts=TEXTS):
     """What OpenVINO answers here to the texts, padded to the longest."""
-    inputs = padded_texts.inputs(checkpoint, TEXTS)
+    inputs = padded_texts.inputs(checkpoint, texts)
     return EXECUTION.by.runner(directory, EXECUTION, threads=1).run(inputs)["last_hidden_state"]
 
 
@@ -76,12 +138,18 @@ def over_http(server, data):
     return np.array(output["data"], np.float32).reshape(output["shape"])
 
 
-def over_grpc(server):
+def calls(server, model):
+    """The number of requests that a model of the server has answered."""
+    with urllib.request.urlopen(f"http://{server.http}/v2/models/{model}/stats", timeout=30) as answer:
+        return json.load(answer)["model_stats"][0]["inference_count"]
+
+
+def over_grpc(server, model="small_text", texts=TEXTS):
     client = grpc.InferenceServerClient(server.grpc)
-    texts = np.array([[text.encode()] for text in TEXTS], dtype=object)
+    texts = np.array([[text.encode()] for text in texts], dtype=object)
     value = grpc.InferInput("TEXT", texts.shape, "BYTES")
     value.set_data_from_numpy(texts)
     try:
-        return client.infer("small_text", [value], client_timeout=30).as_numpy("last_hidden_state")
+        return client.infer(model, [value], client_timeout=30).as_numpy("last_hidden_state")
     finally:
         client.close()

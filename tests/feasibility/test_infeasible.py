@@ -162,7 +162,8 @@ REFUSED = {
         HEAD + SERVED % "{batch: »4, sequence: 8}" + "\npackage: {triton: {max_batch_size: 2}}", "at most 2", "widen"),
     "fusing for tensorrt": (gpu() + "steps: {fuse: »{}}", "the step 'fuse' takes no options", "docs/recipe.md"),
     "calibration for a cpu": (
-        HEAD + "precision: int8\ncalibrate: »{samples: few.jsonl}", "nothing is calibrated for a cpu", "leave it out"),
+        HEAD.replace("}", ", task: fill-mask}") + "precision: int8\ncalibrate: »{samples: few.jsonl}",
+        "nothing is calibrated for a cpu", "leave it out"),
     "validation on calibration": (
         gpu() + "precision: int8\ncalibrate: {samples: »few.jsonl}\nvalidate: {samples: few.jsonl}",
         "validated on the samples that it is calibrated on", "name other samples"),

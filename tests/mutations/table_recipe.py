@@ -2,11 +2,17 @@
 
 from mutations.actions import copy, edit, recipe, write
 from mutations.actions_around import say
+from mutations.actions_links import answered
 from mutations.mutation import changes, nothing
 
 B, N = "bert", "net"
 _PRECISION = {"validate": ("inputs.compiled", "recipe.precision")}
 _TRITON = "bench:"
+_LENGTHS = (
+    write("lengths.jsonl", '{"text": "the plot was bad"}\n{"text": "bad"}\n'),
+    recipe("sequence: 8", "sequence: samples"),
+    recipe("bench:", "bench:\n  samples: lengths.jsonl"),
+)
 
 
 def _package(text: str) -> tuple[str, str]:
@@ -113,6 +119,17 @@ TABLE = (
     nothing("a rival's precision said, which is the default", B, recipe("{runtime: onnxruntime}",
             "{runtime: onnxruntime, precision: fp32}")),
     changes("one thread", B, recipe("bench:", "bench:\n  threads: 1"), causes={"bench": "options.threads"}),
+    changes("the lengths of the samples instead of a shape", B, recipe("sequence: 8", "sequence: samples"),
+            causes={"bench": ("options.shapes", "options.longest", "options.profiles", "code", "inputs.samples",
+            "inputs.checkpoint", "tools.tokenizers", "recipe.bench")}),
+    changes("the lengths of other samples", B, *_LENGTHS, answered, recipe("lengths.jsonl", "longer.jsonl"),
+            write("longer.jsonl", '{"text": "a good and good film"}\n'), causes={"bench": "inputs.samples"}),
+    changes("another sample whose length is measured", B, *_LENGTHS, answered, edit("lengths.jsonl", "bad", "good bad"),
+            causes={"bench": "inputs.samples"}),
+    nothing("other samples than those whose lengths are measured", B, *_LENGTHS, answered,
+            write("longer.jsonl", '{"text": "a good and good film"}\n')),
+    changes("shorter texts by the profile", B, *_LENGTHS, answered, recipe("[1, 16, 32]", "[1, 16, 24]"),
+            causes={"bench": "options.longest", "package": "options.serving.largest.sequence"}),
     nothing("measured in process, said", B, recipe("bench:", "bench:\n  via: [in-process]")),
     nothing("a budget that holds", B, recipe("sequence: 8}", "sequence: 8, budget: {p95_ms: 100000}}")),
     nothing("budgets for all statistics that hold", B, recipe("sequence: 8}",

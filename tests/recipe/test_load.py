@@ -25,6 +25,8 @@ def test_everything_that_the_reference_shows_is_in_the_schema(project):
     assert recipe.tensorrt["memory_pool"] == {"workspace": 2 << 30}
     assert recipe.validation.metric.at_least == 0.91
     assert recipe.bench.shapes[0] == Shape(axes={"batch": 1, "sequence": 16}, budget={"p95_ms": 1.7})
+    assert recipe.bench.shapes[2] == Shape(axes={"batch": 8}, samples="sequence")
+    assert recipe.bench.samples.endswith("/samples/few.jsonl")
     assert recipe.package.triton.model_extra == {"dynamic_batching": {"max_queue_delay_microseconds": 100}}
     assert recipe.graphs["encoder"]["precision"] == "fp32"
     assert recipe.generate == {"max_new_tokens": 64, "num_beams": 1}
@@ -248,3 +250,14 @@ def test_a_missing_recipe_is_an_error_with_near_names(project):
         load(project.root / "minlm.yaml")
     assert "there is no file" in caught.value.what
     assert caught.value.hint == "did you mean minilm.yaml?"
+
+
+def test_a_shape_names_an_axis_and_only_one_axis_has_the_lengths_of_samples(project):
+    assert "names no axis" in str(project.error(MINIMAL + "bench: {shapes: [{budget: {p95_ms: 1}}]}"))
+    error = project.error(MINIMAL + "bench: {shapes: [{batch: samples, sequence: samples}]}")
+    assert "gives two axes the lengths of samples: batch and sequence" in str(error)
+
+
+def test_samples_may_also_be_the_name_of_an_axis(project):
+    shape = project.one(MINIMAL + "bench: {shapes: [{batch: 1, samples: 16000}]}").recipe.bench.shapes[0]
+    assert shape == Shape(axes={"batch": 1, "samples": 16000})

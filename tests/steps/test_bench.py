@@ -14,8 +14,9 @@ from engine.kit.inputs import bench_inputs
 from engine.kit.onnx import onnx_files
 from engine.machine import cpu, cuda, gpu_state
 from engine.machine.gpu_state import GpuReport
-from engine.recipe.schema import BenchSection, ModelSection, Recipe, Rival, Shape
+from engine.recipe.schema import BenchSection, ModelSection, Recipe, Rival, Shape, Validation
 from engine.runtimes import hardware
+from engine.step import Source
 from engine.steps.bench import LATENCIES, Bench, _Models
 
 
@@ -287,3 +288,72 @@ def test_a_budget_holds_for_every_way_that_is_asked():
     assert "batch 8: p50_ms is 2.000" in text
     assert "batch 8 via triton-grpc: p50_ms is 4.000" in text
     assert "batch 1: p50_ms" not in text
+
+
+@pytest.fixture
+def texts(tmp_path):
+    path = tmp_path / "samples.jsonl"
+    path.write_text("".join(json.dumps({"text": "good " * (1 + number % 20)}) + "\n" for number in range(40)))
+    return path
+
+
+def test_the_lengths_of_samples_are_measured_in_two_orders_between_other_shapes(tmp_path, texts):
+    exported = graphs.tiny("bert")
+    shapes = ({"batch": 4, "sequence": "samples"}, {"batch": 1, "sequence": 8})
+    step = Quick(shapes=shapes, against=(PLAIN,), threads=1, samples=Source(uri=texts.as_uri()), longest=16)
+    out = tmp_path / "measurements"
+    report = step.run(
+        out, validated=exported, exported=exported, checkpoint=exported.parent / "checkpoint", samples=texts
+    )
+    orders = [row.samples and row.samples.order for row in report.rows]
+    assert orders == ["arrival", "arrival", "sorted", "sorted", None, None]
+    arrival, by_length = report.rows[0], report.rows[2]
+    assert arrival.shape == shapes[0]
+    assert arrival.samples.tokens == 2 * sum(min(3 + number, 16) for number in range(20))  # two special tokens
+    assert arrival.samples.padding > by_length.samples.padding
+    assert 0.3 < by_length.ratio_to["onnxruntime-fp32"] < 3  # it is the same model
+    (lengths,) = report.samples
+    assert (lengths.texts, lengths.longest, lengths.limit) == (40, 16, 16)
+    assert {each.batch for each in lengths.batchings} == {1, 4, 8}
+    raw = json.loads((out / LATENCIES).read_text())
+    assert [each.get("order") for each in raw] == orders
+    assert [sum(map(len, each["rounds_ms"])) for each in raw] == [row.runs for row in report.rows]
+    assert BenchReport.from_json(json.loads(json.dumps(report.to_json()))) == report
+
+
+def test_samples_and_the_model_s_tokenizer_count_only_where_their_lengths_are_measured():
+    shapes = (Shape(axes={"batch": 1, "sequence": 32}), Shape(axes={"batch": 8}, samples="sequence"))
+    options = {
+        "profiles": ({"batch": [1, 2, 8], "sequence": [1, 16, 128]},),
+        "validation": Validation(samples="file:/few.jsonl"),
+    }
+    plain = Bench.for_recipe(recipe(bench=BenchSection(shapes=shapes[:1]), **options))
+    mixed = Bench.for_recipe(recipe(bench=BenchSection(shapes=shapes), **options))
+    own = Bench.for_recipe(recipe(bench=BenchSection(shapes=shapes, samples="file:/own.jsonl"), **options))
+    assert mixed.shapes == ({"batch": 1, "sequence": 32}, {"batch": 8, "sequence": "samples"})
+    assert plain.sources() == {}
+    assert (mixed.sources()["samples"].uri, own.sources()["samples"].uri) == ("file:/few.jsonl", "file:/own.jsonl")
+    assert "longest" not in plain.options()
+    assert mixed.options()["longest"] == 128
+    assert mixed.options()["profiles"] == []  # ONNX Runtime takes every shape
+    assert "checkpoint" in mixed.inputs_used()
+    assert "tokenizers" in mixed.tools_used()
+    assert "tokenizers" not in plain.tools_used()
+    assert {*mixed.code_used()} - {*plain.code_used()} == {
+        "engine.kit.bench.sample_rows", "engine.kit.bench.sample_batches",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("target", "sizes", "padded"),
+    [
+        ({"runtime": "tensorrt", "device": "T4"}, [1, 2, 8], True),
+        ({"runtime": "openvino"}, [1, 2, 8], False),
+        ({"runtime": "openvino"}, 8, True),
+    ],
+)
+def test_batches_are_padded_to_profiles_where_the_model_takes_no_other_shape(target, sizes, padded):
+    section = BenchSection(shapes=(Shape(axes={"batch": 8}, samples="sequence"),), samples="file:/few.jsonl")
+    profiles = ({"batch": sizes, "sequence": 16}, {"batch": sizes, "sequence": 32})
+    step = Bench.for_recipe(recipe(target=target, profiles=profiles, bench=section))
+    assert (len(step.profiles) == 2) is padded

@@ -3,6 +3,7 @@ import os
 from collections import Counter
 from pathlib import Path
 
+import convolutional
 import graphs
 import numpy as np
 import onnx
@@ -166,12 +167,12 @@ def test_the_isa_decides_on_seven_bits(isa, reduced):
     assert Quantize.for_recipe(recipe) == Quantize(reduce_range=reduced)
 
 
-def planned(precision="int8", *, calibrate=None, quantize=None, **target):
+def planned(precision="int8", *, calibrate=None, quantize=None, task="fill-mask", **target):
     """The step that a recipe gets, or None."""
     return Quantize.for_recipe(
         Recipe(
             name="a",
-            model=ModelSection(source="x"),
+            model=ModelSection(source="x", task=task),
             precision=precision,
             target=TargetSection(**target),
             profiles=[{"batch": [1, 8, 32]}],
@@ -215,6 +216,34 @@ def test_dynamic_int8_looks_at_the_model_alone_on_kernels_that_count():
     assert step.facts_used() == ("cpu.isa", "onnxruntime.build")
 
 
+@pytest.mark.parametrize("task", [None, "image-classification"])
+def test_int8_of_what_may_be_convolutional_looks_at_samples_or_draws_inputs(task):
+    drawing = planned(task=task)
+    assert drawing.inputs_used() == ("fused",)
+    assert [profile["batch"].opt for profile in drawing.profiles] == [8]
+    step = planned(task=task, calibrate={"samples": "/images.npz", "limit": 9})
+    assert step.inputs_used() == ("fused", "checkpoint")
+    assert (step.samples.uri, step.limit, step.profiles) == ("/images.npz", 9, ())
+
+
+def test_a_convolutional_graph_is_calibrated_on_inputs_within_the_profiles(tmp_path, capsys):
+    report, out = quantize(tmp_path, convolutional.written(tmp_path / "fused"))
+    assert report.quantized == {"Conv": 2, "Gemm": 1}
+    assert report.looked_at.kinds == ("random",)
+    assert "random inputs within the profiles instead" in capsys.readouterr().out
+    assert os.listdir(out) == ["model.onnx"]
+
+
+def test_a_convolutional_graph_is_calibrated_on_the_samples_of_the_recipe(tmp_path):
+    fused = convolutional.written(tmp_path / "fused")
+    images = np.concatenate([sample["image"] for sample in convolutional.images(12)])
+    np.savez(tmp_path / "images.npz", image=images)
+    step = Quantize(samples={"uri": str(tmp_path / "images.npz")}, limit=10)
+    report = step.run(tmp_path / "out", fused=fused, checkpoint=tmp_path, samples=tmp_path / "images.npz")
+    assert report.looked_at.inputs == 10
+    assert (report.samples, report.held_out) == (8, 2)
+
+
 def test_half_precision_looks_at_the_reference_and_int8_never_does():
     assert planned("fp16", device="T4").inputs_used() == ("fused", "reference")
     assert planned("int8", device="T4").inputs_used() == ("fused", "checkpoint")
@@ -225,8 +254,8 @@ def test_half_precision_looks_at_the_reference_and_int8_never_does():
         assert (step.samples.uri, step.limit) == ("/train.jsonl", 9)
 
 
-def test_convolutions_are_left_and_the_levels_that_they_need_stay_on(tmp_path, capsys):
-    report, out = quantize(tmp_path, graphs.convolutions())
+def test_narrow_convolutions_are_left_and_the_levels_that_they_need_stay_on(tmp_path, capsys):
+    report, out = quantize(tmp_path, graphs.convolutions(channels=4))
     assert report.quantized == {"MatMul": 1}
     assert list(report.left) == ["2 Conv"]
     assert os.listdir(out) == ["model.onnx"]

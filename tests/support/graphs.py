@@ -90,7 +90,7 @@ def layers(features: int = 64, hidden: int = 128) -> onnx.ModelProto:
     return graph(nodes, [("x", FLOAT, ["batch", features])], [("y", FLOAT, ["batch", "classes"])], weights)
 
 
-def convolutions() -> onnx.ModelProto:
+def convolutions(channels: int = 8) -> onnx.ModelProto:
     """Return a vision model: images [batch, 3, 16, 16] -> y [batch, 5]."""
     nodes = [
         helper.make_node("Conv", ["images", "kernel"], ["a"], kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
@@ -100,7 +100,11 @@ def convolutions() -> onnx.ModelProto:
         helper.make_node("Flatten", ["d"], ["e"]),
         helper.make_node("MatMul", ["e", "head"], ["y"]),
     ]
-    weights = [weight("kernel", 8, 3, 3, 3), weight("kernel2", 8, 8, 3, 3, seed=1), weight("head", 8, 5, seed=2)]
+    weights = [
+        weight("kernel", channels, 3, 3, 3),
+        weight("kernel2", channels, channels, 3, 3, seed=1),
+        weight("head", channels, 5, seed=2),
+    ]
     return graph(nodes, [("images", FLOAT, ["batch", 3, 16, 16])], [("y", FLOAT, ["batch", 5])], weights)
 
 

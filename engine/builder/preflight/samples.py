@@ -1,4 +1,4 @@
-"""Samples: the files that `validate.samples` and `calibrate.samples` name, against the model as far as it is here."""
+"""Samples: the files that a recipe names as samples, against the model as far as it is on this machine."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ def look(subject: CheckedVariant) -> None:
     recipe = subject.variant.loaded.recipe
     if recipe.calibrate is not None:
         _look_at_section(subject, "calibrate", recipe.calibrate.samples)
+    if recipe.bench is not None:
+        _look_at_section(subject, "bench", recipe.bench.samples)
     _look_at_text(subject)
     has_labels = _look_at_section(subject, "validate", recipe.validation.samples)
     if recipe.validation.metric is not None and not has_labels:

@@ -178,7 +178,10 @@ class Judged(Step):
             bound = f"; or, if this share is enough for you: `validate: {{precision_share: {{at_least: {enough:g}}}}}`"
             raise JudgementError(
                 f"Too little of the model {does} {self.precision}: {misses[0]}",
-                [f"multiplications: {work.in_words()}"],
+                [
+                    f"multiplications: {work.in_words()}",
+                    *_operators(work, self.precision, weights_only=self.weights_only),
+                ],
                 f"build it in {_usual(work)}{bound if enough else ''}",
             )
 
@@ -218,6 +221,12 @@ class Judged(Step):
             original = f" (the original: {measured.original:.6g}, of {measured.samples} samples)"
             misses += thresholds.missed(self.metric.name, measured.value, self.metric, original)
         return misses
+
+
+def _operators(work: Work, precision: Precision, *, weights_only: bool) -> list[str]:
+    """Return the fact how many operators reached the precision; none where the operators are not known."""
+    headline = work.headline(precision, weights_only=weights_only)
+    return [] if headline is None else [headline]
 
 
 def _usual(work: Work) -> str:

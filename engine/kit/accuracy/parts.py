@@ -33,12 +33,12 @@ class Parts:
         return {label: output.take(indices, axis=self.axis) for label, indices in self.channels.items()}
 
 
-def find(cases: Sequence[Case]) -> dict[str, Parts]:
+def find(cases: Sequence[Case], *, columns: bool = True) -> dict[str, Parts]:
     """Return each output of the original that holds different quantities -> how the output is divided.
 
     YOLO, for example, gives [batch, 4 + classes, places] or [batch, places, 5 + classes]: coordinates in pixels beside
     scores from 0 to 1. One cosine over both would only show the coordinates, which are hundreds of times larger. The
-    few columns of any other output are divided by `units.divide`.
+    few columns of any other output are divided by `units.divide`, unless `columns` is False.
     """
     divided: dict[str, Parts] = {}
     for name in dict.fromkeys(name for case in cases for name in case.outputs):
@@ -48,7 +48,8 @@ def find(cases: Sequence[Case]) -> dict[str, Parts]:
         parts = None
         if all(each.ndim == _RANK and each.size for each in outputs):
             parts = next((parts for axis in (1, 2) if (parts := _along(outputs, axis)) is not None), None)
-        parts = parts or _columns(outputs)
+        if parts is None and columns:
+            parts = _columns(outputs)
         if parts is not None:
             divided[name] = parts
     return divided

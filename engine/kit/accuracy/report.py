@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from engine.reporting import Number, TypedReport, significant
+from engine.runtimes import tally
 
 _DIGITS = 4
 """The number of significant digits with which a number is shown to people; a cosine of 0.9999 needs four digits."""
@@ -56,19 +57,35 @@ class Work:
     """
     shape: Mapping[str, int]
     """The extent of each dynamic axis of the inputs."""
+    operators: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """The kind of an operator, such as "Conv" -> the number of operators in each precision.
+
+    Empty where the runtime does not tell them apart.
+    """
 
     @classmethod
     def of(cls, counts: Mapping[str, int], shape: Mapping[str, int]) -> Work:
         """Return the shares of counted multiplications."""
         total = max(1, sum(counts.values()))
-        return cls({name: round(count / total, _DIGITS) for name, count in counts.items()}, shape)
+        shares = {name: round(count / total, _DIGITS) for name, count in counts.items()}
+        operators = {kind: dict(each) for kind, each in sorted(tally.operators(counts).items())}
+        return cls(shares, shape, operators)
 
     def reached(self, precision: str, *, weights_only: bool) -> float:
         """Return the share that is computed in a precision or, with `weights_only`, whose weights are in it."""
-        apart = [(*name.partition(" with ")[::2], share) for name, share in self.shares.items()]
-        if weights_only:
-            return sum(share for _, weights, share in apart if weights == f"{precision} weights")
-        return sum(share for computed, _, share in apart if computed == precision)
+        return sum(share for name, share in self.shares.items() if _is_in(name, precision, weights_only=weights_only))
+
+    def headline(self, precision: str, *, weights_only: bool) -> str | None:
+        """Return how many operators of each kind reached a precision, as "int8: 0 of 53 Conv, 1 of 1 MatMul".
+
+        Returns None where the operators are not known.
+        """
+        reached = [
+            f"{sum(n for name, n in each.items() if _is_in(name, precision, weights_only=weights_only))}"
+            f" of {sum(each.values())} {kind}"
+            for kind, each in sorted(self.operators.items())
+        ]
+        return f"{precision}{' weights' if weights_only else ''}: {', '.join(reached)}" if reached else None
 
     def line(self, number: Number) -> str:
         """Return a text with the share of each precision and the shape of the inputs."""
@@ -79,6 +96,12 @@ class Work:
         """Return the share of each precision as text, for example "94.2% in fp32, 5.8% in int8"."""
         largest_first = sorted(self.shares.items(), key=lambda each: -each[1])  # JSON keeps no order
         return ", ".join(f"{share:.{digits}%} in {name}" for name, share in largest_first) or "none"
+
+
+def _is_in(name: str, precision: str, *, weights_only: bool) -> bool:
+    """Whether the name of a precision, such as "int8 with int4 weights", is a precision, or has its weights in it."""
+    computed, _, weights = name.partition(" with ")
+    return weights == f"{precision} weights" if weights_only else computed == precision
 
 
 @dataclass(frozen=True)

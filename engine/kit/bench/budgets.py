@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import repeat
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 Limits = Mapping[str, float]
 """The budget of a shape: the name of a statistic, such as `p95_ms` -> the largest number of milliseconds."""
+TimedRow = tuple[BenchRow, list[list[float]]]
+"""A row of a report, and the milliseconds of its calls: a list for each round."""
 _TRIES = 3
 """How often a shape is measured at most; each measurement takes twice as long as the one before."""
 REPEATING_SECONDS = 600.0
@@ -34,17 +36,33 @@ def decided_rows(
     *,
     until: float,
     clock: Clock = time.perf_counter,
-) -> list[tuple[BenchRow, list[list[float]]]]:
-    """Measure as `bench_rows` does, and longer again while the confidence interval of a latency covers its limit.
+) -> list[TimedRow]:
+    """Measure as `bench_rows` does, and longer again while the confidence interval of a latency covers its limit."""
+
+    def measure(budget: Budget) -> list[TimedRow]:
+        return bench_rows(axes, inputs, contenders, budget, clock=clock)
+
+    return decided(measure, budget, limits, until=until, clock=clock)
+
+
+def decided(
+    measure: Callable[[Budget], list[TimedRow]],
+    budget: Budget,
+    limits: Limits,
+    *,
+    until: float,
+    clock: Clock = time.perf_counter,
+) -> list[TimedRow]:
+    """Return the rows of `measure`, which is called with longer budgets while a judged latency is not decided.
 
     No measurement is repeated that is expected to end after the time `until` of the clock.
-    The last measurement counts. `decided_rows` never chooses between measurements by their results.
+    The last measurement counts. `decided` never chooses between measurements by their results.
     """
     for number in range(_TRIES):
         began = clock()
-        rows = bench_rows(axes, inputs, contenders, budget, clock=clock)
+        rows = measure(budget)
         ended = clock()
-        open_ones = [each for row, _ in rows if row.ours for each in _with(BudgetVerdict.UNDECIDED, row, limits)]
+        open_ones = [each for row, _ in rows if row.judged for each in _with(BudgetVerdict.UNDECIDED, row, limits)]
         if not open_ones or number + 1 == _TRIES or ended + 2 * (ended - began) > until:
             break
         print(f"not decided: {'; '.join(open_ones)}; measuring again, twice as long")
@@ -57,7 +75,7 @@ def judge(report: BenchReport, budgets: Sequence[Limits]) -> None:
 
     Raises JudgementError, which lists every missed budget and every budget about which the measurement decides nothing.
     """
-    ours = [row for row in report.rows if row.ours]
+    ours = [row for row in report.rows if row.judged]
     ways = len({row.via for row in ours})
     pairs = list(zip(ours, (each for limits in budgets for each in repeat(limits, ways)), strict=False))
     missed = [each for row, limits in pairs for each in _with(BudgetVerdict.MISSED, row, limits)]

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from engine.kit.bench import stats
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -44,6 +46,12 @@ def intervals(rounds: Sequence[Sequence[float]]) -> dict[str, Interval]:
 def interval(values: Sequence[float]) -> Interval:
     """Return the 95 % confidence interval of the median of values, of which each round gave one."""
     return intervals([[value] for value in values])["p50_ms"]
+
+
+def rounded_interval(values: Sequence[float]) -> Interval:
+    """Return the 95 % confidence interval of the median of ratios, with the decimal places of a report."""
+    low, high = interval(values)
+    return round(low, stats.RATIO_DIGITS), round(high, stats.RATIO_DIGITS)
 
 
 def _counts(rounds: int) -> np.ndarray:

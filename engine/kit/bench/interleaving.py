@@ -74,7 +74,7 @@ _STABLE = 0.05
 most 10 % above its p25."""
 _BATCH = 5
 """Calls in a batch of the warm-up; the warm-up compares each batch's latencies with those of the batches before."""
-_RAW_DIGITS = 3
+RAW_DIGITS = 3
 """Decimal places of each single latency in milliseconds in latencies.json: whole microseconds."""
 
 
@@ -112,7 +112,7 @@ def bench_rows(
             ours=contender.ours,
             ratios=ratios,
         )
-        rows.append((row, [[round(value, _RAW_DIGITS) for value in values] for values in rounds_ms]))
+        rows.append((row, [[round(value, RAW_DIGITS) for value in values] for values in rounds_ms]))
     return rows
 
 

@@ -10,6 +10,8 @@ from typing import ClassVar, Self
 
 from engine.kit.bench import confidence, stats
 from engine.kit.bench.confidence import Interval
+from engine.kit.bench.mixed_lengths import SampleOrder
+from engine.kit.bench.sample_report import SampleFigures, SampleLengths
 from engine.machine.gpu_state import GpuReport
 from engine.reporting import TypedReport, measured
 from engine.runtimes.recipes import IN_PROCESS
@@ -45,7 +47,8 @@ class BenchRow:
 
     None for a row of version 1, whose noise was another statistic.
     """
-    shape: Mapping[str, int]
+    shape: Mapping[str, int | str]
+    """The size of each axis; "samples" for the axis whose sizes are the lengths of samples."""
     via: str
     runtime: str
     ours: bool
@@ -60,17 +63,20 @@ class BenchRow:
     """How many tokens one call generates; None where the model generates no text."""
     tokens_per_s: float | None = None
     """Generated tokens per second, of all rows of a batch together."""
+    samples: SampleFigures | None = None
+    """The figures of a row whose calls are the batches of samples, one call for each batch; None for any other row."""
 
     @classmethod
     def of_rounds(
         cls,
         rounds_ms: Sequence[Sequence[float]],
         *,
-        shape: Mapping[str, int],
+        shape: Mapping[str, int | str],
         via: str,
         runtime: str,
         ours: bool,
         ratios: Mapping[str, Sequence[float]],
+        samples: SampleFigures | None = None,
     ) -> Self:
         """Return the row made from latencies in milliseconds, a list for each round.
 
@@ -93,10 +99,17 @@ class BenchRow:
             ours=ours,
             ratio_to={name: round(stats.median(values), stats.RATIO_DIGITS) for name, values in ratios.items()},
             intervals={name: _rounded(each, stats.MS_DIGITS) for name, each in intervals.items()},
-            ratio_intervals={
-                name: _rounded(confidence.interval(values), stats.RATIO_DIGITS) for name, values in ratios.items()
-            },
+            ratio_intervals={name: confidence.rounded_interval(values) for name, values in ratios.items()},
+            samples=samples,
         )
+
+    @property
+    def judged(self) -> bool:
+        """Whether budgets hold for the row: of the recipe's own model, and of samples in the order of arrival.
+
+        Requests reach a server in the order of their arrival.
+        """
+        return self.ours and (self.samples is None or self.samples.order == SampleOrder.ARRIVAL.value)
 
     def took(self, name: str) -> float:
         """Return the latency called `name`, for example `p95_ms`, in milliseconds."""
@@ -123,8 +136,7 @@ class BenchRow:
         if ratio is None:
             return ""
         noise = self.noise or 0.0
-        low, high = self.ratio_intervals.get(rival, (ratio - noise, ratio + noise))
-        return NO_DIFFERENCE if low <= 1 <= high else f"{ratio:.2f} x"
+        return speed_up(ratio, self.ratio_intervals.get(rival, (ratio - noise, ratio + noise)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,6 +164,8 @@ class BenchReport(TypedReport):
     gpu: GpuReport | None = None
     """The GPU that ran the models, and its clocks during the measurement."""
     server: ServerReport | None = None
+    samples: tuple[SampleLengths, ...] = ()
+    """For each shape of samples, the lengths of the samples and what follows from them."""
 
     @classmethod
     def migrated(cls, raw: Mapping[str, object], version: int) -> Mapping[str, object] | None:
@@ -178,18 +192,29 @@ class BenchReport(TypedReport):
 
     def ours_beside(self, rival: BenchRow) -> BenchRow | None:
         """Return the row of the recipe's own model with the shape and the `via` of `rival`; None without such a row."""
-        same = (row for row in self.rows if row.ours and row.shape == rival.shape and row.via == rival.via)
-        return next(same, None)
+        return next((row for row in self.rows if row.ours and _place(row) == _place(rival)), None)
 
 
 def place_of(row: BenchRow) -> str:
     """Return the shape of a row and how the model is called, as text: "batch 1 x sequence 16 via triton-grpc"."""
-    return in_words(row.shape) + ("" if row.via == IN_PROCESS else f" via {row.via}")
+    order = "" if row.samples is None else f" in {row.samples.order} order"
+    return in_words(row.shape) + order + ("" if row.via == IN_PROCESS else f" via {row.via}")
 
 
-def in_words(axes: Mapping[str, int]) -> str:
+def speed_up(ratio: float, interval: Interval) -> str:
+    """Return a ratio as text: "3.25 x", or "no difference" if its confidence interval covers 1."""
+    low, high = interval
+    return NO_DIFFERENCE if low <= 1 <= high else f"{ratio:.2f} x"
+
+
+def in_words(axes: Mapping[str, int | str]) -> str:
     """Return a shape as text: "batch 1 x sequence 16"."""
     return " x ".join(f"{axis} {extent}" for axis, extent in axes.items()) or "the model's own shape"
+
+
+def _place(row: BenchRow) -> tuple[Mapping[str, int | str], str, str | None]:
+    """Return what the rows that are compared with each other have in common."""
+    return row.shape, row.via, None if row.samples is None else row.samples.order
 
 
 def _rounded(interval: Interval, digits: int) -> Interval:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from engine.kit.onnx import mapped_weights, onnx_files
@@ -18,6 +19,11 @@ READ_AS_STANDARD = ("QuantizeLinear", "DequantizeLinear")
 """Operators of ONNX Runtime's domain that other runtimes read as ONNX's operators of the same name."""
 WEIGHTS_NEED_NO_INPUT = 4
 """The first IR version in which a graph may store an initializer without listing the initializer as an input."""
+
+_OF_ONNX_RUNTIME = ("SimplifiedLayerNormalization",)
+"""Operators that ONNX Runtime's fusions put into ONNX's own domain, which does not define them."""
+_APART = "unknown.to.onnx"
+"""The domain in which these operators stand while a model is converted."""
 
 
 _RELABELED_FROM = 20
@@ -63,10 +69,12 @@ def raised(model: onnx.ModelProto, oldest: int) -> onnx.ModelProto:
         mapped_weights.load(tensor)  # the converter would lose them
     model.ir_version = max(model.ir_version, WEIGHTS_NEED_NO_INPUT)
     try:
-        converted = version_converter.convert_version(model, oldest)
+        with _set_apart(model):
+            converted = version_converter.convert_version(model, oldest)
     except Exception as error:  # RuntimeError for an operator without an adapter, ValueError above 2 GiB
         reason = f"it is written in opset {opset}, and cannot be converted to {oldest}"
         raise OpsetError(f"{reason} ({reasons.first_line(error)})") from error
+    _put_back(converted)
     oldest_ir = helper.find_min_ir_version_for([helper.make_opsetid("", oldest)])
     converted.ir_version = max(converted.ir_version, oldest_ir)
     return converted
@@ -85,3 +93,31 @@ def relabeled(model: ir.Model, opset: int) -> ir.Model:
         model.opset_imports[""] = opset
         model.ir_version = max(model.ir_version, helper.find_min_ir_version_for([helper.make_opsetid("", opset)]))
     return model
+
+
+@contextlib.contextmanager
+def _set_apart(model: onnx.ModelProto) -> Iterator[None]:
+    """Move ONNX Runtime's operators in ONNX's own domain into a domain of their own, and back at the end.
+
+    They are the same in every opset, and the converter, which would stop at them, copies nodes of other domains.
+    """
+    from onnx import helper
+
+    nodes = [node for node in onnx_files.nodes(model) if node.domain in STANDARD and node.op_type in _OF_ONNX_RUNTIME]
+    if nodes:
+        model.opset_import.append(helper.make_opsetid(_APART, 1))
+    for node in nodes:
+        node.domain = _APART
+    try:
+        yield
+    finally:
+        _put_back(model)
+
+
+def _put_back(model: onnx.ModelProto) -> None:
+    for node in onnx_files.nodes(model):
+        if node.domain == _APART:
+            node.domain = ""
+    entries = [entry for entry in model.opset_import if entry.domain != _APART]
+    del model.opset_import[:]
+    model.opset_import.extend(entries)

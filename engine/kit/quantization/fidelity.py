@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from engine.kit.accuracy import comparison, outputs
+from engine.kit.accuracy import comparison, outputs, parts
 from engine.kit.inputs.cases import Case
 from engine.kit.quantization.report import Spread
 from engine.runtimes.onnxruntime import session as ort
 
 if TYPE_CHECKING:
+    import numpy as np
     import onnxruntime
 
 _NOT_FINITE = -1.0
@@ -30,22 +31,30 @@ class Fidelity:
     relative: float
 
 
-def answered(session: onnxruntime.InferenceSession, cases: Sequence[Case]) -> list[Case]:
-    """Return the cases with the outputs that a session gives for their inputs."""
-    return [replace(case, outputs=ort.run(session, case.inputs)) for case in cases]
+def cases(samples: Sequence[Mapping[str, np.ndarray]]) -> list[Case]:
+    """Return samples as cases without outputs."""
+    return [Case(str(number), "", "sample", dict(inputs), {}) for number, inputs in enumerate(samples)]
+
+
+def answered(session: onnxruntime.InferenceSession, unanswered: Sequence[Case]) -> list[Case]:
+    """Return cases with the outputs that a session gives for their inputs."""
+    return [replace(case, outputs=ort.run(session, case.inputs)) for case in unanswered]
 
 
 def measure(truth: Sequence[Case], session: onnxruntime.InferenceSession) -> Fidelity:
     """Return how near the outputs of the model in `session` come to the outputs stored in the cases.
 
-    The outputs are compared as a whole, without pooling. A case whose outputs are nearly zero or a single number has no
-    cosine; where no case has a cosine, the cosine is 1.
+    The outputs are compared as a whole, without pooling; boxes and scores in one output are compared apart. A case
+    whose outputs are nearly zero or a single number has no cosine; where no case has a cosine, the cosine is 1.
     """
+    divided = parts.find(truth, columns=False)
+    truth = parts.split_cases(truth, divided)
     usual = outputs.usual(truth, pooling=None)
     cosines: list[float] = []
     relative = 0.0
     for case in truth:
-        distance = comparison.distance(case, ort.run(session, case.inputs), pooling=None, usual=usual)
+        answers = parts.split(ort.run(session, case.inputs), divided)
+        distance = comparison.distance(case, answers, pooling=None, usual=usual)
         if distance is None:
             cosines.append(_NOT_FINITE)
             relative = float("inf")

@@ -55,6 +55,8 @@ class QuantizeReport(TypedReport):
         kind: type[QuantizeReport] = DynamicReport
         if "precision" in raw:
             kind = HalfReport if raw["precision"] in HALVES else QdqReport
+        elif "of" in raw:
+            kind = StaticReport
         elif "graphs" in raw:
             kind = GraphsReport
         elif "weights" in raw:
@@ -95,13 +97,6 @@ class WeightOnlyReport(QuantizeReport):
     """The number of operators that read such weights, by the name of the operator before quantization."""
     left: tuple[str, ...]
     """The operators whose weights stay in floating point, such as "2 Conv"."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class GraphsReport(QuantizeReport):
-    """The report of a quantization for a CPU, for a model of several graphs: a report for each graph."""
-
-    graphs: Mapping[str, WeightOnlyReport | DynamicReport]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,9 +141,9 @@ class HalfReport(QuantizeReport):
 
 @dataclass(frozen=True)
 class Left:
-    """A MatMul that was not quantized.
+    """A layer that was not quantized.
 
-    `error` is 1 minus the worst cosine of the model when only the MatMul's group is quantized.
+    `error` is 1 minus the worst cosine of the model when only the layer's group is quantized.
     """
 
     name: str
@@ -171,11 +166,41 @@ class Quantized:
 
 @dataclass(frozen=True)
 class QdqTry:
-    """One try of the search for MatMuls to quantize: the quantized share, the worst and the mean cosine."""
+    """One try of the search for layers to quantize: the quantized share, the worst and the mean cosine."""
 
     share: float
     worst: float
     mean: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class StaticReport(QuantizeReport):
+    """The report of static int8 for a CPU: a convolutional graph.
+
+    The cosines compare whole outputs. They are measured on samples that were not used for calibration, unless there are
+    fewer than 8 samples.
+    """
+
+    quantized: Mapping[str, int]
+    """The number of quantized operators by name."""
+    of: Mapping[str, int]
+    """The number of all operators of these names, quantized or not."""
+    share: float
+    """The quantized operators' share of the multiplications of all matrix operators, for one row."""
+    ranges: str
+    """The rule by which the range of each tensor was chosen."""
+    left: tuple[Left, ...]
+    cosine: Spread
+    path: tuple[QdqTry, ...]
+    samples: int
+    held_out: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphsReport(QuantizeReport):
+    """The report of a quantization for a CPU, for a model of several graphs: a report for each graph."""
+
+    graphs: Mapping[str, WeightOnlyReport | DynamicReport | StaticReport]
 
 
 @dataclass(frozen=True, kw_only=True)

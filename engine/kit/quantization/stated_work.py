@@ -12,6 +12,7 @@ from engine.kit.onnx import ir_models, mapped_weights
 from engine.kit.onnx.passes.pipeline import Pipeline
 from engine.kit.quantization import matmul_work
 from engine.kit.quantization.half import emulation
+from engine.runtimes.tally import Tally
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,7 +24,7 @@ _NAMES = {"FLOAT": "fp32", "FLOAT16": "fp16", "BFLOAT16": "bf16", "DOUBLE": "fp6
 _QUANTIZED = {"INT8": "int8", "UINT8": "int8", "INT4": "int4", "UINT4": "int4", "FLOAT8E4M3FN": "fp8"}
 
 
-def multiplications(directory: Path, inputs: Mapping[str, np.ndarray], scratch: Path) -> dict[str, int]:
+def multiplications(directory: Path, inputs: Mapping[str, np.ndarray], scratch: Path) -> Tally:
     """Return the precision of operators -> the number of their multiplications in one run on `inputs`.
 
     `directory/model.onnx` runs on the CPU, with half precisions emulated. Only the main graph is counted. Raises
@@ -34,10 +35,10 @@ def multiplications(directory: Path, inputs: Mapping[str, np.ndarray], scratch: 
     precisions = {node: _precision(node) for node in passes.model.graph if node.op_type in matmul_work.MATRIX}
     with mapped_weights.spilling(scratch):
         passes.run(emulation.emulate, directory)
-    counts: dict[str, int] = {}
+    tally = Tally()
     for node, count in matmul_work.measured(passes.model, inputs, scratch).items():
-        counts[precisions[node]] = counts.get(precisions[node], 0) + count
-    return counts
+        tally.add(node.op_type, precisions[node], count)
+    return tally
 
 
 def _precision(node: ir.Node) -> str:

@@ -71,11 +71,14 @@ def python(
         config.dynamic_batching.SetInParent()
         for tensor in config.input:  # the code handles each request by itself, so their shapes may differ
             tensor.allow_ragged_batch = -1 in tensor.dims
+    return Part(config, code(work, settings, files or {}), _requirements(needs))
+
+
+def code(work: str, settings: Mapping[str, Any], own: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return the files of a python model: `model.py`, the file `work`, `settings.json` and the files `own`."""
     settings_file = json.dumps({"work": work, **settings}, ensure_ascii=False, indent=1) + "\n"
-    own = files or {}
-    code = own[work] if work in own else served.code(work)
-    shipped = {"model.py": served.code(served.MODEL), work: code, _SETTINGS: settings_file.encode("utf-8")}
-    return Part(config, {**shipped, **own}, _requirements(needs))
+    shipped = {"model.py": served.code(served.MODEL), _SETTINGS: settings_file.encode("utf-8")}
+    return {**shipped, work: own[work] if work in own else served.code(work), **own}
 
 
 def ensemble(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import get_args
@@ -13,11 +13,11 @@ from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.onnx import graphs, onnx_files
 from engine.kit.triton import config as configs
-from engine.kit.triton import embedding, fields, generation, images, parts, text, warmups
+from engine.kit.triton import embedding, fields, generation, images, parts, router, text, warmups
 from engine.kit.triton import model as models
 from engine.kit.triton.answers import by_task as answers
 from engine.kit.triton.config import Config, Signature
-from engine.kit.triton.parts import Files, Part
+from engine.kit.triton.parts import Part
 from engine.kit.triton.serving import Serving
 from engine.recipe.model_config import PartName
 from engine.reporting import TypedReport
@@ -60,8 +60,8 @@ def write(
             serving = serving.model_copy(update={"largest": largest})
             if model.backend is None:
                 return _write_plain(out, serving, model, directory, checkpoint)
-            listed = _parts(serving, *models.config(serving, model), checkpoint)
-            files = {serving.model_name: Files(directory, model.files)}
+            (*behind, called), files, signature = router.built(serving, model, directory)
+            listed = [*behind, *_parts(serving, called, signature, checkpoint)]
         _refuse_collisions(listed)
         fields.refuse_unused(serving, _kinds(serving, listed))
         for part in listed:
@@ -84,8 +84,9 @@ def _tokenizer_name(model_name: str) -> str:
     return f"{model_name}_tokenizer"
 
 
-def _parts(serving: Serving, model: Config, signature: Signature, checkpoint: Path) -> list[Part]:
-    """Return all models of the repository; the last model is marked as the one that clients call."""
+def _parts(serving: Serving, middle: Part, signature: Signature, checkpoint: Path) -> list[Part]:
+    """Return the built model and the models around it; the last model is marked as the one that clients call."""
+    model = middle.config
     task = _task(serving, checkpoint)
     texts = text.load(serving, signature, checkpoint, task) if serving.tokenizer else None
     answer = answers.of(task, signature, checkpoint, texts) if _answers(serving) else None
@@ -100,13 +101,14 @@ def _parts(serving: Serving, model: Config, signature: Signature, checkpoint: Pa
             fields.overridden(first.config, serving, "preprocess")
     if first is None and answer is None:
         parts.mark(model, task)
-        return [Part(model)]
-    return _around(serving, model, first, answer, task)
+        return [middle]
+    return _around(serving, middle, first, answer, task)
 
 
-def _around(serving: Serving, model: Config, first: Part | None, answer: Answer | None, task: str) -> list[Part]:
+def _around(serving: Serving, built: Part, first: Part | None, answer: Answer | None, task: str) -> list[Part]:
     """Return the model itself, the python models that run before and after it, and the ensemble of all of them."""
-    middle = Part(model, names={} if answer is None else answer.names)
+    model = built.config
+    middle = replace(built, names={} if answer is None else answer.names)
     chain = [middle] if first is None else [first, middle]
     taken = parts.tensors(chain[0].config.input, model)
     outputs = [tensor.name for tensor in model.output]

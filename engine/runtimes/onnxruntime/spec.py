@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from engine import gpus
-from engine.runtimes import triton_images, versions
+from engine.runtimes import versions
 from engine.runtimes.backends import Accelerator, Backend
 from engine.runtimes.preparation import Lowering, Residual
 from engine.runtimes.runtime import GPU_FACTS, E, Kernels, Runtime, Unsupported, Way
@@ -183,7 +183,8 @@ class OnnxRuntime(Runtime):
 
     def newest_opset(self, recipe: RecipeView) -> int:
         """Return opset 23, which every supported ONNX Runtime reads; an older one for an older image of Triton."""
-        tag = triton_images.read(recipe.package.triton.image or "")
+        # Keys have the opset, not the code of the table of images, so the table is not imported above.
+        tag = import_module("engine.runtimes.triton_images").read(recipe.package.triton.image or "")
         if tag is not None and versions.is_later(_WITH_ATTENTION, than=tag.release):
             return super().newest_opset(recipe)
         return _NEWEST_OPSET

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from engine.runtimes.onnxruntime import few_bits
 from engine.runtimes.onnxruntime import session as ort
 from engine.runtimes.onnxruntime.providers import SessionProvider
+from engine.runtimes.tally import Tally
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,12 +33,17 @@ _INTEGERS = frozenset({
     "QLinearConv", "QLinearMatMul",
 })  # fmt: skip
 """Operators whose kernels multiply integers of 8 bits."""
+_KINDS = {
+    **dict.fromkeys(_MATRIX, "MatMul"), **dict.fromkeys(_CONVOLUTIONS, "Conv"), "FusedGemm": "Gemm", "Gemm": "Gemm",
+    "QGemm": "Gemm", "QAttention": "Attention", "DynamicQuantizeLSTM": "LSTM",
+}  # fmt: skip
+"""The kind of operator that a kernel computes, where the kernel has another name."""
 _NAMES = {"float": "fp32", "double": "fp64", "float16": "fp16", "bfloat16": "bf16", "uint8": "int8"}
 _LINEAR = 2
 """The number of axes of a weight matrix: inputs and outputs of a linear layer."""
 
 
-def multiplications(directory: Path, inputs: Mapping[str, np.ndarray], *, provider: SessionProvider) -> dict[str, int]:
+def multiplications(directory: Path, inputs: Mapping[str, np.ndarray], *, provider: SessionProvider) -> Tally:
     """Return the precision of kernels, such as "int8" -> the number of multiplications in this precision.
 
     `directory/model.onnx` runs once on `inputs`. Raises StepError where ONNX Runtime cannot run the model.
@@ -51,14 +56,16 @@ def of_run(
     run: Callable[[list[onnxruntime.InferenceSession]], object],
     *,
     provider: SessionProvider,
-) -> dict[str, int]:
+) -> Tally:
     """Return the multiplications in each precision of all calls that `run` makes of the sessions of some models.
 
     The sessions have the optimizations that users get. Matrix products, convolutions, recurrent layers and attention
     are counted; all other operators need few multiplications. The precision of a product with weights of fewer bits
-    names both, as in "int8 with int4 weights". Raises StepError where ONNX Runtime cannot run a model.
+    names both, as in "int8 with int4 weights". An operator that runs several times counts once among the operators.
+    Raises StepError where ONNX Runtime cannot run a model.
     """
-    counts: Counter[str] = Counter()
+    tally = Tally()
+    seen: set[tuple[Path, str]] = set()
     with TemporaryDirectory() as folder:
         profile = Path(folder) / "run"
         sessions = [
@@ -67,18 +74,21 @@ def of_run(
         run(sessions)
         for directory, session in zip(directories, sessions, strict=True):
             packed = few_bits.precisions(directory)
-            for kernel in _kernels(Path(session.end_profiling())):
+            for node, kernel in _kernels(Path(session.end_profiling())):
                 taken, given = (_shaped(kernel[each]) for each in ("input_type_shape", "output_type_shape"))
-                for precision, count in _of_kernel(str(kernel["op_name"]), taken, given, packed):
-                    counts[precision] += count
-    return dict(counts)
+                operator = str(kernel["op_name"])
+                for precision, count in _of_kernel(operator, taken, given, packed):
+                    kind = _KINDS.get(operator, operator)
+                    tally.add(kind, precision, count, seen=(directory, node) in seen)
+                    seen.add((directory, node))
+    return tally
 
 
-def _kernels(profile: Path) -> Sequence[Mapping[str, Any]]:
-    """Return what ONNX Runtime's profiler says about each kernel of a session's runs."""
+def _kernels(profile: Path) -> Sequence[tuple[str, Mapping[str, Any]]]:
+    """Return the name of each kernel of a session's runs, and what ONNX Runtime's profiler says about it."""
     events = json.loads(profile.read_text("utf-8"))
     named = (event for event in events if event.get("cat") == "Node" and str(event["name"]).endswith("_kernel_time"))
-    return [event["args"] for event in named if "op_name" in event["args"]]
+    return [(str(event["name"]), event["args"]) for event in named if "op_name" in event["args"]]
 
 
 def _shaped(tensors: Sequence[Mapping[str, Sequence[int]]]) -> list[Shaped]:

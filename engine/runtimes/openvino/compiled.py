@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from engine.errors import StepError
@@ -41,35 +41,56 @@ def compiled(
         raise StepError("OpenVINO cannot compile the model for this CPU", reasons.facts(error)) from error
 
 
-def run(request: openvino.InferRequest, inputs: Tensors) -> dict[str, np.ndarray]:
-    """Return the outputs of one call by name. Raises StepError where OpenVINO cannot run the model on `inputs`."""
-    model = request.get_compiled_model()
-    fed = feed(model, inputs)
-    try:
-        results = request.infer(fed)
-    except RuntimeError as error:
-        raise _unfit(fed, reasons.facts(error)) from error
-    return {output.any_name: results[output].copy() for output in model.outputs}
+class Calls:
+    """Calls of a model that is compiled for the CPU of this machine.
 
-
-def feed(model: openvino.CompiledModel, inputs: Tensors) -> dict[str, np.ndarray]:
-    """Return the model's inputs among `inputs`, in the model's types.
-
-    Raises StepError where an input is missing, and for an input of a wrong shape, which OpenVINO itself does not always
-    refuse.
+    Inputs and outputs have the names that they have before the model is compiled. A compiled model also has the names
+    of tensors that OpenVINO has merged with an input or an output.
     """
-    import openvino
 
-    refuse_missing([value.any_name for value in model.inputs], inputs)
-    fed = {
-        value.any_name: inputs[value.any_name].astype(value.element_type.to_dtype(), copy=False)
-        for value in model.inputs
-    }
-    shapes = {value.any_name: value.get_partial_shape() for value in model.inputs}
-    wrong = [name for name, shape in shapes.items() if not shape.compatible(openvino.PartialShape(fed[name].shape))]
-    if wrong:
-        raise _unfit(fed, [f"{name} has the shape {shapes[name]}" for name in wrong])
-    return fed
+    def __init__(self, model: openvino.Model, *, threads: int = 0, options: Mapping[str, str] = LATENCY) -> None:
+        """Compile a model. Raises StepError as `compiled` does."""
+        self._inputs = [value.any_name for value in model.inputs]
+        self._outputs = [value.any_name for value in model.outputs]
+        self._model = compiled(model, threads=threads, options=options)
+        self._request = self._model.create_infer_request()
+
+    def run(self, inputs: Tensors) -> dict[str, np.ndarray]:
+        """Return the outputs of one call by name. Raises StepError where OpenVINO cannot run the model on `inputs`."""
+        fed = self._fed(inputs)
+        try:
+            results = self._request.infer(fed)
+        except RuntimeError as error:
+            raise _unfit(self._named(fed), reasons.facts(error)) from error
+        return {name: results[index].copy() for index, name in enumerate(self._outputs)}
+
+    def prepare(self, inputs: Tensors) -> Callable[[], object]:
+        """Return a call that computes the outputs of the inputs. Raises StepError as `run` does."""
+        self.run(inputs)  # `infer` alone would give no clear error
+        fed = self._fed(inputs)
+        return lambda: self._request.infer(fed)
+
+    def _fed(self, inputs: Tensors) -> dict[int, np.ndarray]:
+        """Return the model's inputs among `inputs` by index, in the model's types.
+
+        Raises StepError where an input is missing, and for an input of a wrong shape, which OpenVINO itself does not
+        always refuse.
+        """
+        import openvino
+
+        refuse_missing(self._inputs, inputs)
+        fed, wrong = {}, []
+        for index, (name, value) in enumerate(zip(self._inputs, self._model.inputs, strict=True)):
+            fed[index] = inputs[name].astype(value.element_type.to_dtype(), copy=False)
+            shape = value.get_partial_shape()
+            if not shape.compatible(openvino.PartialShape(fed[index].shape)):
+                wrong.append(f"{name} has the shape {shape}")
+        if wrong:
+            raise _unfit(self._named(fed), wrong)
+        return fed
+
+    def _named(self, fed: Mapping[int, np.ndarray]) -> dict[str, np.ndarray]:
+        return {self._inputs[index]: array for index, array in fed.items()}
 
 
 def _unfit(fed: Tensors, facts: Sequence[str]) -> StepError:

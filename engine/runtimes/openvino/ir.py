@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
+from engine.kit.onnx import onnx_files
 from engine.kit.onnx.onnx_files import Input
+from engine.runtimes.openvino.routing import Routing
 from engine.text import reasons
 
 if TYPE_CHECKING:
@@ -20,6 +22,8 @@ FILES = (MODEL, WEIGHTS)
 _NUMBERED = re.compile(r"(_\d+)+$")
 _AXES = ["recipe", "axes"]
 """The place of the axes' names in the runtime information of an IR: OpenVINO itself does not name axes."""
+_ROUTING = ["recipe", "routing"]
+"""The place of the facts of `routing.Routing` in the runtime information of an IR."""
 _BOUNDARY = frozenset({"Parameter", "Result"})
 
 
@@ -37,12 +41,29 @@ def read(path: Path) -> openvino.Model:
         ) from error
 
 
-def save(model: openvino.Model, directory: Path, axes: Mapping[str, Input]) -> None:
+def of_onnx(path: Path) -> openvino.Model:
+    """Return the model of an ONNX file; each input and output has the name of the ONNX file, and no other.
+
+    OpenVINO also gives a tensor the names of tensors that it has merged with it. Raises StepError for a file that
+    OpenVINO cannot read.
+    """
+    model, graph = read(path), onnx_files.load_graph(path.parent)
+    for values, names in ((model.inputs, onnx_files.inputs(graph)), (model.outputs, onnx_files.outputs(graph))):
+        for name in names:
+            for value in values:
+                if name in value.get_names():
+                    value.get_tensor().set_names({name})
+    return model
+
+
+def save(
+    model: openvino.Model, directory: Path, axes: Mapping[str, Input], routing: Mapping[str, Any] | None = None
+) -> None:
     """Write the IR of a model, with weights in the types that they have in memory.
 
-    `axes` are the inputs and outputs whose axes are named in the file. The same model gives the same bytes: OpenVINO
-    numbers new nodes by a counter of the process, so nodes whose names end in a number are numbered by their order in
-    the model instead.
+    `axes` are the inputs and outputs whose axes are named in the file, and `routing` are the facts of the shapes for
+    which the model is compiled. The same model gives the same bytes: OpenVINO numbers new nodes by a counter of the
+    process, so nodes whose names end in a number are numbered by their order in the model instead.
     """
     import openvino
 
@@ -52,7 +73,27 @@ def save(model: openvino.Model, directory: Path, axes: Mapping[str, Input]) -> N
             node.set_friendly_name(f"{_NUMBERED.sub('', name)}_{number}")
     shapes = {name: value.shape for name, value in axes.items()}
     model.set_rt_info(json.dumps(shapes, sort_keys=True), _AXES)
+    if routing is not None:
+        model.set_rt_info(json.dumps(routing, sort_keys=True), _ROUTING)
     openvino.save_model(model, directory / MODEL, compress_to_fp16=False)
+
+
+def routing(model: openvino.Model) -> Routing | None:
+    """Return the shapes for which a model is compiled; None for a model that is compiled for free shapes only."""
+    facts = json.loads(model.get_rt_info(_ROUTING).value) if model.has_rt_info(_ROUTING) else None
+    return None if facts is None else Routing(facts)
+
+
+def reshaped(model: openvino.Model, shapes: Mapping[str, Sequence[int]]) -> openvino.Model:
+    """Return a copy of a model for fixed shapes of its inputs. Raises StepError where the model has no such shapes."""
+    fixed = model.clone()
+    try:
+        fixed.reshape({name: list(shape) for name, shape in shapes.items()})
+    except RuntimeError as error:
+        listed = [f"{name}: {list(shape)}" for name, shape in shapes.items()]
+        hint = "choose a profile that the model takes"
+        raise StepError("the model cannot have these shapes", [*reasons.facts(error), *listed], hint) from error
+    return fixed
 
 
 def described(model: openvino.Model, values: list[openvino.Output]) -> dict[str, Input]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -32,13 +33,12 @@ def quantized(model: openvino.Model, samples: Sequence[Mapping[str, np.ndarray]]
         from nncf.quantization import advanced_parameters as advanced
 
         alphas = advanced.AdvancedSmoothQuantParameters(matmul=_SMOOTHING)
-        transformer = any(node.get_type_name() == "Softmax" for node in model.get_ops())
         try:
             return nncf.quantize(
                 model,
                 nncf.Dataset([dict(sample) for sample in samples]),
                 subset_size=len(samples),
-                model_type=nncf.ModelType.TRANSFORMER if transformer else None,
+                model_type=nncf.ModelType.TRANSFORMER if _is_transformer(model) else None,
                 advanced_parameters=advanced.AdvancedQuantizationParameters(smooth_quant_alphas=alphas),
             )
         except Exception as error:  # RuntimeError and NNCF's own errors
@@ -47,6 +47,34 @@ def quantized(model: openvino.Model, samples: Sequence[Mapping[str, np.ndarray]]
                 reasons.facts(error),
                 "build it with precision: fp32, or use runtime: onnxruntime",
             ) from error
+
+
+def _is_transformer(model: openvino.Model) -> bool:
+    """Tell whether a model has attention, and not more convolutions than normalizations.
+
+    For other models, NNCF's settings for transformers leave most convolutions in floating point.
+    """
+    kinds = Counter(node.get_type_name() for node in model.get_ops())
+    attention = any(
+        node.get_type_name() == "MatMul" and all(_is_computed(node.input_value(i)) for i in range(2))
+        for node in model.get_ops()
+    )
+    return attention and kinds["Softmax"] > 0 and kinds["Convolution"] <= max(kinds["MVN"], kinds["Softmax"])
+
+
+def _is_computed(value: openvino.Output) -> bool:
+    """Tell whether a value depends on the model's inputs."""
+    pending, seen = [value.get_node()], set()
+    while pending:
+        node = pending.pop()
+        if node.get_type_name() == "Parameter":
+            return True
+        for each in node.input_values():
+            source = each.get_node()
+            if source.get_friendly_name() not in seen:
+                seen.add(source.get_friendly_name())
+                pending.append(source)
+    return False
 
 
 def counted(model: openvino.Model) -> dict[str, int]:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.kit.onnx import onnx_files
 from engine.runtimes.execution import Execution
 from engine.runtimes.openvino import compiled, ir, work
+from engine.runtimes.openvino.compiled import Calls
+from engine.runtimes.openvino.shapes import Shapes
 from engine.runtimes.rival import RivalModel
 from engine.runtimes.runner import Runner
 
 if TYPE_CHECKING:
     import openvino
 
-    from engine.runtimes.openvino.compiled import Tensors
 
 __all__ = ["rival", "runner"]
 
@@ -32,21 +33,16 @@ def rival(original: RivalModel, *, name: str, precision: str, execution: Executi
     """Return the runner of an exported model in fp32, as OpenVINO reads it from the ONNX file."""
     del precision, execution  # fp32 on the CPU: the only way that this runtime offers for rivals
     options = {**compiled.LATENCY, **compiled.FP32}
-    return _of(ir.read(original.exported / onnx_files.MODEL), name, threads, options)
+    return _of(ir.of_onnx(original.exported / onnx_files.MODEL), name, threads, options)
 
 
 def _of(model: openvino.Model, name: str, threads: int, options: Mapping[str, str] = compiled.LATENCY) -> Runner:
-    request = compiled.compiled(model, threads=threads, options=options).create_infer_request()
-
-    def prepare(inputs: Tensors) -> Callable[[], object]:
-        compiled.run(request, inputs)  # raises a clear error for wrong inputs; `request.infer` would not
-        fed = compiled.feed(request.get_compiled_model(), inputs)
-        return lambda: request.infer(fed)
-
+    shapes = Shapes(model, lambda each: Calls(each, threads=threads, options=options))
     return Runner(
         name,
-        lambda inputs: compiled.run(request, inputs),
-        prepare,
+        shapes.run,
+        shapes.prepare,
+        takes=shapes.takes,
         inputs=ir.described(model, model.inputs),
-        work=lambda inputs: work.multiplications(model, inputs),
+        work=lambda inputs: work.multiplications(model, shapes.fed(inputs)),
     )

@@ -24,6 +24,7 @@ class OpenVino(Runtime):
     rival_of: ClassVar[str | None] = "exported"
     rival_precisions: ClassVar[tuple[str, ...]] = ("fp32",)
     backend: ClassVar[Backend | None] = Backend.OPENVINO
+    compiles_sizes: ClassVar[bool] = True
     loads_in_triton: ClassVar[bool] = True
     threads_in_triton: ClassVar[str | None] = "INFERENCE_NUM_THREADS"
     """Source: README of triton-inference-server/openvino_backend."""

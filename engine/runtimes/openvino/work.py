@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from math import prod
 from typing import TYPE_CHECKING
 
-from engine.runtimes.openvino import compiled
+from engine.runtimes.openvino import compiled, ir
+from engine.runtimes.tally import Tally
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,6 +18,11 @@ _TRANSPOSED = frozenset({"ConvolutionBackpropData", "GroupConvolutionBackpropDat
 _RECURRENT = {"GRUSequence": 3, "LSTMSequence": 4, "RNNSequence": 3}
 """Recurrent operators, and the index of the input with the weights of the input; the weights of the state follow."""
 _COUNTED = _CONVOLUTIONS | _TRANSPOSED | _RECURRENT.keys() | {"MatMul"}
+_KINDS = {
+    **dict.fromkeys(_CONVOLUTIONS, "Conv"), **dict.fromkeys(_TRANSPOSED, "ConvTranspose"), "GRUSequence": "GRU",
+    "LSTMSequence": "LSTM", "RNNSequence": "RNN",
+}  # fmt: skip
+"""The names that ONNX has for these operators."""
 _MOVING = frozenset({"Convert", "Multiply", "Reshape", "Squeeze", "Subtract", "Transpose", "Unsqueeze"})
 """Operators that may stand between a quantized tensor and the product that reads it."""
 _FUSED = "Subgraph"
@@ -27,26 +32,28 @@ They multiply integers where both factors are quantized.
 """
 _APART = "/WithoutBiases"
 """The end of the name of an operator whose bias is an operator of its own in the model, and no more in the kernel."""
+_FOLLOWERS = 3
+"""The most operators behind a convolution that become part of it: a factor, a bias and the factor of its integers."""
 _NAMES = {"f32": "fp32", "f16": "fp16", "bf16": "bf16", "i8": "int8", "u8": "int8", "f64": "fp64"}
 
 
-def multiplications(model: openvino.Model, inputs: Mapping[str, np.ndarray]) -> dict[str, int]:
+def multiplications(model: openvino.Model, inputs: Mapping[str, np.ndarray]) -> Tally:
     """Return the precision of kernels, such as "int8" -> the number of multiplications in this precision.
 
     Matrix products, convolutions and recurrent layers are counted, from their shapes for `inputs`. The kernels are
     those of OpenVINO's execution graph for these shapes; nothing runs. Raises StepError where OpenVINO cannot compile
     the model for these shapes.
     """
-    fixed = model.clone()
-    fixed.reshape({value.any_name: list(inputs[value.any_name].shape) for value in fixed.inputs})
+    fixed = ir.reshaped(model, {value.any_name: inputs[value.any_name].shape for value in model.inputs})
     on_this_cpu = compiled.compiled(fixed, threads=1)
     kernels, floating = _kernels(on_this_cpu), on_this_cpu.get_property("INFERENCE_PRECISION_HINT").get_type_name()
-    counts: Counter[str] = Counter()
+    tally = Tally()
     for node in fixed.get_ordered_ops():
-        count = _count(node)
+        kind = node.get_type_name()
+        count = _count(node) if kind in _COUNTED else 0
         if count:
-            counts[_precision(node, kernels, floating)] += count
-    return dict(counts)
+            tally.add(_KINDS.get(kind, kind), _precision(node, kernels, floating), count)
+    return tally
 
 
 def _kernels(model: openvino.CompiledModel) -> dict[str, tuple[str, str]]:
@@ -69,12 +76,13 @@ def _operators(names: str) -> Iterator[str]:
 
 
 def _count(node: openvino.Node) -> int:
-    """Return the number of multiplications of an operator; 0 for one that is not counted."""
+    """Return the number of multiplications of an operator; 0 where its shapes depend on the numbers of an input."""
     kind = node.get_type_name()
-    if kind not in _COUNTED:
+    values = [*node.inputs(), node.output(0)]
+    if any(value.get_partial_shape().is_dynamic for value in values):
         return 0
-    shapes: list[list[int]] = [list(value.get_shape()) for value in node.inputs()]
-    result: list[int] = list(node.output(0).get_shape())
+    sizes: list[list[int]] = [list(value.get_shape()) for value in values]
+    *shapes, result = sizes
     if kind == "MatMul":
         turned = node.get_attributes().get("transpose_a", False) and len(shapes[0]) > 1
         return prod(result) * shapes[0][-2 if turned else -1]
@@ -88,10 +96,26 @@ def _count(node: openvino.Node) -> int:
 
 def _precision(node: openvino.Node, kernels: Mapping[str, tuple[str, str]], floating: str) -> str:
     """Return the precision of the kernel that computes an operator; `floating` is that of floating-point kernels."""
-    kind, precision = kernels.get(node.get_friendly_name().removesuffix(_APART), ("", floating))
+    kind, precision = kernels.get(_named(node, kernels), ("", floating))
     if kind == _FUSED:
         precision = "i8" if all(_is_quantized(node.input_value(i)) for i in range(2)) else floating
     return _NAMES.get(precision, precision)
+
+
+def _named(node: openvino.Node, kernels: Mapping[str, tuple[str, str]]) -> str:
+    """Return the name by which the kernels know an operator.
+
+    A convolution whose factors and biases follow as operators of their own has the names of these operators alone,
+    because the factors become part of its weights.
+    """
+    for _ in range(_FOLLOWERS + 1):
+        name = str(node.get_friendly_name()).removesuffix(_APART)
+        readers = [each.get_node() for each in node.output(0).get_target_inputs()]
+        readers = [each for each in readers if each.get_type_name() != "ShapeOf"]
+        if name in kernels or len(readers) != 1:
+            return name
+        [node] = readers
+    return name
 
 
 def _is_quantized(value: openvino.Output) -> bool:

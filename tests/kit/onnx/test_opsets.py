@@ -44,3 +44,13 @@ def test_an_operator_without_a_way_up_is_told_with_both_opsets():
     model.graph.node[0].op_type = "Nonsense"
     with pytest.raises(OpsetError, match="written in opset 8, and cannot be converted to 11"):
         opsets.raised(model, 11)
+
+
+def test_an_operator_that_onnx_runtime_adds_is_carried_over():
+    model = gemm(12, ir=7)
+    node = helper.make_node("SimplifiedLayerNormalization", ["x", "b"], ["z"], epsilon=1e-5)
+    model.graph.node.append(node)
+    raised = opsets.raised(model, 13)
+    assert [(node.domain, node.op_type) for node in raised.graph.node][-1] == ("", "SimplifiedLayerNormalization")
+    assert opsets.version(raised) == 13
+    assert "unknown.to.onnx" not in opsets.versions(raised) | opsets.versions(model)

@@ -7,31 +7,32 @@ import pytest
 
 from engine.errors import StepError
 from engine.kit.onnx import onnx_files
-from engine.runtimes.openvino import compiled, ir
+from engine.runtimes.openvino import ir
+from engine.runtimes.openvino.compiled import Calls
 
 X = np.ones((3, 8), np.float32)
 
 
 @pytest.fixture
-def request_(tmp_path):
+def calls(tmp_path):
     """Calls of two linear layers of 8 x 16 and 16 x 4."""
     graph = graphs.write(tmp_path / "layers", graphs.layers(8, 16))
-    return compiled.compiled(ir.read(graph / onnx_files.MODEL), threads=1).create_infer_request()
+    return Calls(ir.of_onnx(graph / onnx_files.MODEL), threads=1)
 
 
-def test_inputs_get_the_type_of_the_model(request_):
-    assert compiled.run(request_, {"x": X.astype(np.float64)})["y"].shape == (3, 4)
-    assert compiled.feed(request_.get_compiled_model(), {"x": X, "other": X})["x"].dtype == np.float32
+def test_inputs_get_the_type_of_the_model(calls):
+    assert calls.run({"x": X.astype(np.float64)})["y"].shape == (3, 4)
+    assert calls.run({"x": X, "other": X})["y"].dtype == np.float32
 
 
-def test_a_missing_input_is_named(request_):
+def test_a_missing_input_is_named(calls):
     with pytest.raises(StepError, match="asks for inputs that are not there: x"):
-        compiled.run(request_, {})
+        calls.run({})
 
 
 @pytest.mark.parametrize("wrong", [X[:, :5], X[0]], ids=["another size", "an axis less"])
-def test_a_wrong_shape_is_refused(request_, wrong):
+def test_a_wrong_shape_is_refused(calls, wrong):
     with pytest.raises(StepError, match="cannot run the model on these inputs") as error:
-        compiled.run(request_, {"x": wrong})
+        calls.run({"x": wrong})
     assert error.value.facts[0].startswith("x has the shape [?,8]")
     assert error.value.facts[-1] == f"x: float32{list(wrong.shape)}"

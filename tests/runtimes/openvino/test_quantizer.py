@@ -9,7 +9,8 @@ import pytest
 
 from engine.errors import StepError
 from engine.kit.onnx import onnx_files
-from engine.runtimes.openvino import compiled, ir, quantizer
+from engine.runtimes.openvino import ir, quantizer
+from engine.runtimes.openvino.compiled import Calls
 
 SAMPLES = [{"x": np.random.default_rng(seed).standard_normal((3, 64)).astype(np.float32)} for seed in range(8)]
 
@@ -21,7 +22,7 @@ def layers(tmp_path):
 
 
 def answer(model, inputs):
-    return compiled.run(compiled.compiled(model, threads=1).create_infer_request(), inputs)["y"]
+    return Calls(model, threads=1).run(inputs)["y"]
 
 
 def test_products_are_quantized_and_stay_near(layers, capsys):

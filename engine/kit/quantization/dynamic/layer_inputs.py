@@ -18,8 +18,11 @@ _NORMALIZING = frozenset({
 _AVERAGING = frozenset({"Attention", "GroupQueryAttention", "MatMul", "MultiHeadAttention", "Sigmoid", "Tanh"})
 _BOUNDED = frozenset({"HardSigmoid", "Sigmoid", "Softmax", "Softsign", "Tanh"})
 """Operators whose values lie between -1 and 1."""
-_LEAST = {"FastGelu": -0.1701, "Gelu": -0.1701, "QuickGelu": -0.1701, "Relu": 0.0}
-"""Operators with a least value, and a number that is not above it. Gelu's least value is -0.16998 at -0.7518."""
+_LEAST = {"BiasGelu": -0.1701, "FastGelu": -0.1701, "Gelu": -0.1701, "QuickGelu": -0.1701, "Relu": 0.0}
+"""Operators with a least value, and a number that is not above it.
+
+Gelu is least at -0.75, where it is -0.16997; FastGelu's least value is -0.17004, QuickGelu's -0.1636.
+"""
 _REARRANGING = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
 
 

@@ -18,7 +18,7 @@ from engine.kit.quantization.low_bits import Kind
 from engine.kit.quantization.precisions import LeftAloneError
 from engine.kit.quantization.qdq import matmuls, qdq_nodes, sensitivity, shortened
 from engine.kit.quantization.qdq.matmuls import Candidates, Group, Weights
-from engine.kit.quantization.qdq.sensitivity import GroupSelection
+from engine.kit.quantization.qdq.sensitivity import SENSITIVE, GroupSelection
 from engine.kit.quantization.report import Left, QdqReport, QdqTry, Quantized
 from engine.kit.quantization.trials import Trials
 
@@ -38,7 +38,6 @@ _SHORTENED = {"calibrating": 3, "judging": 1}
 
 Short texts take little time to run, and quantization harms short texts before longer texts.
 """
-SENSITIVE = "sensitive: quantized alone, it does the most harm for its share of the work"
 CONVOLUTIONS = ("Conv", "ConvTranspose")
 
 
@@ -142,7 +141,11 @@ def _divided(inputs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
 
 
 def _report(
-    candidates: Candidates, selection: GroupSelection, shares: Mapping[Group, float], kind: Kind, convolutions: int
+    candidates: Candidates,
+    selection: GroupSelection[Group],
+    shares: Mapping[Group, float],
+    kind: Kind,
+    convolutions: int,
 ) -> QdqReport:
     left = [
         Left(candidates.names[result], SENSITIVE, round(error, 6))

@@ -1,0 +1,285 @@
+"""The latency and the accuracy of int8 models on a CPU: ours, and those of other tools, measured in turns."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib.metadata
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import program
+from timing import machine, table
+
+sys.path.append(str(program.ROOT))
+
+from frontier import measuring, pictures, texts, verdicts
+from frontier.accuracy import Accuracy
+from frontier.building import OURS, PEERS, PLAIN, Building
+from frontier.contenders import Contender
+from frontier.load import ALLOWED
+from frontier.measuring import Timings
+from frontier.subjects import CALIBRATION, SUBJECTS, Subject, TextInputs
+
+from engine.kit.inputs import bench_inputs
+from engine.kit.onnx import onnx_files
+from engine.kit.onnx.onnx_files import Input
+from engine.machine import cpu
+
+RUNTIMES = ("auto", "onnxruntime", "openvino")
+PACKAGES = ("onnxruntime", "openvino", "nncf", "torch", "transformers")
+PICTURES, SAMPLES = 200, 32
+"""Pictures for the accuracy at most, and those for validation and for calibration."""
+_ISA = frozenset({"avx2", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16", "amx_int8"})
+BUILT_IN = program.ROOT / "engine" / "kit" / "inputs" / "texts.txt"
+
+
+def main() -> None:
+    """Build the contenders, compare and time them, print the tables and the verdict. Exits with 1 if it was busy."""
+    options = _options()
+    with contextlib.ExitStack() as stack:
+        scratch = options.work or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        folder = scratch.resolve() / options.model
+        folder.mkdir(parents=True, exist_ok=True)
+        with contextlib.redirect_stdout(sys.stderr):
+            contest = Contest(SUBJECTS[options.model], folder, options)
+            contest.build()
+            if not options.no_accuracy:
+                contest.compare()
+            if not options.no_latency:
+                contest.time()
+        if options.json:
+            options.json.write_text(json.dumps(contest.as_json(), indent=1) + "\n")
+        if contest.busy and not options.allow_busy:
+            print(contest.busy)
+            sys.exit(1)
+        print("\n\n".join(contest.report()))
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", choices=sorted(SUBJECTS), default="minilm")
+    parser.add_argument("--work", type=Path, metavar="FOLDER", help="keep what was built, to measure it again later")
+    parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="contenders whose names contain NAME")
+    parser.add_argument("--again", nargs="+", default=[], metavar="NAME", help="peers to build again, by their names")
+    parser.add_argument("--runtimes", nargs="+", default=list(RUNTIMES), help="runtimes of our packages")
+    parser.add_argument("--profiles", choices=["ranges", "fixed"], default="fixed", help="of our packages (fixed)")
+    parser.add_argument("--calibrate", action="store_true", help="give our recipes for images the peers' samples")
+    parser.add_argument("--shapes", nargs="+", metavar="SHAPE", help="such as 8x128: batch and tokens")
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--processes", type=int, default=3, help="fresh processes (3)")
+    parser.add_argument("--rounds", type=int, default=10, help="in each process (10)")
+    parser.add_argument("--seconds", type=float, default=2.0, help="a contender at a shape in a process (2)")
+    parser.add_argument("--sentences", type=int, default=1000, help="for the accuracy (1000)")
+    parser.add_argument("--clock", choices=["wall", "cpu"], default="wall", help="cpu: with one thread, while busy")
+    parser.add_argument("--no-accuracy", action="store_true")
+    parser.add_argument("--no-latency", action="store_true")
+    parser.add_argument("--allow-busy", action="store_true", help="print what was measured on a busy machine, marked")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write every number that was measured")
+    for tool in ("olive", "optimum", "intel"):
+        parser.add_argument(f"--{tool}-python", type=Path, metavar="PATH", help="the interpreter of its environment")
+    return parser.parse_args()
+
+
+class Contest:
+    """One subject with all its contenders, and what was measured of them."""
+
+    def __init__(self, subject: Subject, folder: Path, options: argparse.Namespace) -> None:
+        self.folder, self.options = folder, options
+        self.shapes: Sequence[str] = options.shapes or subject.shapes
+        self.contenders: list[Contender] = []
+        self.accuracies: dict[str, Accuracy] = {}
+        self.timings: dict[int, dict[str, Timings]] = {}
+        self.failures: list[str] = []
+        self.building = Building(folder, subject, options.again)
+        self.subject = self.building.subject
+
+    def build(self) -> None:
+        """Build all contenders; those that cannot be built say why."""
+        options = self.options
+        fixed = subject_shapes(self.subject, options.profiles)
+        samples, ours, calibration = self._pictures() if self.subject.images else self._texts()
+        for runtime in options.runtimes:
+            if self._takes_part(OURS.format(runtime)) or self.building.exported is None:
+                self._add(self.building.ours(runtime, fixed=fixed, samples=samples, calibration=ours))
+        if self.building.exported is None:
+            sys.exit(f"recipe build exported no model: {self.contenders[-1].absent if self.contenders else ''}")
+        self._add(self.building.plain())
+        if self.subject.auto:
+            self._add(self.building.eager())
+        if self.subject.auto and self._takes_part("TorchScript"):
+            self._add(self.building.scripted())
+        for peer in PEERS:
+            kinds = {self.subject.name, "tensors" if self.subject.images else "text"}
+            if self._takes_part(peer.name) and (not peer.limits or peer.limits & kinds):
+                python = getattr(options, peer.option) if peer.option else Path(sys.executable)
+                self._add(self.building.peer(peer, python and python.absolute(), calibration))
+
+    def compare(self) -> None:
+        """Compare the answers of all contenders with those of PyTorch in fp32."""
+        original = self.building.eager() if self.subject.auto else self.building.plain()
+        for each in self._ready():
+            if each.kind == "torchscript":
+                continue  # it computes in fp32, and compiles anew for each length
+            started = time.perf_counter()
+            try:
+                arguments = (each, original, self.inputs, self.folder / "answers", self.subject.part)
+                self.accuracies[each.name] = measuring.compared(*arguments)
+            except RuntimeError as error:
+                self.failures.append(f"{each.name}: {error}")
+            print(f"{each.name}: compared in {time.perf_counter() - started:.1f} s")
+
+    def time(self) -> None:
+        """Time all contenders at all shapes, for each number of threads."""
+        options = self.options
+        graph = onnx_files.load_graph(self.building.exported)
+        inputs = {shape: bench_inputs.draw(graph, self.subject.sizes(shape)) for shape in self.shapes}
+        for threads in options.threads:
+            started = time.perf_counter()
+            self.timings[threads], failures = measuring.timed(
+                self._ready(),
+                inputs,
+                self.folder,
+                threads=threads,
+                processes=options.processes,
+                rounds=options.rounds,
+                seconds=options.seconds,
+                clock=options.clock,
+            )
+            self.failures += failures
+            print(f"{threads} threads: timed in {time.perf_counter() - started:.0f} s")
+
+    @property
+    def busy(self) -> str:
+        """The load by other processes in words, if it was more than a small share; else empty."""
+        shares = [timings.others for shapes in self.timings.values() for timings in shapes.values()]
+        high = [share for share in shares if share > ALLOWED]
+        if not high:
+            return ""
+        what = f"other processes used up to {max(high):.2f} cores during {len(high)} of {len(shares)} measurements"
+        return f"**busy**: {what} (at most {ALLOWED} are allowed); these times are no result"
+
+    def report(self) -> Iterator[str]:
+        """Yield the tables and the words below them."""
+        if self.busy:
+            yield self.busy
+        if self.accuracies:
+            yield self._accuracy_table()
+        for threads, shapes in self.timings.items():
+            yield self._latency_table(threads, shapes)
+        absent = [f"- {each.name}: {each.absent}" for each in self.contenders if each.absent]
+        absent += [f"- {each}" for each in self.failures]
+        if absent:
+            yield "\n".join(absent)
+        results = verdicts.Results(self.contenders, self.accuracies, self.timings)
+        tuned = self.subject.name == "minilm"
+        judged = verdicts.of_tuned_subject(results) if tuned else verdicts.of_other_subject(results)
+        yield table(["bound", "", "measured", ""], (each.row() for each in judged))
+        yield self._words()
+
+    def as_json(self) -> dict[str, object]:
+        """Return every number that was measured, as JSON values."""
+        return {
+            "machine": self._words(),
+            "contenders": [asdict(each) for each in self.contenders],
+            "accuracy": {name: each.as_json() for name, each in self.accuracies.items()},
+            "milliseconds": {
+                threads: {shape: {"others": each.others, "processes": each.processes} for shape, each in shapes.items()}
+                for threads, shapes in self.timings.items()
+            },
+            "failures": self.failures,
+        }
+
+    def _accuracy_table(self) -> str:
+        header = ["against PyTorch fp32", "cosine mean", "worst", "in batches of 8: mean", "worst"]
+        header += ["alone against in a batch, worst", "same neighbour", ""]
+        rows = []
+        for name, each in self.accuracies.items():
+            numbers = (each.mean, each.worst, each.mean_in_batch, each.worst_in_batch, each.alone_in_batch)
+            valid = "" if each.valid else "not valid"
+            rows.append([name, *(f"{number:.4f}" for number in numbers), f"{each.neighbours:.3f}", valid])
+        return table(header, rows)
+
+    def _latency_table(self, threads: int, shapes: dict[str, Timings]) -> str:
+        header = [f"{threads} thread{'s' * (threads > 1)}: times faster than {PLAIN}", *shapes]
+        ours = OURS.format(self.options.runtimes[0])
+        header += [f"{shape}, time of {ours}" for shape in shapes]
+        rows = []
+        for each in self._ready():
+            cells = [
+                str(timings.ratio(each.name, PLAIN).inverse()) if timings.has(each.name) and timings.has(PLAIN) else ""
+                for timings in shapes.values()
+            ]
+            cells += [
+                str(timings.ratio(each.name, ours)) if timings.has(each.name) and timings.has(ours) else ""
+                for timings in shapes.values()
+            ]
+            rows.append([each.name, *cells])
+        return table(header, rows)
+
+    def _words(self) -> str:
+        options = self.options
+        versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in PACKAGES)
+        peers = "; ".join(f"{each.name}: {each.versions}" for each in self.contenders if each.versions)
+        how = f"{options.rounds} rounds in turns in each of {options.processes} fresh processes, {options.clock} time"
+        isa = " ".join(sorted(_ISA & set(cpu.description().get("flags", "").split())))
+        bounds = "medians of paired ratios with 95 % intervals"
+        return (
+            f"{self.subject.name}; {options.sentences} sentences of the documentation of installed packages, seed "
+            f"{texts.SEED}; {how}, {bounds}; profiles: {options.profiles}. {machine()}; "
+            f"{isa}; {versions}. {peers}."
+        )
+
+    def _texts(self) -> tuple[Path, Path | None, Path]:
+        """Draw the sentences; return the files for validation, for our calibration (built in) and for the peers'."""
+        count = self.options.sentences
+        file, calibration = self.folder / f"texts-{count}.json", self.folder / "calibration.json"
+        shared = self.folder / "project" / "recipes" / "samples"
+        if not file.is_file():
+            used = [*texts.of_samples(shared), *BUILT_IN.read_text("utf-8").splitlines()]
+            file.write_text(json.dumps(texts.draw(count + CALIBRATION, used), ensure_ascii=False))
+        sentences = json.loads(file.read_text())
+        calibration.write_text(json.dumps(sentences[-CALIBRATION:]))
+        names = ("input_ids", "attention_mask", "token_type_ids")
+        specs = {name: Input(name, "int64", ("batch", "sequence")) for name in names}
+        self.inputs = TextInputs(self.subject, sentences[:count], specs)
+        return shared / "sentences.jsonl", None, calibration
+
+    def _pictures(self) -> tuple[Path, Path | None, Path]:
+        """Draw the pictures; return the files for validation, for our calibration and for the peers': the same one."""
+        name, folder = self.subject.images, self.folder / "project" / "recipes" / "samples"
+        side = int(self.subject.shapes[0].rpartition("x")[2])
+        drawn = pictures.crops(min(self.options.sentences, PICTURES) + 2 * SAMPLES, side)
+        files = (folder / "pictures.npz", folder / "calibration.npz")
+        for file, part in zip(files, (drawn[:SAMPLES], drawn[SAMPLES : 2 * SAMPLES]), strict=True):
+            if not file.is_file():
+                np.savez(file, **{name: part})
+        self.inputs = pictures.ImageInputs(name, drawn[2 * SAMPLES :])
+        return files[0], files[1] if self.options.calibrate else None, files[1]
+
+    def _takes_part(self, name: str) -> bool:
+        only = self.options.only
+        return not only or name == PLAIN or any(each.lower() in name.lower() for each in only)
+
+    def _add(self, contender: Contender) -> None:
+        if self._takes_part(contender.name):
+            print(f"{contender.name}: {contender.absent or contender.path}")
+            self.contenders.append(contender)
+
+    def _ready(self) -> list[Contender]:
+        return [each for each in self.contenders if not each.absent]
+
+
+def subject_shapes(subject: Subject, profiles: str) -> Sequence[str]:
+    """Return the shapes for which our packages get a profile of one size."""
+    return subject.shapes if profiles == "fixed" else ()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,94 @@
+"""Lengths of samples: refuses `sequence: samples` in `bench.shapes` where the model or the samples have no lengths."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from engine import tasks
+from engine.feasibility.facts import ModelFacts
+from engine.recipe import images
+from engine.recipe.fields import OF_SAMPLES
+from engine.runtimes import axes, recipes
+from engine.tasks import Modality
+
+if TYPE_CHECKING:
+    from engine.errors import RecipeError
+    from engine.recipe.load import LoadedRecipe
+
+_TOKENS = "input_ids"
+_TEXTS = ".jsonl"
+
+
+def check(loaded: LoadedRecipe) -> None:
+    """Raise RecipeError for lengths of samples without texts, of a model without texts, or through a server."""
+    bench = loaded.recipe.bench
+    if bench is None:
+        return
+    places = list(_places(loaded))
+    if bench.samples is not None and not places:
+        what = "no shape of `bench` stands for the lengths of these samples"
+        hint = "add the shape {batch: 8, sequence: samples}, or leave the samples out"
+        raise loaded.error(what, "bench", "samples", hint=hint)
+    for place, _ in places:
+        uri = loaded.recipe.bench_samples
+        if uri is None:
+            what = "the recipe names no samples whose lengths could be measured"
+            raise loaded.error(what, *place, hint="name texts: bench: {samples: samples.jsonl}, or validate.samples")
+        if not uri.endswith(_TEXTS):
+            what = "only samples of texts have lengths, and these samples are tensors"
+            facts = [f"the samples: {uri.rpartition('/')[2]}"]
+            raise loaded.error(what, *place, facts=facts, hint="name texts: bench: {samples: samples.jsonl}")
+        if recipes.served(loaded.recipe):
+            what = "not supported yet: measuring the lengths of samples through a server"
+            raise loaded.error(what, "bench", "via", hint="use via: [in-process], in a recipe of its own if need be")
+        if images.of_timm(loaded.recipe.model):
+            raise _no_text(loaded, place)
+        _refuse_task(loaded, place, loaded.recipe.model.task)
+
+
+def check_model(loaded: LoadedRecipe, facts: ModelFacts) -> None:
+    """Raise RecipeError where the axis of the samples' lengths is not the model's axis of tokens, or has a fixed size.
+
+    The axis of tokens is the second axis of `input_ids`.
+    """
+    for place, key in _places(loaded):
+        _refuse_task(loaded, place, loaded.recipe.model.task or facts.task)
+        if not facts.axes:
+            continue
+        tokens = facts.axes.get(_TOKENS, ())[1:2]
+        if not tokens:
+            raise _no_text(loaded, place)
+        if isinstance(tokens[0], int):
+            what = f"the model fixes the number of tokens at {tokens[0]}, so every sample is padded to {tokens[0]}"
+            hint = "leave the shape out, or export the model with an axis of any size"
+            raise loaded.error(what, *place, hint=hint)
+        axis = next(axis for _, axis, _ in axes.located({key: 1}, facts.axes))
+        if axis is None:
+            continue  # `stated_axes` says that the model has no such axis
+        if axis != tokens[0]:
+            what = f"`{key}` is not the axis of tokens, and samples differ in their number of tokens"
+            raise loaded.error(what, *place, hint=f"write {axes.as_key(tokens[0])}: {OF_SAMPLES}")
+
+
+def _places(loaded: LoadedRecipe) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Yield the place in the recipe, and the axis, of each shape that stands for the lengths of samples."""
+    for index, shape in enumerate(loaded.recipe.bench.shapes if loaded.recipe.bench else ()):
+        if shape.samples is not None:
+            yield ("bench", "shapes", index, axes.input_of(shape.samples) or shape.samples), shape.samples
+
+
+def _refuse_task(loaded: LoadedRecipe, place: tuple[str | int, ...], task: str | None) -> None:
+    if task is None:
+        return
+    if tasks.generates(task):
+        what = f"not supported yet: measuring the lengths of samples of a model for {task}"
+        raise loaded.error(what, *place, hint="name a number of tokens: {batch: 1, sequence: 128}")
+    known = tasks.known(task)
+    if known is not None and known.modality in (Modality.IMAGE, Modality.AUDIO):
+        raise _no_text(loaded, place)
+
+
+def _no_text(loaded: LoadedRecipe, place: tuple[str | int, ...]) -> RecipeError:
+    what = "the model takes no tokens, so its samples have no lengths"
+    return loaded.error(what, *place, hint="name a number in place of samples")

@@ -1,0 +1,179 @@
+"""Static int8: a convolutional graph for ONNX Runtime's CPU kernels, calibrated on samples."""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from engine.kit.onnx import ir_models, mapped_weights, names, onnx_files, opsets, surgery
+from engine.kit.onnx.opsets import OpsetError
+from engine.kit.onnx.passes.pipeline import Pipeline
+from engine.kit.quantization import fidelity, matmul_work, precisions
+from engine.kit.quantization.precisions import LeftAloneError
+from engine.kit.quantization.qdq import sensitivity
+from engine.kit.quantization.qdq.sensitivity import SENSITIVE, GroupSelection
+from engine.kit.quantization.report import Left, QdqTry, StaticReport
+from engine.kit.quantization.static import layers, ranges, rows, static_nodes
+from engine.kit.quantization.static.layers import GainingLayers, StaticLayer
+from engine.kit.quantization.static.ranges import ByteRange, TensorValues
+from engine.runtimes.onnxruntime import session as ort
+from engine.text import lists
+
+if TYPE_CHECKING:
+    import numpy as np
+    import onnx_ir as ir
+    import onnxruntime
+
+_APART = (
+    "ConstantSharing",
+    "ConvActivationFusion",
+    "ConvAddActivationFusion",
+    "GemmActivationFusion",
+    "MatMulActivationFusion",
+    "MatMulScaleFusion",
+    "MatmulTransposeFusion",
+    "SkipLayerNormFusion",
+)
+"""ONNX Runtime's fusions of convolutions and products with other operators, which have no form in int8."""
+_NORMALIZATIONS = frozenset({"LayerNormalization", "SimplifiedLayerNormalization", "SkipLayerNormalization"})
+_RANGES = {"the least error": ranges.closest, "every value": ranges.widest}
+"""The rules by which the range of a tensor is chosen; the rule with the better answers on held-out samples is kept."""
+
+
+def suits(fused: Path) -> bool:
+    """Whether the graph in the folder `fused` is convolutional, so that static int8 suits it.
+
+    At least as many of its convolutions gain from int8 as it has normalizations. A vision transformer has one
+    convolution, and keeps dynamic int8.
+    """
+    from onnx_ir.passes.common import LiftConstantsToInitializersPass
+
+    model = LiftConstantsToInitializersPass(lift_all_constants=False)(ir_models.load(fused)).model
+    convolutions = layers.are_dense(model)
+    return convolutions > 0 and convolutions >= sum(node.op_type in _NORMALIZATIONS for node in model.graph)
+
+
+def quantize(
+    fused: Path, out: Path, samples: Sequence[Mapping[str, np.ndarray]], *, reduce_range: bool
+) -> StaticReport:
+    """Quantize the model in the folder `fused`, write it to the folder `out`, and return a report.
+
+    Activations are unsigned 8-bit integers with a scale per tensor, weights are signed with a scale per output channel.
+    The quantized model has no session options of its own: convolutions need tensor layouts that ONNX Runtime chooses
+    at its level `all` only. Raises LeftAloneError where nothing gains, StepError where the model cannot run on samples.
+    """
+    before = precisions.size(fused)
+    with TemporaryDirectory(dir=out.parent) as folder, mapped_weights.spilling(Path(folder)):
+        passes = Pipeline(_prepared(fused, Path(folder)))
+        passes.run(names.name_nodes, with_output=True)
+        apart = rows.apart(onnx_files.inputs(onnx_files.load_graph(fused)), samples)
+        trial = Trial(passes.model, Path(folder), reduce_range=reduce_range)
+        chosen, scales, report = _chosen(trial, *rows.divided(apart))
+        passes.run(static_nodes.insert, chosen, scales, reduce_range=reduce_range)
+        onnx_files.save(ir_models.proto(passes.model), out)
+    ort.session(out, threads=1, prepack=False)  # a model that cannot be opened must not leave this step
+    after = precisions.size(out)
+    print(f"quantized {lists.counts(report.quantized)}: {before} -> {after} bytes")
+    return replace(report, bytes=(before, after))
+
+
+def _prepared(fused: Path, scratch: Path) -> ir.Model:
+    """Return the model with folded constants and fused activation functions, in an opset with scales per channel."""
+    graph = onnx_files.load_graph(fused)
+    precisions.refuse_quantized(graph)
+    precisions.refuse_half(graph)
+    try:
+        raised = opsets.raised(onnx_files.load_mapped(fused), static_nodes.OLDEST_OPSET)
+    except OpsetError as error:
+        raise LeftAloneError(str(error)) from error
+    onnx_files.save(raised, scratch / "raised")
+    ort.optimize(scratch / "raised", scratch / "folded", level="extended", disabled=_APART)
+    return ir_models.load(scratch / "folded")
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A model of which copies with quantized layers are run by the kernels that will serve them."""
+
+    model: ir.Model
+    scratch: Path
+    reduce_range: bool
+
+    def opened(self, chosen: Collection[StaticLayer], scales: Mapping[str, ByteRange]) -> onnxruntime.InferenceSession:
+        """Open a copy with the chosen layers quantized, on one thread, so that equal inputs give equal bits."""
+        model = self.model.clone()
+        static_nodes.insert(model, chosen, scales, reduce_range=self.reduce_range)
+        with TemporaryDirectory(dir=self.scratch) as folder:
+            onnx_files.save_linked(ir_models.proto(model), Path(folder))
+            return ort.session(Path(folder), threads=1)
+
+
+def _chosen(
+    trial: Trial, calibrating: Sequence[Mapping[str, np.ndarray]], judging: Sequence[Mapping[str, np.ndarray]]
+) -> tuple[tuple[StaticLayer, ...], Mapping[str, ByteRange], StaticReport]:
+    """Return the layers to quantize, the ranges of their tensors, and a report without sizes."""
+    work = matmul_work.measured(trial.model, matmul_work.largest(calibrating), trial.scratch)
+    candidates = layers.find(trial.model, work)
+    if not candidates.layers:
+        raise LeftAloneError("it has no convolution that int8 makes faster")
+    counts = {surgery.output_names(node)[0]: count for node, count in work.items()}
+    total = sum(counts.values())
+    shares = {layer: counts[layer.result] / total for layer in candidates.layers}
+    tensors = sorted({name for layer in candidates.layers for name in _tensors(layer)})
+    print(f"looking at {len(tensors)} tensors on {len(calibrating)} samples")
+    observed = ranges.observe(trial.model, tensors, calibrating, trial.scratch)
+    rule, scales = _better(trial, candidates.layers, observed, judging)
+    selection = sensitivity.select(candidates.layers, shares, functools.partial(trial.opened, scales=scales), judging)
+    report = StaticReport(
+        quantized=dict(sorted(Counter(layer.kind for layer in selection.chosen).items())),
+        of=dict(sorted(Counter(node.op_type for node in work if node.op_type in layers.KINDS).items())),
+        share=_share(selection.chosen, shares),
+        ranges=rule,
+        left=_left(trial.model, candidates, selection),
+        cosine=selection.cosines.rounded(),
+        path=tuple(QdqTry(_share(each, shares), **vars(cosines.rounded())) for each, cosines in selection.path),
+        samples=len(calibrating),
+        held_out=len(judging),
+    )
+    return selection.chosen, scales, report
+
+
+def _better(
+    trial: Trial,
+    every: Sequence[StaticLayer],
+    observed: Mapping[str, TensorValues],
+    judging: Sequence[Mapping[str, np.ndarray]],
+) -> tuple[str, Mapping[str, ByteRange]]:
+    """Return the rule for ranges with the better worst answer where every layer is quantized, and its ranges."""
+    rules = {rule: {name: choose(each) for name, each in observed.items()} for rule, choose in _RANGES.items()}
+    truth = fidelity.answered(trial.opened((), {}), fidelity.cases(judging))
+    worst = {rule: fidelity.measure(truth, trial.opened(every, rules[rule])).cosine.worst for rule in rules}
+    best = max(worst, key=lambda rule: worst[rule])
+    print(f"ranges with {best}: {', '.join(f'{rule} gives a cosine of {worst[rule]:.5f}' for rule in worst)}")
+    return best, rules[best]
+
+
+def _left(model: ir.Model, candidates: GainingLayers, selection: GroupSelection[StaticLayer]) -> tuple[Left, ...]:
+    """Return the layers that stay in floating point with the reasons, in the order of the graph."""
+    harm = {layer.result: round(error, 6) for layer, error in selection.left.items()}
+    left = []
+    for node in model.graph:
+        result = surgery.output_names(node)[0]
+        if result in harm:
+            left.append(Left(node.name or result, SENSITIVE, harm[result]))
+        elif result in candidates.left:
+            left.append(Left(node.name or result, candidates.left[result], None))
+    return tuple(left)
+
+
+def _tensors(layer: StaticLayer) -> tuple[str, ...]:
+    return (layer.source, layer.output) if layer.is_convolution else (layer.source,)
+
+
+def _share(chosen: Sequence[StaticLayer], shares: Mapping[StaticLayer, float]) -> float:
+    return round(sum(shares[layer] for layer in chosen), 4)
