@@ -153,9 +153,10 @@ class Left:
 
 @dataclass(frozen=True)
 class Quantized:
-    """The quantized MatMuls.
+    """The quantized layers: MatMuls and, for int8, convolutions.
 
-    `share` is the quantized MatMuls' share of the multiplications of all MatMuls, for a row of 128 tokens.
+    `share` is the quantized layers' share of the multiplications of all MatMuls, for a row of 128 tokens, and for int8
+    of all convolutions, too. `matmuls` names the quantized layers; `convolutions` counts those that were not looked at.
     """
 
     share: float
