@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -43,6 +44,8 @@ VERSION = 1
 """The version of the interface of steps: see docs/stability.md."""
 KEY_VARIABLE = "RECIPE_JOB_KEY"
 """The environment variable with the digest of the job's key, set while a worker runs a step."""
+REPORT = "report.json"
+"""The name of the file with its report that a step writes which is not reproducible and whose report is in locks."""
 KEPT = "kept"
 """The name of the file beside a job's output that is kept between runs; see `Step.kept_by`."""
 
@@ -61,6 +64,15 @@ class Section(StrEnum):
     """The share of the model that is computed in the lower precision."""
     BENCH = "bench"
     """Measured times."""
+    RUNTIME = "runtime"
+    """The choice of a runtime among several."""
+
+
+def write_report(out: Path, report: Report) -> None:
+    """Write a report into `out` as the only output of a step whose report is in locks: equal reports, equal bytes."""
+    out.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(report, sort_keys=True, ensure_ascii=False, allow_nan=False, indent=1)
+    (out / REPORT).write_text(text + "\n", "utf-8")
 
 
 class Frozen(BaseModel):
@@ -162,6 +174,13 @@ class Step(Frozen, ABC):
     have the key of the step's job instead of the digest of its output, so later jobs stay cached if another run for the
     same key writes other bytes.
     """
+    in_lock: ClassVar[tuple[str, ...]] = ()
+    """The names of the fields of the report that a lock has, beside the key and the artifact.
+
+    A step that is not `reproducible` names all fields of its report here if later jobs depend on what it measured. Its
+    output is then one file, `REPORT`, with the report. A build with a lock files the locked report instead of running
+    the step again, and keys of later jobs have the output's content.
+    """
     kept_by: ClassVar[tuple[str, ...]] = ()
     """The names of the rows of the key whose values together name the step's kept file, such as a timing cache.
 
@@ -243,6 +262,13 @@ class Step(Frozen, ABC):
     def inputs_used(self) -> tuple[str, ...]:
         """Return the names of the inputs that the step with these options takes; by default all inputs of `run`."""
         return self.inputs()
+
+    def models_of(self) -> Mapping[str, str]:
+        """Return further inputs of a step that compares runtimes: a parameter of `run` -> the name of a runtime.
+
+        The parameter gets the model that the plan builds for that runtime.
+        """
+        return {}
 
     def options(self) -> Mapping[str, Any]:
         """Return the options that are rows of the key: all fields except sources and the fields that `judged` names."""

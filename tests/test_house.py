@@ -145,7 +145,6 @@ _SEEN_THROUGH = {
     ),
     "report": ("report/test_table.py", "and by what commands print, in e2e/"),
     "runtimes": ("runtimes/test_names.py", "and by what each runtime says"),
-    "runtimes/auto": ("feasibility/test_feasibility.py", "which runtime is chosen"),
     "runtimes/onnxruntime": ("runtimes/onnxruntime/test_runner.py", "fusion in steps/test_fuse.py"),
     "runtimes/pytorch": ("steps/test_bench.py", "as a rival"),
     "runtimes/tensorrt": ("steps/test_trt_build.py", "by real engines of TensorRT-RTX, and by the fake `tensorrt`"),

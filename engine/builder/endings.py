@@ -156,7 +156,7 @@ def _replayed(error: JudgementError, record: Record) -> JudgementError:
     moment = datetime.fromtimestamp(record.made_at, UTC).strftime("%Y-%m-%d %H:%M UTC")
     again = f"--force {record.job} measures again"
     fact = f"replayed: measured at {moment}, and not measured again, because nothing changed that could change it"
-    hint = error.hint if f"--force {record.job}" in error.hint else "; ".join(filter(None, (error.hint, again)))
+    hint = error.hint if "--force " in error.hint else "; ".join(filter(None, (error.hint, again)))
     return JudgementError(error.what, (*error.facts, fact), hint)
 
 

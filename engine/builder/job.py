@@ -35,6 +35,8 @@ class Traits(NamedTuple):
     time_limit: float
     exclusive: bool
     reproducible: bool
+    has_own_content: bool
+    """Whether keys of later jobs have the output's content, and not the key that the output was made for."""
     delivers: bool
     needs_hardware: bool
     reads_report: bool
@@ -77,6 +79,7 @@ class Job:
             time_limit=step.time_limit,
             exclusive=step.exclusive,
             reproducible=step.reproducible,
+            has_own_content=step.reproducible or bool(step.in_lock),
             delivers=step.delivers,
             needs_hardware=step.hardware() is not None,
             reads_report=kind.report is not None or kind.judge is not Step.judge,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from heapq import heappop, heappush
@@ -10,20 +11,34 @@ from heapq import heappop, heappush
 from engine.builder.job import Job
 from engine.errors import StepError
 from engine.recipe.schema import Recipe
+from engine.runtimes import registry
 from engine.step import Step
+
+_BUILT = "compiled"
+"""The output that is the built model of a runtime."""
 
 
 def plan(recipe: Recipe, steps: Mapping[str, type[Step]]) -> tuple[Job, ...]:
     """Return the jobs of one recipe, each after the jobs that it needs.
 
+    Where the recipe's runtime stands for several, the plan also has the jobs that build the model for each of them.
     Raises StepError if no step makes a required input, if two steps claim the same place in the order, or if steps need
     each other in a circle.
     """
-    chosen = {name: kind.for_recipe(recipe) for name, kind in steps.items()}
-    planned = {name: step for name, step in chosen.items() if step is not None}
-    delivering = [name for name, step in planned.items() if step.delivers]
+    jobs, _ = _of_one_runtime(recipe, steps)
+    delivering = [job.name for job in jobs if job.step.delivers]
     if len(delivering) > 1:
         raise StepError(f"two steps make what the user gets: {delivering[0]!r} and {delivering[1]!r}")
+    branches = {name: _branch(recipe, name, steps) for name in registry.of(recipe).candidates(recipe.target)}
+    if branches:
+        jobs = _joined(jobs, branches)
+    return _ordered(jobs)
+
+
+def _of_one_runtime(recipe: Recipe, steps: Mapping[str, type[Step]]) -> tuple[list[Job], _Wiring]:
+    """Return the jobs of the steps that take part for the recipe's runtime, in no order, and their connections."""
+    chosen = {name: kind.for_recipe(recipe) for name, kind in steps.items()}
+    planned = {name: step for name, step in chosen.items() if step is not None}
     wiring = _Wiring(steps, planned)
     jobs = [
         Job(
@@ -36,7 +51,44 @@ def plan(recipe: Recipe, steps: Mapping[str, type[Step]]) -> tuple[Job, ...]:
         )
         for name, step in planned.items()
     ]
-    return _ordered(jobs)
+    return jobs, wiring
+
+
+@dataclass(frozen=True)
+class _Branch:
+    """The jobs that build the model for one of several runtimes, and the name of the job whose output the model is."""
+
+    jobs: tuple[Job, ...]
+    model: str
+
+
+def _branch(recipe: Recipe, runtime: str, steps: Mapping[str, type[Step]]) -> _Branch:
+    """Return the jobs with which a recipe that names `runtime` would get its built model."""
+    jobs, wiring = _of_one_runtime(recipe.as_run_by(runtime), steps)
+    model = wiring.maker(_BUILT)
+    return _Branch(up_to(_ordered(jobs), [model]), model)
+
+
+def _joined(jobs: Iterable[Job], branches: Mapping[str, _Branch]) -> list[Job]:
+    """Return the jobs of a recipe together with those of its branches; each step has one job.
+
+    A step that takes the models of several runtimes gets the output of each branch. Raises StepError for a step whose
+    options or inputs depend on the runtime.
+    """
+    by_name: dict[str, Job] = {}
+    for job in jobs:
+        models = {name: branches[runtime].model for name, runtime in job.step.models_of().items()}
+        by_name[job.name] = replace(job, needs={**job.needs, **models})
+    for runtime, branch in branches.items():
+        for job in branch.jobs:
+            other = by_name.setdefault(job.name, job)
+            if (other.step, dict(other.needs)) != (job.step, dict(job.needs)):
+                raise StepError(
+                    f"the step {job.name!r} is another one with {runtime} than with the other runtimes of this recipe",
+                    [f"the recipe's runtime stands for {' and '.join(branches)}"],
+                    "name one runtime in the recipe, or let the step's options not depend on the runtime",
+                )
+    return list(by_name.values())
 
 
 def up_to(jobs: Sequence[Job], last: Iterable[str]) -> tuple[Job, ...]:
@@ -107,6 +159,16 @@ class _Wiring:
                     hint=f'let one of them say `after = "{name}"`, or leave one out of the recipe\'s `steps:`',
                 )
             self.slotted[place] = name
+
+    def maker(self, output: str) -> str:
+        """Return the name of the job whose output a step gets that takes `output`.
+
+        Raises StepError if no step makes the output.
+        """
+        maker = self._maker(output, asker="")
+        if maker is None:
+            raise StepError(f"no step of this recipe makes {output!r}")
+        return maker
 
     def needs(self, name: str) -> dict[str, str]:
         """Return, for each input of a step, the job whose output the input gets.

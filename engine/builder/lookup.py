@@ -267,11 +267,10 @@ class Lookup:
 def content_of(maker: Job, record: Record) -> str:
     """Return the value that stands for a job's output in the keys of later jobs.
 
-    The returned value is the digest of the job's artifact, if the step is reproducible. If the step is not
-    reproducible, the value names the key that the output was made for, so that all outputs for one key have the same
-    value.
+    The returned value is the digest of the job's artifact, if the step is reproducible or its report is in locks. Else
+    the value names the key that the output was made for, so that all outputs for one key have the same value.
     """
-    return str(record.artifact) if maker.traits.reproducible else under(record.digest)
+    return str(record.artifact) if maker.traits.has_own_content else under(record.digest)
 
 
 def under(key: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import TypeVar
 
 from engine.builder import reports
@@ -74,6 +75,7 @@ class Summary:
             Section.VALIDATION: self._filed(Section.VALIDATION),
             Section.VALIDATION_ONNX: self._filed(Section.VALIDATION_ONNX),
             Section.BENCH: self._filed(Section.BENCH).get("rows", []),
+            **({Section.RUNTIME: choice} if (choice := self._filed(Section.RUNTIME)) else {}),
             **self._lengths(),
         }
 
@@ -89,7 +91,29 @@ class Summary:
         return {"sample_lengths": [{**asdict(each), "proposal": self.proposal(each)} for each in bench.samples]}
 
     def _about(self, section: Section) -> list[Job]:
-        return [job for job in self._built if job.step.section is section]
+        rejected = self._rejected
+        return [job for job in self._built if job.step.section is section and job.name not in rejected]
+
+    @cached_property
+    def _rejected(self) -> frozenset[str]:
+        """The jobs that only serve runtimes which were not chosen: their reports are not about the packaged model."""
+        chosen = {name: job for name, job in self._models_of_runtimes().items() if name == self._chosen()}
+        every = set(self._models_of_runtimes().values()) if chosen else set()
+        needed = {job.name: job.earlier for job in self.variant.jobs}
+        return frozenset(_reached(every, needed) - _reached(set(chosen.values()), needed))
+
+    def _models_of_runtimes(self) -> dict[str, str]:
+        """Return the runtimes among which the build chooses -> the job that makes the runtime's model."""
+        return {
+            runtime: job.needs[parameter]
+            for job in self.variant.jobs
+            if job.step.section is Section.RUNTIME
+            for parameter, runtime in job.step.models_of().items()
+        }
+
+    def _chosen(self) -> object:
+        jobs = (job for job in self._built if job.step.section is Section.RUNTIME)
+        return next((self.records[job.name].report.get("runtime") for job in jobs), None)
 
     def _read(self, job: Job) -> object:
         return reports.read(type(job.step), self.records[job.name])
@@ -97,6 +121,18 @@ class Summary:
     def _filed(self, section: Section) -> Mapping[str, object]:
         """Return the JSON of the report whose subject is `section`; {} for a missing report."""
         return next((self.records[job.name].report for job in self._about(section)), {})
+
+
+def _reached(names: set[str], earlier: Mapping[str, Sequence[str]]) -> set[str]:
+    """Return jobs and all jobs that must pass before them."""
+    reached: set[str] = set()
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name not in reached:
+            reached.add(name)
+            waiting += earlier[name]
+    return reached
 
 
 def carrying(jobs: Sequence[Job]) -> set[str]:

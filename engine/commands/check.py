@@ -11,6 +11,7 @@ from engine.commands import options
 from engine.errors import Exit
 
 if TYPE_CHECKING:
+    from engine.recipe.schema import Recipe
     from engine.store.stored_plan import StoredPlan
 
 
@@ -35,6 +36,7 @@ def run(arguments: argparse.Namespace) -> Exit:
     for checked in examination.checks:
         variant = checked.variant
         _print(variant.loaded.path, variant.name, [job.name for job in variant.jobs], model=checked.model)
+        _print_candidates(variant.loaded.recipe)
         if checked.untried is not None:
             print(f"  not tried: {checked.untried}; the build shows whether the export works")
     return Exit.OK
@@ -47,6 +49,17 @@ def _print_last(plan: StoredPlan) -> None:
     for fields in plan.every():
         path, _, name, _ = fields["subject"]
         _print(path, name, [job["name"] for job in fields["jobs"]], model=fields["model"])
+        if fields["choice"] is not None:
+            print(f"  the last build chose: {fields['choice']}")
+
+
+def _print_candidates(recipe: Recipe) -> None:
+    """Print which runtimes a build measures, for a recipe whose runtime stands for several."""
+    from engine.runtimes import registry
+
+    candidates = registry.of(recipe).candidates(recipe.target)
+    if candidates:
+        print(f"  a build measures {' and '.join(candidates)}, and keeps the fastest that validates")
 
 
 def _print(path: Path | str, name: str, jobs: Sequence[str], *, model: bool) -> None:

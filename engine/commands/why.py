@@ -73,7 +73,7 @@ def _words_of_build(arguments: argparse.Namespace) -> list[str]:
 
 
 def _fields(finding: Finding) -> dict[str, object]:
-    from engine.report import costs
+    from engine.report import choices, costs
 
     fields: dict[str, object] = {
         "recipe": finding.job.recipe,
@@ -82,6 +82,8 @@ def _fields(finding: Finding) -> dict[str, object]:
         "changes": [_change_fields(change, finding) for change in finding.changes],
         "cost": costs.fields_of_job(finding),
     }
+    if choice := choices.of_job(finding):
+        fields["choice"] = choice
     if finding.error is not None:
         fields["error"] = finding.error.fields()
     return fields
@@ -105,8 +107,11 @@ def _lines(findings: list[Finding]) -> list[str]:
 def _rows(finding: Finding) -> Iterator[tuple[str, str]]:
     """Yield the rows of the table for a job: state and name, then each change of the key and each line of the error."""
     yield finding.state, f"{finding.job.name}{_remark(finding)}"
+    from engine.report import choices
+
     error = str(finding.error).splitlines() if finding.error is not None else []
-    for detail in (*(_change(change, finding) for change in finding.changes), *error):
+    changed = (_change(change, finding) for change in finding.changes)
+    for detail in (*choices.of_job(finding), *changed, *error):
         yield "", f"  {detail}"
 
 

@@ -10,7 +10,7 @@ from engine.builder.job import Job
 from engine.builder.lookup import Lookup, PlannedVariant
 from engine.errors import LockError, StepError, UserError
 from engine.key import Key, digest_of, key_of
-from engine.lockfile import names, observe
+from engine.lockfile import names, observe, reported
 from engine.lockfile.content import Lock, LockedOutput, Place, Rows
 from engine.store.store import Record, Store
 
@@ -28,6 +28,11 @@ class LockedLookup(Lookup):
         self._outputs: dict[str, Mapping[Place, LockedOutput]] = {
             variant: outputs[id(lock)] for variant, lock in locks.items()
         }
+
+    def find(self, job: Job, key: Key) -> Record | None:
+        """Return the record of a job; for a measurement whose figures the lock has, the record with these figures."""
+        locked = self._outputs[job.recipe].get((job.recipe, job.name))
+        return reported.filed(self, job, key, locked) or super().find(job, key)
 
     def accept(self, job: Job, record: Record) -> None:
         """Raise LockError where the lock has the same key as the record, but another artifact."""
@@ -71,6 +76,12 @@ class FrozenLookup(Lookup):
         except UserError as error:
             keys = [f"the store has no record of its locked key {digest_of(key)}" for key in locked_keys[:1]]
             raise StepError(error.what, [*error.facts, *keys], error.hint) from error
+
+    def find(self, job: Job, key: Key) -> Record | None:
+        """Return the record of a job; for a measurement whose figures the lock has, the record with these figures."""
+        lock = self._locks[job.recipe]
+        locked = next((each for each in lock.outputs_of(job.recipe, job.name) if each.key == digest_of(key)), None)
+        return reported.filed(self, job, key, locked) or super().find(job, key)
 
     def changed_meanwhile(self, job: Job) -> Path | None:
         """Return the recipe's path for a job whose key was taken from the lock, so that the job fails.

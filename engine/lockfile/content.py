@@ -12,10 +12,15 @@ Place = tuple[str, str]
 
 @dataclass(frozen=True)
 class LockedOutput:
-    """A job's output in a lock: the digest of the key, and the artifact if its bytes are the same in every build."""
+    """A job's output in a lock: the digest of the key, and the artifact if its bytes are the same in every build.
+
+    `report` has the fields of the report that the job's step names in `in_lock`, such as the figures of a measurement
+    that later jobs depend on. The artifact of such a measurement is locked, too.
+    """
 
     key: str
     artifact: str | None = None
+    report: Rows = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -77,6 +82,13 @@ class Lock:
             if holds(section.facts):
                 outputs.update(section.outputs)
         return outputs
+
+    def outputs_of(self, variant: str, job: str) -> Iterator[LockedOutput]:
+        """Yield the outputs that the lock has for a job, on any machine."""
+        yield from (output for place, output in self._outputs_everywhere() if place == (variant, job))
+        yield from (
+            each for section in self.machines for place, each in section.outputs.items() if place == (variant, job)
+        )
 
     def output_keys(self) -> set[str]:
         """Return all keys in the lock, for this machine and for all others."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from engine.builder.job import Job
 from engine.builder.lookup import Lookup, PlannedVariant, under
 from engine.key import digest_of, option_rows
+from engine.lockfile import reported
 from engine.lockfile.content import Lock, LockedJob, LockedOutput, LockedVariant, Place, Rows, sections
 from engine.lockfile.names import is_on_hub, name_of, recipe_rows
 from engine.machine import local_gpus
@@ -113,7 +114,7 @@ class _Walk:
                 self.variables.update(job.step.variables)
             inputs = {name: each.content for name, each in needed.items() if each.content is not None}
             hardware = next(filter(None, (job.step.hardware(), *(each.hardware for each in needed.values()))), None)
-            varies = not job.step.reproducible or any(each.varies for each in needed.values())
+            varies = not job.traits.has_own_content or any(each.varies for each in needed.values())
             output = None
             if not unknown and not away and len(inputs) == len(needed):
                 output = self._look_up(job, inputs, varies=varies)
@@ -137,20 +138,23 @@ class _Walk:
         """Return the digest of a job's key with the artifact that the store, or else the lock, has for the key.
 
         The artifact is left out of the returned LockedOutput if the bytes of the job's output differ from build to
-        build.
+        build, and their content is no row of later keys.
         """
         key = self.lookup.key(job, inputs)
         digest = str(digest_of(key))
         if varies:
             return LockedOutput(digest)
-        record = self.lookup.store.find(key)
-        if record is not None:
-            return LockedOutput(digest, str(record.artifact))
         before = self.before.get((job.recipe, job.name))
-        return before if before is not None and before.key == digest else LockedOutput(digest)
+        locked = before if before is not None and before.key == digest else LockedOutput(digest)
+        if locked.report and reported.is_measured(job) and not self.ask:
+            return locked  # a build with the lock takes its figures, whatever the store has
+        record = self.lookup.store.find(key)
+        if record is None:
+            return locked
+        return LockedOutput(digest, str(record.artifact), reported.rows_of(job, record.report))
 
 
 def _content(job: Job, output: LockedOutput | None) -> str | None:
     if output is None:
         return None
-    return output.artifact if job.step.reproducible else under(output.key)
+    return output.artifact if job.traits.has_own_content else under(output.key)

@@ -63,7 +63,7 @@ def _variant(reader: Reader, node: Any) -> LockedVariant:
 
 
 def _job(reader: Reader, node: Any) -> LockedJob:
-    fields = reader.fields(node, "needs", "reads", "gates", "options", "key", "artifact")
+    fields = reader.fields(node, "needs", "reads", "gates", "options", "key", "artifact", "report")
     gates = reader.text_of(fields["gates"]).split(", ") if "gates" in fields else ()
     return LockedJob(
         needs=reader.rows(fields.get("needs")),
@@ -79,7 +79,9 @@ def _output(reader: Reader, node: Any, fields: Mapping[str, Any]) -> LockedOutpu
         raise reader.error(node, "an artifact without the key that it was made from")
     artifact = fields.get("artifact")
     return LockedOutput(
-        reader.text_of(fields["key"], _DIGEST), None if artifact is None else reader.text_of(artifact, _DIGEST)
+        reader.text_of(fields["key"], _DIGEST),
+        None if artifact is None else reader.text_of(artifact, _DIGEST),
+        reader.rows(fields.get("report")),
     )
 
 
@@ -90,7 +92,7 @@ def _section(reader: Reader, node: Any) -> Iterator[tuple[Mapping[str, str], Pla
         raise reader.error(node, "a section of `machines` without the facts that head it")
     for variant, jobs in reader.entries(fields.get("variants")).items():
         for job, output in reader.entries(jobs).items():
-            yield facts, (variant, job), _output(reader, output, reader.fields(output, "key", "artifact"))
+            yield facts, (variant, job), _output(reader, output, reader.fields(output, "key", "artifact", "report"))
 
 
 def _sorted(rows: Mapping[str, str]) -> dict[str, str]:
@@ -123,7 +125,7 @@ def _section_tree(section: MachineSection) -> Tree:
 
 
 def _output_tree(output: LockedOutput) -> Tree:
-    return {"key": output.key} | _filled(artifact=output.artifact)
+    return {"key": output.key} | _filled(artifact=output.artifact, report=_sorted(output.report))
 
 
 def _lines(tree: Tree, pad: str) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,6 +46,10 @@ class LoadedRecipe:
     def position(self, *path: str | int) -> Position | None:
         """Return the place of a field, such as `"validate", "cosine"`, in the text, or None for a missing field."""
         return place(self._root, path)
+
+    def as_run_by(self, runtime: str) -> LoadedRecipe:
+        """Return the recipe as if it named another runtime, with the places of its fields in the text as they are."""
+        return replace(self, recipe=self.recipe.as_run_by(runtime))
 
     def portable_name(self, uri: str) -> str | None:
         """Return a name of the source `uri` that is the same on every machine, or None for a source not in the recipe.

@@ -310,3 +310,7 @@ class Recipe(RecipePart):
     def _with_text_axes(cls, profiles: Profiles, info: ValidationInfo) -> Profiles:
         model = info.data.get("model")
         return profiles if model is None or model.is_onnx_file else tuple(map(text_axes, profiles))
+
+    def as_run_by(self, runtime: str) -> Self:
+        """Return the recipe as if it named another runtime, for a recipe that names one which stands for several."""
+        return self.model_copy(update={"target": self.target.model_copy(update={"runtime": runtime})})

@@ -92,8 +92,6 @@ def check(loaded: LoadedRecipe) -> None:
 
 def _unsupported(recipe: Recipe) -> Iterator[Unsupported]:
     runtime = registry.of(recipe)
-    if runtime.planned is not None:
-        yield runtime.planned
     for path, refuses, what, instead in _ROWS:
         if refuses(recipe):
             feature = what if isinstance(what, str) else what(recipe)

@@ -16,7 +16,7 @@ from engine.builder.lookup import Lookup
 from engine.builder.summary import Summary
 from engine.errors import Exit
 from engine.events import Finished
-from engine.report import outputs
+from engine.report import choices, outputs
 from engine.store import stored_plan
 from engine.store.stored_plan import StoredPlan
 
@@ -79,6 +79,7 @@ def _variants(
             "inputs": sorted(_source_files(lookup, variant.jobs, local=True)),
             "outputs": sorted(set(outputs.files(lookup.store, summary.records.values(), package))),
             "model": summary.facts is not None,
+            "choice": choices.headline(summary),
             "sections": any(job.step.section is not None for job in variant.jobs),
         }
 

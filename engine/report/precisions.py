@@ -21,11 +21,12 @@ def lines(report: QuantizeReport) -> list[str]:
     kind, quantized = report.precision, report.quantized
     if quantized is None:
         return _half(report.rest, f"nothing in {kind}, all in fp16: {report.unquantized}")
-    share = f"{quantized.share:.0%} of the MatMul work in {kind}, the rest in fp16"
+    work = "MatMul and Conv work" if kind == "int8" else "MatMul work"
+    share = f"{quantized.share:.0%} of the {work} in {kind}, the rest in fp16"
     left = Counter(each.reason for each in quantized.left)
-    lines = [*_half(report.rest, share), *(f"  not {kind}: {n} MatMul ({why})" for why, n in left.items())]
+    lines = [*_half(report.rest, share), *(f"  not {kind}: {n} of its layers ({why})" for why, n in left.items())]
     convolutions = quantized.convolutions
-    return [*lines, f"  not {kind}: {convolutions} Conv, and not counted above"] if convolutions else lines
+    return [*lines, f"  not {kind}: {convolutions} convolutions, and not counted above"] if convolutions else lines
 
 
 def _share(kind: str, share: float | None) -> str:

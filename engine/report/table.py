@@ -8,8 +8,9 @@ from engine import reporting
 from engine.builder.summary import Summary
 from engine.kit.accuracy.report import AccuracyReport
 from engine.kit.bench.report import BenchReport, BenchRow, ServerReport
+from engine.kit.choice.report import ChoiceReport
 from engine.kit.quantization.report import QuantizeReport
-from engine.report import grid, precisions, sample_lines
+from engine.report import choices, grid, precisions, sample_lines
 from engine.reporting import Number
 from engine.runtimes import registry
 from engine.runtimes.preparation import Lowering
@@ -32,6 +33,7 @@ def tables(summaries: Sequence[Summary]) -> str:
         (Section.BENCH, BenchReport),
         (Section.VALIDATION, AccuracyReport),
         (Section.VALIDATION_ONNX, AccuracyReport),
+        (Section.RUNTIME, ChoiceReport),
     )
     return "".join(
         f"{table(summary)}\n"
@@ -45,7 +47,7 @@ def table(summary: Summary) -> str:
     bench = summary.report(Section.BENCH, BenchReport)
     validated = summary.report(Section.VALIDATION, AccuracyReport)
     checked = summary.report(Section.VALIDATION_ONNX, AccuracyReport)
-    lines = [_title(summary), *_reached(summary, validated, checked)]
+    lines = [_title(summary), *_reached(summary, validated, checked), *choices.lines(summary)]
     if bench is not None and bench.rows:
         lines += _measured(summary, bench, validated)
     quantized = summary.report(Section.PRECISION, QuantizeReport)

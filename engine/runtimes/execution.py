@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Self
 
 from engine.recipe.schema import Recipe
@@ -40,6 +41,14 @@ class Execution(Frozen):
     def anywhere(self) -> Self:
         """Return a copy of this execution without the GPU, for a job whose result is the same on every GPU."""
         return self.model_copy(update={"hardware": None})
+
+    def as_run_by(self, runtime: str) -> Self:
+        """Return how one of several runtimes runs its model, for an execution with the options of each of them."""
+        return self.model_copy(update={"runtime": runtime, "options": self.options[runtime]})
+
+    def of_model(self, directory: Path) -> Self:
+        """Return how the built model in `directory` is run: by the runtime that its build chose, if it chose one."""
+        return self.by.chosen(directory, self)
 
     @property
     def by(self) -> Runtime:

@@ -111,5 +111,8 @@ class ExecutionView(Protocol):
     def options(self) -> Mapping[str, Any]:
         """The options of the runtime as JSON values, as the method `execution` of its class returns them."""
 
+    def as_run_by(self, runtime: str) -> Self:
+        """Return how one of several runtimes runs its model, for an execution with the options of each of them."""
+
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Return a copy of the execution in which the fields of `update` have new values."""

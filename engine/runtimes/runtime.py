@@ -72,6 +72,10 @@ class Unsupported:
     instead: str
 
 
+_EXPORTED = 20
+"""The opset of the models that the step `export` writes, which every supported server reads."""
+
+
 class Runtime:
     """Software that executes models: its targets, its precisions, the tools and facts of its keys, and its runner.
 
@@ -97,9 +101,6 @@ class Runtime:
 
     targets: ClassVar[bool] = True
     """Whether the runtime can be `target.runtime`; if not, it only runs rivals."""
-    planned: ClassVar[Unsupported | None] = None
-    """The unsupported value, for a runtime that recipes may name and that no step builds for yet; None for any other
-    runtime."""
     providers: ClassVar[tuple[str, ...]] = ()
     """The values of `target.provider` that belong to this runtime."""
     on_cpus: ClassVar[bool] = True
@@ -127,6 +128,20 @@ class Runtime:
     """The ways in which this runtime runs models on a GPU, for `recipe doctor`."""
     tools_for: ClassVar[Mapping[str, str]] = {}
     """Distributions that the runtime needs, each with its purpose, for `recipe doctor`."""
+
+    # A name that stands for several runtimes.
+
+    def candidates(self, target: TargetView) -> tuple[str, ...]:
+        """Return the runtimes that a build measures for this target, to keep the fastest that validates.
+
+        The first is the default: it is kept where no other is measurably faster. Empty for a runtime that builds as it
+        is named. What is installed changes nothing here, so that a recipe means the same on every machine.
+        """
+        return ()
+
+    def chosen(self, directory: Path, execution: E) -> E:
+        """Return how the built model in `directory` is run: by the runtime that its build chose, if it chose one."""
+        return execution
 
     # Limits of the runtime. Each method `refuse...` raises RecipeError with a hint that names a setting that works.
 
@@ -221,6 +236,10 @@ class Runtime:
     def lowering(self, recipe: RecipeView) -> Lowering | None:
         """Return the way in which the graph gets the recipe's precision; None where the graph keeps its precision."""
         return None
+
+    def newest_opset(self, recipe: RecipeView) -> int:
+        """Return the newest opset of ONNX that a model for the recipe may have, wherever it is served."""
+        return _EXPORTED
 
     def fuses(self, target: TargetView) -> Residual | None:
         """Return how transformer operators are fused for the target; None where the runtime has no fused operators."""

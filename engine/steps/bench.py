@@ -197,6 +197,9 @@ class Bench(Step):
         measured models run on that GPU. Raises StepError where a model cannot run, or runs on another device, or where
         no server can be started.
         """
+        chosen = self._of_model(validated)
+        if chosen is not self:
+            return chosen.run(out, validated=validated, exported=exported, checkpoint=checkpoint, samples=samples)
         threads = self.threads or cpu.physical_cores()
         gpu = None if self.execution.hardware is None else devices.chosen(self.execution.hardware)
         new = (self.new_tokens or tasks.MEASURED) if graphs.generates(exported) else None
@@ -244,6 +247,15 @@ class Bench(Step):
         Raises JudgementError, which lists every missed budget, and every budget that the measurement cannot decide.
         """
         budgets.judge(report, self.budgets)
+
+    def _of_model(self, validated: Path) -> Self:
+        """Return the step for the runtime that the build chose for the model; the step itself if it chose none."""
+        execution = self.execution.of_model(validated)
+        if execution == self.execution:
+            return self
+        ours = execution.runtime + self.name_of_ours.removeprefix(self.execution.runtime)
+        serving = None if self.serving is None else self.serving.of_model(validated)
+        return self.model_copy(update={"execution": execution, "name_of_ours": ours, "serving": serving})
 
     def _rows_of_tokens(self, samples: Path | None, models: _Models, graph: onnx.ModelProto) -> SampleRows:
         if samples is None:

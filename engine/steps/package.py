@@ -53,4 +53,5 @@ class Package(Step):
         Triton cannot serve the model.
         """
         files = {name: warmup[f"warmup_{number}"] for number, name in enumerate(self.warmup_names)}
-        return repository.write(out, self.serving, validated=validated, checkpoint=checkpoint, data=files)
+        serving = self.serving.of_model(validated)
+        return repository.write(out, serving, validated=validated, checkpoint=checkpoint, data=files)

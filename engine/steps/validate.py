@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Self
 
-from engine import tasks
-from engine.kit.accuracy import measure as accuracy
-from engine.kit.accuracy import perplexity, usual_work
+from engine.kit.accuracy import built
 from engine.kit.accuracy.gate import Judged
 from engine.kit.accuracy.report import AccuracyReport
-from engine.kit.checkpoints import checkpoint as checkpoints
-from engine.kit.onnx import graphs, onnx_files
+from engine.kit.onnx import onnx_files
 from engine.recipe.schema import Recipe
 from engine.runtimes import registry
 from engine.runtimes.execution import Execution
@@ -58,24 +54,14 @@ class Validate(Judged):
         return (*super().code_used(), *self.execution.code)
 
     def run(self, out: Path, *, compiled: Path, reference: Path, checkpoint: Path) -> AccuracyReport:
-        """Return the report of `accuracy.measure`, with the size of the model in bytes.
+        """Return the report about the built model, with its size in bytes.
 
         Raises StepError where the model cannot run, takes none of the cases or has outputs of another shape than the
         original.
         """
-        # On one thread, sums have the same order on every machine.
-        new_tokens = 1 if tasks.generates(checkpoints.task(checkpoint, self.task)) else None
-        runner = self.execution.by.runner(compiled, self.execution, name="built", threads=1, new_tokens=new_tokens)
-        report = accuracy.measure(
-            runner.run, reference, checkpoint, self.task, what="the built model", takes=runner.takes
+        execution = self.execution.of_model(compiled)
+        report = built.measure(
+            compiled, execution, reference=reference, checkpoint=checkpoint, task=self.task, opt=self.opt
         )
-        work = None
-        if runner.work is not None:
-            model = runner.inputs or onnx_files.load_graph(compiled / graphs.folders(compiled)[0])
-            longest = None if new_tokens is None else checkpoints.max_sequence(checkpoint)
-            work = usual_work.shares(
-                runner.work, model, self.opt, reference, generates=new_tokens is not None, longest=longest
-            )
-        measured = perplexity.of_built(runner.run, reference)
         onnx_files.link(compiled, out)
-        return replace(report, perplexity=measured, work=work, bytes=onnx_files.folder_size(out))
+        return report

@@ -124,3 +124,66 @@ def test_jobs_come_in_the_order_that_networkx_gives_a_graph(pairs):
     graph.add_nodes_from(backwards)
     needs = tuple((name, tuple(graph.predecessors(name))) for name in sorted(graph))
     assert jobs._order(needs) == tuple(nx.lexicographical_topological_sort(graph))
+
+
+AUTO = RECIPE.as_run_by("auto")
+"""A recipe whose runtime stands for onnxruntime and openvino."""
+
+
+def for_runtime(name, makes, inputs, *runtimes, **attributes):
+    """A step that takes part for some runtimes only."""
+    chosen = classmethod(lambda cls, recipe: cls() if recipe.target.runtime in runtimes else None)
+    return kind(name, makes, inputs, for_recipe=chosen, **attributes)
+
+
+def of_auto(*others):
+    """The plan of a recipe for several runtimes: one of them quantizes, the other one compiles."""
+    models = {"model_a": "onnxruntime", "model_b": "openvino"}
+    steps = [
+        kind("shape", "shaped"),
+        for_runtime("quantize", "checked", ["shaped"], "onnxruntime"),
+        for_runtime("compile", "compiled", ["checked"], "openvino"),
+        for_runtime("measure", "measured", ["shaped"], "auto", models_of=lambda self: models),
+        for_runtime("pick", "compiled", ["checked", "measured"], "auto", models_of=lambda self: models,
+                    inputs_used=lambda self: ("measured",)),
+        kind("use", "used", ["compiled"]),
+        *others,
+    ]  # fmt: skip
+    return {each.name: each for each in steps}
+
+
+def test_a_runtime_that_stands_for_several_has_the_jobs_of_each_and_one_job_for_each_step():
+    plan = jobs.plan(AUTO, of_auto())
+    assert needs(plan) == {
+        "shape": {},
+        "quantize": {"shaped": "shape"},
+        "compile": {"checked": "shape"},
+        "measure": {"shaped": "shape", "model_a": "quantize", "model_b": "compile"},
+        "pick": {"measured": "measure", "model_a": "quantize", "model_b": "compile"},
+        "use": {"compiled": "pick"},
+    }
+    assert [job.name for job in plan][-3:] == ["measure", "pick", "use"]
+
+
+@pytest.mark.parametrize(("runtime", "last"), [("onnxruntime", "quantize"), ("openvino", "compile")])
+def test_a_recipe_that_names_a_runtime_has_the_jobs_of_that_one_alone(runtime, last):
+    plan = jobs.plan(RECIPE.as_run_by(runtime), of_auto())
+    assert needs(plan) == {"shape": {}, last: {needs(plan)[last].popitem()[0]: "shape"}, "use": {"compiled": last}}
+
+
+class Tune(Step):
+    makes: ClassVar[str] = "tuned"
+    after: ClassVar[str] = "shape"
+    by: str
+
+    @classmethod
+    def for_recipe(cls, recipe):
+        return cls(by=recipe.target.runtime)
+
+    def run(self, out, *, shaped): ...
+
+
+def test_a_step_that_differs_between_the_runtimes_is_an_error():
+    Tune.name = "tune"
+    with pytest.raises(StepError, match="'tune' is another one with onnxruntime"):
+        jobs.plan(AUTO, of_auto(Tune))

@@ -224,6 +224,19 @@ def test_a_fault_of_the_samples_has_the_words_of_the_step(project, text):
     assert (error.position.line, error.position.column) == (4, 12)
 
 
+LENGTHS = TEXT_RECIPE + "bench:\n  samples: lengths.jsonl\n  shapes: {batch: 8, sequence: samples}\n"
+
+
+def test_texts_whose_lengths_are_measured_are_read_and_their_labels_do_not_count(project):
+    (project / "text.yaml").write_text(LENGTHS)
+    (project / "lengths.jsonl").write_text('{"text": "a good film", "label": "of another model"}\n')
+    assert api.check("text.yaml")
+    (project / "lengths.jsonl").write_text('{"txet": "a good film"}\n')
+    error = refused("text.yaml")
+    assert "line 1 of lengths.jsonl has no usable text" in error.what
+    assert (error.position.line, error.position.column) == (6, 12)
+
+
 def test_a_byte_order_mark_and_line_ends_of_windows_pass(project):
     (project / "samples.jsonl").write_bytes(b'\xef\xbb\xbf{"text": "a good film"}\r\n{"text": "fine"}\r\n')
     assert api.check("text.yaml")

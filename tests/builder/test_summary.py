@@ -75,3 +75,36 @@ def test_reports_facts_and_package_are_found_by_what_a_step_is():
     assert shown.taken(Section.BENCH, "loaded").name == "load"
     assert shown.taken(Section.BENCH, "other") is None
     assert summary().taken(Section.VALIDATION, "loaded") is None
+
+
+class Count(Time):
+    """Reports on the precision of one runtime's model."""
+
+    makes: ClassVar[str] = "counted"
+    section: ClassVar[Section | None] = Section.PRECISION
+
+
+class Pick(Step):
+    makes: ClassVar[str] = "picked"
+    section: ClassVar[Section | None] = Section.RUNTIME
+
+    def models_of(self):
+        return {"model_a": "a", "model_b": "b"}
+
+    def run(self, out, **models): ...
+
+
+PICKING = (
+    Job("r", "load", Load(), {}),
+    Job("r", "count", Count(), {"loaded": "load"}),
+    Job("r", "prune", Prune(), {"loaded": "load"}),
+    Job("r", "pick", Pick(), {"model_a": "count", "model_b": "prune"}),
+)
+
+
+def test_the_report_about_a_model_that_was_not_chosen_is_left_out():
+    for chosen, expected in (("a", Times(rows=(1,))), ("b", None), (None, Times(rows=(1,)))):
+        reports = {"count": {"rows": [1]}, "pick": {"runtime": chosen}}
+        records = {name: SimpleNamespace(name=name, report=each, report_version=1) for name, each in reports.items()}
+        picked = Summary(SimpleNamespace(jobs=PICKING), records)
+        assert picked.report(Section.PRECISION, Times) == expected

@@ -69,6 +69,12 @@ REFUSED = {
     "openvino on a GPU": (gpu(runtime="»openvino"), "openvino does not run on the T4", "use tensorrt"),
     "isa on a GPU": (gpu(rest=", isa: »avx2"), "`isa` is about a cpu's instructions", "leave it out"),
     "fp16 on a cpu": (HEAD + "precision: »fp16", "no cpu is built for in fp16", "precision: fp32"),
+    "fp16 for several runtimes": (
+        HEAD + "precision: »fp16\ntarget: {runtime: auto}", "no cpu is built for in fp16", "precision: fp32"),
+    "int4 for one of several runtimes": (
+        HEAD + "precision: »int4\ntarget: {runtime: auto}", "no cpu is built for in int4", "runtime: onnxruntime"),
+    "a provider for several runtimes": (
+        HEAD + "target: {runtime: auto, provider: »cpu}", "`provider` is onnxruntime's", "runtime: onnxruntime"),
     "bf16 on a cpu": (HEAD + "precision: »bf16", "no cpu is built for in bf16", "precision: fp32"),
     "fp8 on a cpu": (HEAD + "precision: »fp8", "no cpu is built for in fp8", "precision: int8"),
     "weights alone for a GPU": (

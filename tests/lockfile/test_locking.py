@@ -3,81 +3,16 @@
 import lock_steps
 import pretended
 import pytest
+from lock_builds import build, everywhere, frozen, locked, states, variant, write
 
 from engine.builder import facts
 from engine.builder.code.remembered import RememberedCode
-from engine.builder.executors.local import LocalExecutor
-from engine.builder.job import Job
-from engine.builder.lookup import Lookup, PlannedVariant
-from engine.builder.loop import Options, run
-from engine.errors import Exit, LockError, Refusals
+from engine.builder.lookup import Lookup
+from engine.errors import Exit, LockError
 from engine.events import Ended, Started
-from engine.lockfile import locking
 from engine.lockfile.content import LockedOutput
 from engine.machine import tools
-from engine.recipe.load import load
-from engine.step import Source
 from engine.store.store import Store
-
-
-@pytest.fixture
-def project(tmp_path):
-    (tmp_path / "model.onnx").write_bytes(b"")
-    (tmp_path / "r.yaml").write_text("name: r\nmodel: {source: model.onnx}\n")
-    (tmp_path / "t.txt").write_text("text")
-    return tmp_path
-
-
-@pytest.fixture
-def isa(monkeypatch):
-    """Let a test choose the CPU."""
-
-    def be(value):
-        pretended.fact(monkeypatch, "cpu.isa", value)
-
-    be("avx2")
-    return be
-
-
-def variant(project, *steps):
-    """Return a plan of steps joined by the names of their inputs."""
-    [loaded] = load(project / "r.yaml")
-    read = lock_steps.Read(source=Source(uri=f"file:{project / 't.txt'}"))
-    chosen = [read, *steps]
-    makers = {type(step).makes: type(step).step_name() for step in chosen}
-    jobs = [
-        Job("r", type(step).step_name(), step, {name: makers[name] for name in type(step).inputs()}) for step in chosen
-    ]
-    return PlannedVariant(loaded, tuple(jobs))
-
-
-def build(project, plan, lookup=None, **options):
-    store = Store(project / "cache")
-    return list(run([plan], lookup or Lookup(store), LocalExecutor(1), Options(out=project / "build", **options)))
-
-
-def states(events):
-    return {event.job: event.state for event in events if isinstance(event, Ended)}
-
-
-def write(project, plan):
-    [locked] = locking.write(Store(project / "cache"), [plan], refresh=False)
-    return locked.lock
-
-
-def everywhere(lock):
-    return {name: job.output for name, job in lock.variants["r"].jobs.items()}
-
-
-def locked(project, plan):
-    refusals = Refusals()
-    lookup = locking.checked(Store(project / "cache"), locking.locks_of([plan], refusals), refusals, partly=False)
-    refusals.refuse(1)
-    return lookup
-
-
-def frozen(project, plan):
-    return locking.frozen(Store(project / "cache"), locking.locks_of([plan], Refusals()))
 
 
 def test_before_a_build_only_the_first_keys_are_known_and_after_it_all(project):

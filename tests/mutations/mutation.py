@@ -18,6 +18,7 @@ ALL = ""
 MOUNT = "mount another /proc/cpuinfo"
 ARCHITECTURE = "call another architecture"
 CHOOSE = "choose some of several CPUs"
+RUNTIMES = "run OpenVINO"
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,14 @@ profiles:
   - {batch: [1, 2, 4]}
 validate: {samples: samples.npz}
 """
+SEVERAL = """\
+name: net
+model: {source: net/net.onnx}
+target: {runtime: auto}
+profiles: [{batch: [1, 2, 4]}]
+validate: {cosine: 0.5, variation: 0.1, max_abs: 100}
+bench: {shapes: [{batch: 2}], threads: 1}
+"""
 GPU = """\
 name: net
 model: {source: net/net.onnx}
@@ -206,6 +214,7 @@ _MAKERS: Mapping[str, Callable[[Workplace], None]] = {
     "bert": _bert,
     "sentences": _sentences,
     "net": lambda place: _net(place, ONNX),
+    "several": lambda place: _net(place, SEVERAL),
     "gpu": lambda place: _net(place, GPU),
     "tensors": _tensors,
     "matrix": _matrix,

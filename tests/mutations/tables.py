@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import platform
 import random
@@ -19,6 +20,7 @@ from mutations import (
     table_outputs,
     table_packages,
     table_recipe,
+    table_runtimes,
     table_samples,
     table_sources,
     table_store,
@@ -26,7 +28,7 @@ from mutations import (
     table_tools,
     table_undone,
 )
-from mutations.mutation import ARCHITECTURE, CHOOSE, MOUNT, Mutation
+from mutations.mutation import ARCHITECTURE, CHOOSE, MOUNT, RUNTIMES, Mutation
 
 _TABLES = (
     table_recipe,
@@ -40,6 +42,7 @@ _TABLES = (
     table_code,
     table_tasks,
     table_packages,
+    table_runtimes,
     table_outputs,
     table_store,
     table_matrix,
@@ -96,4 +99,8 @@ def _may_rename() -> bool:
     return platform.machine() == "x86_64" and shutil.which("setarch") is not None
 
 
-_TRIED = {ARCHITECTURE: _may_rename, MOUNT: _may_mount, CHOOSE: _may_choose}
+def _has_openvino() -> bool:
+    return importlib.util.find_spec("openvino") is not None
+
+
+_TRIED = {ARCHITECTURE: _may_rename, MOUNT: _may_mount, CHOOSE: _may_choose, RUNTIMES: _has_openvino}

@@ -14,7 +14,11 @@ LATER = {
         MINIMAL + "target: {runtime: openvino}\npackage: {triton: {max_batch_size: 8}}",
         "4:36",
     ),
-    "auto": (MINIMAL + "target: {runtime: auto}", "3:19"),
+    "auto on a GPU": (MINIMAL + "target: {device: T4, runtime: auto}\nprecision: fp16", "3:31"),
+    "batches for a candidate of auto": (
+        MINIMAL + "target: {runtime: auto}\npackage: {triton: {max_batch_size: 8}}",
+        "4:36",
+    ),
     "graphs": (MINIMAL + "graphs: {encoder: {precision: fp32}}", "3:9"),
     "beams": (MINIMAL + "generate: {num_beams: 2}", "3:23"),
     "an image's size for any model": (MINIMAL + "preprocess: {size: 384}", "3:13"),

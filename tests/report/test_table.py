@@ -170,9 +170,9 @@ def test_what_is_in_the_lower_precision_and_what_is_not_is_said_with_the_reason(
     left = (Left("one", "sensitive", 0.1), Left("two", "sensitive", 0.1))
     quantized = Quantized(share=0.84, matmuls=(), left=left, convolutions=0)
     assert precisions.lines(QdqReport(precision="int8", int8=quantized, rest=replace(half, kept=(sums,)))) == [
-        "84% of the MatMul work in int8, the rest in fp16",
+        "84% of the MatMul and Conv work in int8, the rest in fp16",
         "  in fp32: 6 Softmax (sums)",
-        "  not int8: 2 MatMul (sensitive)",
+        "  not int8: 2 of its layers (sensitive)",
     ]
 
 

@@ -22,9 +22,12 @@ from engine.kit.triton.served.tokenizer import Work
 from engine.kit.triton.serving import Serving
 from engine.recipe.images import Images
 from engine.recipe.schema import ModelSection, PackageSection, Recipe, TargetSection, Triton
+from engine.runtimes.auto import choice
 from engine.runtimes.onnxruntime import session as ort
+from engine.runtimes.onnxruntime import session_options
 from engine.runtimes.tensorrt import passport
 from engine.steps.export import Export
+from engine.steps.openvino_build import OpenvinoBuild
 from engine.steps.package import Package
 
 PROFILES = ({"batch": 1, "sequence": [1, 16, 64]}, {"batch": [1, 8, 32], "sequence": [1, 32, 48]})
@@ -214,14 +217,14 @@ def test_a_third_party_onnx_file_without_a_free_batch_keeps_its_whole_shape(tmp_
 
 def test_the_level_that_the_model_was_saved_for_is_what_triton_uses(tmp_path):
     source = graphs.write(tmp_path / "model", graphs.layers())
-    ort.save_options(source, level="basic", disabled=("SkipLayerNormFusion",))
+    session_options.save(source, level="basic", disabled=("SkipLayerNormFusion",))
     run(step(), source, source, tmp_path / "package")
     assert config(tmp_path / "package", "films").optimization.graph.level == -1
 
 
 def test_an_optimizer_that_triton_cannot_switch_off_is_an_error(tmp_path):
     source = graphs.write(tmp_path / "model", graphs.layers())
-    ort.save_options(source, level="all", disabled=("MatMulAddFusion",))
+    session_options.save(source, level="all", disabled=("MatMulAddFusion",))
     with pytest.raises(StepError, match="as it was validated") as caught:
         run(step(), source, source, tmp_path / "package")
     assert "MatMulAddFusion, at the level all" in str(caught.value)
@@ -506,3 +509,26 @@ def test_a_package_that_cannot_pin_what_it_needs_is_an_error():
         parts.python(
             "x", configs.named("m", 1), takes=(), gives=(), work="tag.py", settings={}, needs=("no-such-thing",)
         )
+
+
+@pytest.mark.parametrize("name", ["onnxruntime", "openvino"])
+def test_the_package_of_a_chosen_runtime_is_the_package_of_that_runtime(tmp_path, name):
+    """What is known about Triton for a runtime holds for the choice of it, byte for byte."""
+    pytest.importorskip("openvino", reason="the extra `openvino` is not installed")
+    net = graphs.write(tmp_path / "net", graphs.layers())
+    model = net
+    if name != "onnxruntime":
+        OpenvinoBuild().run(tmp_path / name, checked=net)
+        model = tmp_path / name
+    named = Recipe(name="films", model=ModelSection(source="net.onnx"))
+    folders = {}
+    for runtime in (name, "auto"):
+        folders[runtime] = tmp_path / f"package-{runtime}"
+        serving = Serving.for_recipe(named.as_run_by(runtime))
+        if runtime == "auto":
+            model = shutil.copytree(model, tmp_path / "chosen")
+            choice.write(model, name)
+        run(Package(serving=serving), model, net, folders[runtime])
+    first, second = ({each: (out / each).read_bytes() for each in digest.walk(out)} for out in folders.values())
+    assert first == second
+    assert any(each.endswith("config.pbtxt") for each in first)

@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from engine.step import Device, Hardware, Source, Step
+from engine.step import REPORT, Device, Hardware, Source, Step, TypedReport, write_report
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counted(TypedReport):
+    """A measured number."""
+
+    number: int
+    by_name: Mapping[str, int]
+    unit: str = ""
 
 
 class Read(Step):
@@ -37,6 +48,33 @@ class After(Step):
 
     def run(self, out: Path, *, dice: Path) -> None:
         (out / "text.txt").write_bytes((dice / "dice.txt").read_bytes())
+
+
+class Count(Step):
+    """Measures another number in every build; later jobs depend on it."""
+
+    makes: ClassVar[str] = "count"
+    reproducible: ClassVar[bool] = False
+    facts: ClassVar[tuple[str, ...]] = ("cpu.isa",)
+    in_lock: ClassVar[tuple[str, ...]] = ("number", "by_name", "unit")
+    report: ClassVar[type[TypedReport] | None] = Counted
+
+    def run(self, out: Path, *, text: Path) -> Counted:
+        number = int.from_bytes(os.urandom(6))
+        report = Counted(number=number, by_name={"a.b": number, "c": 1}, unit=(text / "text.txt").read_text())
+        write_report(out, report.to_json())
+        return report
+
+
+class Decide(Step):
+    """Copies the number, so that its output depends on what was measured."""
+
+    makes: ClassVar[str] = "decision"
+    in_lock: ClassVar[tuple[str, ...]] = ("chosen",)
+
+    def run(self, out: Path, *, count: Path) -> dict[str, object]:
+        (out / "text.txt").write_bytes((count / REPORT).read_bytes())
+        return {"chosen": "this one", "more": 1}
 
 
 class Liar(Step):

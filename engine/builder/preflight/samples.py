@@ -25,8 +25,7 @@ def look(subject: CheckedVariant) -> None:
     recipe = subject.variant.loaded.recipe
     if recipe.calibrate is not None:
         _look_at_section(subject, "calibrate", recipe.calibrate.samples)
-    if recipe.bench is not None:
-        _look_at_section(subject, "bench", recipe.bench.samples)
+    _look_at_lengths(subject)
     _look_at_text(subject)
     has_labels = _look_at_section(subject, "validate", recipe.validation.samples)
     if recipe.validation.metric is not None and not has_labels:
@@ -34,6 +33,17 @@ def look(subject: CheckedVariant) -> None:
 
         with subject.at("validate", "metric"):
             raise unmeasured_metric()
+
+
+def _look_at_lengths(subject: CheckedVariant) -> None:
+    """Look at the texts whose lengths are measured; their labels do not count."""
+    bench = subject.variant.loaded.recipe.bench
+    if bench is None or bench.samples is None or not subject.reads(bench.samples):
+        return
+    with subject.at("bench", "samples"):
+        place = sources.place_of(Source(uri=bench.samples))
+        if place is not None:
+            _texts(subject, place)
 
 
 def _look_at_text(subject: CheckedVariant) -> None:
@@ -63,15 +73,22 @@ def _look_at(subject: CheckedVariant, path: Path) -> bool:
         if specs := _specs(subject):
             tensor_samples.refuse_unfit(path, specs, arrays)
         return LABEL in arrays
-    texts = samples.texts(path, most_bytes=_MOST_BYTES)
+    texts = _texts(subject, path)
     if subject.facts is None:
         return True  # without the model's files, nothing more can be compared
-    if specs := _specs(subject):
-        samples.refuse_no_tokens(specs)
-    if not _has_tokenizer(subject):
-        raise samples.no_tokenizer()
     numbers = _labels(subject, texts)
     return any(number is not None for number in numbers)
+
+
+def _texts(subject: CheckedVariant, path: Path) -> list[samples.SampleText]:
+    """Return the texts of a file. Raises StepError for a broken file, and for a model that takes no texts."""
+    texts = samples.texts(path, most_bytes=_MOST_BYTES)
+    if subject.facts is not None:
+        if specs := _specs(subject):
+            samples.refuse_no_tokens(specs)
+        if not _has_tokenizer(subject):
+            raise samples.no_tokenizer()
+    return texts
 
 
 def _specs(subject: CheckedVariant) -> Mapping[str, Input]:

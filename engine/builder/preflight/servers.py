@@ -23,6 +23,7 @@ def look(subject: CheckedVariant) -> None:
     if any(way != IN_PROCESS for way in recipe.bench.via):
         from engine.server import Needs, find
 
-        backend = registry.of(recipe).backend
+        names = registry.of(recipe).candidates(recipe.target) or (recipe.target.runtime,)
+        backends = [registry.find(name).backend for name in names]
         with subject.at("bench", "via"):
-            find(Needs(backends=frozenset({backend.backend} if backend is not None else ())), pull=False)
+            find(Needs(backends=frozenset(each.backend for each in backends if each is not None)), pull=False)

@@ -23,7 +23,7 @@ _LISTED = 20
 
 
 class JudgedFields(TypedDict):
-    """The values that a recipe gives to the fields of a step that compares a model with the original."""
+    """The values that a recipe gives to the fields of a step with bounds on the accuracy of a model."""
 
     task: str | None
     precision: Precision
@@ -40,14 +40,8 @@ class JudgedFields(TypedDict):
     opt: Mapping[str, int]
 
 
-class Judged(Step):
-    """A step that compares a model with the original, and fails where a bound of the recipe is missed."""
-
-    report: ClassVar[type[TypedReport] | None] = AccuracyReport
-    judged: ClassVar[tuple[str, ...]] = (
-        "precision", "cosine", "agreement", "max_abs", "variation", "rank", "in_batch", "precision_share",
-        "perplexity", "metric", "weights_only",
-    )  # fmt: skip
+class Bounded(Step):
+    """A step with the bounds of the recipe on the accuracy of a model."""
 
     task: str | None = None
     precision: Precision = "fp32"
@@ -67,9 +61,9 @@ class Judged(Step):
 
     @staticmethod
     def fields_of(recipe: Recipe) -> JudgedFields:
-        """Return the values that a recipe gives to the fields of `Judged`.
+        """Return the values that a recipe gives to the fields of `Bounded`.
 
-        Where a bound in the recipe is None, the method `judge` takes the default bound from the module `thresholds`.
+        Where a bound in the recipe is None, the method `refuse` takes the default bound from the module `thresholds`.
         """
         validation = recipe.validation
         return {
@@ -95,7 +89,7 @@ class Judged(Step):
         """
         return (*super().code_used(), *tasks.modules(self.task))
 
-    def judge(self, report: AccuracyReport) -> None:
+    def refuse(self, report: AccuracyReport) -> None:
         """Compare the numbers of the report with the recipe's bounds, or with the default bounds of the precision.
 
         Raises JudgementError where a bound is missed, where the built model gives numbers that are not finite, outputs
@@ -221,6 +215,20 @@ class Judged(Step):
             original = f" (the original: {measured.original:.6g}, of {measured.samples} samples)"
             misses += thresholds.missed(self.metric.name, measured.value, self.metric, original)
         return misses
+
+
+class Judged(Bounded):
+    """A step that compares a model with the original, and fails where a bound of the recipe is missed."""
+
+    report: ClassVar[type[TypedReport] | None] = AccuracyReport
+    judged: ClassVar[tuple[str, ...]] = (
+        "precision", "cosine", "agreement", "max_abs", "variation", "rank", "in_batch", "precision_share",
+        "perplexity", "metric", "weights_only",
+    )  # fmt: skip
+
+    def judge(self, report: AccuracyReport) -> None:
+        """Compare the numbers of the report with the bounds. Raises JudgementError where a bound is missed."""
+        self.refuse(report)
 
 
 def _operators(work: Work, precision: Precision, *, weights_only: bool) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -61,13 +61,20 @@ class Scaling:
 
 
 def observe(
-    trials: Trials, sources: Sequence[str], samples: Sequence[Mapping[str, np.ndarray]]
+    trials: Trials,
+    sources: Sequence[str],
+    samples: Sequence[Mapping[str, np.ndarray]],
+    *,
+    channels_first: Collection[str] = (),
 ) -> dict[str, tuple[Observation, Observation]]:
     """Run the model on samples; return two observations of each tensor: on even-numbered and on odd-numbered samples.
 
-    The rows of a tensor at masked positions are left out. Only the tensors of one sample are in memory at a time,
+    The channels of a tensor are its last axis, or the second where `channels_first` names it. The rows of a tensor at
+    masked positions are left out. Only the tensors of one sample are in memory at a time,
     besides the stored rows.
     """
+    import numpy as np
+
     model = trials.graph()
     values = surgery.values(model.graph)
     for name in sources:
@@ -79,7 +86,8 @@ def observe(
         for name, tensor in chain(sample.items(), ort.outputs(session, sample)):
             if name not in sources:
                 continue
-            rows = _rows(tensor, sample.get("attention_mask"))
+            turned = np.moveaxis(tensor, 1, -1) if name in channels_first else tensor
+            rows = _rows(turned, sample.get("attention_mask"))
             if name not in watchers:
                 count = _row_count(rows.shape[1], len(sources))
                 half = (len(samples) + 1) // 2

@@ -69,10 +69,11 @@ HALVES = ("fp16", "bf16")
 
 @dataclass(frozen=True)
 class ActivationScaling:
-    """How many activations were scaled before rounding: by smoothing their channels, and with a scale per token."""
+    """How many activations were smoothed, and how many have a scale per row, or a range that is fixed ahead of time."""
 
     smoothed: int
     by_row: int
+    fixed: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,9 +153,10 @@ class Left:
 
 @dataclass(frozen=True)
 class Quantized:
-    """The quantized MatMuls.
+    """The quantized layers: MatMuls and, for int8, convolutions.
 
-    `share` is the quantized MatMuls' share of the multiplications of all MatMuls, for a row of 128 tokens.
+    `share` is the quantized layers' share of the multiplications of all MatMuls, for a row of 128 tokens, and for int8
+    of all convolutions, too. `matmuls` names the quantized layers; `convolutions` counts those that were not looked at.
     """
 
     share: float

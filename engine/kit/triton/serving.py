@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Self
 
 from engine import tasks
@@ -65,6 +66,10 @@ class Serving(Frozen):
             models={part: warmups.renamed(overrides, file_names) for part, overrides in triton.models.items()},
             max_new_tokens=recipe.generate.get("max_new_tokens"),
         )
+
+    def of_model(self, directory: Path) -> Self:
+        """Return how the built model in `directory` is served: by the runtime that its build chose, if it chose one."""
+        return self.model_copy(update={"execution": self.execution.of_model(directory)})
 
     def code_used(self) -> tuple[str, ...]:
         """Return the modules whose code the job's key contains: modules of the runtime, the task and its answers."""

@@ -1,1 +1,1 @@
-"""Auto: a name in recipes for the runtime that fits the target. No code chooses a runtime for `auto` yet."""
+"""Auto: a name in recipes for the fastest of several runtimes, which a build measures on the target."""

@@ -49,9 +49,8 @@ def multiplications(model: openvino.Model, inputs: Mapping[str, np.ndarray]) -> 
     kernels, floating = _kernels(on_this_cpu), on_this_cpu.get_property("INFERENCE_PRECISION_HINT").get_type_name()
     tally = Tally()
     for node in fixed.get_ordered_ops():
-        count = _count(node)
+        kind, count = node.get_type_name(), _count(node)
         if count:
-            kind = node.get_type_name()
             tally.add(_KINDS.get(kind, kind), _precision(node, kernels, floating), count)
     return tally
 

@@ -1,4 +1,4 @@
-"""MatMuls: the MatMuls that can be quantized, grouped by their input, and the number of multiplications of each."""
+"""MatMuls: the MatMuls and convolutions that can be quantized, grouped by their input, with their multiplications."""
 
 from __future__ import annotations
 
@@ -23,25 +23,28 @@ TOKENS = 128
 The multiplications of attention grow with the square of the number of tokens.
 """
 
+CONVOLUTION = "Conv"
+
 
 @dataclass(frozen=True)
 class Group:
-    """The MatMuls that read the tensor `source`, which are all quantized together.
+    """The MatMuls, or the convolutions, that read the tensor `source`, which are all quantized together.
 
-    `results` and `weights` name the outputs and the weights of the MatMuls.
+    `results` and `weights` name the outputs and the weights of the layers.
     """
 
     source: str
     results: tuple[str, ...]
     weights: tuple[str, ...]
+    is_convolution: bool = False
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """The groups that can be quantized, why each remaining MatMul cannot be quantized, and the name of every MatMul.
+    """The groups that can be quantized, why each remaining layer cannot be quantized, and the name of every layer.
 
-    `unfit` maps the output of a MatMul to the reason why the MatMul cannot be quantized; `names` maps the output of a
-    MatMul to its node's name.
+    `unfit` maps the output of a layer to the reason why the layer cannot be quantized; `names` maps the output of a
+    layer to its node's name.
     """
 
     groups: tuple[Group, ...]
@@ -93,35 +96,50 @@ class Weights:
 def find(model: ir.Model, weights: Weights, kind: Kind) -> Candidates:
     """Return the MatMuls of the main graph in groups, and the reasons why other MatMuls cannot be quantized.
 
-    A MatMul can be quantized if its second factor is a constant matrix.
+    A MatMul can be quantized if its second factor is a constant matrix. Of a graph for int8, convolutions are layers,
+    too: a convolution can be quantized if it is dense and its weights are constant. A depthwise convolution reads each
+    number a few times only, so that fewer bits gain little, and has the largest errors.
     """
-    groups: dict[str, list[ir.Node]] = {}
+    groups: dict[tuple[str, str], list[ir.Node]] = {}
     unfit: dict[str, str] = {}
     names: dict[str, str] = {}
     for node in model.graph:
-        if node.op_type != "MatMul":
+        if node.op_type not in layers_of(kind):
             continue
         (result,) = surgery.output_names(node)
         names[result] = node.name or result
-        left, right = surgery.input_names(node)
-        reason = _unfit(left, right, weights, kind)
+        left, right = surgery.input_names(node)[:2]
+        if node.op_type == CONVOLUTION:
+            reason = _unfit_convolution(node, left, right, weights)
+        else:
+            reason = _unfit(left, right, weights, kind)
         if reason:
             unfit[result] = reason
         else:
-            groups.setdefault(left, []).append(node)
+            groups.setdefault((left, node.op_type), []).append(node)
+    for left, operator in list(groups):
+        if operator == CONVOLUTION and (left, "MatMul") in groups:  # they divide the tensor into channels differently
+            mixed = groups.pop((left, operator))
+            unfit |= {surgery.output_names(node)[0]: "a MatMul reads its input, too" for node in mixed}
     fit = tuple(
         Group(
             source,
             tuple(surgery.output_names(node)[0] for node in nodes),
             tuple(surgery.input_names(node)[1] for node in nodes),
+            operator == CONVOLUTION,
         )
-        for source, nodes in groups.items()
+        for (source, operator), nodes in groups.items()
     )
     return Candidates(fit, unfit, names)
 
 
-def work(trials: Trials, samples: Sequence[Mapping[str, np.ndarray]]) -> dict[str, int]:
-    """Return the number of multiplications of every main-graph MatMul, by its output's name, for one row of 128 tokens.
+def layers_of(kind: Kind) -> tuple[str, ...]:
+    """Return the operators that can be quantized to a type."""
+    return ("MatMul", CONVOLUTION) if kind == "int8" else ("MatMul",)
+
+
+def work(trials: Trials, samples: Sequence[Mapping[str, np.ndarray]], kind: Kind = "fp8") -> dict[str, int]:
+    """Return the number of multiplications of every main-graph layer, by its output's name, for one row of 128 tokens.
 
     A model that cannot take 128 tokens, or has no free axes, runs on the largest sample.
     """
@@ -130,7 +148,7 @@ def work(trials: Trials, samples: Sequence[Mapping[str, np.ndarray]]) -> dict[st
         counts = matmul_work.measured(trials.model, _stretched(trials.inputs, largest), trials.scratch)
     except StepError:  # 128 tokens are more than its table of positions holds, for example
         counts = matmul_work.measured(trials.model, largest, trials.scratch)
-    return {surgery.output_names(node)[0]: count for node, count in counts.items() if node.op_type == "MatMul"}
+    return {surgery.output_names(node)[0]: count for node, count in counts.items() if node.op_type in layers_of(kind)}
 
 
 def _unfit(left: str, right: str, weights: Weights, kind: Kind) -> str:
@@ -146,6 +164,15 @@ def _unfit(left: str, right: str, weights: Weights, kind: Kind) -> str:
     if kind == "int4" and shape[0] % BLOCK:
         return f"its {shape[0]} inputs do not divide into blocks of {BLOCK}"
     return ""
+
+
+def _unfit_convolution(node: ir.Node, left: str, right: str, weights: Weights) -> str:
+    """Return the reason why a convolution cannot be quantized; an empty text if it can be quantized."""
+    if weights.shape(right) is None:
+        return "its weights are computed"
+    if weights.shape(left) is not None:
+        return "both factors are constant"
+    return "it is a grouped convolution" if node.attributes.get_int("group", 1) > 1 else ""
 
 
 def _stretched(inputs: Mapping[str, Input], sample: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -1,4 +1,4 @@
-"""Q/DQ: MatMuls in int8, fp8 or int4, calibrated on samples; MatMuls with a large error stay in floating point."""
+"""Q/DQ: layers in int8, fp8 or int4, calibrated on samples; layers with a large error stay in floating point."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from engine.kit.quantization.qdq import matmuls, qdq_nodes, sensitivity, shorten
 from engine.kit.quantization.qdq.matmuls import Candidates, Group, Weights
 from engine.kit.quantization.qdq.sensitivity import SENSITIVE, GroupSelection
 from engine.kit.quantization.report import Left, QdqReport, QdqTry, Quantized
+from engine.kit.quantization.static import rows
 from engine.kit.quantization.trials import Trials
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ _FEW = 8
 """
 _JUDGES = 32
 """Upper limit of the number of held-out samples, without shortened copies, on which the quantized model is judged."""
+_IMAGES = 8
+"""Upper limit of the number of held-out samples for a model with convolutions, whose runs take longer."""
 _SHORTENED = {"calibrating": 3, "judging": 1}
 """How often a sample gets a shortened copy: every third sample for calibration, every sample for judging.
 
@@ -71,7 +74,9 @@ def quantize(
     weights = Weights(trials.model)
     candidates = matmuls.find(trials.model, weights, kind)
     if not candidates.groups:
-        return passes, _unquantized(kind, "it has no MatMul with a constant matrix that could be quantized")
+        return passes, _unquantized(
+            kind, "it has no MatMul or convolution with constant weights that could be quantized"
+        )
     scalings, report = _chosen(trials, weights, candidates, inputs, kind)
     passes.run(qdq_nodes.insert, weights, scalings, kind)
     return passes, report
@@ -81,8 +86,12 @@ def _chosen(
     trials: Trials, weights: Weights, candidates: Candidates, inputs: Sequence[Mapping[str, np.ndarray]], kind: Kind
 ) -> tuple[dict[Group, Scaling], QdqReport]:
     """Return the groups to quantize with the scaling of their inputs, and a report."""
+    convolved = {group.source for group in candidates.groups if group.is_convolution}
+    if convolved:  # a run gives all inputs of convolutions at once, so that a batch would need much memory
+        inputs = rows.apart(trials.inputs, inputs)
     calibrating, judging = _divided(inputs)
-    work = matmuls.work(trials, calibrating)
+    judging = judging[:: -(-len(judging) // _IMAGES)] if convolved else judging
+    work = matmuls.work(trials, calibrating, kind)
     total = sum(work.values())
     shares = {group: sum(work[name] for name in group.results) / total for group in candidates.groups}
     print(f"looking at {len(candidates.groups)} tensors on {len(calibrating)} samples")
@@ -94,7 +103,8 @@ def _chosen(
         return trials.session(graph)
 
     selection = sensitivity.select(candidates.groups, shares, opened, judging)
-    convolutions = sum(node.op_type in CONVOLUTIONS for node in trials.model.graph)
+    others = set(CONVOLUTIONS) - set(matmuls.layers_of(kind))
+    convolutions = sum(node.op_type in others for node in trials.model.graph)
     report = replace(
         _report(candidates, selection, shares, kind, convolutions),
         smoothed=sum(scalings[group].factors is not None for group in selection.chosen),
@@ -115,16 +125,28 @@ def scaled(
     """Return the smoothing and the scale of each group's input; `tried` is passed on to `activation_ranges.choose`."""
     import numpy as np
 
-    observations = activation_ranges.observe(trials, [group.source for group in groups], samples)
+    convolved = {group.source for group in groups if group.is_convolution}
+    sources = [group.source for group in groups]
+    observations = activation_ranges.observe(trials, sources, samples, channels_first=convolved)
     readers = [name for group in groups for name in set(group.weights)]
     scalings = {}
     for group in groups:
         # A smoothed copy of a shared weight would have to be stored for each of its layers.
         shared = any(readers.count(name) > 1 for name in group.weights)
-        weight = np.concatenate([weights.array(name) for name in group.weights], axis=1)
-        narrowed = {**tried, "alphas": (None,)} if shared else tried
+        matrices = [_matrix(weights.array(name), group) for name in group.weights]
+        weight = np.concatenate(matrices, axis=1)
+        narrowed = {**tried, "alphas": (None,)} if shared or group.is_convolution else tried
         scalings[group] = activation_ranges.choose(observations[group.source], weight, kind, **narrowed)
     return scalings
+
+
+def _matrix(weight: np.ndarray, group: Group) -> np.ndarray:
+    """Return a weight as a matrix [input channels, outputs]; each place of a convolution's window has outputs."""
+    import numpy as np
+
+    if not group.is_convolution:
+        return weight
+    return np.moveaxis(weight, 1, 0).reshape(weight.shape[1], -1)
 
 
 def _divided(inputs: Sequence[Any]) -> tuple[list[Any], list[Any]]:

@@ -1,4 +1,4 @@
-"""Q/DQ nodes: chosen MatMuls read quantized activations and weights; smoothing is folded into normalizations."""
+"""Q/DQ nodes: chosen layers read quantized activations and weights; smoothing is folded into normalizations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from engine.kit.onnx.names import TensorNames
 from engine.kit.quantization import low_bits
 from engine.kit.quantization.activation_ranges import Scaling
 from engine.kit.quantization.low_bits import BLOCK, CODES, Kind
-from engine.kit.quantization.qdq.matmuls import Group, Weights
+from engine.kit.quantization.qdq.matmuls import CONVOLUTION, Group, Weights
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,6 +36,7 @@ def insert(model: ir.Model, weights: Weights, chosen: Mapping[Group, Scaling], k
         group, scaling = groups.get(surgery.output_names(node)[0], (None, None))
         if group is not None and scaling is not None:
             insertion.quantize(node, group, scaling)
+    insertion.share_with_residuals([node for node in model.graph if node.op_type == "Add"])
     _prune(model.graph)
 
 
@@ -57,9 +58,24 @@ class _Insertion:
             self.activations[group.source] = self._activation(node, source, group, scaling)
         key = (weight, "" if scaling.factors is None else group.source)
         if key not in self.quantized:
-            self.quantized[key] = self._weight(node, weight, scaling.factors)
+            self.quantized[key] = self._weight(node, weight, scaling.factors, is_convolution=group.is_convolution)
         node.replace_input_with(0, self.activations[group.source])
         node.replace_input_with(1, self.quantized[key])
+
+    def share_with_residuals(self, additions: Sequence[ir.Node]) -> None:
+        """Let a residual addition behind a quantized convolution read the quantized form of its other summand.
+
+        TensorRT adds in the kernel of the convolution, and gives integers there, where both summands are quantized.
+        """
+        for node in additions:
+            for place in (0, 1):
+                producer, other = node.inputs[place], node.inputs[1 - place]
+                behind = None if producer is None else producer.producer()
+                if behind is None or behind.op_type != CONVOLUTION or other is None or not _is_quantized(behind):
+                    continue
+                if (other.name or "") in self.activations:
+                    node.replace_input_with(1 - place, self.activations[other.name or ""])
+                    break
 
     def _activation(self, reader: ir.Node, source: ir.Value, group: Group, scaling: Scaling) -> ir.Value:
         """Add nodes that smooth and quantize the group's input in front of a reader; return the resulting value."""
@@ -80,14 +96,20 @@ class _Insertion:
         _describe(result, source, ir.DataType.FLOAT)
         return result
 
-    def _weight(self, reader: ir.Node, name: str, factors: np.ndarray | None) -> ir.Value:
+    def _weight(self, reader: ir.Node, name: str, factors: np.ndarray | None, *, is_convolution: bool) -> ir.Value:
         """Store a weight, smoothed and quantized; return its dequantized value, computed in front of a reader."""
         values = self.weights.array(name)
+        shape = values.shape
+        if is_convolution:  # [output, inputs, ...] as a matrix [input, output]
+            values = values.reshape(shape[0], -1).T
         values = values if factors is None else values * factors[:, None]
         scales = low_bits.weight_scales(values, self.kind)
         codes = low_bits.codes(values, low_bits.spread(scales, self.kind), self.kind)
+        if is_convolution:
+            codes = codes.T.reshape(shape)
         stored = [self._store(f"{name}_{CODES[self.kind].lower()}", codes), self._store(f"{name}_scale", scales)]
-        attributes = {"int8": {"axis": 1}, "fp8": {}, "int4": {"axis": 0, "block_size": BLOCK}}[self.kind]
+        axis = 0 if is_convolution else 1
+        attributes = {"int8": {"axis": axis}, "fp8": {}, "int4": {"axis": 0, "block_size": BLOCK}}[self.kind]
         return self._node(reader, "DequantizeLinear", stored, f"{name}_dequantized", **attributes)
 
     def _folded(self, source: ir.Value, group: Group, factors: np.ndarray) -> bool:
@@ -122,6 +144,12 @@ class _Insertion:
 
     def _store(self, name: str, values: np.ndarray) -> ir.Value:
         return surgery.store(self.graph, self.names.free(name), values)
+
+
+def _is_quantized(node: ir.Node) -> bool:
+    """Whether a layer reads a dequantized input."""
+    producer = None if node.inputs[0] is None else node.inputs[0].producer()
+    return producer is not None and producer.op_type == "DequantizeLinear"
 
 
 def _is_alone(source: ir.Value, group: Group) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import convolutional
 import graphs
 import models
 import numpy as np
@@ -185,7 +186,7 @@ def test_a_graph_without_matrices_is_handed_on(tmp_path):
         opset=20,
     )
     changed, report = quantized(tmp_path, model, inputs=inputs)
-    assert report.unquantized == "it has no MatMul with a constant matrix that could be quantized"
+    assert report.unquantized == "it has no MatMul or convolution with constant weights that could be quantized"
     assert operators(changed) == ["Relu"]
 
 
@@ -196,13 +197,50 @@ def test_without_samples_nothing_is_calibrated(tmp_path):
     assert "QuantizeLinear" not in [node.op_type for node in passes.model.graph]
 
 
-def test_convolutions_stay_and_are_counted(tmp_path):
-    inputs = [{"images": image[None]} for image in np.random.default_rng(1).random((8, 3, 16, 16), np.float32)]
-    model = graphs.convolutions()
-    name = model.graph.input[0].name
-    _, report = quantized(tmp_path, model, inputs=[{name: sample["images"]} for sample in inputs])
-    counted = sum(node.op_type == "Conv" for node in graphs.convolutions().graph.node)
-    assert report.unquantized or report.int8.convolutions == counted
+def test_dense_convolutions_are_in_int8_with_a_scale_per_output_channel(tmp_path):
+    model, report = quantized(tmp_path, convolutional.net(), inputs=convolutional.images(2, rows=8))
+    assert len(report.int8.matmuls) == 5  # four convolutions, and the MatMul that a Gemm becomes
+    assert [each.reason for each in report.int8.left] == ["it is a grouped convolution"]
+    assert (report.int8.convolutions, report.samples, report.held_out) == (0, 12, 4)
+    producers = {name: node for node in model.graph.node for name in node.output}
+    factors = [[producers.get(name) for name in n.input[:2]] for n in model.graph.node if n.op_type == "Conv"]
+    in_int8 = [pair for pair in factors if all(node and node.op_type == "DequantizeLinear" for node in pair)]
+    assert len(in_int8) == 4
+    assert {helper.get_node_attr_value(weight, "axis") for _, weight in in_int8} == {0}
+    stored = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
+    for activation, weight in in_int8:
+        codes, scales = (stored[name] for name in weight.input)
+        assert (codes.dtype, scales.shape) == (np.int8, codes.shape[:1])
+        assert stored[activation.input[2]] == 0  # symmetric, as TensorRT needs it
+    assert report.cosine.worst > 0.99
+
+
+def test_convolutions_stay_in_other_types_and_are_counted(tmp_path):
+    _, report = quantized(tmp_path, convolutional.net(), kind="fp8", inputs=convolutional.images(8))
+    assert report.fp8.convolutions == 5
+    assert len(report.fp8.matmuls) == 1
+
+
+def test_a_residual_addition_behind_a_convolution_reads_the_quantized_summand(tmp_path):
+    model = onnx.parser.parse_model("""
+    <ir_version: 8, opset_import: ["" : 19]>
+    net (float[batch, 8, 8, 8] x) => (float[batch, 8, 8, 8] y) {
+        a = Relu(x)
+        b = Conv<pads = [1, 1, 1, 1]>(a, w1)
+        c = Relu(b)
+        d = Conv<pads = [1, 1, 1, 1]>(c, w2)
+        y = Add(a, d)
+    }""")
+    generator = np.random.default_rng(3)
+    for name in ("w1", "w2"):
+        weight = (generator.standard_normal((8, 8, 3, 3)) / 8).astype(np.float32)
+        model.graph.initializer.append(numpy_helper.from_array(weight, name))
+    images = [{"x": generator.standard_normal((1, 8, 8, 8)).astype(np.float32)} for _ in range(8)]
+    after, report = quantized(tmp_path, model, inputs=images)
+    assert len(report.int8.matmuls) == 2
+    producers = {name: node.op_type for node in after.graph.node for name in node.output}
+    (addition,) = (node for node in after.graph.node if node.op_type == "Add")
+    assert [producers[name] for name in addition.input] == ["DequantizeLinear", "Conv"]
 
 
 @pytest.mark.slow

@@ -1,0 +1,1 @@
+"""Choice: which of several built models of one recipe is kept, by their measured accuracy and latency."""

@@ -1,0 +1,32 @@
+"""The choice of a runtime, as lines for people: which runtime was chosen, by which figures, and why not the others."""
+
+from __future__ import annotations
+
+from engine.builder import reports
+from engine.builder.findings import Finding
+from engine.builder.summary import Summary
+from engine.kit.choice.report import ChoiceReport
+from engine.step import Section
+
+
+def lines(summary: Summary) -> list[str]:
+    """Return the line about the chosen runtime, and the lines about the other candidates; [] without a choice."""
+    report = summary.report(Section.RUNTIME, ChoiceReport)
+    if report is None:
+        return []
+    return [headline(summary) or "", *(f"  {line}" for line in report.lines())]
+
+
+def headline(summary: Summary) -> str | None:
+    """Return the line about the chosen runtime; None for a recipe that names its runtime, or that is not built yet."""
+    report = summary.report(Section.RUNTIME, ChoiceReport)
+    return None if report is None else report.headline(summary.variant.loaded.recipe.target.runtime)
+
+
+def of_job(finding: Finding) -> list[str]:
+    """Return the choice that the record of a cached job holds; [] for any other job."""
+    step, record = finding.job.step, finding.record
+    if record is None or step.section is not Section.RUNTIME:
+        return []
+    report = reports.read(type(step), record)
+    return [report.headline("chosen"), *report.lines()] if isinstance(report, ChoiceReport) else []

@@ -1,0 +1,134 @@
+"""Measure runtimes: the accuracy and the latencies of the models that several runtimes run, measured in turns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import ClassVar, Self
+
+from engine import tasks
+from engine.kit.accuracy import built
+from engine.kit.bench import interleaving
+from engine.kit.bench.interleaving import Budget, Contender
+from engine.kit.bench.report import in_words
+from engine.kit.choice.candidates import CandidateModel, CandidatesReport, Latency, medians, parameter, without_texts
+from engine.kit.inputs import bench_inputs
+from engine.kit.onnx import onnx_files
+from engine.machine import cpu
+from engine.recipe.schema import Recipe
+from engine.runtimes import registry
+from engine.runtimes.execution import Execution
+from engine.step import Step, TypedReport, write_report
+
+Axes = Mapping[str, int]
+
+
+class MeasureRuntimes(Step):
+    """Measure the models that the candidates of the recipe's runtime run: their distance from the original, and times.
+
+    The candidates take turns, with the same inputs and number of threads. Bounds change nothing here, so that a changed
+    bound measures nothing again: the step `choose-runtime` compares the figures with the bounds.
+    """
+
+    makes: ClassVar[str] = "measured"
+    facts: ClassVar[tuple[str, ...]] = ("cpu.model", "cpu.isa", "cpu.count", "os", "arch")
+    exclusive: ClassVar[bool] = True
+    reproducible: ClassVar[bool] = False
+    in_lock: ClassVar[tuple[str, ...]] = ("cpu", "threads", "candidates")
+    report: ClassVar[type[TypedReport] | None] = CandidatesReport
+    budget: ClassVar[Budget] = Budget()
+
+    candidates: tuple[str, ...]
+    execution: Execution
+    """How the models are run: the options of every candidate."""
+    shapes: tuple[Axes, ...] = ()
+    threads: int | None = None
+    """The number of threads; None stands for the number of physical cores of the CPU."""
+    task: str | None = None
+    opt: Mapping[str, int] = {}
+    """The extent of each axis for which multiplications are counted."""
+
+    @classmethod
+    def for_recipe(cls, recipe: Recipe) -> Self | None:
+        """Return the step for a runtime that stands for several; None for a runtime that is used as it is named.
+
+        The shapes are those of `bench` that have sizes, or else the `opt` shapes of the profiles. A shape that stands
+        for the lengths of samples is not measured here.
+        """
+        candidates = registry.of(recipe).candidates(recipe.target)
+        if not candidates:
+            return None
+        usual = [{axis: int(extent.opt) for axis, extent in profile.items()} for profile in recipe.profiles]
+        shapes = recipe.bench.shapes if recipe.bench else ()
+        named = [{**(usual[0] if usual else {}), **shape.axes} for shape in shapes if shape.samples is None]
+        return cls(
+            candidates=candidates,
+            execution=Execution.for_recipe(recipe),
+            shapes=tuple(_distinct(named or usual or [{}])),
+            threads=recipe.bench.threads if recipe.bench else None,
+            task=recipe.model.task,
+            opt=usual[0] if usual else {},
+        )
+
+    def models_of(self) -> Mapping[str, str]:
+        """Return the parameters of `run` with the candidates' models."""
+        return {parameter(name): name for name in self.candidates}
+
+    def tools_used(self) -> tuple[str, ...]:
+        """Return the Python packages that run the models of all candidates, and those that read the graph."""
+        return tuple(dict.fromkeys((*onnx_files.TOOLS, *self.execution.tools)))
+
+    def facts_used(self) -> tuple[str, ...]:
+        """Return the names of the facts on which the figures depend: the CPU, and the builds of the runtimes."""
+        latency = self.execution.by.latency_facts(self.execution)
+        return tuple(dict.fromkeys((*self.facts, *self.execution.facts, *latency)))
+
+    def code_used(self) -> tuple[str, ...]:
+        """Return the modules whose code is a row of the key: of the step, the candidates and the task."""
+        return (*super().code_used(), *self.execution.code, *tasks.modules(self.task))
+
+    def run(self, out: Path, *, reference: Path, exported: Path, checkpoint: Path, **models: Path) -> CandidatesReport:
+        """Write the figures of all candidates, and return them as the report.
+
+        Raises StepError where a candidate cannot run its model.
+        """
+        threads = self.threads or cpu.physical_cores()
+        runs = {name: self.execution.as_run_by(name) for name in self.candidates}
+        accuracies = {
+            name: built.measure(
+                models[parameter(name)],
+                execution,
+                reference=reference,
+                checkpoint=checkpoint,
+                task=self.task,
+                opt=self.opt,
+                what=f"the model for {execution.by.title}",
+            )
+            for name, execution in runs.items()
+        }
+        contenders = [
+            Contender.in_process(execution.by.runner(models[parameter(name)], execution, name=name, threads=threads))
+            for name, execution in runs.items()
+        ]
+        graph = onnx_files.load_graph(exported)
+        latencies: dict[str, list[Latency]] = {name: [] for name in self.candidates}
+        for axes in self.shapes:
+            print(f"measuring {in_words(axes)}, {threads} threads: {', '.join(self.candidates)}")
+            measured = interleaving.measure(contenders, bench_inputs.draw(graph, axes), self.budget)
+            for name, rounds in zip(self.candidates, measured, strict=True):
+                latencies[name].append(Latency(axes, medians(rounds)))
+                print(f"{name}: p50 {latencies[name][-1].p50_ms:.3f} ms")
+        report = CandidatesReport(
+            cpu=cpu.model(),
+            threads=threads,
+            candidates={
+                name: CandidateModel(without_texts(accuracies[name]), tuple(latencies[name]))
+                for name in self.candidates
+            },
+        )
+        write_report(out, report.to_json())
+        return report
+
+
+def _distinct(shapes: list[dict[str, int]]) -> list[dict[str, int]]:
+    return list({tuple(sorted(axes.items())): axes for axes in shapes}.values())

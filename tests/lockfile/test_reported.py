@@ -1,0 +1,123 @@
+"""Measured figures in a lock: a build with the lock takes them, and never measures again while the key stands."""
+
+import json
+import shutil
+
+import lock_steps
+import pytest
+from lock_builds import build, frozen, locked, states, variant, write
+
+from engine.builder.job import Job
+from engine.errors import LockError
+from engine.lockfile import reported
+from engine.step import REPORT
+from engine.store.store import Store
+
+
+def plan_of(project):
+    return variant(project, lock_steps.Count(), lock_steps.Decide())
+
+
+def outputs(lock):
+    return {job: output for section in lock.machines for (_, job), output in section.outputs.items()}
+
+
+def number(project, plan):
+    """Return the number that the last build decided by, from the store."""
+    store = Store(project / "cache")
+    [section] = write(project, plan).machines
+    record = store.artifact_path(section.outputs["r", "decide"].artifact) / "text.txt"
+    return json.loads(record.read_text())["number"]
+
+
+def test_rows_of_a_report_are_read_back():
+    job = Job("r", "count", lock_steps.Count(), {})
+    report = {"number": 7, "by_name": {"a.b": 7, "c": 1}, "unit": "1"}
+    rows = reported.rows_of(job, report)
+    assert rows == {"number": "7", "by_name.a.b": "7", "by_name.c": "1", "unit": '"1"'}
+    assert reported.report_of(rows) == report
+
+
+def test_fields_that_the_lock_does_not_name_are_left_out():
+    assert reported.rows_of(Job("r", "decide", lock_steps.Decide(), {}), {"chosen": "x", "more": 1}) == {"chosen": "x"}
+
+
+def test_the_lock_has_the_figures_and_the_artifacts_that_follow_from_them(project, isa):
+    isa("avx2")
+    plan = plan_of(project)
+    build(project, plan)
+    locked_outputs = outputs(write(project, plan))
+    assert set(locked_outputs["count"].report) == {"number", "by_name.a.b", "by_name.c", "unit"}
+    assert locked_outputs["decide"].report == {"chosen": "this one"}
+    assert locked_outputs["count"].artifact
+    assert locked_outputs["decide"].artifact
+    assert "chosen: this one" in (project / "r.lock").read_text()
+
+
+@pytest.mark.parametrize("look", [locked, frozen])
+def test_a_build_with_the_lock_measures_nothing_again_with_an_empty_store(project, isa, look):
+    isa("avx2")
+    plan = plan_of(project)
+    build(project, plan)
+    before = number(project, plan)
+    shutil.rmtree(project / "cache")
+    events = build(project, plan, look(project, plan))
+    assert states(events) == {"read": "built", "count": "cached", "decide": "built"}
+    assert number(project, plan) == before
+    assert set(states(build(project, plan)).values()) == {"cached"}
+
+
+def test_a_build_with_the_lock_takes_the_locked_figures_and_not_those_of_the_store(project, isa):
+    isa("avx2")
+    plan = plan_of(project)
+    build(project, plan)
+    before = number(project, plan)
+    text = (project / "r.lock").read_text()
+    build(project, plan, force=frozenset({"count"}))
+    assert number(project, plan) != before  # it writes the lock, too: `recipe lock` accepts new figures
+    (project / "r.lock").write_text(text)
+    events = build(project, plan, locked(project, plan))
+    assert states(events)["count"] == "cached"
+    assert number(project, plan) == before
+
+
+def test_a_machine_of_another_kind_measures_for_itself(project, isa):
+    isa("avx2")
+    plan = plan_of(project)
+    build(project, plan)
+    write(project, plan)
+    isa("avx2 avx512f")
+    assert states(build(project, plan, locked(project, plan)))["count"] == "built"
+    assert len(write(project, plan).machines) == 2
+
+
+def test_edited_figures_are_refused(project, isa):
+    isa("avx2")
+    plan = plan_of(project)
+    build(project, plan)
+    write(project, plan)
+    lock = project / "r.lock"
+    edited = lock.read_text().replace("by_name.c: 1", "by_name.c: 2").replace("by_name.c: '1'", "by_name.c: '2'")
+    assert edited != lock.read_text()
+    lock.write_text(edited)
+    shutil.rmtree(project / "cache")
+    with pytest.raises(LockError, match="were edited"):
+        build(project, plan, locked(project, plan))
+
+
+def test_what_was_filed_is_whole_and_is_the_report(project, isa):
+    isa("avx2")
+    plan = plan_of(project)
+    build(project, plan)
+    write(project, plan)
+    shutil.rmtree(project / "cache")
+    build(project, plan, locked(project, plan))
+    store = Store(project / "cache")
+    [record] = [each for each in map(store.read, _keys(project)) if each is not None and each.job == "count"]
+    written = json.loads((store.artifact_path(record.artifact) / REPORT).read_text())
+    assert written == record.report
+    assert store.find(record.key) is not None
+
+
+def _keys(project):
+    return [path.stem for path in (project / "cache" / "records").iterdir()]

@@ -1,0 +1,104 @@
+"""The step `choose-runtime`: the fastest model that validates, by stored figures alone."""
+
+import json
+
+import pytest
+
+from engine.errors import Exit, JudgementError
+from engine.kit.accuracy.report import AccuracyReport, Worst
+from engine.kit.choice.candidates import CandidateModel, CandidatesReport, Latency
+from engine.recipe.schema import Bound, ModelSection, Recipe, TargetSection, Validation
+from engine.runtimes.auto import choice
+from engine.step import REPORT, write_report
+from engine.steps.choose_runtime import ChooseRuntime
+
+NAMES = ("onnxruntime", "openvino")
+
+
+def accuracy(worst):
+    return AccuracyReport(cases=1, kinds={"sample": 1}, random=False, cosine=Worst(worst, worst, "line 1", ""))
+
+
+def measured(folder, *, ratio=1.5, cosines=(0.99, 0.995)):
+    """Write figures in which OpenVINO is `ratio` times faster."""
+    rounds = (10.0, 10.5, 9.5, 10.0)
+    times = (rounds, tuple(each / ratio for each in rounds))
+    models = {
+        name: CandidateModel(accuracy(worst), (Latency({"batch": 1}, each),))
+        for name, worst, each in zip(NAMES, cosines, times, strict=True)
+    }
+    write_report(folder, CandidatesReport(cpu="a CPU", threads=1, candidates=models).to_json())
+    return folder
+
+
+def run(tmp_path, figures, **bounds):
+    models = {}
+    for name in NAMES:
+        models[f"model_{name}"] = tmp_path / name
+        (tmp_path / name).mkdir(exist_ok=True)
+        (tmp_path / name / "model").write_text(name)
+    step = ChooseRuntime(candidates=NAMES, precision="int8", **bounds)
+    out = tmp_path / f"out-{len(list(tmp_path.iterdir()))}"
+    return step, step.run(out, measured=figures, **models), out
+
+
+def test_the_faster_model_is_handed_on_with_the_name_of_its_runtime(tmp_path):
+    step, report, out = run(tmp_path, measured(tmp_path / "m"))
+    step.judge(report)
+    assert report.runtime == choice.read(out) == "openvino"
+    assert (out / "model").read_text() == "openvino"
+    assert report.candidates["openvino"].lead.ratio == pytest.approx(1.5)
+
+
+def test_new_figures_with_the_same_choice_change_no_byte(tmp_path):
+    outs = [run(tmp_path, measured(tmp_path / f"m{ratio}", ratio=ratio))[2] for ratio in (1.5, 1.7)]
+    first, second = ({path.name: path.read_bytes() for path in out.iterdir()} for out in outs)
+    assert first == second
+    assert len(first) == 2
+
+
+def test_no_lead_takes_the_default(tmp_path):
+    _, report, out = run(tmp_path, measured(tmp_path / "m", ratio=1.0))
+    assert report.runtime == choice.read(out) == "onnxruntime"
+
+
+def test_the_fastest_that_misses_a_bound_is_rejected_with_the_number(tmp_path):
+    _, report, _ = run(tmp_path, measured(tmp_path / "m", cosines=(0.99, 0.90)), cosine=Bound(at_least=0.98))
+    assert report.runtime == "onnxruntime"
+    assert "0.9 is below at_least 0.98" in report.candidates["openvino"].rejected[0]
+    assert report.candidates["openvino"].lead is None
+
+
+def test_where_the_default_misses_a_bound_the_next_one_is_the_default(tmp_path):
+    figures = measured(tmp_path / "m", ratio=0.5, cosines=(0.90, 0.99))
+    _, report, _ = run(tmp_path, figures, cosine=Bound(at_least=0.98))
+    assert (report.runtime, report.default) == ("openvino", "openvino")
+
+
+def test_no_valid_model_is_an_error_with_the_numbers_of_each(tmp_path):
+    figures = measured(tmp_path / "m")
+    step, report, out = run(tmp_path, figures, cosine=Bound(at_least=0.999))
+    assert report.runtime is None
+    assert list(out.iterdir()) == []
+    with pytest.raises(JudgementError, match="No runtime gives a model that keeps the bounds") as caught:
+        step.judge(report)
+    assert caught.value.exit is Exit.JUDGED
+    assert [fact.partition(":")[0] for fact in caught.value.facts] == list(NAMES)
+    assert "0.995" in str(caught.value)
+    assert "--force measure-runtimes" in caught.value.hint
+
+
+def test_bounds_are_rows_of_the_key_since_the_choice_follows_from_them():
+    recipe = Recipe(
+        name="m", model=ModelSection(source="hf:a/b"), target=TargetSection(runtime="auto"),
+        validate=Validation(cosine=Bound(at_least=0.97)),
+    )  # fmt: skip
+    step = ChooseRuntime.for_recipe(recipe)
+    assert step.options()["cosine"] == {"at_least": 0.97, "at_most": None}
+    assert step.models_of() == {"model_onnxruntime": "onnxruntime", "model_openvino": "openvino"}
+    assert ChooseRuntime.for_recipe(recipe.as_run_by("onnxruntime")) is None
+
+
+def test_the_figures_are_read_from_the_measurement(tmp_path):
+    figures = measured(tmp_path / "m")
+    assert json.loads((figures / REPORT).read_text())["threads"] == 1

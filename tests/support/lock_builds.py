@@ -1,0 +1,55 @@
+"""Builds of the steps of `lock_steps`, with locks and without."""
+
+import lock_steps
+
+from engine.builder.executors.local import LocalExecutor
+from engine.builder.job import Job
+from engine.builder.lookup import Lookup, PlannedVariant
+from engine.builder.loop import Options, run
+from engine.errors import Refusals
+from engine.events import Ended
+from engine.lockfile import locking
+from engine.recipe.load import load
+from engine.step import Source
+from engine.store.store import Store
+
+
+def variant(project, *steps):
+    """Return a plan of steps joined by the names of their inputs."""
+    [loaded] = load(project / "r.yaml")
+    read = lock_steps.Read(source=Source(uri=f"file:{project / 't.txt'}"))
+    chosen = [read, *steps]
+    makers = {type(step).makes: type(step).step_name() for step in chosen}
+    jobs = [
+        Job("r", type(step).step_name(), step, {name: makers[name] for name in type(step).inputs()}) for step in chosen
+    ]
+    return PlannedVariant(loaded, tuple(jobs))
+
+
+def build(project, plan, lookup=None, **options):
+    store = Store(project / "cache")
+    return list(run([plan], lookup or Lookup(store), LocalExecutor(1), Options(out=project / "build", **options)))
+
+
+def states(events):
+    return {event.job: event.state for event in events if isinstance(event, Ended)}
+
+
+def write(project, plan):
+    [locked] = locking.write(Store(project / "cache"), [plan], refresh=False)
+    return locked.lock
+
+
+def everywhere(lock):
+    return {name: job.output for name, job in lock.variants["r"].jobs.items()}
+
+
+def locked(project, plan):
+    refusals = Refusals()
+    lookup = locking.checked(Store(project / "cache"), locking.locks_of([plan], refusals), refusals, partly=False)
+    refusals.refuse(1)
+    return lookup
+
+
+def frozen(project, plan):
+    return locking.frozen(Store(project / "cache"), locking.locks_of([plan], Refusals()))
