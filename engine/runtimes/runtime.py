@@ -72,6 +72,10 @@ class Unsupported:
     instead: str
 
 
+_EXPORTED = 20
+"""The opset of the models that the step `export` writes, which every supported server reads."""
+
+
 class Runtime:
     """Software that executes models: its targets, its precisions, the tools and facts of its keys, and its runner.
 
@@ -232,6 +236,10 @@ class Runtime:
     def lowering(self, recipe: RecipeView) -> Lowering | None:
         """Return the way in which the graph gets the recipe's precision; None where the graph keeps its precision."""
         return None
+
+    def newest_opset(self, recipe: RecipeView) -> int:
+        """Return the newest opset of ONNX that a model for the recipe may have, wherever it is served."""
+        return _EXPORTED
 
     def fuses(self, target: TargetView) -> Residual | None:
         """Return how transformer operators are fused for the target; None where the runtime has no fused operators."""

@@ -12,8 +12,7 @@ from engine.kit.accuracy import equivalence
 from engine.kit.onnx import graphs, onnx_files
 from engine.kit.quantization import int8, precisions
 from engine.runtimes import registry
-from engine.runtimes.onnxruntime import fusion
-from engine.runtimes.onnxruntime import session as ort
+from engine.runtimes.onnxruntime import fusion, session_options
 from engine.runtimes.preparation import Lowering, Residual
 from engine.step import Step, TypedReport
 from engine.text import lists, reasons
@@ -115,7 +114,7 @@ class Fuse(Step):
         onnx_files.save(model, changed)
         if "Attention" in fused and self.residual is Residual.APART:
             # Higher levels would fuse the residual additions again, and find little else to fuse.
-            ort.save_options(changed, level="basic")
+            session_options.save(changed, level="basic")
         print("comparing the fused model with the original, also with padding and holes in masks")
         difference = equivalence.difference(shaped, changed)
         if difference is not None:

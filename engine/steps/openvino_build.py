@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,15 +18,25 @@ from engine.kit.quantization import int8, precisions
 from engine.kit.quantization.calibrated import Calibrated
 from engine.kit.quantization.dynamic import layer_inputs, per_token_scaling
 from engine.kit.quantization.precisions import LeftAloneError
-from engine.kit.quantization.report import Inputs, Sizes
+from engine.kit.quantization.qdq import sensitivity
+from engine.kit.quantization.qdq.sensitivity import GroupSelection
+from engine.kit.quantization.report import Inputs, Sizes, Spread
 from engine.recipe.schema import Profile, Recipe
 from engine.runtimes import registry
-from engine.runtimes.openvino import fixed_shapes, ir, quantizer
+from engine.runtimes.openvino import compiled, fixed_shapes, ir, quantized_layers, quantizer, work
+from engine.runtimes.openvino.compiled import Calls
 from engine.step import TypedReport
 from engine.text import lists
 
 if TYPE_CHECKING:
+    import numpy as np
     import openvino
+
+
+_APART = 4
+"""Every fourth sample is left out of the calibration."""
+_JUDGES = 16
+"""The most samples that tell which layers are sensitive, because each of them is run for every layer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +49,10 @@ class OpenvinoReport(TypedReport):
     """The number of operators with weights in int8, by the kind of operator."""
     by_row: int = 0
     """The number of activations that got a scale per row."""
+    left: tuple[str, ...] = ()
+    """The names of layers that read their activations in floating point, as 8 bits would do the most harm there."""
+    cosine: Spread | None = None
+    """The cosines between the model and the one in floating point, on samples other than those of the calibration."""
     looked_at: Inputs | None = None
     unquantized: str | None = None
     """The reason why a model for int8 keeps its precision."""
@@ -112,11 +127,41 @@ class OpenvinoBuild(Calibrated):
         with TemporaryDirectory(dir=scratch) as folder, mapped_weights.spilling(Path(folder)):
             by_row = _scale_rows(checked, Path(folder) / "scaled")
             plain = ir.of_onnx(Path(folder) / "scaled" / onnx_files.MODEL)
-            model = quantizer.quantized(plain, [case.inputs for case in cases])
-        counts = quantizer.counted(model)
+            held_out = [case.inputs for case in cases[_APART - 1 :: _APART]][:_JUDGES]
+            calibrating = [case.inputs for number, case in enumerate(cases, 1) if number % _APART]
+            model = quantizer.quantized(plain, calibrating)
+            selection = _selected(model, plain, held_out or calibrating)
+        model = quantized_layers.without(model, selection.left)
+        counts = dict(Counter(kind for name, kind in quantized_layers.find(model).items()))
         print(f"quantized {lists.counts(counts)}; {by_row} activations with a scale per row")
         inputs = Inputs(inputs=len(cases), kinds=tuple(sorted({case.kind for case in cases})))
-        return model, {"quantized": counts, "by_row": by_row, "looked_at": inputs}
+        return model, {
+            "quantized": counts,
+            "by_row": by_row,
+            "left": tuple(selection.left),
+            "cosine": selection.cosines.rounded(),
+            "looked_at": inputs,
+        }
+
+
+def _selected(
+    model: openvino.Model, plain: openvino.Model, samples: Sequence[Mapping[str, np.ndarray]]
+) -> GroupSelection[str]:
+    """Return the layers of a quantized model that stay in 8 bits: all, or all without the most sensitive ones.
+
+    The model is compared with `plain` on samples that are not those of the calibration, both computed in fp32.
+    """
+    layers = tuple(quantized_layers.find(model))
+    work_of = work.by_operator(model, samples[0])
+    total = max(1, sum(work_of.values()))
+    shares = {layer: work_of.get(layer, 0) / total for layer in layers}
+    switched = quantized_layers.Switched(model)
+    original = Calls(plain, threads=1, options={**compiled.LATENCY, **compiled.FP32})
+
+    def opened(chosen: Collection[str]) -> Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]]:
+        return (lambda inputs: switched.run(inputs, chosen)) if chosen else original.run
+
+    return sensitivity.select(layers, shares, opened, samples)
 
 
 def _scale_rows(checked: Path, out: Path) -> int:

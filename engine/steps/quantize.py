@@ -75,6 +75,9 @@ class Quantize(Calibrated):
     "Quantize ONNX Models" advises 7 bits for AVX2 and AVX512 wherever weights are quantized per channel.
     """
 
+    opset: int = 23
+    """The newest opset that the runtime of dynamic int8 reads; it has operators that are faster than older ones."""
+
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self | None:
         """Return the step for a runtime that takes its precision from the graph; None for fp32 and other runtimes."""
@@ -85,7 +88,8 @@ class Quantize(Calibrated):
             draws = recipe.calibrate is not None or not _takes_texts(recipe)
             step = cls(**cls.calibration_of(recipe)) if draws else cls()
             reduce_range = recipe.target.isa in _WITHOUT_VNNI
-            return step.model_copy(update={"reduce_range": reduce_range, "own_texts": False})
+            opset = registry.of(recipe).newest_opset(recipe)
+            return step.model_copy(update={"reduce_range": reduce_range, "opset": opset, "own_texts": False})
         if lowering is Lowering.WEIGHTS_ONLY:
             return cls(way="int4 weights" if precision == "int4" else "int8 weights")
         if lowering is None or precision == "fp32":
@@ -150,7 +154,7 @@ class Quantize(Calibrated):
             if not static_int8.suits(fused):
                 if samples is not None:
                     print("the samples for calibration are not used: the graph is not convolutional")
-                return dynamic_int8.quantize(fused, out, reduce_range=self.reduce_range)
+                return dynamic_int8.quantize(fused, out, reduce_range=self.reduce_range, opset=self.opset)
             cases = self.cases(fused, checkpoint, samples)
             inputs = [case.inputs for case in cases]
             report = static_int8.quantize(fused, out, inputs, reduce_range=self.reduce_range)

@@ -18,6 +18,7 @@ from tritonclient import grpc
 from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.triton.serving import Serving
 from engine.runtimes.onnxruntime import session as ort
+from engine.runtimes.onnxruntime import session_options
 from engine.steps.fuse import Fuse
 from engine.steps.package import Package
 from engine.steps.quantize import Quantize
@@ -45,7 +46,7 @@ def repository(minilm_checkpoint, minilm_exported, tmp_path_factory):
     """Packages in one repository: MiniLM as sentences, as raw states and in int8, and plain ONNX files."""
     folder = tmp_path_factory.mktemp("packages")
     tiny = graphs.write(folder / "layers", graphs.layers())
-    ort.save_options(tiny, level="extended")
+    session_options.save(tiny, level="extended")
     sums = graphs.write(folder / "sums", row_sums())
     whole = graphs.write(folder / "whole", graphs.recurrent())
     sources = {

@@ -24,6 +24,7 @@ from engine.recipe.images import Images
 from engine.recipe.schema import ModelSection, PackageSection, Recipe, TargetSection, Triton
 from engine.runtimes.auto import choice
 from engine.runtimes.onnxruntime import session as ort
+from engine.runtimes.onnxruntime import session_options
 from engine.runtimes.tensorrt import passport
 from engine.steps.export import Export
 from engine.steps.openvino_build import OpenvinoBuild
@@ -216,14 +217,14 @@ def test_a_third_party_onnx_file_without_a_free_batch_keeps_its_whole_shape(tmp_
 
 def test_the_level_that_the_model_was_saved_for_is_what_triton_uses(tmp_path):
     source = graphs.write(tmp_path / "model", graphs.layers())
-    ort.save_options(source, level="basic", disabled=("SkipLayerNormFusion",))
+    session_options.save(source, level="basic", disabled=("SkipLayerNormFusion",))
     run(step(), source, source, tmp_path / "package")
     assert config(tmp_path / "package", "films").optimization.graph.level == -1
 
 
 def test_an_optimizer_that_triton_cannot_switch_off_is_an_error(tmp_path):
     source = graphs.write(tmp_path / "model", graphs.layers())
-    ort.save_options(source, level="all", disabled=("MatMulAddFusion",))
+    session_options.save(source, level="all", disabled=("MatMulAddFusion",))
     with pytest.raises(StepError, match="as it was validated") as caught:
         run(step(), source, source, tmp_path / "package")
     assert "MatMulAddFusion, at the level all" in str(caught.value)

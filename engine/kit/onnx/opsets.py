@@ -11,6 +11,7 @@ from engine.text import reasons
 
 if TYPE_CHECKING:
     import onnx
+    import onnx_ir as ir
 
 STANDARD = frozenset({"", "ai.onnx"})
 """The two names of the domain of ONNX's own operators."""
@@ -23,6 +24,15 @@ _OF_ONNX_RUNTIME = ("SimplifiedLayerNormalization",)
 """Operators that ONNX Runtime's fusions put into ONNX's own domain, which does not define them."""
 _APART = "unknown.to.onnx"
 """The domain in which these operators stand while a model is converted."""
+
+
+_RELABELED_FROM = 20
+"""The oldest opset whose models have the same meaning in opset 23, except for the operators in `_CHANGED`.
+
+Source: the changelog of ONNX's operators; opsets 21 to 23 add operators and types to those that exist.
+"""
+_CHANGED = frozenset({"GroupNormalization"})
+"""Operators with another meaning in one of the opsets 21 to 23: GroupNormalization has scales per channel since 21."""
 
 
 class OpsetError(Exception):
@@ -68,6 +78,21 @@ def raised(model: onnx.ModelProto, oldest: int) -> onnx.ModelProto:
     oldest_ir = helper.find_min_ir_version_for([helper.make_opsetid("", oldest)])
     converted.ir_version = max(converted.ir_version, oldest_ir)
     return converted
+
+
+def relabeled(model: ir.Model, opset: int) -> ir.Model:
+    """Return a model in opset `opset`, at most 23, where its operators mean the same there; else the model itself.
+
+    No operator is converted, so the weights of a large model stay mapped. The model is changed.
+    """
+    current = under_both_names(model.opset_imports)[""]
+    operators = {node.op_type for graph in model.graphs() for node in graph}
+    if _RELABELED_FROM <= current < opset and not model.functions and operators.isdisjoint(_CHANGED):
+        from onnx import helper
+
+        model.opset_imports[""] = opset
+        model.ir_version = max(model.ir_version, helper.find_min_ir_version_for([helper.make_opsetid("", opset)]))
+    return model
 
 
 @contextlib.contextmanager

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from engine.kit.accuracy import comparison, outputs, parts
 from engine.kit.inputs.cases import Case
@@ -14,6 +14,9 @@ from engine.runtimes.onnxruntime import session as ort
 if TYPE_CHECKING:
     import numpy as np
     import onnxruntime
+
+    Model: TypeAlias = onnxruntime.InferenceSession | Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]]
+    """A session of ONNX Runtime, or the function that runs a model of another runtime."""
 
 _NOT_FINITE = -1.0
 """The cosine of a case for which the changed model gives numbers that are not finite: the lowest possible cosine."""
@@ -36,13 +39,17 @@ def cases(samples: Sequence[Mapping[str, np.ndarray]]) -> list[Case]:
     return [Case(str(number), "", "sample", dict(inputs), {}) for number, inputs in enumerate(samples)]
 
 
-def answered(session: onnxruntime.InferenceSession, unanswered: Sequence[Case]) -> list[Case]:
-    """Return cases with the outputs that a session gives for their inputs."""
-    return [replace(case, outputs=ort.run(session, case.inputs)) for case in unanswered]
+def answered(model: Model, unanswered: Sequence[Case]) -> list[Case]:
+    """Return cases with the outputs that a model gives for their inputs."""
+    return [replace(case, outputs=_run(model, case.inputs)) for case in unanswered]
 
 
-def measure(truth: Sequence[Case], session: onnxruntime.InferenceSession) -> Fidelity:
-    """Return how near the outputs of the model in `session` come to the outputs stored in the cases.
+def _run(model: Model, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return model(inputs) if callable(model) else ort.run(model, inputs)
+
+
+def measure(truth: Sequence[Case], model: Model) -> Fidelity:
+    """Return how near the outputs of a model come to the outputs stored in the cases.
 
     The outputs are compared as a whole, without pooling; boxes and scores in one output are compared apart. A case
     whose outputs are nearly zero or a single number has no cosine; where no case has a cosine, the cosine is 1.
@@ -53,7 +60,7 @@ def measure(truth: Sequence[Case], session: onnxruntime.InferenceSession) -> Fid
     cosines: list[float] = []
     relative = 0.0
     for case in truth:
-        answers = parts.split(ort.run(session, case.inputs), divided)
+        answers = parts.split(_run(model, case.inputs), divided)
         distance = comparison.distance(case, answers, pooling=None, usual=usual)
         if distance is None:
             cosines.append(_NOT_FINITE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from engine.errors import StepError
@@ -28,13 +29,13 @@ _WEIGHTS = {
 }
 """The operators that can be quantized, and the indices of their inputs that are weights."""
 _BECOMES = {
-    "Attention": "QAttention",
-    "EmbedLayerNormalization": "QEmbedLayerNormalization",
-    "Gather": "Gather",
-    "LSTM": "DynamicQuantizeLSTM",
-    "MatMul": "MatMulInteger",
+    "Attention": ("QAttention",),
+    "EmbedLayerNormalization": ("QEmbedLayerNormalization",),
+    "Gather": ("Gather",),
+    "LSTM": ("DynamicQuantizeLSTM",),
+    "MatMul": ("MatMulInteger", "MatMulIntegerToFloat"),
 }
-"""The quantized form of each operator."""
+"""The quantized forms of each operator."""
 _CARRIERS = {*_WEIGHTS, "Conv", "ConvTranspose", "Einsum", "GRU", "Gather", "Gemm", "RNN"}
 """The operators that are reported where their weights stay in floating point.
 
@@ -62,14 +63,14 @@ def signs(model: onnx.ModelProto) -> list[str]:
     return sorted(quantizing | {f"{name} weights" for name in names if name.startswith(_FEW_BITS)})
 
 
-def quantize(passes: Pipeline, *, reduce_range: bool) -> None:
+def quantize(passes: Pipeline, *, reduce_range: bool, without: Collection[str] = ()) -> None:
     """Give the model int8 weights, one scale per output channel, and dynamically quantized activations.
 
     Embedding tables are stored in int8, too (`engine.kit.onnx.passes.tables`). The model must have opset 11 or later,
-    folded constants, and Gemm or MatMul for its linear layers. `reduce_range` limits weights to 7 bits. Raises
-    StepError where ONNX Runtime's quantizer fails.
+    folded constants, and Gemm or MatMul for its linear layers. `reduce_range` limits weights to 7 bits. The nodes
+    named in `without` stay as they are. Raises StepError where ONNX Runtime's quantizer fails.
     """
-    fit = prepare(passes)
+    fit = prepare(passes) - frozenset(without)
     passes.run(unshare.unshare, fit, _WEIGHTS)
     unfit = [node.name or "" for node in passes.model.graph if node.op_type in _WEIGHTS and node.name not in fit]
 
@@ -106,7 +107,8 @@ def counted(model: onnx.ModelProto) -> dict[str, int]:
     small = {tensor.name for tensor in model.graph.initializer if tensor.data_type == onnx.TensorProto.INT8}
     counts = Counter(node.op_type for node in onnx_files.nodes(model) if node.op_type != "Gather")
     counts["Gather"] = sum(node.op_type == "Gather" and node.input[0] in small for node in model.graph.node)
-    return {name: counts[quantized] for name, quantized in sorted(_BECOMES.items()) if counts[quantized]}
+    totals = {name: sum(counts[each] for each in quantized) for name, quantized in sorted(_BECOMES.items())}
+    return {name: total for name, total in totals.items() if total}
 
 
 def left(model: onnx.ModelProto) -> list[str]:

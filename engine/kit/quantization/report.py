@@ -69,10 +69,11 @@ HALVES = ("fp16", "bf16")
 
 @dataclass(frozen=True)
 class ActivationScaling:
-    """How many activations were scaled before rounding: by smoothing their channels, and with a scale per token."""
+    """How many activations were smoothed, and how many have a scale per row, or a range that is fixed ahead of time."""
 
     smoothed: int
     by_row: int
+    fixed: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,7 +13,9 @@ from engine.errors import StepError
 from engine.kit.onnx import onnx_files
 from engine.kit.onnx.onnx_files import MODEL
 from engine.runtimes.onnxruntime import providers as ort_providers
+from engine.runtimes.onnxruntime import session_options
 from engine.runtimes.onnxruntime.providers import ON_CPU, SessionProvider
+from engine.runtimes.onnxruntime.session_options import LEVELS
 from engine.runtimes.runner import refuse_missing
 from engine.text import reasons
 
@@ -23,17 +24,6 @@ if TYPE_CHECKING:
     import onnx
     import onnxruntime
 
-OPTIONS = "session.json"
-"""The file beside a model with the session options that the model needs."""
-
-_SAVED = ("disabled_optimizers", "graph_optimization_level")
-"""The names of the options that `session.json`, the file with a model's session options, may have."""
-_LEVELS = {
-    "disabled": "ORT_DISABLE_ALL",
-    "basic": "ORT_ENABLE_BASIC",
-    "extended": "ORT_ENABLE_EXTENDED",
-    "all": "ORT_ENABLE_ALL",
-}
 _NO_PREPACKING = ("session.disable_prepacking", "1")
 _PREPACKED = 256 << 20
 """The number of bytes of weights that a build may hold in memory rearranged, for faster products."""
@@ -78,7 +68,7 @@ def session(
     """
     import onnxruntime
 
-    saved = options(directory)
+    saved = session_options.read(directory)
     settings = _settings(level or saved.get("graph_optimization_level", "all"), threads)
     settings.inter_op_num_threads = 1
     if not prepack:
@@ -150,38 +140,6 @@ def optimize(source: Path, out: Path, *, level: str, disabled: tuple[str, ...] =
     _open(source, settings, ON_CPU, disabled)
 
 
-def options(directory: Path) -> dict[str, Any]:
-    """Return the session options in `session.json`; an empty mapping where the file is missing.
-
-    Raises StepError for unknown options or levels in `session.json`.
-    """
-    path = directory / OPTIONS
-    if not path.is_file():
-        return {}
-    try:
-        saved = json.loads(path.read_text("utf-8"))
-    except ValueError as error:
-        raise StepError(f"{OPTIONS} is no JSON", [str(error)]) from error
-    if not isinstance(saved, dict) or not _is_known(saved):
-        raise StepError(
-            f"{OPTIONS} asks for something unknown",
-            [json.dumps(saved)],
-            f"it may say {' and '.join(_SAVED)}; levels are {', '.join(_LEVELS)}",
-        )
-    return saved
-
-
-def _is_known(saved: Mapping[str, Any]) -> bool:
-    """Tell whether `session.json` has only options in `_SAVED` and an optimization level in `_LEVELS`."""
-    return all(name in _SAVED for name in saved) and saved.get("graph_optimization_level", "all") in _LEVELS
-
-
-def save_options(directory: Path, *, level: str, disabled: tuple[str, ...] = ()) -> None:
-    """Write `session.json`: the optimization level and the disabled optimizers with which the model must be served."""
-    saved = {"disabled_optimizers": list(disabled), "graph_optimization_level": level}
-    (directory / OPTIONS).write_text(json.dumps(saved, indent=2) + "\n", "utf-8")
-
-
 def run(
     session: onnxruntime.InferenceSession, inputs: Mapping[str, np.ndarray], options: Any = None
 ) -> dict[str, np.ndarray]:
@@ -247,13 +205,13 @@ def prepacks(directory: Path) -> bool:
 
 
 def _settings(level: str, threads: int) -> onnxruntime.SessionOptions:
-    """Return the session options that every session has; `level` is an optimization level, a key of `_LEVELS`."""
+    """Return the session options that every session has; `level` is an optimization level, a key of `LEVELS`."""
     import onnxruntime
 
     settings = onnxruntime.SessionOptions()
     settings.log_severity_level = _SILENT
     settings.intra_op_num_threads = threads
-    settings.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, _LEVELS[level])
+    settings.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, LEVELS[level])
     return settings
 
 

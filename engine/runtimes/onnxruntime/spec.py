@@ -31,6 +31,12 @@ class Provider(StrEnum):
 _GPU = "onnxruntime-gpu"
 _WITH_BLOCKS = "1.24"
 """The oldest version of ONNX Runtime with which MatMulNBits and GatherBlockQuantized were tried in 4 and 8 bits."""
+_WITH_ATTENTION = "25.08"
+"""The oldest release of Triton whose ONNX Runtime (1.23.0) has the operators of opset 23, among them Attention.
+
+Source: `ort_version` in build.py of triton-inference-server/server, branches r24.10 (1.19.2) to r25.08 (1.23.0).
+"""
+_NEWEST_OPSET = 23
 _CPU_FACTS = ("cpu.isa", "onnxruntime.build")
 _BY_BUILD = (
     *("memory_pool", "optimization_level", "compatibility", "version_compatible", "exclude_lean_runtime"),
@@ -174,6 +180,14 @@ class OnnxRuntime(Runtime):
         if recipe.precision == "int4" or recipe.quantize.get("weights_only"):
             return Lowering.WEIGHTS_ONLY
         return Lowering.DYNAMIC if recipe.precision == "int8" else None
+
+    def newest_opset(self, recipe: RecipeView) -> int:
+        """Return opset 23, which every supported ONNX Runtime reads; an older one for an older image of Triton."""
+        # Keys have the opset, not the code of the table of images, so the table is not imported above.
+        tag = import_module("engine.runtimes.triton_images").read(recipe.package.triton.image or "")
+        if tag is not None and versions.is_later(_WITH_ATTENTION, than=tag.release):
+            return super().newest_opset(recipe)
+        return _NEWEST_OPSET
 
     def fuses(self, target: TargetView) -> Residual | None:
         """Return how transformer operators are fused; None for the TensorRT provider, which knows no fused operators.

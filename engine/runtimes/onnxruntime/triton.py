@@ -15,6 +15,7 @@ from engine.kit.onnx.onnx_files import Input
 from engine.runtimes.backends import Accelerator, Backend
 from engine.runtimes.execution import Execution
 from engine.runtimes.onnxruntime import session as ort
+from engine.runtimes.onnxruntime import session_options
 from engine.runtimes.onnxruntime import tensorrt_provider as ort_tensorrt
 from engine.runtimes.onnxruntime.spec import Provider
 from engine.runtimes.served import Served
@@ -61,7 +62,7 @@ def _level(model: Path, scratch: Path) -> str:
     would not change the model; for example, the fusions of higher levels never run at the level `basic`. Raises
     StepError where an optimizer that `session.json` disables would change the model.
     """
-    saved = ort.options(model)
+    saved = session_options.read(model)
     level = str(saved.get("graph_optimization_level", "all"))
     disabled = tuple(saved.get("disabled_optimizers", ()))
     if not disabled:

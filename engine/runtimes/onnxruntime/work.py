@@ -132,9 +132,10 @@ def _count(operator: str, first: tuple[int, ...], inputs: Sequence[Shaped], resu
 def _of_attention(operator: str, inputs: Sequence[Shaped], result: tuple[int, ...]) -> list[tuple[str, int]]:
     """Return the work of fused attention: the products of queries, keys and values and, if fused, the projection."""
     (kind, first), (_, second) = inputs[0], inputs[1]
-    scores = 2 * prod(result) * (second[1] if operator == "MultiHeadAttention" and len(second) > 1 else first[1])
+    apart = len(second) != _LINEAR  # queries, keys and values apart, not the weight of their projection
+    scores = 2 * prod(result) * (second[1] if apart and len(second) > 1 else first[1])
     inner = ("fp32" if operator == "QAttention" else _NAMES.get(kind, kind), scores)
-    if operator != "MultiHeadAttention" and len(second) == _LINEAR:
+    if not apart:
         return [(_NAMES.get(kind, kind), prod(first) * second[1]), inner]
     return [inner]
 

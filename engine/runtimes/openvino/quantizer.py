@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 _SMOOTHING = 0.7
 """The strength of SmoothQuant in front of matrix products: see docs/adr/0032."""
-_EIGHT_BITS = frozenset({"i8", "u8"})
 _NO_TELEMETRY = "NNCF_CI"
 """The environment variable with which NNCF sends no messages about its use over the network."""
 
@@ -74,26 +73,6 @@ def _is_computed(value: openvino.Output) -> bool:
             if source.get_friendly_name() not in seen:
                 seen.add(source.get_friendly_name())
                 pending.append(source)
-    return False
-
-
-def counted(model: openvino.Model) -> dict[str, int]:
-    """Return the number of quantized operators by kind: those whose weights are stored in 8 bits."""
-    counts: dict[str, int] = {}
-    for node in model.get_ordered_ops():
-        kind = node.get_type_name()
-        if node.get_input_size() > 1 and _reads_eight_bits(node):
-            counts[kind] = counts.get(kind, 0) + 1
-    return dict(sorted(counts.items()))
-
-
-def _reads_eight_bits(node: openvino.Node) -> bool:
-    """Whether an operator's second input is a weight of 8 bits, behind the nodes that dequantize it."""
-    value = node.input_value(1).get_node()
-    while value.get_type_name() in {"Convert", "Multiply", "Reshape", "Subtract"}:
-        if value.get_type_name() == "Convert" and value.input_value(0).get_element_type().to_string() in _EIGHT_BITS:
-            return node.get_type_name() not in {"Multiply", "Subtract"}
-        value = value.input_value(0).get_node()
     return False
 
 

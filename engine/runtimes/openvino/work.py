@@ -49,11 +49,17 @@ def multiplications(model: openvino.Model, inputs: Mapping[str, np.ndarray]) -> 
     kernels, floating = _kernels(on_this_cpu), on_this_cpu.get_property("INFERENCE_PRECISION_HINT").get_type_name()
     tally = Tally()
     for node in fixed.get_ordered_ops():
-        kind = node.get_type_name()
-        count = _count(node) if kind in _COUNTED else 0
+        kind, count = node.get_type_name(), _count(node)
         if count:
             tally.add(_KINDS.get(kind, kind), _precision(node, kernels, floating), count)
     return tally
+
+
+def by_operator(model: openvino.Model, inputs: Mapping[str, np.ndarray]) -> dict[str, int]:
+    """Return the name of each operator that multiplies -> the number of its multiplications for `inputs`."""
+    fixed = ir.reshaped(model, {value.any_name: inputs[value.any_name].shape for value in model.inputs})
+    counts = {str(node.get_friendly_name()): _count(node) for node in fixed.get_ordered_ops()}
+    return {name: count for name, count in counts.items() if count}
 
 
 def _kernels(model: openvino.CompiledModel) -> dict[str, tuple[str, str]]:
@@ -76,8 +82,13 @@ def _operators(names: str) -> Iterator[str]:
 
 
 def _count(node: openvino.Node) -> int:
-    """Return the number of multiplications of an operator; 0 where its shapes depend on the numbers of an input."""
+    """Return the number of multiplications of an operator.
+
+    The number is 0 for an operator that is not counted, and where its shapes depend on the numbers of an input.
+    """
     kind = node.get_type_name()
+    if kind not in _COUNTED:
+        return 0
     values = [*node.inputs(), node.output(0)]
     if any(value.get_partial_shape().is_dynamic for value in values):
         return 0

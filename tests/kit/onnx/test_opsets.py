@@ -6,8 +6,9 @@ import pytest
 from graphs import FLOAT
 from onnx import helper
 
-from engine.kit.onnx import opsets
+from engine.kit.onnx import ir_models, opsets
 from engine.kit.onnx.opsets import OpsetError
+from engine.runtimes.onnxruntime import session as ort
 
 
 def gemm(opset, *, ir):
@@ -54,3 +55,19 @@ def test_an_operator_that_onnx_runtime_adds_is_carried_over():
     assert [(node.domain, node.op_type) for node in raised.graph.node][-1] == ("", "SimplifiedLayerNormalization")
     assert opsets.version(raised) == 13
     assert "unknown.to.onnx" not in opsets.versions(raised) | opsets.versions(model)
+
+
+@pytest.mark.parametrize(
+    ("opset", "operator", "becomes"),
+    [(20, "Gelu", 23), (21, "Gelu", 23), (19, "Relu", 19), (20, "GroupNormalization", 20)],
+)
+def test_a_model_is_relabeled_only_where_its_operators_mean_the_same(tmp_path, opset, operator, becomes):
+    inputs = ["x", "s", "s"] if operator == "GroupNormalization" else ["x"]
+    node = helper.make_node(operator, inputs, ["y"], **({"num_groups": 2} if len(inputs) > 1 else {}))
+    ends = [("x", FLOAT, [1, 4, 3])], [("y", FLOAT, [1, 4, 3])]
+    model = graphs.graph([node], *ends, [graphs.weight("s", 2)] if len(inputs) > 1 else [], opset=opset)
+    raised = opsets.relabeled(ir_models.load(graphs.write(tmp_path, model)), 23)
+    assert raised.opset_imports[""] == becomes
+    if becomes == 23:
+        ir_models.save(raised, tmp_path / "raised")
+        ort.refuse_unloadable(tmp_path / "raised" / "model.onnx")

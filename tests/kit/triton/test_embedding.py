@@ -10,6 +10,7 @@ from engine.kit.onnx import onnx_files
 from engine.kit.triton import embedding
 from engine.kit.triton.served.embed import Work
 from engine.runtimes.onnxruntime import session as ort
+from engine.runtimes.onnxruntime import session_options
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +58,7 @@ def test_a_model_that_is_no_sentence_transformer_stays_as_it_is(model, tmp_path)
 def test_settings_and_external_data_come_along(model, tmp_path):
     source = tmp_path / "source"
     onnx_files.save(onnx_files.load(model), source, threshold=0)
-    ort.save_options(source, level="basic")
+    session_options.save(source, level="basic")
     folder = embedding.pooled(source, checkpoint(tmp_path / "c", "mean", normalize=True), tmp_path / "out")
     assert {path.name for path in folder.iterdir()} == {path.name for path in source.iterdir()}
-    assert ort.options(folder) == ort.options(source)
+    assert session_options.read(folder) == session_options.read(source)

@@ -1,7 +1,5 @@
 """Sessions of ONNX Runtime: threads, levels, inputs, and errors that name what is wrong."""
 
-import json
-
 import graphs
 import numpy as np
 import onnxruntime
@@ -12,6 +10,7 @@ from onnx import TensorProto, helper
 from engine.errors import StepError
 from engine.kit.onnx import onnx_files
 from engine.runtimes.onnxruntime import session as ort
+from engine.runtimes.onnxruntime import session_options
 
 
 @pytest.fixture
@@ -36,11 +35,7 @@ def test_threads_and_level_are_what_was_asked(layers):
 def test_session_json_chooses_the_level_unless_the_caller_does(layers):
     levels = onnxruntime.GraphOptimizationLevel
     assert ort.session(layers).get_session_options().graph_optimization_level == levels.ORT_ENABLE_ALL
-    ort.save_options(layers, level="basic", disabled=("SkipLayerNormFusion",))
-    assert json.loads((layers / "session.json").read_text()) == {
-        "disabled_optimizers": ["SkipLayerNormFusion"],
-        "graph_optimization_level": "basic",
-    }
+    session_options.save(layers, level="basic", disabled=("SkipLayerNormFusion",))
     assert ort.session(layers).get_session_options().graph_optimization_level == levels.ORT_ENABLE_BASIC
     assert ort.session(layers, level="all").get_session_options().graph_optimization_level == levels.ORT_ENABLE_ALL
 
@@ -68,22 +63,6 @@ def test_optimizing_leaves_the_source_alone_and_keeps_external_data_external(tmp
     x = {"x": np.ones((2, 64), np.float32)}
     was, now = (ort.run(ort.session(tmp_path / name), x)["y"] for name in ("in", "out"))
     assert np.allclose(was, now, rtol=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        ("{", "session.json is no JSON"),
-        ("[]", "session.json asks for something unknown"),
-        ('{"graph_optimization_level": "fast"}', "levels are disabled, basic, extended, all"),
-        ('{"threads": 3}', "it may say disabled_optimizers and graph_optimization_level"),
-    ],
-)
-def test_a_wrong_session_json_is_explained(layers, text, complaint):
-    (layers / "session.json").write_text(text)
-    with pytest.raises(StepError) as caught:
-        ort.session(layers)
-    assert complaint in str(caught.value)
 
 
 def test_a_model_that_onnx_runtime_refuses_is_told_without_the_stores_paths(tmp_path):

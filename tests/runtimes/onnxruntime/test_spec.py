@@ -1,4 +1,4 @@
-"""ONNX Runtime as a runtime: which installed versions it refuses."""
+"""ONNX Runtime as a runtime: which installed versions it refuses, and which opset it reads."""
 
 from types import SimpleNamespace
 
@@ -27,6 +27,15 @@ def test_a_version_without_the_operators_of_weights_in_blocks_is_refused(fields)
     assert caught.value.hint == "install onnxruntime 1.24 or newer"
     for version in ("1.24.1", "1.31.1", "2.0", None):
         refuse(version, **fields)
+
+
+@pytest.mark.parametrize(
+    ("image", "opset"), [(None, 23), ("25.08", 23), ("26.02-py3", 23), ("25.07", 20), ("24.10", 20)]
+)
+def test_a_model_for_an_older_image_of_triton_has_an_older_opset(image, opset):
+    package = {"triton": {"image": image}} if image else {}
+    recipe = Recipe(name="r", model={"source": "hf:a/b"}, precision="int8", package=package)
+    assert OnnxRuntime().newest_opset(recipe) == opset
 
 
 def test_any_version_multiplies_in_other_precisions():

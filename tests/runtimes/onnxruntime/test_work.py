@@ -53,6 +53,15 @@ def test_a_recurrent_layer_multiplies_its_input_and_its_state_in_each_step(tmp_p
     assert counted(tmp_path / "int8", {"x": drawn(3, 2, 5)}) == {"int8": 3 * 2 * 16 * (5 + 4)}
 
 
+def test_attention_of_onnx_multiplies_queries_with_keys_and_scores_with_values(tmp_path):
+    text = "(float[b, s, 8] q, float[b, t, 8] k, float[b, t, 8] v) => (float[b, s, 8] y)"
+    body = "{ y = Attention<q_num_heads = 2, kv_num_heads = 2>(q, k, v) }"
+    model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 23]> net {text} {body}')
+    onnx_files.save(model, tmp_path / "model")
+    counts = counted(tmp_path / "model", {"q": drawn(2, 3, 8), "k": drawn(2, 5, 8), "v": drawn(2, 5, 8)})
+    assert counts == {"fp32": 2 * (2 * 3 * 5 * 8)}
+
+
 def test_a_quantized_model_computes_in_integers(tmp_path):
     from onnxruntime.quantization import QuantType, quantize_dynamic
 

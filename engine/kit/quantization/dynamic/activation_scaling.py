@@ -1,4 +1,4 @@
-"""Activation scaling: inputs of linear layers are changed to suit the one int8 scale that ONNX Runtime gives them."""
+"""Activation scaling: how the inputs of linear layers are rounded to 8 bits, so that no row depends on another row."""
 
 from __future__ import annotations
 
@@ -7,46 +7,55 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.kit.onnx import past
-from engine.kit.quantization.dynamic import channel_smoothing, layer_inputs, per_token_scaling
+from engine.kit.quantization.dynamic import channel_smoothing, layer_inputs
+from engine.kit.quantization.dynamic.channel_smoothing import Measured
+from engine.kit.quantization.dynamic.integer_layers import Rounding
+from engine.kit.quantization.dynamic.layer_inputs import LayerInput
 from engine.kit.quantization.report import ActivationScaling
 
 if TYPE_CHECKING:
     import onnx_ir as ir
 
 
-def apply(model: ir.Model, fit: Collection[str], scratch: Path) -> ActivationScaling:
-    """Scale the inputs of the MatMul and Attention nodes named in `fit`, which have stored weights; `model` is changed.
+def apply(model: ir.Model, fit: Collection[str], scratch: Path) -> tuple[ActivationScaling, list[Rounding]]:
+    """Smooth the inputs of the MatMul and Attention nodes named in `fit`, and choose how each input is rounded.
 
-    Until the model is quantized, the scaling of its activations does not change its outputs. ONNX Runtime's CPU kernels
-    give an int8 activation one scale, which divides the range from its smallest value to its largest into 255 equal
-    intervals. A single large value makes the 255 intervals of an int8 activation wide, and all smaller values less
-    exact.
+    The nodes have stored weights. `model` is changed, but its outputs are not, until it is quantized. ONNX Runtime's
+    own dynamic quantization gives a tensor one scale, from the smallest to the largest value of all of its rows. A
+    single large value then makes all rows of a batch less exact, and an answer depends on what shares its batch.
 
     - The output of a normalization has rows of similar size and channels of very different sizes. The weights of the
       model decide how large each channel of a normalization's output is, so the channels are smoothed
-      (`channel_smoothing`).
-    - The input of a layer without a normalization in front differs in size from token to token, so each token gets its
-      own scale (`per_token_scaling`), which needs no calibration. The output of a normalization gets a scale per token
-      only where its channels cannot be measured on random tokens, and never in a model with a past, because a model
-      with a past mostly reads one token at a time.
-    - The input of the operator Attention gets no scale per token, because Attention adds its bias before its product
-      could be multiplied by the scale. The output of attention needs no scale per token, because attention averages
-      values, so no value stands out.
+      (`channel_smoothing`), and all inputs share a range that is measured ahead of time.
+    - The values of some operators, such as Tanh, have a known range.
+    - Any other input differs in size from row to row, so each row gets its own scale, which needs no measurement.
+    - ONNX Runtime gives the whole tensor a scale where neither works: for the fused operator Attention, which adds its
+      bias before its product could be multiplied by scales of rows, and behind normalizations and attention of a model
+      with a past, which mostly reads one token at a time.
 
     Every node must have a unique name. The same model gives the same bytes.
     """
     inputs = layer_inputs.find(model, fit)
     measured = channel_smoothing.smooth(model, [each for each in inputs if each.normalized], scratch)
     mostly_one_token = any(past.carries(value.name) for value in model.graph.inputs)
-    per_token = [
-        each
-        for each in inputs
-        if each.name not in measured
-        and all(node.op_type == "MatMul" for node in each.nodes)
-        and not each.averaged
-        and not (each.normalized and mostly_one_token)
-    ]
-    per_token_scaling.scale(model, per_token)
-    smoothed = sum(measured.values())
-    print(f"activations scaled before rounding: {smoothed} tensors smoothed, {len(per_token)} with a scale per token")
-    return ActivationScaling(smoothed=smoothed, by_row=len(per_token))
+    every = [rounding(each, measured.get(each.name), mostly_one_token=mostly_one_token) for each in inputs]
+    roundings = [each for each in every if each is not None]
+    smoothed = sum(each.smoothed for each in measured.values())
+    fixed = sum(each.largest is not None for each in roundings)
+    by_row = len(roundings) - fixed
+    print(f"rounding of activations: {smoothed} smoothed, {fixed} with a fixed range, {by_row} with a scale per row")
+    return ActivationScaling(smoothed=smoothed, by_row=by_row, fixed=fixed), roundings
+
+
+def rounding(each: LayerInput, measured: Measured | None, *, mostly_one_token: bool) -> Rounding | None:
+    """Return how an activation is rounded; None where ONNX Runtime gives the whole tensor a scale at each run."""
+    names = tuple(node.name or "" for node in each.nodes)
+    if each.bounded:
+        return Rounding(names, largest=1.0)
+    if measured is not None and measured.largest is not None:
+        return Rounding(names, largest=measured.largest)
+    if any(node.op_type != "MatMul" for node in each.nodes):
+        return None
+    if mostly_one_token and (each.normalized or each.averaged):
+        return None
+    return Rounding(names, least=each.least)

@@ -6,31 +6,35 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from engine.kit.accuracy import equivalence
 from engine.kit.onnx import ir_models, mapped_weights, onnx_files, opsets
 from engine.kit.onnx.opsets import OpsetError
 from engine.kit.onnx.passes.pipeline import Pipeline
 from engine.kit.quantization import int8, precisions
-from engine.kit.quantization.dynamic import activation_scaling
+from engine.kit.quantization.dynamic import activation_scaling, attention_parts, integer_layers
 from engine.kit.quantization.precisions import LeftAloneError
 from engine.kit.quantization.report import ActivationScaling, DynamicReport
 from engine.runtimes.onnxruntime import session as ort
+from engine.runtimes.onnxruntime import session_options
 from engine.text import lists
 
 if TYPE_CHECKING:
     import onnx
+    import onnx_ir as ir
 
 _DISABLED_FUSIONS = ("SkipLayerNormFusion",)
 
 
-def quantize(fused: Path, out: Path, *, reduce_range: bool) -> DynamicReport:
+def quantize(fused: Path, out: Path, *, reduce_range: bool, opset: int) -> DynamicReport:
     """Quantize the model in the folder `fused`, write the quantized model to the folder `out`, and return a report.
 
-    `reduce_range` limits weights to 7 bits. Raises LeftAloneError where there is nothing to quantize, StepError where
-    ONNX Runtime's quantizer fails.
+    `reduce_range` limits weights to 7 bits. `opset` is the newest opset that the serving ONNX Runtime reads; the model
+    is raised to it where that needs no conversion. Raises LeftAloneError where there is nothing to quantize, StepError
+    where ONNX Runtime's quantizer fails.
     """
     before = precisions.size(fused)
     with TemporaryDirectory(dir=out.parent) as folder, mapped_weights.spilling(Path(folder)):
-        model, scaling = _quantized(fused, Path(folder), reduce_range=reduce_range)
+        model, scaling = _quantized(fused, Path(folder), reduce_range=reduce_range, opset=opset)
         counted, left = int8.counted(model), int8.left(model)
         _save(model, out, Path(folder))
     after = precisions.size(out)
@@ -41,7 +45,9 @@ def quantize(fused: Path, out: Path, *, reduce_range: bool) -> DynamicReport:
     return DynamicReport(quantized=counted, left=tuple(left), evened=scaling, bytes=(before, after))
 
 
-def _quantized(fused: Path, scratch: Path, *, reduce_range: bool) -> tuple[onnx.ModelProto, ActivationScaling]:
+def _quantized(
+    fused: Path, scratch: Path, *, reduce_range: bool, opset: int
+) -> tuple[onnx.ModelProto, ActivationScaling]:
     graph = onnx_files.load_graph(fused)
     precisions.refuse_quantized(graph)
     precisions.refuse_half(graph)
@@ -53,14 +59,36 @@ def _quantized(fused: Path, scratch: Path, *, reduce_range: bool) -> tuple[onnx.
         raise LeftAloneError(str(error)) from error
     if any(graph.sparse_initializer for graph in onnx_files.graphs(model.graph)):  # folding gives sparse tensors
         raise LeftAloneError("it stores weights as sparse tensors, which ONNX Runtime's quantizer cannot read")
-    passes = Pipeline(ir_models.of(model))
-    scaling = passes.run(activation_scaling.apply, int8.prepare(passes), scratch)
+    passes = Pipeline(_with_parts(ir_models.of(model), scratch, opset=opset))
+    scaling, roundings = passes.run(activation_scaling.apply, int8.prepare(passes), scratch)
     print(f"quantizing weights to {7 if reduce_range else 8} bits, a scale per channel")
-    int8.quantize(passes, reduce_range=reduce_range)
+    products = {node.name for node in passes.model.graph if node.op_type == "MatMul"}
+    own = [name for each in roundings for name in each.nodes if name in products]
+    int8.quantize(passes, reduce_range=reduce_range, without=own)
+    passes.run(integer_layers.quantize, roundings, reduce_range=reduce_range)
     quantized = ir_models.proto(passes.model)
     if not int8.counted(quantized):
         raise LeftAloneError("it has no operator that dynamic quantization makes faster")
     return quantized, scaling
+
+
+def _with_parts(model: ir.Model, scratch: Path, *, opset: int) -> ir.Model:
+    """Return the model in the given opset where that needs no conversion, with each fused attention in parts."""
+    raised = opsets.relabeled(model, opset)
+    if opsets.under_both_names(raised.opset_imports)[""] < attention_parts.OPSET:
+        return raised
+    passes = Pipeline(raised.clone())
+    count = passes.run(attention_parts.split)
+    if not count:
+        return raised
+    for name, each in (("whole", raised), ("parts", passes.model)):
+        ir_models.save(each, scratch / name)
+    difference = equivalence.difference(scratch / "whole", scratch / "parts")
+    if difference is not None:
+        print(f"attention stays fused: {difference}")
+        return raised
+    print(f"{count} fused attentions in parts")
+    return passes.model
 
 
 def _save(model: onnx.ModelProto, out: Path, scratch: Path) -> None:
@@ -80,4 +108,4 @@ def _save(model: onnx.ModelProto, out: Path, scratch: Path) -> None:
     onnx_files.save(model, scratch / "quantized")
     ort.optimize(scratch / "quantized", scratch / "optimized", level="extended", disabled=_DISABLED_FUSIONS)
     onnx_files.save(onnx_files.load_mapped(scratch / "optimized"), out)
-    ort.save_options(out, level="basic", disabled=_DISABLED_FUSIONS)
+    session_options.save(out, level="basic", disabled=_DISABLED_FUSIONS)

@@ -16,10 +16,12 @@ _NORMALIZING = frozenset({
     "SkipLayerNormalization", "SkipSimplifiedLayerNormalization",
 })  # fmt: skip
 _AVERAGING = frozenset({"Attention", "GroupQueryAttention", "MatMul", "MultiHeadAttention", "Sigmoid", "Tanh"})
-_LEAST_VALUES = {"BiasGelu": -0.17, "FastGelu": -0.17, "Gelu": -0.17, "QuickGelu": -0.17, "Relu": 0.0}
-"""Activation functions, and a lower limit of their values.
+_BOUNDED = frozenset({"HardSigmoid", "Sigmoid", "Softmax", "Softsign", "Tanh"})
+"""Operators whose values lie between -1 and 1."""
+_LEAST = {"BiasGelu": -0.1701, "FastGelu": -0.1701, "Gelu": -0.1701, "QuickGelu": -0.1701, "Relu": 0.0}
+"""Operators with a least value, and a number that is not above it.
 
-Gelu is least at -0.75, where it is -0.16997; QuickGelu's least value is -0.1636.
+Gelu is least at -0.75, where it is -0.16997; FastGelu's least value is -0.17004, QuickGelu's -0.1636.
 """
 _REARRANGING = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
 
@@ -28,21 +30,38 @@ _REARRANGING = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Transpos
 class LayerInput:
     """An activation, and the nodes that each multiply the activation by a stored weight.
 
-    `normalized` tells whether a normalization produces the activation. `averaged` tells whether an operator without
-    outliers produces the activation, such as attention, which averages, or Tanh, which is bounded.
+    `operator` is the kind of the operator that computes the activation; nodes that only rearrange numbers are passed
+    over. For an input of the graph it is None.
     """
 
     value: ir.Value
     nodes: tuple[ir.Node, ...]
-    normalized: bool
-    averaged: bool
-    least: float | None = None
-    """A lower limit of the activation's values, which the activation function has; None for no such limit."""
+    operator: str | None
 
     @property
     def name(self) -> str:
         """The name of the activation."""
         return self.value.name or ""
+
+    @property
+    def normalized(self) -> bool:
+        """Whether a normalization computes the activation."""
+        return self.operator in _NORMALIZING
+
+    @property
+    def averaged(self) -> bool:
+        """Whether an operator without outliers computes it, such as attention, which averages, or Tanh."""
+        return self.operator in _AVERAGING
+
+    @property
+    def bounded(self) -> bool:
+        """Whether all values lie between -1 and 1."""
+        return self.operator in _BOUNDED
+
+    @property
+    def least(self) -> float | None:
+        """A bound below which no value lies; None where the operator has no such bound."""
+        return None if self.operator is None else _LEAST.get(self.operator)
 
     @property
     def weights(self) -> tuple[ir.Value, ...]:
@@ -63,27 +82,13 @@ def find(model: ir.Model, fit: Collection[str]) -> list[LayerInput]:
         value = node.inputs[0] if node.inputs else None
         if value is not None and node.name in fit and node.op_type in {"Attention", "MatMul"}:
             layers.setdefault(value, []).append(node)
-    return [
-        LayerInput(
-            value,
-            tuple(nodes),
-            normalized=_comes_from(_NORMALIZING, value),
-            averaged=_comes_from(_AVERAGING, value),
-            least=_LEAST_VALUES.get(_operator(value)),
-        )
-        for value, nodes in layers.items()
-    ]
+    return [LayerInput(value, tuple(nodes), _operator(value)) for value, nodes in layers.items()]
 
 
-def _comes_from(operators: Collection[str], value: ir.Value) -> bool:
-    """Whether one of the `operators` computed a value; nodes that only rearrange numbers are passed over."""
-    return _operator(value) in operators
-
-
-def _operator(value: ir.Value) -> str:
-    """Return the operator that computed a value, empty for none; nodes that only rearrange numbers are passed over."""
+def _operator(value: ir.Value) -> str | None:
+    """Return the kind of the operator that computed a value; nodes that only rearrange numbers are passed over."""
     producer = value.producer()
     while producer is not None and producer.op_type in _REARRANGING:
         source = producer.inputs[0]
         producer = None if source is None else source.producer()
-    return "" if producer is None else producer.op_type
+    return None if producer is None else producer.op_type

@@ -11,7 +11,6 @@ from engine.kit.quantization.report import Spread
 
 if TYPE_CHECKING:
     import numpy as np
-    import onnxruntime
 
 GOAL = 0.995
 """The cosine that the worst held-out sample must reach before the search ends.
@@ -50,7 +49,7 @@ class GroupSelection(Generic[G]):
 def select(
     groups: Sequence[G],
     shares: Mapping[G, float],
-    opened: Callable[[Collection[G]], onnxruntime.InferenceSession],
+    opened: Callable[[Collection[G]], fidelity.Model],
     samples: Sequence[Mapping[str, np.ndarray]],
     *,
     goal: float = GOAL,
@@ -58,8 +57,8 @@ def select(
 ) -> GroupSelection[G]:
     """Return the groups to quantize: all groups, or all without the most sensitive ones.
 
-    `shares` maps each group of layers to the group's share of all counted multiplications. `opened` returns an ONNX
-    Runtime session of the model with the given groups quantized. While the cosine of the worst sample is below `goal`,
+    `shares` maps each group of layers to the group's share of all counted multiplications. `opened` returns the
+    model with the given groups quantized. While the cosine of the worst sample is below `goal`,
     the group with the largest ratio of error to share is left out; the error of a group is measured with only that
     group quantized. The quantized groups keep at least the share `least` of all multiplications. Where all groups
     together have less than the share `least`, the quantized groups keep at least the share `least` of the groups'

@@ -1,4 +1,4 @@
-"""Activation scaling: a model computes the same with scaled activations, and loses less of it in 8 bits."""
+"""Activation scaling: smoothed models compute the same, and each input of a layer gets the rounding that suits it."""
 
 import graphs
 import numpy as np
@@ -52,8 +52,9 @@ def scaled(tmp_path, model):
     """The report, and the model as it came and as it became, both in float32."""
     before = graphs.write(tmp_path / "before", model)
     passes = Pipeline(ir_models.load(before))
-    report = passes.run(activation_scaling.apply, int8.prepare(passes), tmp_path)
+    report, roundings = passes.run(activation_scaling.apply, int8.prepare(passes), tmp_path)
     ir_models.save(passes.model, tmp_path / "after")
+    assert report.by_row == sum(each.largest is None for each in roundings)
     return report, before, tmp_path / "after"
 
 
@@ -73,7 +74,7 @@ def lost_in_int8(tmp_path, model, inputs, monkeypatch, *, scaling):
     fused = graphs.write(folder / "fused", model)
     with monkeypatch.context() as patched:
         if not scaling:
-            patched.setattr(activation_scaling, "apply", lambda *_: {})
+            patched.setattr(activation_scaling, "apply", lambda *_: (None, []))
         Quantize().run(folder / "quantized", fused=fused)
     expected, got = (answers(folder / name, inputs)["y"].reshape(-1, 16) for name in ("fused", "quantized"))
     assert np.isfinite(got).all()
@@ -82,7 +83,7 @@ def lost_in_int8(tmp_path, model, inputs, monkeypatch, *, scaling):
 
 def test_large_channels_behind_a_normalization_move_into_the_weights(tmp_path, monkeypatch):
     report, before, after = scaled(tmp_path, normalized())
-    assert report == ActivationScaling(smoothed=1, by_row=0)
+    assert report == ActivationScaling(smoothed=1, by_row=0, fixed=1)
     alike(before, after, texts())
     plain, improved = (lost_in_int8(tmp_path, normalized(), texts(), monkeypatch, scaling=on) for on in (False, True))
     assert improved.mean() < plain.mean() / 2
@@ -90,7 +91,7 @@ def test_large_channels_behind_a_normalization_move_into_the_weights(tmp_path, m
 
 def test_all_that_read_one_tensor_share_its_factors(tmp_path):
     report, before, after = scaled(tmp_path, normalized(products=("q", "k", "v")))
-    assert report == ActivationScaling(smoothed=1, by_row=0)
+    assert report == ActivationScaling(smoothed=1, by_row=0, fixed=1)
     assert sum(node.op_type == "Mul" for node in onnx_files.load_graph(after).graph.node) == 1
     alike(before, after, texts())
 
@@ -110,7 +111,7 @@ def test_a_tensor_that_is_even_already_is_left(tmp_path):
     gain = next(tensor for tensor in model.graph.initializer if tensor.name == "gain")
     gain.CopyFrom(numpy_helper.from_array(np.ones(WIDE, np.float32), "gain"))
     report, _, after = scaled(tmp_path, model)
-    assert report == ActivationScaling(smoothed=0, by_row=0)
+    assert report == ActivationScaling(smoothed=0, by_row=0, fixed=1)
     assert [node.op_type for node in onnx_files.load_graph(after).graph.node] == [
         "Gather",
         "LayerNormalization",
@@ -131,21 +132,7 @@ def test_each_row_behind_an_activation_gets_a_scale_of_its_own(tmp_path, monkeyp
     assert improved.max() < 0.02  # and a row of zeros stays one
 
 
-def test_absolute_values_are_computed_only_where_values_may_be_negative(tmp_path):
-    """Relu has no negative values; without it, the same rows need absolute values."""
-    counts = []
-    for name, operator in (("relu", "Relu"), ("none", "Elu")):
-        model = activated()
-        model.graph.node[0].op_type = operator
-        (tmp_path / name).mkdir()
-        _, before, after = scaled(tmp_path / name, model)
-        counts.append([node.op_type for node in onnx_files.load_graph(after).graph.node].count("Abs"))
-        x = rows_of_all_sizes()
-        assert np.allclose(answers(before, x)["y"], answers(after, x)["y"], rtol=1e-4, atol=1e-6)
-    assert counts == [0, 1]
-
-
-def test_what_attention_gives_and_what_is_bounded_is_left(tmp_path):
+def test_what_is_bounded_has_a_known_range_and_what_attention_gives_a_scale_per_row(tmp_path):
     nodes = [
         helper.make_node("Softmax", ["x"], ["p"], axis=-1),
         helper.make_node("MatMul", ["p", "x"], ["a"]),
@@ -155,8 +142,23 @@ def test_what_attention_gives_and_what_is_bounded_is_left(tmp_path):
         helper.make_node("MatMul", ["d", "v"], ["y"]),
     ]
     weights = [graphs.weight("w", 8, 8), graphs.weight("v", 8, 8, seed=1)]
-    report, _, _ = scaled(tmp_path, graphs.graph(nodes, [("x", FLOAT, [8, 8])], [("y", FLOAT, [8, 8])], weights))
-    assert report == ActivationScaling(smoothed=0, by_row=0)
+    model = graphs.graph(nodes, [("x", FLOAT, [8, 8])], [("y", FLOAT, [8, 8])], weights)
+    passes = Pipeline(ir_models.load(graphs.write(tmp_path / "before", model)))
+    fit = int8.prepare(passes)
+    _, roundings = passes.run(activation_scaling.apply, fit, tmp_path)
+    assert [(each.largest, each.least) for each in roundings] == [(None, None), (1.0, None)]
+
+
+def test_rows_of_very_different_sizes_behind_a_normalization_get_a_scale_each(tmp_path):
+    model = normalized()
+    stored = {tensor.name: tensor for tensor in model.graph.initializer}
+    stored["gain"].CopyFrom(numpy_helper.from_array(np.ones(WIDE, np.float32), "gain"))
+    table = numpy_helper.to_array(stored["table"]) * np.where(np.arange(WORDS) % 50, 1, 100).astype("f")[:, None]
+    stored["table"].CopyFrom(numpy_helper.from_array(table, "table"))
+    normalization = model.graph.node[1]
+    normalization.attribute.append(helper.make_attribute("epsilon", 1e6))  # so large that rows keep their sizes
+    report, _, _ = scaled(tmp_path, model)
+    assert (report.by_row, report.fixed) == (1, 0)
 
 
 def test_a_model_of_other_inputs_than_tokens_is_scaled_by_row(tmp_path):
