@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 BATCH = 8
 """Sentences in a batch for which answers are compared."""
-LONGEST = 256
+LONGEST = 128
 """Tokens to which sentences are cut."""
 CALIBRATION = 300
 """Sentences for the peers that calibrate: NNCF's default number."""
@@ -67,9 +67,9 @@ class Subject:
     def recipe(self, name: str, runtime: str, *, fixed: Sequence[str], samples: Path, calibration: Path | None) -> str:
         """Return the text of the int8 recipe. JSON is YAML, so no value needs care.
 
-        The profiles are the ranges of the subject, behind a profile of one size for each shape in `fixed`.
+        The profiles are a profile of one size for each shape in `fixed`; without such shapes, the subject's ranges.
         """
-        profiles = [*(self.sizes(shape) for shape in fixed), *self.ranges]
+        profiles = [self.sizes(shape) for shape in fixed] or list(self.ranges)
         fields: dict[str, Any] = {
             "name": name,
             "model": {"source": self.source, **({"task": self.task} if self.task else {})},
