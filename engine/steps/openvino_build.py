@@ -14,7 +14,7 @@ from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.inputs.cases import Case
 from engine.kit.onnx import ir_models, mapped_weights, onnx_files
 from engine.kit.onnx.passes.pipeline import Pipeline
-from engine.kit.quantization import int8, precisions
+from engine.kit.quantization import fidelity, int8, precisions
 from engine.kit.quantization.calibrated import Calibrated
 from engine.kit.quantization.dynamic import layer_inputs, per_token_scaling
 from engine.kit.quantization.precisions import LeftAloneError
@@ -31,6 +31,8 @@ from engine.text import lists
 if TYPE_CHECKING:
     import numpy as np
     import openvino
+
+    Samples = Sequence[Mapping[str, np.ndarray]]
 
 
 _APART = 4
@@ -129,39 +131,56 @@ class OpenvinoBuild(Calibrated):
             plain = ir.of_onnx(Path(folder) / "scaled" / onnx_files.MODEL)
             held_out = [case.inputs for case in cases[_APART - 1 :: _APART]][:_JUDGES]
             calibrating = [case.inputs for number, case in enumerate(cases, 1) if number % _APART]
-            model = quantizer.quantized(plain, calibrating)
+            model = _closest(plain, calibrating, held_out or calibrating)
             selection = _selected(model, plain, held_out or calibrating)
+        counts = quantized_layers.counted(model, selection.left)
+        left = dict.fromkeys(layer for name in selection.left for layer in quantized_layers.find(model)[name])
         model = quantized_layers.without(model, selection.left)
-        counts = dict(Counter(kind for name, kind in quantized_layers.find(model).items()))
         print(f"quantized {lists.counts(counts)}; {by_row} activations with a scale per row")
         inputs = Inputs(inputs=len(cases), kinds=tuple(sorted({case.kind for case in cases})))
         return model, {
             "quantized": counts,
             "by_row": by_row,
-            "left": tuple(selection.left),
+            "left": tuple(left),
             "cosine": selection.cosines.rounded(),
             "looked_at": inputs,
         }
 
 
-def _selected(
-    model: openvino.Model, plain: openvino.Model, samples: Sequence[Mapping[str, np.ndarray]]
-) -> GroupSelection[str]:
-    """Return the layers of a quantized model that stay in 8 bits: all, or all without the most sensitive ones.
+def _closest(plain: openvino.Model, calibrating: Samples, judging: Samples) -> openvino.Model:
+    """Return `plain` in int8, quantized in the way whose worst answer on the samples `judging` is the closest."""
+    tried = [quantizer.quantized(plain, calibrating, asymmetric=each) for each in quantizer.ways(plain)]
+    if len(tried) == 1:
+        return tried[0]
+    truth = fidelity.answered(_in_fp32(plain).run, fidelity.cases(judging))
+    worst = [fidelity.measure(truth, _in_fp32(model).run).cosine.worst for model in tried]
+    print(f"ranges of activations: worst cosine {worst[0]:.5f} with symmetric, {worst[1]:.5f} with asymmetric ones")
+    return tried[worst.index(max(worst))]
+
+
+def _in_fp32(model: openvino.Model) -> Calls:
+    return Calls(model, threads=1, options={**compiled.LATENCY, **compiled.FP32})
+
+
+def _selected(model: openvino.Model, plain: openvino.Model, samples: Samples) -> GroupSelection[str]:
+    """Return the activations of a quantized model that stay in 8 bits: all, or all without the most sensitive ones.
 
     The model is compared with `plain` on samples that are not those of the calibration, both computed in fp32.
     """
-    layers = tuple(quantized_layers.find(model))
+    read = quantized_layers.find(model)
     work_of = work.by_operator(model, samples[0])
     total = max(1, sum(work_of.values()))
-    shares = {layer: work_of.get(layer, 0) / total for layer in layers}
+    readers = Counter(layer for layers in read.values() for layer in layers)
+    shares = {
+        name: sum(work_of.get(layer, 0) / readers[layer] for layer in layers) / total for name, layers in read.items()
+    }
     switched = quantized_layers.Switched(model)
-    original = Calls(plain, threads=1, options={**compiled.LATENCY, **compiled.FP32})
+    original = _in_fp32(plain)
 
     def opened(chosen: Collection[str]) -> Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]]:
         return (lambda inputs: switched.run(inputs, chosen)) if chosen else original.run
 
-    return sensitivity.select(layers, shares, opened, samples)
+    return sensitivity.select(tuple(read), shares, opened, samples)
 
 
 def _scale_rows(checked: Path, out: Path) -> int:

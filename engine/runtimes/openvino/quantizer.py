@@ -21,11 +21,23 @@ _NO_TELEMETRY = "NNCF_CI"
 """The environment variable with which NNCF sends no messages about its use over the network."""
 
 
-def quantized(model: openvino.Model, samples: Sequence[Mapping[str, np.ndarray]]) -> openvino.Model:
+def ways(model: openvino.Model) -> tuple[bool, ...]:
+    """Return the values of `asymmetric` that are worth a trial for a model.
+
+    Which ranges of activations are better depends on the convolutions' activation functions and on the samples.
+    Transformers always have asymmetric ranges.
+    """
+    return (True,) if _is_transformer(model) else (False, True)
+
+
+def quantized(
+    model: openvino.Model, samples: Sequence[Mapping[str, np.ndarray]], *, asymmetric: bool = True
+) -> openvino.Model:
     """Return a model whose matrix products and convolutions compute in int8, calibrated on samples.
 
-    Weights have a symmetric scale per output channel, activations a scale per tensor. Raises StepError where NNCF
-    cannot quantize the model.
+    Weights have a symmetric scale per output channel, activations a scale per tensor. With `asymmetric`, the range of
+    an activation with negative values is from the least to the largest value; otherwise, it has 0 in the middle. Raises
+    StepError where NNCF cannot quantize the model.
     """
     with _alone():
         import nncf
@@ -37,6 +49,7 @@ def quantized(model: openvino.Model, samples: Sequence[Mapping[str, np.ndarray]]
                 model,
                 nncf.Dataset([dict(sample) for sample in samples]),
                 subset_size=len(samples),
+                preset=nncf.QuantizationPreset.MIXED if asymmetric else nncf.QuantizationPreset.PERFORMANCE,
                 model_type=nncf.ModelType.TRANSFORMER if _is_transformer(model) else None,
                 advanced_parameters=advanced.AdvancedQuantizationParameters(smooth_quant_alphas=alphas),
             )

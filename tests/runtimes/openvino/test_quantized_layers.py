@@ -25,25 +25,30 @@ def error(model, plain):
     return np.mean([np.abs(second.run(each)["y"] - first.run(each)["y"]).mean() for each in SAMPLES])
 
 
-def test_a_layer_that_is_left_out_reads_its_activation_as_it_is(models):
+def test_an_activation_that_is_left_out_is_as_it_is(models):
     plain, small = models
     first, second = quantized_layers.find(small)
-    assert quantized_layers.find(quantized_layers.without(small, {first})) == {second: "MatMul"}
+    assert list(quantized_layers.find(quantized_layers.without(small, {first}))) == [second]
     alone = quantized_layers.without(small, {first, second})
     assert quantized_layers.find(alone) == {}
     assert quantized_layers.find(small).keys() == {first, second}, "the model itself stays as it is"
     assert 0 < error(alone, plain) < error(small, plain)
 
 
-def test_a_layer_that_shares_its_activation_is_left_out_alone(tmp_path):
-    """Two products read one rounded tensor; the other one keeps reading it."""
-    from onnx import helper
-
-    nodes = [helper.make_node("MatMul", ["x", f"w{i}"], [f"y{i}"]) for i in (0, 1)]
-    weights = [graphs.weight(f"w{i}", 64, 16, seed=i) for i in (0, 1)]
-    outputs = [(f"y{i}", graphs.FLOAT, ["batch", 16]) for i in (0, 1)]
-    model = graphs.graph(nodes, [("x", graphs.FLOAT, ["batch", 64])], outputs, weights)
-    plain = ir.of_onnx(graphs.write(tmp_path / "two", model) / onnx_files.MODEL)
-    small = quantizer.quantized(plain.clone(), SAMPLES)
+def test_layers_are_counted_where_all_of_their_activations_are_rounded(models):
+    _, small = models
     first, second = quantized_layers.find(small)
-    assert list(quantized_layers.find(quantized_layers.without(small, {second}))) == [first]
+    assert quantized_layers.counted(small, ()) == {"MatMul": 2}
+    assert quantized_layers.counted(small, {first}) == {"MatMul": 1}
+    assert quantized_layers.counted(small, {first, second}) == {}
+
+
+def test_switches_round_as_the_copies_do(models):
+    _, small = models
+    first, second = quantized_layers.find(small)
+    switched = quantized_layers.Switched(small)
+    for chosen in ({first, second}, {first}, set()):
+        copy = quantized_layers.without(small, {first, second} - chosen)
+        expected = Calls(copy, threads=1, options=compiled.FP32).run(SAMPLES[0])["y"]
+        answer = switched.run(SAMPLES[0], chosen)["y"]
+        assert np.abs(answer - expected).max() < 0.03 * np.abs(expected).max()

@@ -29,7 +29,7 @@ def test_products_are_quantized_and_stay_near(layers, capsys):
     before = dict(os.environ)
     small = quantizer.quantized(layers.clone(), SAMPLES)
     assert quantized_layers.find(layers) == {}
-    assert list(quantized_layers.find(small).values()) == ["MatMul", "MatMul"]
+    assert quantized_layers.counted(small, ()) == {"MatMul": 2}
     one, other = answer(layers, SAMPLES[0]), answer(small, SAMPLES[0])
     assert np.abs(one - other).max() < 0.05 * np.abs(one).max()
     assert not np.array_equal(one, other)
