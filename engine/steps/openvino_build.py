@@ -131,10 +131,13 @@ class OpenvinoBuild(Calibrated):
             plain = ir.of_onnx(Path(folder) / "scaled" / onnx_files.MODEL)
             held_out = [case.inputs for case in cases[_APART - 1 :: _APART]][:_JUDGES]
             calibrating = [case.inputs for number, case in enumerate(cases, 1) if number % _APART]
-            model = _closest(plain, calibrating, held_out or calibrating)
-            selection = _selected(model, plain, held_out or calibrating)
+            judging = held_out or calibrating
+            original = _in_fp32(plain)
+            model = _closest(plain, original, calibrating, judging)
+            selection = _selected(model, original, judging)
         counts = quantized_layers.counted(model, selection.left)
-        left = dict.fromkeys(layer for name in selection.left for layer in quantized_layers.find(model)[name])
+        read = quantized_layers.find(model)
+        left = dict.fromkeys(layer for name in selection.left for layer in read[name])
         model = quantized_layers.without(model, selection.left)
         print(f"quantized {lists.counts(counts)}; {by_row} activations with a scale per row")
         inputs = Inputs(inputs=len(cases), kinds=tuple(sorted({case.kind for case in cases})))
@@ -147,12 +150,15 @@ class OpenvinoBuild(Calibrated):
         }
 
 
-def _closest(plain: openvino.Model, calibrating: Samples, judging: Samples) -> openvino.Model:
-    """Return `plain` in int8, quantized in the way whose worst answer on the samples `judging` is the closest."""
+def _closest(plain: openvino.Model, original: Calls, calibrating: Samples, judging: Samples) -> openvino.Model:
+    """Return `plain` in int8, quantized in the way whose worst answer on the samples `judging` is the closest.
+
+    `original` are calls of `plain` in fp32.
+    """
     tried = [quantizer.quantized(plain, calibrating, asymmetric=each) for each in quantizer.ways(plain)]
     if len(tried) == 1:
         return tried[0]
-    truth = fidelity.answered(_in_fp32(plain).run, fidelity.cases(judging))
+    truth = fidelity.answered(original.run, fidelity.cases(judging))
     worst = [fidelity.measure(truth, _in_fp32(model).run).cosine.worst for model in tried]
     print(f"ranges of activations: worst cosine {worst[0]:.5f} with symmetric, {worst[1]:.5f} with asymmetric ones")
     return tried[worst.index(max(worst))]
@@ -162,10 +168,10 @@ def _in_fp32(model: openvino.Model) -> Calls:
     return Calls(model, threads=1, options={**compiled.LATENCY, **compiled.FP32})
 
 
-def _selected(model: openvino.Model, plain: openvino.Model, samples: Samples) -> GroupSelection[str]:
+def _selected(model: openvino.Model, original: Calls, samples: Samples) -> GroupSelection[str]:
     """Return the activations of a quantized model that stay in 8 bits: all, or all without the most sensitive ones.
 
-    The model is compared with `plain` on samples that are not those of the calibration, both computed in fp32.
+    The model, computed in fp32, is compared with `original` on samples that are not those of the calibration.
     """
     read = quantized_layers.find(model)
     work_of = work.by_operator(model, samples[0])
@@ -175,7 +181,6 @@ def _selected(model: openvino.Model, plain: openvino.Model, samples: Samples) ->
         name: sum(work_of.get(layer, 0) / readers[layer] for layer in layers) / total for name, layers in read.items()
     }
     switched = quantized_layers.Switched(model)
-    original = _in_fp32(plain)
 
     def opened(chosen: Collection[str]) -> Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]]:
         return (lambda inputs: switched.run(inputs, chosen)) if chosen else original.run
