@@ -2,7 +2,7 @@
 
 # Source: the machine code of `libonnxruntime_providers_tensorrt.so` in the wheels of onnxruntime-gpu on PyPI, 15
 # versions from 1.17.1 to 1.31.1 (one for each minor version): the flags of both calls of createNetworkV2, and the
-# version that createInferBuilder_INTERNAL gets. tests/runtimes/onnxruntime/test_typed_networks.py reads the installed wheel.
+# version that createInferBuilder_INTERNAL gets. A test reads the installed wheel (test_typed_networks.py).
 
 from __future__ import annotations
 
