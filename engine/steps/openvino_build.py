@@ -147,9 +147,7 @@ class OpenvinoBuild(Calibrated):
         }
 
 
-def _lowered(
-    checked: Path, scratch: Path, calibrating: Samples, judging: Samples
-) -> tuple[Calls, openvino.Model, int]:
+def _lowered(checked: Path, scratch: Path, calibrating: Samples, judging: Samples) -> tuple[Calls, openvino.Model, int]:
     """Return calls of the model in fp32, the model in int8, and the number of activations with a scale per row.
 
     A scale per row takes time in every call. So activations get it only where the model without it misses the goal

@@ -22,9 +22,7 @@ EXACT = Accuracy(0.999, 0.995, 0.999, 0.995, 0.9999, 0.99, 1000)
 def timings(**milliseconds):
     """Three processes of ten rounds in which each contender takes its time, with a noise that all share."""
     noise = np.random.default_rng(0).uniform(1, 2, (3, 10))
-    return Timings(
-        tuple({name: list(time * row) for name, time in milliseconds.items()} for row in noise), others=0.0
-    )
+    return Timings(tuple({name: list(time * row) for name, time in milliseconds.items()} for row in noise), others=0.0)
 
 
 def test_a_ratio_is_of_the_same_rounds_so_shared_noise_falls_out():
@@ -52,7 +50,9 @@ def test_an_invalid_contender_is_no_peer_however_fast():
     wrong = Accuracy(0.4, 0.1, 0.4, 0.1, 1.0, 0.2, 1000)
     at = {1: {"1x16": timings(**{AUTO: 2.0, "fast": 1.0, "right": 4.0})}}
     results = verdicts.Results(contenders, {AUTO: EXACT, "fast": wrong, "right": EXACT}, at)
-    [judged] = [each for each in verdicts.of_tuned_subject(results) if "right at 1x16" in each.what and AUTO in each.what]
+    [judged] = [
+        each for each in verdicts.of_tuned_subject(results) if "right at 1x16" in each.what and AUTO in each.what
+    ]
     assert judged.measured.startswith("0.50")
     assert judged.kept
     assert not any("fast" in each.what for each in verdicts.of_tuned_subject(results))

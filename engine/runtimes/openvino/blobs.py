@@ -5,6 +5,7 @@ A blob is never an artifact: it holds for one CPU and one version of OpenVINO, a
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,9 +30,7 @@ class Blobs:
         """Raises OSError where a file of the IR cannot be read."""
         self._files = {name: digest.of_file(directory / name) for name in ir.FILES}
 
-    def compiled(
-        self, model: openvino.Model, *, threads: int, options: Mapping[str, str]
-    ) -> openvino.CompiledModel:
+    def compiled(self, model: openvino.Model, *, threads: int, options: Mapping[str, str]) -> openvino.CompiledModel:
         """Return the IR, or a copy of it for fixed shapes, compiled for this CPU: from its blob where there is one.
 
         Raises StepError where OpenVINO cannot compile the model.
@@ -43,11 +42,11 @@ class Blobs:
         kept = user_blobs.read(KIND, name)
         if kept is not None:
             try:
-                return openvino.Core().import_model(bytes(kept), "CPU", used)
+                return openvino.Core().import_model(io.BytesIO(kept), "CPU", used)
             except RuntimeError:  # OpenVINO refuses a blob of another version or CPU
                 user_blobs.drop(KIND, name)
         fresh = compiled.compiled(model, options=used)
-        user_blobs.keep(KIND, name, fresh.export_model())
+        user_blobs.keep(KIND, name, fresh.export_model().getvalue())
         return fresh
 
     def _name(self, model: openvino.Model, options: dict[str, str]) -> str:
