@@ -1,7 +1,4 @@
-"""Blobs: compiled models in the user's cache folder, so that a machine compiles a model for each shape only once.
-
-A blob is never an artifact: it holds for one CPU and one version of OpenVINO, and a missing blob is compiled again.
-"""
+"""Blobs: compiled models in the user's cache folder, so that a machine compiles each shape only once; no artifacts."""
 
 from __future__ import annotations
 
