@@ -84,7 +84,7 @@ def test_another_cpu_gets_a_blob_of_its_own(directory, folder, monkeypatch):
 
 def test_the_compiled_options_are_those_of_the_package(directory, folder):
     model = ir.read(directory / ir.MODEL)
-    made = [Blobs(directory).compiled(model, threads=1, options=LATENCY) for _ in range(2)]
+    both = [Blobs(directory).compiled(model, threads=1, options=LATENCY) for _ in range(2)]
     assert len(list(folder.iterdir())) == 1
-    assert len({one.get_property("PERFORMANCE_HINT") for one in made}) == 1
-    assert {one.get_property("INFERENCE_NUM_THREADS") for one in made} == {1}
+    assert len({one.get_property("PERFORMANCE_HINT") for one in both}) == 1
+    assert {one.get_property("INFERENCE_NUM_THREADS") for one in both} == {1}
