@@ -1,7 +1,7 @@
 """Embedding: nodes at the end of a graph that make one vector of a sentence's hidden states."""
 
-# Where the graph makes the vector, the server does not pass the hidden states of all tokens to a python model. Engines are
-# built from such graphs, ONNX files get the nodes in the package.
+# Where the graph makes the vector, the server does not pass the hidden states of all tokens to a python model. Engines
+# are built from such graphs; ONNX files get the nodes in the package.
 
 from __future__ import annotations
 
