@@ -140,14 +140,21 @@ def not_triton(name: str) -> str:
 
 
 def tensorrt_for(recipe: RecipeView) -> str | None:
-    """Return the version of TensorRT that a recipe asks for: `tensorrt.version`, else the version of its Triton image.
+    """Return the version of TensorRT that a recipe asks for: `tensorrt.version`, or the version of its Triton image.
 
-    The returned version is None where the recipe has neither `tensorrt.version` nor an image of the table `IMAGES`.
+    If both agree, the version with more parts is returned: an image with TensorRT 10.11 pins the "10.x" of a recipe. A
+    version-compatible engine is also loaded by later versions, so that its image pins nothing beside
+    `tensorrt.version`. The returned version is None where the recipe has neither `tensorrt.version` nor an image of the
+    table `IMAGES`.
     """
     name = recipe.package.triton.image
     tag = read(name) if name is not None else None
     image = tag.image if tag is not None else None
-    return recipe.tensorrt.get("version") or (image.tensorrt if image is not None else None)
+    version: str | None = recipe.tensorrt.get("version")
+    if image is None or version is None:
+        return version if image is None else image.tensorrt
+    pins = versions.agrees(version, image.tensorrt) and not recipe.tensorrt.get("version_compatible")
+    return image.tensorrt if pins and len(versions.parts(image.tensorrt)) > len(versions.parts(version)) else version
 
 
 def with_version(requested: str) -> Sequence[Image]:

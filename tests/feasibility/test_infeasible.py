@@ -124,6 +124,18 @@ REFUSED = {
     "version-compatible with RTX": (
         rtx("L4") + "tensorrt: {compatibility: »version-compatible}", "has no `version_compatible`",
         "runtime: tensorrt"),
+    "GB200 in an image before it, beside 10.x": (
+        gpu("GB200") + "tensorrt: {version: '10.x'}\n" + IMAGE % "24.10", "builds nothing for the GB200", "25.03-py3"),
+    "B300 in an image before it, beside 10.x": (
+        gpu("B300") + "tensorrt: {version: '10.x'}\n" + IMAGE % "25.06", "builds nothing for the B300", "26.02-py3"),
+    "same-compute-capability before 10.9": (
+        gpu() + "tensorrt: {version: '10.8', compatibility: »same-compute-capability}",
+        "has no `same-compute-capability`", '"10.9" or later'),
+    "same-compute-capability in an image before 10.9": (
+        gpu() + "tensorrt: {version: '10.x', compatibility: »same-compute-capability}\npackage: {triton: {image: '24.10'}}",
+        "TensorRT 10.5 has no", '"10.9" or later'),
+    "64 GiB of workspace on a T4": (
+        gpu() + "tensorrt: {memory_pool: {workspace: »64GiB}}", "larger than the memory of the T4", "16 GiB"),
     "strip_plan with RTX": (rtx("L4") + "tensorrt: {strip_plan: »true}", "has no `strip_plan`", "runtime: tensorrt"),
     "refit with RTX": (rtx("L4") + "tensorrt: {refit: »true}", "has no `refit`", "runtime: tensorrt"),
     "a lean runtime that nobody brings": (

@@ -8,7 +8,7 @@ from operator import methodcaller
 from typing import TYPE_CHECKING, Any, cast
 
 from engine.gpus import AMPERE, called
-from engine.runtimes import versions
+from engine.runtimes import triton_images, versions
 from engine.runtimes.preparation import CONTRIBUTED
 from engine.runtimes.registry import find, of
 from engine.runtimes.tensorrt.spec import NEED_GPU, PARTNER_HINT, WITHOUT_PARTNER, Engines, TensorRT
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _VERSION = re.compile(r"[0-9]+(\.[0-9]+){0,3}(\.[x*])?")
 _LAST_WITH_DLA, _AGAIN_WITH_DLA = "10.7", "11.4.1"
 """The last TensorRT version with deep-learning accelerators (DLA) before a gap, and the first version after the gap."""
+_SAME_COMPUTE_CAPABILITY = "10.9"
+"""The TensorRT version that brought the level. Source: release notes of TensorRT 10.9.0, "Hardware Compatibility"."""
 _IsSet = Callable[[Any], object]
 _NEED_GPU: tuple[tuple[str, _IsSet, str], ...] = (
     ("compatibility", lambda tensorrt: tensorrt.get("compatibility", "none") != "none",
@@ -43,6 +45,7 @@ def options(loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
     if _engines(loaded).anywhere:
         _without_gpu(loaded)
     _compatibility(loaded, devices)
+    _workspace(loaded, devices)
     _dla(loaded, devices)
     if tensorrt.get("sparse_weights") and any(gpu.sm < AMPERE for gpu in devices):
         what = f"sparse weights need SM{AMPERE}: {called([gpu for gpu in devices if gpu.sm < AMPERE])} has no kernels"
@@ -98,12 +101,17 @@ def _architecture(loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
         return
     if versions.parts(version)[0] not in TensorRT.majors:  # the version of an image: `images.refuse` reports it better
         return
-    at = ("tensorrt", "version") if loaded.recipe.tensorrt.get("version") else ("package", "triton", "image")
+    pinned = version != loaded.recipe.tensorrt.get("version")
+    at = ("package", "triton", "image") if pinned else ("tensorrt", "version")
     for gpu in devices:
         if versions.is_later(gpu.tensorrt, than=version):
             what = f"TensorRT {version} builds nothing for {called([gpu])}"
             fact = f"{gpu.architecture} of SM{gpu.sm} came with TensorRT {gpu.tensorrt}"
-            hint = f'say version: "{gpu.tensorrt}" or later'
+            later = [image for image in triton_images.IMAGES if not versions.is_later(gpu.tensorrt, than=image.tensorrt)]
+            if pinned and later:
+                hint = f"the nearest image that is known to have it: {later[0].tag}"
+            else:
+                hint = f'say version: "{gpu.tensorrt}" or later'
             raise loaded.error(what, *at, facts=[fact], hint=hint)
 
 
@@ -118,12 +126,29 @@ def _without_gpu(loaded: LoadedRecipeView) -> None:
 
 def _compatibility(loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
     tensorrt = loaded.recipe.tensorrt
+    version = tensorrt_for(loaded.recipe)
+    if tensorrt.get("compatibility") == "same-compute-capability" and version is not None:
+        if versions.is_later(_SAME_COMPUTE_CAPABILITY, than=version):
+            what = f"TensorRT {version} has no `same-compute-capability`"
+            fact = f"it came with TensorRT {_SAME_COMPUTE_CAPABILITY}"
+            hint = f'say version: "{_SAME_COMPUTE_CAPABILITY}" or later, or leave it out'
+            raise loaded.error(what, "tensorrt", "compatibility", facts=[fact], hint=hint)
     too_old = [gpu for gpu in devices if gpu.sm < AMPERE]
     if tensorrt.get("compatibility") == "ampere-plus" and too_old:
         what = f"ampere-plus starts at SM{AMPERE}; the target is {called(too_old)}"
         raise loaded.error(what, "tensorrt", "compatibility", hint="use same-compute-capability")
     if tensorrt.get("exclude_lean_runtime") and not tensorrt.get("version_compatible"):
         raise loaded.error(WITHOUT_PARTNER, "tensorrt", "exclude_lean_runtime", hint=PARTNER_HINT)
+
+
+def _workspace(loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
+    """Raise RecipeError for a workspace, in bytes, that is larger than the whole memory of a GPU."""
+    workspace = loaded.recipe.tensorrt.get("memory_pool", {}).get("workspace")
+    for gpu in devices:
+        if workspace is not None and workspace > gpu.memory_gib * 2**30:
+            what = f"the workspace is larger than the memory of {called([gpu])}"
+            hint = f"the GPU has {gpu.memory_gib} GiB: take a smaller workspace, or leave the limit out"
+            raise loaded.error(what, "tensorrt", "memory_pool", "workspace", hint=hint)
 
 
 def _dla(loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
