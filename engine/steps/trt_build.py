@@ -16,7 +16,7 @@ from engine.runtimes import axes, devices, hardware, registry
 from engine.runtimes import profiles as trt_profiles
 from engine.runtimes.tensorrt import api as trt_api
 from engine.runtimes.tensorrt import builder as trt_builder
-from engine.runtimes.tensorrt import cudart, memory, passport
+from engine.runtimes.tensorrt import cudart, libraries, memory, passport
 from engine.runtimes.tensorrt import failures as trt_failures
 from engine.runtimes.tensorrt import inspector as trt_inspector
 from engine.runtimes.tensorrt import options as trt_options
@@ -184,10 +184,13 @@ class TrtBuild(Step, BuilderOptions):
         print(f"building with {self.runtime} {version} for {' and '.join(self.devices)}; {order.forecast}", flush=True)
         built = trt_builder.build(order)
         layers, unknown = (
-            (None, "only where it runs can TensorRT-RTX tell") if self.sms else trt_inspector.layer_types(built.plan)
+            (None, "only where it runs can TensorRT-RTX tell")
+            if self.sms
+            else trt_inspector.layer_types(built.plan, () if self.version_compatible else order.plugins)
         )
         out.mkdir(parents=True, exist_ok=True)
         (out / passport.PLAN).write_bytes(built.plan)
+        libraries.keep(out, order.plugins, inside=self.version_compatible)
         if built.timing_cache is not None:
             (out.parent / KEPT).write_bytes(built.timing_cache)
         precision = Precision(asked=self.precision, network=built.network, engine=layers, unknown=unknown)

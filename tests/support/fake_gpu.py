@@ -209,6 +209,11 @@ def tensorrt(engine, *, itself=False):
                 return None
             return engine
 
+        def get_plugin_registry(self):
+            return types.SimpleNamespace(
+                load_library=lambda path: engine.runtime.diary.append(f"plugin {path}") or path
+            )
+
     extra = {"CudaGraphStrategy": types.SimpleNamespace(WHOLE_GRAPH_CAPTURE="whole")} if itself else {}
     return types.SimpleNamespace(
         __name__="fake_tensorrt_runtime",
@@ -220,6 +225,7 @@ def tensorrt(engine, *, itself=False):
         TensorIOMode=types.SimpleNamespace(INPUT="input", OUTPUT="output"),
         TensorLocation=types.SimpleNamespace(DEVICE="device", HOST="host"),
         nptype=lambda dtype: dtype,
+        init_libnvinfer_plugins=lambda logger, namespace: True,
         **extra,
     )
 

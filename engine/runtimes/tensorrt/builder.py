@@ -15,6 +15,7 @@ from engine.errors import StepError
 from engine.runtimes.profiles import Shapes, by_input
 from engine.runtimes.tensorrt import failures as trt_failures
 from engine.runtimes.tensorrt import inspector as trt_inspector
+from engine.runtimes.tensorrt import libraries
 from engine.runtimes.tensorrt import log as trt_log
 from engine.runtimes.tensorrt import network as trt_network
 from engine.runtimes.tensorrt import options as trt_options
@@ -59,6 +60,8 @@ def build(order: Order) -> Built:
     Raises StepError with cause and hint where the build of the engine fails.
     """
     logger, log = trt_log.begin()
+    if not order.sms:
+        libraries.register_own(logger)
     builder = trt.Builder(logger)
     with _plugins(builder, log, order.plugins):
         network = builder.create_network(1 << int(trt.NetworkDefinitionCreationFlag.STRONGLY_TYPED))
@@ -66,7 +69,7 @@ def build(order: Order) -> Built:
         config = builder.create_builder_config()
         with _accepted(log, "an option of this build"):
             trt_options.apply(order.options, config)
-        if order.plugins:
+        if order.plugins and order.options.version_compatible:  # only such an engine can hold its plugins
             config.plugins_to_serialize = [str(path) for path in order.plugins]
         _aim(config, order.sms)
         _add_profiles(builder, config, log, order.shapes)
@@ -165,8 +168,6 @@ def _plugins(builder: tensorrt.Builder, log: Log, paths: Sequence[Path]) -> Iter
         for path in paths:
             handle = registry.load_library(str(path))
             if handle is None:
-                raise trt_failures.refused(
-                    f"the plugin library {path.name}", log.problems, "is it built for this TensorRT?"
-                )
+                raise libraries.unloadable(path, log)
             loaded.callback(registry.deregister_library, handle)
         yield

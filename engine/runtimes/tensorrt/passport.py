@@ -89,8 +89,16 @@ class Passport(Frozen):
 
     @property
     def holds_code(self) -> bool:
-        """Whether loading the engine runs libraries that are inside it: a lean runtime, or plugins."""
-        return bool(self.options.get("version_compatible") or self.options.get("plugins"))
+        """Whether loading the engine runs libraries that are inside it: a lean runtime, or plugins.
+
+        TensorRT puts them into version-compatible engines only.
+        """
+        return bool(self.options.get("version_compatible"))
+
+    @property
+    def plugins(self) -> tuple[str, ...]:
+        """The file names of the libraries with plugins that the engine needs and does not hold."""
+        return () if self.holds_code else tuple(self.options.get("plugins") or ())
 
     @property
     def input_list(self) -> dict[str, Input]:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from engine.runtimes.execution import Execution
 from engine.runtimes.profiles import within
 from engine.runtimes.runner import Runner, refuse_missing
 from engine.runtimes.tensorrt import api as trt_api
-from engine.runtimes.tensorrt import cudart, passport
+from engine.runtimes.tensorrt import cudart, libraries, passport
 from engine.runtimes.tensorrt import failures as trt_failures
 from engine.runtimes.tensorrt import log as trt_log
 from engine.runtimes.tensorrt.api import trt
@@ -61,20 +61,31 @@ def runner(
         )
     cudart.use(gpu.index)
     plan = (directory / passport.PLAN).read_bytes()
-    engine = _Engine(plan, cuda_graph=execution.options["cuda_graph"], host_code=engine_passport.holds_code)
+    engine = _Engine(
+        plan,
+        cuda_graph=execution.options["cuda_graph"],
+        host_code=engine_passport.holds_code,
+        plugins=libraries.beside(directory, engine_passport.plugins),
+    )
     return Runner(name, engine.run, engine.prepare, takes=engine_passport.takes)
 
 
 class _Engine:
     """A loaded engine, with an execution context for each profile that has been used."""
 
-    def __init__(self, plan: bytes, *, cuda_graph: bool, host_code: bool = False) -> None:
+    def __init__(self, plan: bytes, *, cuda_graph: bool, host_code: bool = False, plugins: Sequence[Path] = ()) -> None:
         """Load an engine. With `host_code`, TensorRT may run libraries that are inside the engine.
 
-        Raises StepError where TensorRT refuses the engine.
+        `plugins` are the libraries with the plugins that the engine needs and does not hold. Raises StepError where
+        TensorRT refuses a library or the engine.
         """
         logger, self._log = trt_log.begin()
+        # TensorRT-RTX compiles kernels during the first runs, and then captures CUDA graphs by itself.
+        self._captures_itself = hasattr(trt, "CudaGraphStrategy")
+        if not self._captures_itself:  # TensorRT-RTX has no plugins of its own
+            libraries.register_own(logger)
         self._runtime = trt.Runtime(logger)
+        libraries.load(self._runtime, self._log, plugins)
         if host_code:
             self._runtime.engine_host_code_allowed = True
         engine: tensorrt.ICudaEngine | None = self._runtime.deserialize_cuda_engine(plan)
@@ -88,8 +99,6 @@ class _Engine:
         self._stream = CudaStream()
         self._contexts: dict[int, Context] = {}
         self._cuda_graph = cuda_graph
-        # TensorRT-RTX compiles kernels during the first runs, and then captures CUDA graphs by itself.
-        self._captures_itself = hasattr(trt, "CudaGraphStrategy")
 
     def run(self, inputs: Tensors) -> dict[str, np.ndarray]:
         """Run the engine, and return every output by name, copied to the host's memory."""
