@@ -1,4 +1,4 @@
-"""What Triton refuses to load, written as rules; a real Triton server refuses the same configurations."""
+"""What Triton refuses to load, written as rules."""
 
 import pytest
 import text_config
