@@ -14,6 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
+import onnx
 import program
 from timing import machine, table
 
@@ -28,7 +29,6 @@ from frontier.measuring import Timings
 from frontier.subjects import CALIBRATION, SUBJECTS, Subject, TextInputs
 
 from engine.kit.inputs import bench_inputs
-from engine.kit.onnx import onnx_files
 from engine.kit.onnx.onnx_files import Input
 from engine.machine import cpu
 
@@ -138,7 +138,7 @@ class Contest:
     def time(self) -> None:
         """Time all contenders at all shapes, for each number of threads."""
         options = self.options
-        graph = onnx_files.load_graph(self.building.exported)
+        graph = onnx.load(self.building.exported, load_external_data=False)
         inputs = {shape: bench_inputs.draw(graph, self.subject.sizes(shape)) for shape in self.shapes}
         for threads in options.threads:
             started = time.perf_counter()
@@ -234,7 +234,8 @@ class Contest:
         bounds = "medians of paired ratios with 95 % intervals"
         weights = ", random weights (weak evidence of accuracy)" if self.subject.random else ""
         text = f"{options.sentences} sentences of the documentation of installed packages, seed {texts.SEED}"
-        picture = f"{min(options.sentences, PICTURES)} crops of photographs, half with text, seed {pictures.SEED}"
+        share = "all" if self.subject.written else "half"
+        picture = f"{min(options.sentences, PICTURES)} crops of photographs, {share} with text, seed {pictures.SEED}"
         return (
             f"{self.subject.name}{weights}; {picture if self.subject.images else text}; "
             f"{how}, {bounds}; profiles: {options.profiles}. {machine()}; "
@@ -262,7 +263,7 @@ class Contest:
         side = int(self.subject.shapes[0].rpartition("x")[2])
         lines = [line for line in BUILT_IN.read_text("utf-8").splitlines() if line]
         count = min(self.options.sentences, PICTURES)
-        drawn = pictures.crops(count + 2 * SAMPLES, side, lines, low=self.subject.low)
+        drawn = pictures.crops(count + 2 * SAMPLES, side, lines, low=self.subject.low, written=self.subject.written)
         files = (folder / "pictures.npz", folder / "calibration.npz")
         for file, part in zip(files, (drawn[:SAMPLES], drawn[SAMPLES : 2 * SAMPLES]), strict=True):
             np.savez(file, **{name: part})

@@ -26,6 +26,7 @@ class Accuracy:
     alone_in_batch: float
     """The least cosine between the contender's own answers to one sentence, alone and in a batch."""
     neighbours: float
+    sentences: int
 
     @property
     def valid(self) -> bool:
@@ -47,6 +48,7 @@ def compared(truth: np.ndarray, alone: np.ndarray, batched: np.ndarray) -> Accur
         worst_in_batch=float(many.min()),
         alone_in_batch=float((alone * batched).sum(axis=1).min()),
         neighbours=float((_nearest(alone) == _nearest(truth)).mean()),
+        sentences=len(truth),
     )
 
 

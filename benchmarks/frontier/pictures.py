@@ -1,4 +1,4 @@
-"""Pictures: crops of the two photographs that scikit-learn brings, half of them with lines of text."""
+"""Pictures: crops of the two photographs that scikit-learn brings, some of them with lines of text."""
 
 from __future__ import annotations
 
@@ -19,10 +19,13 @@ _LETTERS, _GAP = (12, 34), (4, 60)
 """The range of the sizes of letters, and that of the gaps between lines, in pixels."""
 
 
-def crops(count: int, side: int, texts: Sequence[str], *, low: float = 0.0, seed: int = SEED) -> np.ndarray:
+def crops(
+    count: int, side: int, texts: Sequence[str], *, low: float = 0.0, written: bool = False, seed: int = SEED
+) -> np.ndarray:
     """Return crops of random places and sizes, scaled to a square: float32 [count, 3, side, side], `low` to 1.
 
-    Lines of `texts` are printed on every second crop, as text in a scene. Two crops differ in place, size and text.
+    Lines of `texts` are printed on every second crop, or with `written` on every crop, as text in a scene. Two crops
+    differ in place, size and text.
     """
     import numpy as np
     import PIL.Image
@@ -36,7 +39,7 @@ def crops(count: int, side: int, texts: Sequence[str], *, low: float = 0.0, seed
         size = int(generator.integers(_LEAST, min(picture.shape[:2])))
         top, left = (int(generator.integers(0, extent - size)) for extent in picture.shape[:2])
         crop = PIL.Image.fromarray(picture[top : top + size, left : left + size]).resize((side, side))
-        if number % 2:
+        if written or number % 2:
             _print(crop, texts, generator)
         scaled.append(np.asarray(crop, np.float32).transpose(2, 0, 1) / 255 * (1 - low) + low)
     return np.stack(scaled)

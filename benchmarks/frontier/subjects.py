@@ -43,11 +43,13 @@ class Subject:
     """The name of the input that takes images; empty for a model of texts."""
     low: float = 0.0
     """The value of black in an image; white is 1."""
+    written: bool = False
+    """Whether all pictures have text: where a picture has none, the answer of a model that finds text is empty."""
     part: tuple[int, int] | None = None
     """The part of the output's second axis that is compared: the scores of a detector. None for all."""
     random: str = ""
     """The class of the config of a model with random weights, which is written into the project's folder."""
-    sizes_of_config: Mapping[str, int] | None = None
+    sizes_of_config: Mapping[str, Any] | None = None
 
     @property
     def path(self) -> Path:
@@ -126,6 +128,28 @@ SUBJECTS = {
             sizes_of_config={"dim": 384, "hidden_dim": 1536, "n_layers": 6, "n_heads": 12, "vocab_size": 30522},
         ),
         Subject(
+            "deberta",
+            "",
+            ("batch", "sequence"),
+            ("1x16", "1x128", "8x128"),
+            _TEXTS,
+            auto="AutoModel",
+            output="last_hidden_state",
+            random="DebertaV2Config",
+            sizes_of_config={
+                "hidden_size": 384,
+                "intermediate_size": 1536,
+                "num_hidden_layers": 6,
+                "num_attention_heads": 6,
+                "vocab_size": 30522,
+                "relative_attention": True,
+                "position_buckets": 256,
+                "pos_att_type": ["p2c", "c2p"],
+                "norm_rel_ebd": "layer_norm",
+                "share_att_key": True,
+            },
+        ),
+        Subject(
             "nudenet",
             "python:nudenet/320n.onnx",
             ("batch", "height", "width"),
@@ -150,6 +174,7 @@ SUBJECTS = {
             needs="--no-deps rapidocr-onnxruntime",
             images="x",
             low=-1.0,
+            written=True,
         ),
     )
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -116,9 +118,20 @@ def _accuracy(results: Results, name: str) -> Iterator[Verdict]:
         ("cosine mean, in batches", MEAN, accuracy.mean_in_batch),
         ("cosine worst, in batches", WORST, accuracy.worst_in_batch),
         ("alone against in a batch, worst", ALONE_IN_BATCH, accuracy.alone_in_batch),
-        ("same nearest neighbour", NEIGHBOURS, accuracy.neighbours),
     ):
         yield Verdict(f"{name}: {what}", f">= {least}", f"{value:.4f}", value >= least)
+    low, high = interval(accuracy.neighbours, accuracy.sentences)
+    measured = f"{accuracy.neighbours:.3f} ({low:.3f} to {high:.3f})"
+    kept = None if low < NEIGHBOURS <= high else accuracy.neighbours >= NEIGHBOURS
+    yield Verdict(f"{name}: same nearest neighbour", f">= {NEIGHBOURS}", measured, kept)
+
+
+def interval(share: float, count: int) -> tuple[float, float]:
+    """Return the 95 % interval (Wilson's) of a share of `count` independent sentences."""
+    z = statistics.NormalDist().inv_cdf(0.975)
+    middle = (share + z * z / (2 * count)) / (1 + z * z / count)
+    half = z / (1 + z * z / count) * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
+    return middle - half, middle + half
 
 
 def _each(results: Results) -> Iterator[tuple[int, str, Timings]]:

@@ -126,14 +126,11 @@ class OpenvinoBuild(Calibrated):
         """Return the model in int8, calibrated on cases, and the fields of the report about it."""
         if not cases:
             raise StepError("there are no inputs to calibrate the model on", hint="name samples: calibrate.samples")
+        held_out = [case.inputs for case in cases[_APART - 1 :: _APART]][:_JUDGES]
+        calibrating = [case.inputs for number, case in enumerate(cases, 1) if number % _APART]
+        judging = held_out or calibrating
         with TemporaryDirectory(dir=scratch) as folder, mapped_weights.spilling(Path(folder)):
-            by_row = _scale_rows(checked, Path(folder) / "scaled")
-            plain = ir.of_onnx(Path(folder) / "scaled" / onnx_files.MODEL)
-            held_out = [case.inputs for case in cases[_APART - 1 :: _APART]][:_JUDGES]
-            calibrating = [case.inputs for number, case in enumerate(cases, 1) if number % _APART]
-            judging = held_out or calibrating
-            original = _in_fp32(plain)
-            model = _closest(plain, original, calibrating, judging)
+            original, model, by_row = _lowered(checked, Path(folder), calibrating, judging)
             selection = _selected(model, original, judging)
         counts = quantized_layers.counted(model, selection.left)
         read = quantized_layers.find(model)
@@ -150,18 +147,33 @@ class OpenvinoBuild(Calibrated):
         }
 
 
-def _closest(plain: openvino.Model, original: Calls, calibrating: Samples, judging: Samples) -> openvino.Model:
-    """Return `plain` in int8, quantized in the way whose worst answer on the samples `judging` is the closest.
+def _lowered(checked: Path, scratch: Path, calibrating: Samples, judging: Samples) -> tuple[Calls, openvino.Model, int]:
+    """Return calls of the model in fp32, the model in int8, and the number of activations with a scale per row.
 
-    `original` are calls of `plain` in fp32.
+    A scale per row takes time in every call. So activations get it only where the model without it misses the goal
+    of the search for sensitive layers on the samples `judging`.
     """
-    tried = [quantizer.quantized(plain, calibrating, asymmetric=each) for each in quantizer.ways(plain)]
-    if len(tried) == 1:
-        return tried[0]
+    count = _prepared(checked, scratch / "plain", scaled=False)
+    plain = ir.of_onnx(scratch / "plain" / onnx_files.MODEL)
+    original = _in_fp32(plain)
     truth = fidelity.answered(original.run, fidelity.cases(judging))
+    model, worst = _closest(plain, truth, calibrating)
+    if not count or worst >= sensitivity.GOAL:
+        return original, model, 0
+    print(f"without a scale per row: cosine {worst:.5f} at worst, below {sensitivity.GOAL}")
+    _prepared(checked, scratch / "scaled", scaled=True)
+    model, _ = _closest(ir.of_onnx(scratch / "scaled" / onnx_files.MODEL), truth, calibrating)
+    return original, model, count
+
+
+def _closest(plain: openvino.Model, truth: Sequence[Case], calibrating: Samples) -> tuple[openvino.Model, float]:
+    """Return `plain` in int8, quantized in the way whose worst answer is the closest to `truth`, and that cosine."""
+    tried = [quantizer.quantized(plain, calibrating, asymmetric=each) for each in quantizer.ways(plain)]
     worst = [fidelity.measure(truth, _in_fp32(model).run).cosine.worst for model in tried]
-    print(f"ranges of activations: worst cosine {worst[0]:.5f} with symmetric, {worst[1]:.5f} with asymmetric ones")
-    return tried[worst.index(max(worst))]
+    if len(tried) > 1:
+        print(f"ranges of activations: worst cosine {worst[0]:.5f} with symmetric, {worst[1]:.5f} with asymmetric ones")
+    best = worst.index(max(worst))
+    return tried[best], worst[best]
 
 
 def _in_fp32(model: openvino.Model) -> Calls:
@@ -188,15 +200,16 @@ def _selected(model: openvino.Model, original: Calls, samples: Samples) -> Group
     return sensitivity.select(tuple(read), shares, opened, samples)
 
 
-def _scale_rows(checked: Path, out: Path) -> int:
-    """Write a copy of a model, in which activations that no normalization gives have a scale per row.
+def _prepared(checked: Path, out: Path, *, scaled: bool) -> int:
+    """Write a copy of a model for the quantizer; return the number of activations that no normalization gives.
 
-    The answers of the copy are those of the model. With a scale per row, one large token makes no other token less
-    exact, and an answer does not depend on what shares its batch. Returns the number of these activations.
+    With `scaled`, these activations have a scale per row; the answers stay those of the model. With a scale per row,
+    one large token makes no other token less exact.
     """
     passes = Pipeline(ir_models.load(checked))
     fit = int8.prepare(passes)
     inputs = [each for each in layer_inputs.find(passes.model, fit) if not each.normalized]
-    passes.run(per_token_scaling.scale, inputs)
+    if scaled:
+        passes.run(per_token_scaling.scale, inputs)
     onnx_files.save(ir_models.proto(passes.model), out)
     return len(inputs)

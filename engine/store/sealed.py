@@ -43,11 +43,14 @@ def unsealed(raw: bytes, place: str = "") -> dict[str, Any]:
     return fields
 
 
-def sealed_bytes(content: bytes) -> bytes:
-    """Return the digest of the content, followed by the content."""
-    return _BYTES.close(content)
+def sealed_bytes(content: bytes, place: str = "") -> bytes:
+    """Return the digest of the content and of `place`, the name of its file, followed by the content."""
+    return _BYTES.close(content, place.encode())
 
 
-def unsealed_bytes(raw: bytes) -> memoryview:
-    """Return the content of sealed bytes. Raises ValueError if the bytes have changed since they were sealed."""
-    return _BYTES.open(raw)
+def unsealed_bytes(raw: bytes, place: str = "") -> memoryview:
+    """Return the content of sealed bytes.
+
+    Raises ValueError if the bytes have changed since they were sealed, or were sealed for another `place`.
+    """
+    return _BYTES.open(raw, place.encode())

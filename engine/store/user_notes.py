@@ -18,8 +18,13 @@ def notes() -> Notes:
 
     A fresh store, for example of another project or of a CI job, begins with these notes.
     """
+    return Notes(folder(), _write)
+
+
+def folder() -> Path:
+    """Return the user's cache folder for this program."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return Notes(Path(os.path.abspath(base)) / "recipe", _write)
+    return Path(os.path.abspath(base)) / "recipe"
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -69,8 +69,7 @@ def server(built, shaped, environment, tmp_path_factory):
 
 def test_texts_over_http_and_grpc_get_the_answers_of_openvino_here(server, built, minilm_checkpoint):
     expected = expected_states(built / "built", minilm_checkpoint)
-    data = {"name": "TEXT", "shape": [len(TEXTS), 1], "datatype": "BYTES", "data": [[text] for text in TEXTS]}
-    for states in (over_http(server, data), over_grpc(server)):
+    for states in (over_http(server), over_grpc(server)):
         assert states.shape == expected.shape
         assert np.array_equal(states, expected)
 
@@ -82,10 +81,10 @@ def test_texts_over_http_and_grpc_get_the_answers_of_openvino_here(server, built
 def test_a_model_of_several_shapes_answers_as_openvino_here(server, shaped, minilm_checkpoint, texts, shape):
     expected = expected_states(shaped, minilm_checkpoint, texts)
     before = calls(server, f"shaped_{shape}")
-    states = over_grpc(server, "shaped_text", texts)
-    assert states.shape == expected.shape
-    assert np.array_equal(states, expected)
-    assert calls(server, f"shaped_{shape}") == before + 1
+    for states in (over_http(server, "shaped_text", texts), over_grpc(server, "shaped_text", texts)):
+        assert states.shape == expected.shape
+        assert np.array_equal(states, expected)
+    assert calls(server, f"shaped_{shape}") == before + 2
 
 
 def test_shapes_that_no_model_takes_are_refused_with_the_profiles(server):
@@ -129,10 +128,11 @@ def expected_states(directory, checkpoint, texts=TEXTS):
     return EXECUTION.by.runner(directory, EXECUTION, threads=1).run(inputs)["last_hidden_state"]
 
 
-def over_http(server, data):
+def over_http(server, model="small_text", texts=TEXTS):
+    data = {"name": "TEXT", "shape": [len(texts), 1], "datatype": "BYTES", "data": [[text] for text in texts]}
     body = json.dumps({"inputs": [data]}).encode()
     headers = {"Content-Type": "application/json"}
-    request = urllib.request.Request(f"http://{server.http}/v2/models/small_text/infer", body, headers)
+    request = urllib.request.Request(f"http://{server.http}/v2/models/{model}/infer", body, headers)
     with urllib.request.urlopen(request, timeout=30) as answer:
         [output] = json.load(answer)["outputs"]
     return np.array(output["data"], np.float32).reshape(output["shape"])

@@ -30,6 +30,9 @@ GROUP = "package: {triton: {instance_group: [{count: 1, %s}]}}"
 
 # Rows: the recipe with » at the wrong place, a part of the error, and the nearest thing that works.
 REFUSED = {
+    "fp16 in a weakly typed accelerator": (
+        gpu("T4", "onnxruntime", ", provider: tensorrt") + "precision: fp16\n" + IMAGE % "24.02",
+        "24.02-py3 computes fp16 graphs in other precisions", "an image from 24.05 on, or provider: cuda"),
     "bf16 on a T4": (gpu() + "precision: »bf16", "(SM75) cannot compute in bf16", "precision: fp16"),
     "fp8 on a T4": (gpu() + "precision: »fp8", "(SM75) cannot compute in fp8", "precision: int8"),
     "int4 on a T4": (gpu() + "precision: »int4", "(SM75) cannot compute in int4", "precision: int8"),

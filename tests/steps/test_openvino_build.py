@@ -9,6 +9,7 @@ import peak_memory
 import pytest
 
 from engine.kit.onnx import onnx_files
+from engine.kit.quantization.qdq import sensitivity
 from engine.runtimes.execution import Execution
 from engine.runtimes.onnxruntime import session as ort
 from engine.runtimes.openvino import ir
@@ -39,6 +40,15 @@ def test_a_model_that_is_quantized_already_keeps_its_precision(tmp_path):
     report = OpenvinoBuild(precision="int8").run(tmp_path / "out", checked=tmp_path / "small")
     assert "quantized" in report.unquantized
     assert report.looked_at is None
+
+
+def test_activations_get_a_scale_per_row_only_where_the_model_misses_its_goal_without(tmp_path, monkeypatch):
+    graph = graphs.write(tmp_path / "graph", graphs.layers(64, 128))
+    exact = OpenvinoBuild(precision="int8").run(tmp_path / "exact", checked=graph)
+    monkeypatch.setattr(sensitivity, "GOAL", 1.1)
+    scaled = OpenvinoBuild(precision="int8").run(tmp_path / "scaled", checked=graph)
+    assert (exact.by_row, scaled.by_row) == (0, 2)
+    assert exact.quantized == scaled.quantized == {"MatMul": 2}
 
 
 @pytest.mark.slow

@@ -128,6 +128,11 @@ ALLOWED: tuple[Allowed, ...] = (
         _NOT_THE_STEP,
         "The telemetry of ONNX Runtime: its database, and the name of its server.",
     ),
+    Allowed(
+        ("file:*/recipe/openvino/*", "folder:*/recipe/openvino"),
+        (ReadingCode.RECIPE,),
+        "Compiled models in the user's cache folder: a blob computes what compiling anew would compute, bit for bit.",
+    ),
 )
 """What no row of a key covers, and what changes no byte of a result. The list has at most 20 lines."""
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from engine.kit.onnx import onnx_files
 from engine.runtimes import devices
 from engine.runtimes.execution import Execution
-from engine.runtimes.onnxruntime import generation, spec, work
+from engine.runtimes.onnxruntime import generation, spec, typed_networks, work
 from engine.runtimes.onnxruntime import providers as ort_providers
 from engine.runtimes.onnxruntime import session as ort
 from engine.runtimes.onnxruntime import tensorrt_provider as ort_tensorrt
@@ -76,8 +76,11 @@ def provider_of(directory: Path, execution: Execution) -> SessionProvider:
     gpu = devices.chosen(execution.hardware)
     if execution.options["provider"] == spec.Provider.CUDA:
         return ort_providers.cuda(gpu, graph=execution.options.get("cuda_graph", False))
-    inputs = onnx_files.inputs(onnx_files.load_graph(directory))
-    return ort_providers.tensorrt(gpu, ort_tensorrt.options(inputs, execution))
+    import onnxruntime
+
+    graph = onnx_files.load_graph(directory)
+    precision = typed_networks.options(graph, onnxruntime.__version__)
+    return ort_providers.tensorrt(gpu, {**ort_tensorrt.options(onnx_files.inputs(graph), execution), **precision})
 
 
 def _plain(session: onnxruntime.InferenceSession, inputs: Tensors) -> Callable[[], object]:

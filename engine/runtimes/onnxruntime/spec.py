@@ -13,6 +13,7 @@ from engine.runtimes import versions
 from engine.runtimes.backends import Accelerator, Backend
 from engine.runtimes.preparation import Lowering, Residual
 from engine.runtimes.runtime import GPU_FACTS, E, Kernels, Runtime, Unsupported, Way
+from engine.runtimes.triton_images import RECIPE_PATH
 
 if TYPE_CHECKING:
     from engine.gpus import Gpu
@@ -62,6 +63,11 @@ def _tensorrt() -> ModuleType:
     Keys do not contain the code of the checks of recipes.
     """
     return import_module("engine.runtimes.tensorrt.feasible")
+
+
+def _typed_versions() -> ModuleType:
+    """Import the table of versions by its name: keys do not contain the code of the checks of recipes."""
+    return import_module("engine.runtimes.onnxruntime.typed_versions")
 
 
 class OnnxRuntime(Runtime):
@@ -134,10 +140,29 @@ class OnnxRuntime(Runtime):
             _tensorrt().options(loaded, devices)
 
     def refuse_image(self, loaded: LoadedRecipeView, named: ImageTag) -> None:
-        """Refuse no image: every image with Triton's ONNX Runtime backend loads ONNX models."""
+        """Raise RecipeError for a precision that the TensorRT accelerator of an older image does not take.
+
+        Every image with Triton's ONNX Runtime backend loads ONNX models.
+        """
+        recipe, typed = loaded.recipe, _typed_versions()
+        by_tensorrt = recipe.target.provider == Provider.TENSORRT and recipe.precision != "fp32"
+        if by_tensorrt and not typed.image_takes_types(named.release):
+            what = f"the image {named.tag} computes {recipe.precision} graphs in other precisions: {typed.WEAKLY_TYPED}"
+            hint = "use an image from 24.05 on, or provider: cuda"
+            raise loaded.error(what, *RECIPE_PATH, hint=hint)
 
     def refuse_installed(self, loaded: LoadedRecipeView, installed: Callable[[str], str | None]) -> None:
-        """Raise RecipeError where weights alone are quantized and ONNX Runtime is older than its operators for that."""
+        """Raise RecipeError where the installed ONNX Runtime lacks what the precision needs.
+
+        Weights in blocks need newer operators. Where the TensorRT provider takes no precision from the graph, it has no
+        option for int4.
+        """
+        recipe, on_gpu = loaded.recipe, installed(_GPU)
+        if recipe.target.provider == Provider.TENSORRT and recipe.precision == "int4" and on_gpu is not None:
+            typed = _typed_versions()
+            if not typed.takes_types(on_gpu):
+                what = f"onnxruntime-gpu {on_gpu} cannot compute in int4: {typed.WEAKLY_TYPED}"
+                raise loaded.error(what, "precision", hint=typed.HINT)
         version = installed(self.name)
         if self.lowering(loaded.recipe) is not Lowering.WEIGHTS_ONLY or version is None:
             return

@@ -19,9 +19,8 @@ from engine.runtimes.profiles import Shapes
 def options(inputs: Mapping[str, Input], execution: Execution) -> dict[str, str]:
     """Return the options of ONNX Runtime's TensorRT provider for a model, by the option's name.
 
-    The returned options set no precision. Without `trt_fp16_enable` and similar options the provider builds a strongly
-    typed network, which computes in the types of the ONNX graph (`kSTRONGLY_TYPED` in tensorrt_execution_provider.cc).
-    Raises StepError where a profile does not fit the model.
+    The returned options set no precision; where the provider needs options for the precisions of the graph,
+    `typed_networks.options` returns them. Raises StepError where a profile does not fit the model.
     """
     settings, provider_options = execution.options, {}
     if shapes := _spanning(trt_profiles.shapes(inputs, _profiles(settings))):

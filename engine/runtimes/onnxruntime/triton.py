@@ -47,8 +47,8 @@ def _accelerator(name: str, inputs: Mapping[str, Input], execution: Execution) -
     """Return the TensorRT accelerator with its parameters, so that a restarted server reuses its engines.
 
     Engines are stored in a folder on the server's own disk, since a model repository may be read-only. The
-    accelerator's parameter `precision_mode` stays unset, since with any value but the default the TensorRT provider
-    chooses precisions by itself.
+    accelerator's parameter `precision_mode` stays unset: the images of Triton whose accelerator may serve a lower
+    precision build a strongly typed network without it, and a weakly typed one with any value (typed_versions.py).
     """
     cache = ort_tensorrt.cached(f"/tmp/{name}-tensorrt-engines", prefix=name)  # noqa: S108 - see above
     options = {**ort_tensorrt.options(inputs, execution), **cache}

@@ -34,11 +34,15 @@ def compiled(
     """
     import openvino
 
-    own = {"INFERENCE_NUM_THREADS": str(threads)} if threads else {}
     try:
-        return openvino.Core().compile_model(model, "CPU", {**options, **own})
+        return openvino.Core().compile_model(model, "CPU", with_threads(options, threads))
     except RuntimeError as error:
         raise StepError("OpenVINO cannot compile the model for this CPU", reasons.facts(error)) from error
+
+
+def with_threads(options: Mapping[str, str], threads: int) -> dict[str, str]:
+    """Return the options of OpenVINO for a number of threads; with 0 threads, OpenVINO chooses their number."""
+    return {**options, **({"INFERENCE_NUM_THREADS": str(threads)} if threads else {})}
 
 
 class Calls:
@@ -48,11 +52,18 @@ class Calls:
     of tensors that OpenVINO has merged with an input or an output.
     """
 
-    def __init__(self, model: openvino.Model, *, threads: int = 0, options: Mapping[str, str] = LATENCY) -> None:
-        """Compile a model. Raises StepError as `compiled` does."""
+    def __init__(
+        self,
+        model: openvino.Model,
+        *,
+        threads: int = 0,
+        options: Mapping[str, str] = LATENCY,
+        compile: Callable[..., openvino.CompiledModel] = compiled,  # noqa: A002 - the field's term
+    ) -> None:
+        """Compile a model with `compile`, a function with the arguments of `compiled`. Raises StepError as it does."""
         self._inputs = [value.any_name for value in model.inputs]
         self._outputs = [value.any_name for value in model.outputs]
-        self._model = compiled(model, threads=threads, options=options)
+        self._model = compile(model, threads=threads, options=options)
         self._request = self._model.create_infer_request()
 
     def run(self, inputs: Tensors) -> dict[str, np.ndarray]:

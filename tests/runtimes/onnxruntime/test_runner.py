@@ -6,7 +6,9 @@ import sys
 import executions
 import graphs
 import numpy as np
+import onnx
 import pytest
+from onnx import numpy_helper
 
 from engine.errors import StepError
 from engine.kit.onnx import onnx_files
@@ -91,6 +93,20 @@ def test_profiles_span_into_one_since_the_provider_stays_on_the_first():
         "trt_profile_opt_shapes": "input_ids:1x16",
         "trt_profile_max_shapes": "input_ids:32x512",
     }
+
+
+def test_a_weakly_typed_provider_is_given_the_precision_of_the_graph(tmp_path, monkeypatch):
+    gpus(monkeypatch, "Tesla T4")
+    model = graphs.layers()
+    for tensor in model.graph.initializer:
+        tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor).astype(np.float16), tensor.name))
+    for value in (*model.graph.input, *model.graph.output):
+        value.type.tensor_type.elem_type = onnx.TensorProto.FLOAT16
+    execution = executions.execution(provider="tensorrt", hardware=T4, profiles=({"batch": span(1, 8, 32)},))
+    for version, given in (("1.31.1", "1"), ("1.24.4", None)):
+        monkeypatch.setattr("onnxruntime.__version__", version)
+        options = ort_runner.provider_of(graphs.write(tmp_path / version, model), execution).options
+        assert options.get("trt_fp16_enable") == given
 
 
 def test_options_are_said_only_where_the_recipe_says_them_and_never_a_precision():

@@ -13,7 +13,7 @@ from engine.text.places import Position, Text
 def refuse(version, **fields):
     recipe = Recipe(name="r", model={"source": "hf:a/b"}, **fields)
     loaded = SimpleNamespace(recipe=recipe, error=lambda what, *path, hint: RecipeError(what, at(), hint=hint))
-    OnnxRuntime().refuse_installed(loaded, {"onnxruntime": version}.get)
+    OnnxRuntime().refuse_installed(loaded, {"onnxruntime": version, "onnxruntime-gpu": version}.get)
 
 
 def at():
@@ -41,3 +41,14 @@ def test_a_model_for_an_older_image_of_triton_has_an_older_opset(image, opset):
 def test_any_version_multiplies_in_other_precisions():
     for precision in ("fp32", "int8"):
         refuse("1.20", precision=precision)
+
+
+def test_int4_is_refused_where_the_installed_tensorrt_provider_takes_no_precision_from_the_graph():
+    target = {"device": "A10", "provider": "tensorrt"}
+    with pytest.raises(
+        RecipeError, match=r"onnxruntime-gpu 1\.31\.1 cannot compute in int4: .* weakly typed"
+    ) as caught:
+        refuse("1.31.1", precision="int4", target=target)
+    assert "use runtime: tensorrt" in caught.value.hint
+    refuse("1.24.4", precision="int4", target=target)
+    refuse("1.31.1", precision="int8", target=target)
