@@ -38,7 +38,7 @@ def lack(hardware: Hardware) -> Lack | None:
     """Return what this machine lacks for a job that must run on `hardware`; None if it can run here."""
     gpu = local_gpus.local(hardware)
     if gpu is None:
-        return Lack(False, _others(), _THERE)
+        return Lack(False, _others(hardware), _THERE)
     name = gpus.with_capability(gpu.name, gpu.sm)
     version = tools.version_of(hardware.tool)
     install = f"pip install {requirement(hardware.tool, hardware.version)}, then run the same command again"
@@ -50,6 +50,12 @@ def lack(hardware: Hardware) -> Lack | None:
     return None
 
 
-def _others() -> str:
-    names = local_gpus.names()
-    return "" if names == "none" else f"this machine has {names}"
+def _others(hardware: Hardware) -> str:
+    """Return what this machine has instead of the GPUs in `hardware`: other GPUs, slices of GPUs, or hidden ones."""
+    here = local_gpus.gpus()
+    if not here:
+        return local_gpus.hidden()
+    near = [gpu.name for gpu in here if gpu.sm in {device.sm for device in hardware.devices}]
+    known = (gpus.known(name) for name in near)
+    named = next((f"; for it, a recipe says `target.device: {gpu.name}`" for gpu in known if gpu is not None), "")
+    return f"this machine has {local_gpus.names()}{named}"

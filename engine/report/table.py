@@ -89,7 +89,8 @@ def _where(bench: BenchReport) -> str:
     if gpu.sm_mhz is None:
         return f"{gpu.name}, its clocks not known"
     least, greatest = gpu.sm_mhz
-    return f"{gpu.name} at {least} MHz" if gpu.steady else f"{gpu.name} at {least} to {greatest} MHz"
+    held_back = f", held back: {', '.join(gpu.throttled)}" if gpu.throttled else ""
+    return f"{gpu.name} at {least} MHz{held_back}" if gpu.steady else f"{gpu.name} at {least} to {greatest} MHz{held_back}"
 
 
 def _server(server: ServerReport | None) -> list[str]:

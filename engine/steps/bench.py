@@ -226,7 +226,7 @@ class Bench(Step):
                     timed = budgets.decided_rows(sizes, inputs, contenders, self.budget, limits, until=until)
                 rows = [(_generated(row, new), rounds) for row, rounds in timed]
                 measured += rows
-                states += gpu_state.look(gpu.name) if gpu else []
+                states += gpu_state.look(gpu.name, gpu.uuid) if gpu else []
                 for row, _ in rows:
                     print(_in_words(row))
         out.mkdir(parents=True, exist_ok=True)

@@ -42,7 +42,10 @@ def test_on_the_very_gpu_without_tensorrt_the_advice_is_to_install_it(machine):
 def test_on_another_gpu_the_advice_names_it(machine):
     machine("NVIDIA RTX 2080 Ti", tensorrt="10.11.0.33")
     advice = lacking.lack(T4).advice
-    assert advice.startswith("this machine has NVIDIA RTX 2080 Ti (sm_75); run the same command there with this cache")
+    assert advice == (
+        "this machine has NVIDIA RTX 2080 Ti (sm_75); for it, a recipe says `target.device: RTX 2080 Ti`; "
+        "run the same command there with this cache (copy cache/ along, or share it)"
+    )
 
 
 def test_without_a_gpu_the_advice_is_only_to_go_where_one_is(machine):
