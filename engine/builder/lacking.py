@@ -38,15 +38,17 @@ def lack(hardware: Hardware) -> Lack | None:
     """Return what this machine lacks for a job that must run on `hardware`; None if it can run here."""
     gpu = local_gpus.local(hardware)
     if gpu is None:
-        return Lack(False, _others(hardware), _THERE)
+        return Lack(has_gpu=False, here=_others(hardware), remedy=_THERE)
     name = gpus.with_capability(gpu.name, gpu.sm)
     version = tools.version_of(hardware.tool)
     install = f"pip install {requirement(hardware.tool, hardware.version)}, then run the same command again"
     if version == tools.MISSING:
-        return Lack(True, f"this machine has {name}, but {hardware.tool} is not installed", install)
+        here = f"this machine has {name}, but {hardware.tool} is not installed"
+        return Lack(has_gpu=True, here=here, remedy=install)
     if not agrees(hardware.version or "", version):
         here = f"this machine has {name}, but {hardware.tool} {version} instead of {hardware.version}"
-        return Lack(True, here, f'{install} (or change the recipe: version: "{version}")')
+        remedy = f'{install} (or change the recipe: version: "{version}")'
+        return Lack(has_gpu=True, here=here, remedy=remedy)
     return None
 
 

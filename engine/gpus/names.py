@@ -51,7 +51,7 @@ def known(name: str) -> Gpu | None:
         return None
 
 
-def _part(part: parts.Part) -> Gpu:
+def _part(part: parts.GpuPart) -> Gpu:
     whole = find(part.whole)
     if part.slice and whole.sm not in _DIVISIBLE and not whole.name.startswith(_ALSO_DIVISIBLE):
         what = f"the {whole.name} cannot be divided: it has no MIG"

@@ -50,7 +50,7 @@ _SEVENTHS = (1, 2, 3, 4, 7)
 
 
 @dataclass(frozen=True)
-class Part:
+class GpuPart:
     """A part of a GPU: the name of the whole, the rest of the name, and the memory in GiB.
 
     `slice` is the MIG slice that holds the part ("3g.20gb"), empty for a vGPU. `computes` is the number of parts of the
@@ -65,21 +65,21 @@ class Part:
     of: int = 1
 
 
-def part_of(name: str) -> Part | None:
+def part_of(name: str) -> GpuPart | None:
     """Return the part of a GPU that a name means: "NVIDIA A100-SXM4-40GB MIG 1c.3g.20gb", "GRID T4-8C"; else None."""
     if match := _MIG.search(name):
         share, of, memory = int(match[1] or match[2]), int(match[2]), int(match[3])
         compute = f"{share}c." if share != of else ""
         profile = f"{of}g.{memory}gb"
         suffix = f" MIG {compute}{profile}{match[4].lower()}"
-        return Part(name[: match.start()], suffix, memory, profile, share, of)
+        return GpuPart(name[: match.start()], suffix, memory, profile, share, of)
     if match := _VGPU.search(name):
         board = re.sub(r"^(NVIDIA|GRID)\s+", "", name[: match.start()])
-        return Part(_VGPU_BOARDS.get(board, board), match[0].upper(), int(match[2]))
+        return GpuPart(_VGPU_BOARDS.get(board, board), match[0].upper(), int(match[2]))
     return None
 
 
-def exists(part: Part, whole: str, memory_gib: int) -> bool:
+def exists(part: GpuPart, whole: str, memory_gib: int) -> bool:
     """Tell whether the GPU `whole` with `memory_gib` can be divided into parts of this size."""
     if not 0 < part.memory_gib <= memory_gib or not 0 < part.computes <= part.of:
         return False

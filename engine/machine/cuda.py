@@ -34,8 +34,8 @@ _SHARED_MEMORY_PER_SM = 81
 class CudaDevice:
     """A GPU as the CUDA driver describes it: sizes in bytes, the bus in bits.
 
-    A MIG slice of a GPU has "MIG" in its name, and a UUID of its own. `uuid` is as NVML writes it: "GPU-...", "MIG-...";
-    it is empty if the driver does not tell it.
+    A MIG slice of a GPU has "MIG" in its name, and a UUID of its own. `uuid` is as NVML writes it, "GPU-..." or
+    "MIG-..."; it is empty if the driver does not tell it.
     """
 
     name: str

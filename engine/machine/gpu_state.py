@@ -1,7 +1,6 @@
-"""The state of a GPU during a measurement: clocks, power, and what held the clocks back.
+"""The state of a GPU during a measurement: clocks, power, and what held the clocks back."""
 
-NVML tells it of the very GPU that is measured, which its UUID names. Without NVML, nvidia-smi tells less.
-"""
+# NVML tells it of the very GPU that is measured, which its UUID names. Without NVML, nvidia-smi tells less.
 
 # Fields: `nvidia-smi --help-query-gpu`.
 
@@ -29,8 +28,9 @@ class GpuReport:
     """The state of a GPU during a measurement.
 
     NVIDIA's tools can lock the clocks (`nvidia-smi --lock-gpu-clocks`) but do not show whether they are locked.
-    `steady` says whether the clocks of the GPU were the same after every single measurement. `throttled` has the reasons
-    that held the clocks back after any of them; None without NVML. For a MIG slice, all numbers are those of its board.
+    `steady` says whether the clocks of the GPU were the same after every single measurement. `throttled` has the
+    reasons that held the clocks back after any of them; None without NVML. For a MIG slice, all numbers are those of
+    its board.
     """
 
     name: str
@@ -75,7 +75,7 @@ def look(name: str, uuid: str = "") -> list[dict[str, str]]:
     return named if len(named) == 1 else []
 
 
-def _cells(name: str, state: nvml.State) -> tuple[str, ...]:
+def _cells(name: str, state: nvml.BoardState) -> tuple[str, ...]:
     numbers = (state.sm_mhz, state.max_sm_mhz, state.memory_mhz, state.celsius)
     return (name, nvml.driver() or "", *(_cell(number) for number in numbers))
 

@@ -65,7 +65,7 @@ def hidden() -> str:
         return ""
     names = ", ".join(board.name for board in boards)
     if any(board.divided for board in boards):
-        return f"this machine has {names}, on which MIG is on, and CUDA shows no slice: `nvidia-smi mig -cgi` makes them"
+        return f"this machine has {names}, on which MIG is on, and CUDA shows no slice: `nvidia-smi mig -cgi` makes one"
     return f"this machine has {names}, but CUDA shows no GPU: CUDA_VISIBLE_DEVICES may hide it, or libcuda is missing"
 
 

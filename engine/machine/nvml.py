@@ -1,9 +1,8 @@
-"""NVML, the library of NVIDIA's driver that describes boards: the driver's version, MIG, clocks, power, throttling.
+"""NVML, the library of NVIDIA's driver that describes boards: the driver's version, MIG, clocks, power, throttling."""
 
-The Python package `nvidia-ml-py` (module `pynvml`) calls the library. NVML describes boards and does not heed
-CUDA_VISIBLE_DEVICES; which GPUs a program can use is only known from CUDA (`engine.machine.cuda`). The two are joined
-by the UUID of a GPU, or of a MIG slice.
-"""
+# The Python package `nvidia-ml-py` (module `pynvml`) calls the library. NVML describes boards and does not heed
+# CUDA_VISIBLE_DEVICES; which GPUs a program can use is only known from CUDA (`engine.machine.cuda`). The two are joined
+# by the UUID of a GPU, or of a MIG slice.
 
 # Sources: NVIDIA, NVML API Reference (nvmlDeviceQueries, nvmlClocksEventReasons, nvmlMultiInstanceGPU).
 
@@ -33,7 +32,7 @@ _MILLI = 1000
 
 
 @dataclass(frozen=True)
-class Board:
+class GpuBoard:
     """A board, as NVML describes it. `divided` tells whether MIG is on, so that CUDA shows slices only."""
 
     name: str
@@ -42,7 +41,7 @@ class Board:
 
 
 @dataclass(frozen=True)
-class State:
+class BoardState:
     """The state of a board at one moment; None for what NVML does not tell of it."""
 
     sm_mhz: int | None
@@ -61,21 +60,21 @@ def driver() -> str | None:
     return None if version is None else _text(version)
 
 
-def boards() -> tuple[Board, ...]:
+def boards() -> tuple[GpuBoard, ...]:
     """Return the boards of this machine, also those that CUDA hides; () without NVML."""
     nvml = library()
     count = 0 if nvml is None else _ask(nvml, nvml.nvmlDeviceGetCount) or 0
-    found = []
+    listed = []
     for number in range(count):
         handle = _ask(nvml, nvml.nvmlDeviceGetHandleByIndex, number)
         if handle is not None:
             name, uuid = (_ask(nvml, ask, handle) or "" for ask in (nvml.nvmlDeviceGetName, nvml.nvmlDeviceGetUUID))
             mode = _ask(nvml, nvml.nvmlDeviceGetMigMode, handle)
-            found.append(Board(_text(name), _text(uuid), divided=bool(mode) and mode[0] == _MIG_ON))
-    return tuple(found)
+            listed.append(GpuBoard(_text(name), _text(uuid), divided=bool(mode) and mode[0] == _MIG_ON))
+    return tuple(listed)
 
 
-def state(uuid: str) -> State | None:
+def state(uuid: str) -> BoardState | None:
     """Return the present state of the GPU with a UUID; for a MIG slice, the state of its board.
 
     The result is None without NVML, and for a UUID that NVML does not know.
@@ -96,7 +95,7 @@ def state(uuid: str) -> State | None:
         of("nvmlDeviceGetCurrentClocksThrottleReasons"), of("nvmlDeviceGetPowerUsage"),
         of("nvmlDeviceGetEnforcedPowerLimit"),
     )  # fmt: skip
-    return State(
+    return BoardState(
         sm_mhz=of("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_SM),
         max_sm_mhz=of("nvmlDeviceGetMaxClockInfo", nvml.NVML_CLOCK_SM),
         memory_mhz=of("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_MEM),

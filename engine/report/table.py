@@ -89,8 +89,9 @@ def _where(bench: BenchReport) -> str:
     if gpu.sm_mhz is None:
         return f"{gpu.name}, its clocks not known"
     least, greatest = gpu.sm_mhz
-    held_back = f", held back: {', '.join(gpu.throttled)}" if gpu.throttled else ""
-    return f"{gpu.name} at {least} MHz{held_back}" if gpu.steady else f"{gpu.name} at {least} to {greatest} MHz{held_back}"
+    throttling = f", held back: {', '.join(gpu.throttled)}" if gpu.throttled else ""
+    clocks = f"{least} MHz" if gpu.steady else f"{least} to {greatest} MHz"
+    return f"{gpu.name} at {clocks}{throttling}"
 
 
 def _server(server: ServerReport | None) -> list[str]:

@@ -62,7 +62,7 @@ def test_of_twin_boards_the_facts_and_the_state_are_those_of_the_one_that_is_use
     report = gpu_state.report(used.name, gpu_state.look(used.name, used.uuid))
     assert (report.sm_mhz, report.celsius, report.watts, report.watt_limit) == ((1245, 1245), (82, 82), (70, 70), 70)
     assert report.throttled == ("power cap", "hot (software slowdown)")
-    assert {handle for name, handle in fakes.nvml.asked if "Clock" in name} == {used.uuid}
+    assert {handle for name, handle in fakes.nvml.questions if "Clock" in name} == {used.uuid}
 
 
 def test_the_state_of_a_slice_is_that_of_its_board(machine):

@@ -67,7 +67,7 @@ class FakeNvml:
 
     def __init__(self, transcript):
         self.driver, self.boards = transcript["driver"], transcript["boards"]
-        self.asked = []
+        self.questions = []
         self._slices = {uuid: board["uuid"] for board in self.boards for uuid in board.get("slices", ())}
 
     def nvmlInit(self):  # noqa: N802 - NVIDIA's names
@@ -99,12 +99,12 @@ class FakeNvml:
             raise AttributeError(name)
 
         def answer(handle, *arguments):
-            self.asked.append((name, handle))
+            self.questions.append((name, handle))
             board = next((board for board in self.boards if board["uuid"] == handle), None)
             if board is None or name not in board["answers"]:
                 raise NVMLError("Not Supported")
-            told = board["answers"][name]
-            return told[str(arguments[0])] if isinstance(told, dict) else told
+            value = board["answers"][name]
+            return value[str(arguments[0])] if isinstance(value, dict) else value
 
         return answer
 
