@@ -37,8 +37,8 @@ def products(network: tensorrt.INetworkDefinition) -> dict[str, str]:
     types = {}
     for layer in layers(network):
         if layer.type.name in PRODUCTS:
-            factors = [layer.get_input(0), layer.get_input(1) if layer.num_inputs > 1 else None]
-            kinds = {_stored(each, makers) for each in factors if each is not None}
+            factors = [factor for place in range(layer.num_inputs) if (factor := layer.get_input(place)) is not None]
+            kinds = {_stored(factor, makers) for factor in factors[:2]}
             types[layer.name] = named(kinds.pop() if len(kinds) == 1 else factors[0].dtype.name)
     return types
 

@@ -1,7 +1,6 @@
-"""Plan proof: what the text of a TensorRT-RTX engine shows of its matrix products, their types and their kernels.
+"""Plan proof: what the text of a TensorRT-RTX engine shows of its matrix products, their types and their kernels."""
 
-The proof speaks of TensorRT-RTX alone. Native TensorRT chooses other kernels, on the GPU that it builds on.
-"""
+# The proof speaks of TensorRT-RTX alone. Native TensorRT chooses other kernels, on the GPU that it builds on.
 
 from __future__ import annotations
 
@@ -11,16 +10,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from engine.runtimes.tensorrt import plan_text
-from engine.runtimes.tensorrt.plan_text import Operation, Part, UnreadablePlanError
+from engine.runtimes.tensorrt.plan_text import Operation, PlanPart, UnreadablePlanError
 
 _PRODUCTS = ("fully_connected", "corrltn")
 """The operations that are a matrix product or a convolution."""
 _FUSION, _KERNEL = "runtime_fusion", "function"
 _ATTENTION = "_gemm_mha"
 """What the name of a kernel begins with that computes scores, softmax and the weighted sum of attention."""
-_EPILOGUE = re.compile(
-    r"\b(?:relu|gelu|gelu_erf|tanh|sigmoid|swish|leaky_relu|bias|accu|quantize)=true\b"
-)
+_EPILOGUE = re.compile(r"\b(?:relu|gelu|gelu_erf|tanh|sigmoid|swish|leaky_relu|bias|accu|quantize)=true\b")
 """What a product computes beside its sums: an activation, a bias, a second summand."""
 _TYPES = {"half": "fp16", "float": "fp32", "bfloat16": "bf16", "fp8_e4m3": "fp8"}
 """The names of types in an engine's text, with their names in recipes; other names are the same in both."""
@@ -49,20 +46,20 @@ class PlanProfile:
 class PlanProof:
     """What the text of an engine proves, and whether the products of the graph kept the recipe's precision.
 
-    Of `layers` products that the graph has in the precision and the text shows, `held` compute in it for every
+    Of `layers` products that the graph has in the precision and the text shows, `kept` compute in it for every
     profile; `lost` names the others, each with its type.
     """
 
     precision: str
     profiles: tuple[PlanProfile, ...]
     layers: int
-    held: int
+    kept: int
     lost: tuple[str, ...] = ()
 
     @property
     def share(self) -> float | None:
         """The share of the graph's products in the precision that compute in it; None where the text shows none."""
-        return self.held / self.layers if self.layers else None
+        return self.kept / self.layers if self.layers else None
 
 
 def prove(plan: bytes, precision: str, graph: Mapping[str, str]) -> tuple[PlanProof | None, str]:
@@ -84,12 +81,12 @@ def prove(plan: bytes, precision: str, graph: Mapping[str, str]) -> tuple[PlanPr
         precision=precision,
         profiles=profiles,
         layers=len(layers),
-        held=len(layers) - len(lost),
+        kept=len(layers) - len(lost),
         lost=tuple(f"{name}: {kind}" for name, kind in list(lost.items())[:_LISTED]),
     ), ""
 
 
-def _profile(part: Part) -> PlanProfile:
+def _profile(part: PlanPart) -> PlanProfile:
     products, fused = Counter[str](), Counter[str]()
     for operation, kind, carries_more in _products(part):
         del operation
@@ -106,7 +103,7 @@ def _profile(part: Part) -> PlanProfile:
     )
 
 
-def _products(part: Part) -> Iterator[tuple[Operation, str, bool]]:
+def _products(part: PlanPart) -> Iterator[tuple[Operation, str, bool]]:
     """Yield each product of a profile, its type, and whether it computes what follows it, too."""
     if sum(operation.kind == _FUSION for operation in part.operations) != len(part.fusions):
         raise UnreadablePlanError("its fused products and their texts differ in number")
@@ -119,7 +116,7 @@ def _products(part: Part) -> Iterator[tuple[Operation, str, bool]]:
                 yield operation, _type(operation, fusion), bool(fusion.operations[place + 1 :])
 
 
-def _by_layer(part: Part) -> dict[str, str]:
+def _by_layer(part: PlanPart) -> dict[str, str]:
     """Return the type of each product of a profile by the ONNX nodes that it computes, with those of attention."""
     types = {layer: kind for operation, kind, _ in _products(part) for layer in operation.layers}
     for operation in part.operations:
@@ -128,7 +125,7 @@ def _by_layer(part: Part) -> dict[str, str]:
     return types
 
 
-def _type(operation: Operation, part: Part) -> str:
+def _type(operation: Operation, part: PlanPart) -> str:
     """Return the type of the factors of a product; the two types, if they differ."""
     kinds = [part.types.get(name) for name in operation.inputs[:2]]
     if not kinds or None in kinds:

@@ -1,9 +1,8 @@
-"""Plan text: the readable parts of a TensorRT-RTX engine, which list its kernels and the types of its tensors.
+"""Plan text: the readable parts of a TensorRT-RTX engine, which list its kernels and the types of its tensors."""
 
-NVIDIA does not document this text. The form below was read from engines of TensorRT-RTX 1.7; text of another form is
-not read at all.
-"""
-
+# NVIDIA does not document this text. The form below was read from engines of TensorRT-RTX 1.7; text of another form is
+# not read at all.
+#
 # An engine has a part for each profile, and behind it a part for each of its fused matrix products:
 #     NLYM, version (4 bytes), size of the text (8 bytes), the text
 #     header { ... accelerators={sm75 sm86 } }    of the part of a fused product: accelerators={*}
@@ -64,7 +63,7 @@ class Operation:
 
 
 @dataclass(frozen=True)
-class Part:
+class PlanPart:
     """A part of an engine: the compute capabilities times ten, the operations, and the types of the tensors by name.
 
     `fusions` are the parts of the fused matrix products, which have no compute capabilities of their own.
@@ -73,22 +72,22 @@ class Part:
     sms: tuple[int, ...]
     operations: tuple[Operation, ...]
     types: Mapping[str, str]
-    fusions: tuple[Part, ...] = ()
+    fusions: tuple[PlanPart, ...] = ()
 
 
-def parts(plan: bytes) -> tuple[Part, ...]:
+def parts(plan: bytes) -> tuple[PlanPart, ...]:
     """Return the parts of an engine, usually one for each profile, each with the parts of its fused products.
 
     Raises UnreadablePlanError where the engine has no readable text, or text of another version than TensorRT-RTX 1.7.
     """
-    whole: list[Part] = []
+    whole: list[PlanPart] = []
     for text in _texts(plan):
         part = _part(text)
         if part.sms:
             whole.append(part)
         elif whole:
             last = whole[-1]
-            whole[-1] = Part(last.sms, last.operations, last.types, (*last.fusions, part))
+            whole[-1] = PlanPart(last.sms, last.operations, last.types, (*last.fusions, part))
         else:
             raise UnreadablePlanError("a fused product stands before every profile")
     if not whole:
@@ -99,24 +98,24 @@ def parts(plan: bytes) -> tuple[Part, ...]:
 def _texts(plan: bytes) -> Iterator[str]:
     at = plan.find(_MAGIC)
     while at >= 0:
-        text = at + _HEAD
+        text, after = at + _HEAD, at + len(_MAGIC)
         if plan.startswith(_BEGIN, text):
             version = int.from_bytes(plan[at + len(_MAGIC) : at + len(_MAGIC) + 4], "little")
             size = int.from_bytes(plan[text - 8 : text], "little")
             if version != _VERSION or text + size > len(plan):
                 raise UnreadablePlanError(f"its text has the version {version:#x}, and {_VERSION:#x} is known")
             yield plan[text : text + size].decode("utf-8", "replace").rstrip("\0")
-            text += size
-        at = plan.find(_MAGIC, text)
+            after = text + size
+        at = plan.find(_MAGIC, after)
 
 
-def _part(text: str) -> Part:
+def _part(text: str) -> PlanPart:
     header, descriptors, main = (_first(_BLOCK.format(name), text) for name in ("header", "descriptors", "main"))
     version = _first(r"^  version = (\S+)", header)
     if version not in _TEXTS or not main:
         raise UnreadablePlanError(f"a part of its text has the version {version or 'none'}")
     targets = _first(r"\baccelerators=\{([^}]*)\}", header).split()
-    return Part(() if targets == [_ANY] else _sms(targets), tuple(_operations(main)), _types(descriptors))
+    return PlanPart(() if targets == [_ANY] else _sms(targets), tuple(_operations(main)), _types(descriptors))
 
 
 def _sms(targets: Sequence[str]) -> tuple[int, ...]:
@@ -138,5 +137,5 @@ def _types(descriptors: str) -> dict[str, str]:
 
 
 def _first(pattern: str, text: str) -> str:
-    found = re.search(pattern, text, re.MULTILINE | re.DOTALL)
-    return "" if found is None else next((group for group in found.groups() if group is not None), "")
+    match = re.search(pattern, text, re.MULTILINE | re.DOTALL)
+    return "" if match is None else next((group for group in match.groups() if group is not None), "")

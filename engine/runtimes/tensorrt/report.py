@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 from engine.reporting import TypedReport
 from engine.runtimes.tensorrt.plan_proof import PlanProof
@@ -16,8 +15,6 @@ class EngineReport(TypedReport):
 
     `plan` is what the text of a TensorRT-RTX engine proves; where it is not known, `plan_unknown` is the reason.
     """
-
-    shapes_output: ClassVar[bool] = False
 
     bytes: int
     tensorrt: str
