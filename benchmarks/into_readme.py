@@ -11,8 +11,13 @@ END = "<!-- end -->"
 
 
 def main(script: str, words: list[str]) -> None:
-    """Run a script and replace the text between its two marks in README.md."""
-    done = subprocess.run([sys.executable, str(HERE / script), *words], stdout=subprocess.PIPE, text=True, check=True)
+    """Run a script and replace the text between its two marks in README.md.
+
+    `script` may have options, such as "cpu_frontier.py --model nudenet": its mark then has them, too.
+    """
+    file, *own = script.split()
+    command = [sys.executable, str(HERE / file), *own, *words]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     put(HERE / "README.md", script, done.stdout)
 
 

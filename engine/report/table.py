@@ -70,8 +70,13 @@ def _measured(summary: Summary, bench: BenchReport, validated: AccuracyReport | 
     columns = {name: number for row in bench.rows for name, number in reporting.numbers(type(row)).items()}
     header = (*_BEFORE, *map(_title_of, columns.values()), *_BEHIND)
     rows = [_row(summary, bench, row, columns, validated) for row in bench.rows]
+    blank = [""] * len(columns)
+    rows += [
+        (_sizes(each.shape), each.runtime, IN_PROCESS, "", "", *blank, "not measured") for each in bench.unmeasured
+    ]
     lines = [
         *_aligned(_without_one_way([header, *_grouped(rows)])),
+        *map(str, bench.unmeasured),
         *_generated(bench.rows),
         f"latencies in {_USUAL}, interleaved in one run on {_where(bench)}; {bench.noise_in_words}",
         *_server(bench.server),
@@ -94,7 +99,9 @@ def _where(bench: BenchReport) -> str:
     if gpu.sm_mhz is None:
         return f"{gpu.name}, its clocks not known"
     least, greatest = gpu.sm_mhz
-    return f"{gpu.name} at {least} MHz" if gpu.steady else f"{gpu.name} at {least} to {greatest} MHz"
+    throttling = f", held back: {', '.join(gpu.throttled)}" if gpu.throttled else ""
+    clocks = f"{least} MHz" if gpu.steady else f"{least} to {greatest} MHz"
+    return f"{gpu.name} at {clocks}{throttling}"
 
 
 def _server(server: ServerReport | None) -> list[str]:
@@ -133,7 +140,7 @@ def _row(
     columns: Mapping[str, Number],
     validated: AccuracyReport | None,
 ) -> tuple[str, ...]:
-    shape = " x ".join(str(extent) for extent in row.shape.values())
+    shape = _sizes(row.shape)
     if row.new_tokens is not None:
         shape += f" + {row.new_tokens}"
     if row.samples is not None and row.samples.order == "sorted":
@@ -148,6 +155,10 @@ def _row(
     ours = bench.ours_beside(row)
     size = sizes.decimal(record.size) if record else ""
     return (shape, row.runtime, row.via, size, "", *cells, "" if ours is None else ours.speed_up(row.runtime))
+
+
+def _sizes(shape: Mapping[str, int | str]) -> str:
+    return " x ".join(str(extent) for extent in shape.values())
 
 
 def _rival_of(name: str) -> str:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from engine import gpus
+from engine import gpus, tasks
 from engine.errors import JudgementError
 from engine.kit.accuracy import thresholds
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.onnx import onnx_files
+from engine.kit.triton import embedding
 from engine.machine import cuda
 from engine.recipe.schema import Bound, Profile, Recipe
 from engine.runtimes import axes, devices, hardware, registry
@@ -79,6 +81,13 @@ class TrtBuild(Step, BuilderOptions):
     precision_share: Bound | None = None
     timing_cache: Source | None = None
     plugins: tuple[Source, ...] = ()
+    embeds: bool = False
+    """Whether the engine computes the embedding of each text, if the checkpoint says how its hidden states are pooled.
+
+    Otherwise a server copies the hidden states of all tokens to the CPU for the same.
+    """
+    task: str | None = None
+    """The task that the recipe names, where `embeds` is true; None where the checkpoint's config names the task."""
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self | None:
@@ -96,6 +105,10 @@ class TrtBuild(Step, BuilderOptions):
         options["plugins"] = tuple(Source(uri=path) for path in options.get("plugins", ()))
         if not runtime.anywhere:
             options["version"] = runtime.tool_version(recipe)
+            triton, task = recipe.package.triton, recipe.model.task
+            answers = triton.tokenizer and triton.postprocess
+            options["embeds"] = answers and (task is None or tasks.find(task).embeds)
+            options["task"] = task if options["embeds"] else None
         sms = sorted({gpus.find(name).sm for name in target.devices}) if runtime.anywhere else ()
         return cls.model_validate({
             **options, "runtime": target.runtime, "devices": target.devices, "precision": recipe.precision,
@@ -136,11 +149,12 @@ class TrtBuild(Step, BuilderOptions):
 
     def options(self) -> Mapping[str, Any]:
         """Return the options that are rows of the key; options that facts or inputs already cover are left out."""
-        return {name: value for name, value in super().options().items() if name not in _NOT_KEYED}
+        unused = _NOT_KEYED if self.embeds else (*_NOT_KEYED, "embeds", "task")
+        return {name: value for name, value in super().options().items() if name not in unused}
 
     def inputs_used(self) -> tuple[str, ...]:
-        """Return the inputs; without profiles also the checkpoint, which states the longest input."""
-        return tuple(name for name in self.inputs() if name != "checkpoint" or not self.profiles)
+        """Return the inputs; the checkpoint states the longest input of a recipe without profiles, and the pooling."""
+        return tuple(name for name in self.inputs() if name != "checkpoint" or self.embeds or not self.profiles)
 
     def run(
         self,
@@ -161,16 +175,24 @@ class TrtBuild(Step, BuilderOptions):
         trt_api.check_version(self.runtime, version, self.version)
         trt_options.refuse(self, self.runtime)
         gpu = self._gpu()
-        graph = onnx_files.load_graph(checked)
-        trt_failures.refuse_fused(graph)
-        order = self._order(
-            checked,
-            graph,
-            profiles=self.profiles or _usual(graph, checkpoint),
-            kept=out.parent / KEPT,
-            own=timing_cache,
-            plugins=list(plugins.values()),
-        )
+        with TemporaryDirectory(dir=out.parent) as folder:
+            model = self._with_embedding(checked, checkpoint, Path(folder) / "pooled")
+            graph = onnx_files.load_graph(model)
+            trt_failures.refuse_fused(graph)
+            order = self._order(
+                model,
+                graph,
+                profiles=self.profiles or _usual(graph, checkpoint),
+                kept=out.parent / KEPT,
+                own=timing_cache,
+                plugins=list(plugins.values()),
+            )
+            return self._built(out, order, graph, version=version, gpu=gpu)
+
+    def _built(
+        self, out: Path, order: Order, graph: onnx.ModelProto, *, version: str, gpu: CudaGpu | None
+    ) -> EngineReport:
+        """Build the engine, and write the engine and its passport into `out`."""
         print(f"building with {self.runtime} {version} for {' and '.join(self.devices)}; {order.forecast}", flush=True)
         built = trt_builder.build(order)
         layers, unknown = (
@@ -216,6 +238,16 @@ class TrtBuild(Step, BuilderOptions):
                 [f"the engine's own text says so, for {' and '.join(report.gpu)}", *proof.lost],
                 "build it in the precision that the engine uses, or leave out the GPUs without such kernels",
             )
+
+    def _with_embedding(self, checked: Path, checkpoint: Path | None, out: Path) -> Path:
+        """Return the folder of the graph to compile: of a graph that computes embeddings, where the answers are those.
+
+        Hidden states stay on the GPU then, unless a client requests them.
+        """
+        if not self.embeds or checkpoint is None or checkpoints.kind(checkpoint) == "onnx":
+            return checked
+        embeds = tasks.find(checkpoints.task(checkpoint, self.task)).embeds
+        return embedding.pooled(checked, checkpoint, out) if embeds else checked
 
     def _gpu(self) -> CudaGpu | None:
         """Return the GPU on which an engine is built, after selecting it for CUDA; None where no GPU is needed."""

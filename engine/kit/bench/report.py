@@ -12,6 +12,7 @@ from engine.kit.bench import confidence, stats
 from engine.kit.bench.confidence import Interval
 from engine.kit.bench.mixed_lengths import SampleOrder
 from engine.kit.bench.sample_report import SampleFigures, SampleLengths
+from engine.kit.bench.unmeasured import Unmeasured
 from engine.machine.gpu_state import GpuReport
 from engine.reporting import TypedReport, measured
 from engine.runtimes.recipes import IN_PROCESS
@@ -166,6 +167,8 @@ class BenchReport(TypedReport):
     server: ServerReport | None = None
     samples: tuple[SampleLengths, ...] = ()
     """For each shape of samples, the lengths of the samples and what follows from them."""
+    unmeasured: tuple[Unmeasured, ...] = ()
+    """The rivals that could not run on this machine."""
 
     @classmethod
     def migrated(cls, raw: Mapping[str, object], version: int) -> Mapping[str, object] | None:

@@ -40,26 +40,37 @@ _NAMES = {"f32": "fp32", "f16": "fp16", "bf16": "bf16", "i8": "int8", "u8": "int
 def multiplications(model: openvino.Model, inputs: Mapping[str, np.ndarray]) -> Tally:
     """Return the precision of kernels, such as "int8" -> the number of multiplications in this precision.
 
-    Matrix products, convolutions and recurrent layers are counted, from their shapes for `inputs`. The kernels are
-    those of OpenVINO's execution graph for these shapes; nothing runs. Raises StepError where OpenVINO cannot compile
+    Matrix products, convolutions and recurrent layers are counted, from their shapes for `inputs`; those that depend on
+    no input are not, because OpenVINO computes them while it compiles the model. The kernels are those of OpenVINO's
+    execution graph for these shapes; nothing runs. Raises StepError where OpenVINO cannot compile
     the model for these shapes.
     """
     fixed = ir.reshaped(model, {value.any_name: inputs[value.any_name].shape for value in model.inputs})
     on_this_cpu = compiled.compiled(fixed, threads=1)
     kernels, floating = _kernels(on_this_cpu), on_this_cpu.get_property("INFERENCE_PRECISION_HINT").get_type_name()
     tally = Tally()
-    for node in fixed.get_ordered_ops():
-        kind, count = node.get_type_name(), _count(node)
-        if count:
-            tally.add(_KINDS.get(kind, kind), _precision(node, kernels, floating), count)
+    for node, count in _counted(fixed):
+        kind = node.get_type_name()
+        tally.add(_KINDS.get(kind, kind), _precision(node, kernels, floating), count)
     return tally
 
 
 def by_operator(model: openvino.Model, inputs: Mapping[str, np.ndarray]) -> dict[str, int]:
     """Return the name of each operator that multiplies -> the number of its multiplications for `inputs`."""
     fixed = ir.reshaped(model, {value.any_name: inputs[value.any_name].shape for value in model.inputs})
-    counts = {str(node.get_friendly_name()): _count(node) for node in fixed.get_ordered_ops()}
-    return {name: count for name, count in counts.items() if count}
+    return {str(node.get_friendly_name()): count for node, count in _counted(fixed)}
+
+
+def _counted(model: openvino.Model) -> Iterator[tuple[openvino.Node, int]]:
+    """Yield each operator that depends on an input and multiplies, with the number of its multiplications."""
+    computed: set[str] = set()
+    for node in model.get_ordered_ops():
+        before = (value.get_node().get_friendly_name() for value in node.input_values())
+        if node.get_type_name() != "Parameter" and not any(name in computed for name in before):
+            continue
+        computed.add(node.get_friendly_name())
+        if count := _count(node):
+            yield node, count
 
 
 def _kernels(model: openvino.CompiledModel) -> dict[str, tuple[str, str]]:

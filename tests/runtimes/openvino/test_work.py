@@ -36,3 +36,13 @@ def test_quantized_products_count_as_int8(tmp_path):
     assert "int8" not in work.multiplications(layers(tmp_path), {"x": X})
     small = quantizer.quantized(layers(tmp_path), samples)
     assert work.multiplications(small, {"x": X}) == {"int8": 3 * (64 * 128 + 128 * 4)}
+
+
+def test_products_of_constants_are_computed_once_and_do_not_count(tmp_path):
+    nodes = [helper.make_node("MatMul", ["t", "w"], ["k"]), helper.make_node("MatMul", ["x", "k"], ["y"])]
+    weights = [graphs.weight("t", 64, 32), graphs.weight("w", 32, 16)]
+    inputs, outputs = [("x", graphs.FLOAT, [3, 64])], [("y", graphs.FLOAT, [3, 16])]
+    graph = graphs.write(tmp_path / "positions", graphs.graph(nodes, inputs, outputs, weights))
+    model = ir.read(graph / onnx_files.MODEL)
+    assert sum(work.multiplications(model, {"x": X}).values()) == 3 * 64 * 16
+    assert list(work.by_operator(model, {"x": X}).values()) == [3 * 64 * 16]

@@ -15,6 +15,10 @@ FILES = [
 ]
 
 
+def test_the_types_of_all_native_modules_are_checked():
+    assert {"builder.py", "runner.py", "bindings.py", "passport_writer.py"} <= {Path(name).name for name in FILES}
+
+
 @pytest.fixture(scope="module")
 def stubs(tmp_path_factory):
     return tensorrt_stubs.stubs(tmp_path_factory.mktemp("stubs"))
