@@ -1,0 +1,73 @@
+"""A bundle of results to send back: reports, logs and facts of the machine in one archive, with private words removed."""
+
+from __future__ import annotations
+
+import getpass
+import io
+import json
+import os
+import platform
+import re
+import socket
+import tarfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+_LARGEST = 4 << 20
+"""The largest file in bytes that a bundle takes; of a larger log, the end."""
+_SECRETS = re.compile(
+    r"\b(?:hf_|gh[pousr]_|github_pat_|glpat-|nvapi-|sk-|AKIA)[A-Za-z0-9_-]{8,}"
+    r"|(?i:(?<=bearer )[\w.~+/-]{8,}=*)"
+    r"|(?i:(?<=token=)|(?<=password=)|(?<=secret=)|(?<=api_key=))[^\s&\"']+"
+)
+_CREDENTIALS = re.compile(r"(?<=://)[^/\s@]+@")
+_ADDRESSES = re.compile(r"\b(?:\d{1,3}\.){3}\d{1,3}\b(?!\.\d)|\b[\w.+-]+@[\w-]+\.[\w.]+\b")
+_GPU = re.compile(r"\b(?:GPU|MIG)-[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b")
+_HOMES = re.compile(r"(?:/home|/Users)/[^/\s:\"']+|/root(?=[/\s:\"']|$)")
+
+
+def redacted(text: str, private: Mapping[str, str]) -> str:
+    """Return a text without tokens, home folders, names of users and hosts, addresses and serial numbers of GPUs.
+
+    `private` maps the words of this machine to what stands in their place.
+    """
+    for word, replacement in sorted(private.items(), key=lambda pair: -len(pair[0])):
+        text = re.sub(rf"(?<![A-Za-z0-9]){re.escape(word)}(?![A-Za-z0-9])", replacement, text)
+    for pattern, replacement in (
+        (_SECRETS, "TOKEN"), (_CREDENTIALS, "USER@"), (_HOMES, "HOME"), (_GPU, "GPU-ID"), (_ADDRESSES, "ADDRESS"),
+    ):  # fmt: skip
+        text = pattern.sub(replacement, text)
+    return text
+
+
+def private_words() -> dict[str, str]:
+    """Return the words of this machine that a bundle leaves out, each with its replacement."""
+    words = {str(Path.home()): "HOME", socket.gethostname(): "HOST", platform.node(): "HOST"}
+    try:
+        words[getpass.getuser()] = "USER"
+    except (KeyError, OSError):
+        pass  # a container may run as a number without a name
+    secrets = [value for name, value in os.environ.items() if re.search(r"TOKEN|KEY|SECRET|PASSWORD", name)]
+    words |= {value: "TOKEN" for value in secrets if len(value) >= 8}
+    return {word: replacement for word, replacement in words.items() if len(word) > 2 and word != "root"}
+
+
+def files(store: Path) -> Iterator[tuple[str, str]]:
+    """Yield the name and the text of each record, log, report and passport of a store."""
+    for pattern in ("records/*.json", "logs/*", "artifacts/*/passport.json", "artifacts/*/report.json"):
+        for path in sorted(store.glob(pattern)):
+            if path.is_file() and not path.is_symlink():
+                yield str(path.relative_to(store)), path.read_bytes()[-_LARGEST:].decode("utf-8", "replace")
+
+
+def write(target: Path, store: Path, facts: Mapping[str, object]) -> int:
+    """Write the bundle, a .tar.gz file, and return the number of its files."""
+    private = private_words()
+    contents = {"machine.json": json.dumps(facts, indent=1, ensure_ascii=False, default=str), **dict(files(store))}
+    with tarfile.open(target, "w:gz") as archive:
+        for name, text in contents.items():
+            content = redacted(text, private).encode()
+            info = tarfile.TarInfo(f"recipe-results/{name}")
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    return len(contents)
