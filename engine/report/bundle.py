@@ -15,6 +15,8 @@ from pathlib import Path
 
 _LARGEST = 4 << 20
 """The largest file in bytes that a bundle takes; of a larger log, the end."""
+_SECRET, _WORD = 8, 3
+"""The shortest value of a variable that counts as a secret, and the shortest name that is replaced."""
 _SECRETS = re.compile(
     r"\b(?:hf_|gh[pousr]_|github_pat_|glpat-|nvapi-|sk-|AKIA)[A-Za-z0-9_-]{8,}"
     r"|(?i:(?<=bearer )[\w.~+/-]{8,}=*)"
@@ -34,7 +36,7 @@ def redacted(text: str, private: Mapping[str, str]) -> str:
     for word, replacement in sorted(private.items(), key=lambda pair: -len(pair[0])):
         text = re.sub(rf"(?<![A-Za-z0-9]){re.escape(word)}(?![A-Za-z0-9])", replacement, text)
     for pattern, replacement in (
-        (_SECRETS, "TOKEN"), (_CREDENTIALS, "USER@"), (_HOMES, "HOME"), (_GPU, "GPU-ID"), (_ADDRESSES, "ADDRESS"),
+        (_SECRETS, "TOKEN"), (_CREDENTIALS, ""), (_HOMES, "HOME"), (_GPU, "GPU-ID"), (_ADDRESSES, "ADDRESS"),
     ):  # fmt: skip
         text = pattern.sub(replacement, text)
     return text
@@ -48,8 +50,8 @@ def private_words() -> dict[str, str]:
     except (KeyError, OSError):
         pass  # a container may run as a number without a name
     secrets = [value for name, value in os.environ.items() if re.search(r"TOKEN|KEY|SECRET|PASSWORD", name)]
-    words |= {value: "TOKEN" for value in secrets if len(value) >= 8}
-    return {word: replacement for word, replacement in words.items() if len(word) > 2 and word != "root"}
+    words |= {value: "TOKEN" for value in secrets if len(value) >= _SECRET}
+    return {word: replacement for word, replacement in words.items() if len(word) >= _WORD and word != "root"}
 
 
 def files(store: Path) -> Iterator[tuple[str, str]]:

@@ -18,7 +18,7 @@ PRIVATE = {"/home/ada": "HOME", "ada": "USER", "thinkpad": "HOST"}
         ("ada@thinkpad: adapter", "USER@HOST: adapter"),
         ("hf_abcdefghijklmnop", "TOKEN"),
         ("Authorization: Bearer abc.def-123456", "Authorization: Bearer TOKEN"),
-        ("https://me:pass@host.example/x?token=abcdef", "https://USER@host.example/x?token=TOKEN"),
+        ("https://me:pass@host.example/x?token=abcdef", "https://host.example/x?token=TOKEN"),
         ("GPU-01234567-89ab-cdef-0123-456789abcdef", "GPU-ID"),
         ("at 192.168.1.20, by a.b@example.org", "at ADDRESS, by ADDRESS"),
         ("TensorRT 10.13.3, T4 (sm_75)", "TensorRT 10.13.3, T4 (sm_75)"),
