@@ -24,7 +24,8 @@ def test_each_time_stands_under_trtexec_s_name():
     assert "CUDA events" in title
     assert header.split()[:4] == ["shape", "runtime", "enqueue", "GPU"]
     assert cells.split() == [
-        "1", "x", "16", "tensorrt-fp16", "0.050", "0.500", "0.030", "0.020", "0.010", "0.005", "0.540", "0.525", "0.510",
+        "1", "x", "16", "tensorrt-fp16",
+        "0.050", "0.500", "0.030", "0.020", "0.010", "0.005", "0.540", "0.525", "0.510",
     ]  # fmt: skip
     assert rates == "  tensorrt-fp16 at 1 x 16: 1,900.0 calls/s with 1 stream, 2,500.5 calls/s with 2 streams"
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -68,7 +69,7 @@ def _copied(
     bindings.copy_out(pinned=pinned)
     events[3].record(stream)
     stream.wait()
-    h2d, compute, d2h = (after.since(before) for before, after in zip(events, events[1:], strict=False))
+    h2d, compute, d2h = (after.since(before) for before, after in pairwise(events))
     return enqueued * 1e3, h2d, compute, d2h
 
 

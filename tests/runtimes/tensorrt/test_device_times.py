@@ -49,7 +49,7 @@ def test_throughput_is_measured_with_several_streams_that_each_have_a_context(mo
 
 
 def test_without_memory_for_more_contexts_there_are_fewer_numbers(monkeypatch, capsys):
-    loaded, runtime = engine(monkeypatch, memory=3 * 2 * 32)  # the engine's own call and two more
+    loaded, _ = engine(monkeypatch, memory=3 * 2 * 32)  # the engine's own call and two more
     times = loaded.device_times(x())
     assert list(times.queries_per_s) == ["1", "2"]
     assert "no throughput with 4 streams" in capsys.readouterr().out
