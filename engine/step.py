@@ -115,8 +115,7 @@ class Hardware(Frozen):
 
     def __str__(self) -> str:
         names = " or ".join(gpus.with_capability(device.name, device.sm) for device in self.devices)
-        # "10.x" is left out: only an exact version helps a user who waits for the hardware.
-        version = f" {self.version}" if self.version is not None and self.version[-1:].isdigit() else ""
+        version = f" {self.version}" if self.version else ""
         return f"{names} with {self.tool}{version}"
 
 

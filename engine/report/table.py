@@ -95,7 +95,9 @@ def _where(bench: BenchReport) -> str:
     if gpu.sm_mhz is None:
         return f"{gpu.name}, its clocks not known"
     least, greatest = gpu.sm_mhz
-    return f"{gpu.name} at {least} MHz" if gpu.steady else f"{gpu.name} at {least} to {greatest} MHz"
+    throttling = f", held back: {', '.join(gpu.throttled)}" if gpu.throttled else ""
+    clocks = f"{least} MHz" if gpu.steady else f"{least} to {greatest} MHz"
+    return f"{gpu.name} at {clocks}{throttling}"
 
 
 def _server(server: ServerReport | None) -> list[str]:

@@ -231,7 +231,7 @@ class Bench(Step):
                     timed = on_device.added(timed, fit, inputs)
                 rows = [(_generated(row, new), rounds) for row, rounds in timed]
                 measured += rows
-                states += gpu_state.look(gpu.name) if gpu else []
+                states += gpu_state.look(gpu.name, gpu.uuid) if gpu else []
                 for row, _ in rows:
                     print(_in_words(row))
         out.mkdir(parents=True, exist_ok=True)

@@ -105,6 +105,6 @@ def test_a_tool_of_another_version_than_the_one_that_is_meant_does_not_do(driver
     assert facts.can_run(meant) is runs
 
 
-def test_a_job_that_waits_names_the_one_version_that_will_do():
-    assert str(Hardware(devices=T4.devices, tool="tensorrt", version="10.x")) == "T4 (sm_75) with tensorrt"
+def test_a_job_that_waits_names_the_versions_that_will_do():
+    assert str(Hardware(devices=T4.devices, tool="tensorrt", version="10.x")) == "T4 (sm_75) with tensorrt 10.x"
     assert str(Hardware(devices=T4.devices, tool="tensorrt", version="10.4")) == "T4 (sm_75) with tensorrt 10.4"

@@ -96,7 +96,7 @@ def test_a_recipe_says_what_the_builder_is_told():
     assert planned.memory_pool == {"workspace": 2 << 30}
     assert (planned.version, planned.optimization_level, planned.max_aux_streams) == ("10.x", 3, 0)
     assert planned.compatibility == "same-compute-capability"
-    assert str(planned.hardware()) == "T4 (sm_75) with tensorrt"
+    assert str(planned.hardware()) == "T4 (sm_75) with tensorrt 10.x"
 
 
 def test_another_runtime_builds_no_engine():

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from engine import digest
 from engine.kit.onnx import onnx_files
-from engine.machine import cuda, gpu_state
+from engine.machine import cuda, local_gpus
 from engine.runtimes.tensorrt.passport import EngineTensor, Extents, Onnx, Passport, Precision
 from engine.step import KEY_VARIABLE
 
@@ -61,7 +61,8 @@ def write(
 
 
 def _driver() -> str | None:
-    return next((row["driver_version"] for row in gpu_state.query(("driver_version",))), None)
+    version = local_gpus.driver()
+    return None if version in ("none", "unknown") else version
 
 
 def _onnx(folder: Path, graph: onnx.ModelProto) -> Onnx:
