@@ -22,7 +22,7 @@ def lines(bench: BenchReport) -> Iterator[str]:
     if not rows:
         return
     yield "one call on the GPU by CUDA events, medians in ms, with trtexec's names (latency = H2D + GPU compute + D2H):"
-    table = [_HEADER]
+    table: list[tuple[str, ...]] = [_HEADER]
     for row, times in rows:
         numbers = (
             times.enqueue_ms, times.gpu_compute_ms, times.h2d_pageable_ms, times.h2d_pinned_ms, times.d2h_pageable_ms,
