@@ -62,6 +62,8 @@ class Section(StrEnum):
     """The report that compares the ONNX graph for a GPU with the original model, on the CPU."""
     PRECISION = "precision"
     """The share of the model that is computed in the lower precision."""
+    ENGINE = "engine"
+    """What the compiled engine computes, and in which types."""
     BENCH = "bench"
     """Measured times."""
     RUNTIME = "runtime"
