@@ -62,6 +62,8 @@ class Section(StrEnum):
     """The report that compares the ONNX graph for a GPU with the original model, on the CPU."""
     PRECISION = "precision"
     """The share of the model that is computed in the lower precision."""
+    ENGINE = "engine"
+    """What the compiled engine computes, and in which types."""
     BENCH = "bench"
     """Measured times."""
     RUNTIME = "runtime"
@@ -115,8 +117,7 @@ class Hardware(Frozen):
 
     def __str__(self) -> str:
         names = " or ".join(gpus.with_capability(device.name, device.sm) for device in self.devices)
-        # "10.x" is left out: only an exact version helps a user who waits for the hardware.
-        version = f" {self.version}" if self.version is not None and self.version[-1:].isdigit() else ""
+        version = f" {self.version}" if self.version else ""
         return f"{names} with {self.tool}{version}"
 
 

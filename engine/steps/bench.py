@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, repeat
 from pathlib import Path
@@ -14,7 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from engine import tasks
-from engine.kit.bench import budgets
+from engine.kit.bench import budgets, on_device, rivals
 from engine.kit.bench.budgets import TimedRow
 from engine.kit.bench.interleaving import Budget, Contender
 from engine.kit.bench.report import BenchReport, BenchRow, ServerReport, in_words
@@ -194,8 +195,8 @@ class Bench(Step):
         A shape of samples has a row for each of two orders of the samples.
 
         A call of a generating model generates `new_tokens` tokens for a prompt. Where the recipe's target is a GPU, all
-        measured models run on that GPU. Raises StepError where a model cannot run, or runs on another device, or where
-        no server can be started.
+        measured models run on that GPU. A rival that cannot run here is not measured, and the report says why. Raises
+        StepError where the built model cannot run, or runs on another device, or where no server can be started.
         """
         chosen = self._of_model(validated)
         if chosen is not self:
@@ -204,7 +205,8 @@ class Bench(Step):
         gpu = None if self.execution.hardware is None else devices.chosen(self.execution.hardware)
         new = (self.new_tokens or tasks.MEASURED) if graphs.generates(exported) else None
         models = _Models(validated, exported, checkpoint, threads, new)
-        here = self._in_process(models)
+        ours = self._ours(models)
+        against, unmeasured = rivals.loaded(self._loads(models))
         graph = onnx_files.load_graph(exported / graphs.folders(exported)[0])
         measured: list[TimedRow] = []
         lengths: list[SampleLengths] = []
@@ -212,7 +214,7 @@ class Bench(Step):
         until = time.perf_counter() + budgets.REPEATING_SECONDS
         with contextlib.ExitStack() as stack:
             served, server = self._served(models, out.parent, stack)
-            contenders = (*here, *served)
+            contenders = (*ours, *against, *served)
             for axes, limits in zip(self.shapes, chain(self.budgets, repeat(_NO_LIMITS)), strict=False):
                 print(f"measuring {in_words(axes)}, {threads} threads: {', '.join(map(str, contenders))}")
                 if OF_SAMPLES in axes.values():
@@ -223,10 +225,13 @@ class Bench(Step):
                 else:
                     sizes = {axis: int(size) for axis, size in axes.items()}
                     inputs = bench_inputs.draw(graph, sizes) if new is None else bench_inputs.prompts(graph, sizes)
-                    timed = budgets.decided_rows(sizes, inputs, contenders, self.budget, limits, until=until)
+                    fit, unable = rivals.able(contenders, inputs, sizes)
+                    unmeasured += unable
+                    timed = budgets.decided_rows(sizes, inputs, fit, self.budget, limits, until=until)
+                    timed = on_device.added(timed, fit, inputs)
                 rows = [(_generated(row, new), rounds) for row, rounds in timed]
                 measured += rows
-                states += gpu_state.look(gpu.name) if gpu else []
+                states += gpu_state.look(gpu.name, gpu.uuid) if gpu else []
                 for row, _ in rows:
                     print(_in_words(row))
         out.mkdir(parents=True, exist_ok=True)
@@ -239,6 +244,7 @@ class Bench(Step):
             gpu=gpu_state.report(gpu.name, states) if gpu else None,
             server=server,
             samples=tuple(lengths),
+            unmeasured=tuple(unmeasured),
         )
 
     def judge(self, report: BenchReport) -> None:
@@ -269,20 +275,10 @@ class Bench(Step):
         )
         return rows
 
-    def _in_process(self, models: _Models) -> tuple[Contender, ...]:
-        """Return the contenders that run in process.
-
-        If `via` has "in-process", all contenders run in process; otherwise only those rivals run in process that a
-        server cannot run.
-        """
-        all_in_process = IN_PROCESS in self.via
-        rivals = [
-            Contender.in_process(self._rival(rival, models))
-            for rival in self.against
-            if all_in_process or not registry.find(rival.runtime).rival_served
-        ]
-        if not all_in_process:
-            return tuple(rivals)
+    def _ours(self, models: _Models) -> tuple[Contender, ...]:
+        """Return the contender that runs the built model in process; none if `via` lacks "in-process"."""
+        if IN_PROCESS not in self.via:
+            return ()
         ours = self.execution.by.runner(
             models.validated,
             self.execution,
@@ -290,7 +286,16 @@ class Bench(Step):
             threads=models.threads,
             new_tokens=models.new_tokens,
         )
-        return (Contender.in_process(ours, ours=True), *rivals)
+        return (Contender.in_process(ours, ours=True),)
+
+    def _loads(self, models: _Models) -> Iterator[tuple[str, Callable[[], Runner]]]:
+        """Yield the name of each rival that runs in process, and the function that loads it.
+
+        If `via` has "in-process", all rivals run in process; otherwise only those that a server cannot run.
+        """
+        for rival in self.against:
+            if IN_PROCESS in self.via or not registry.find(rival.runtime).rival_served:
+                yield _name(rival.runtime, rival.precision), functools.partial(self._rival, rival, models)
 
     def _served(
         self, models: _Models, folder: Path, stack: contextlib.ExitStack

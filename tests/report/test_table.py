@@ -9,6 +9,7 @@ from engine.builder.job import Job
 from engine.builder.summary import Summary
 from engine.kit.accuracy.report import AccuracyReport, Least, Work, Worst
 from engine.kit.bench.report import BenchReport, BenchRow
+from engine.kit.bench.unmeasured import Unmeasured
 from engine.kit.quantization.report import (
     DynamicReport,
     HalfReport,
@@ -178,3 +179,11 @@ def test_what_is_in_the_lower_precision_and_what_is_not_is_said_with_the_reason(
 
 def test_a_model_whose_precision_was_not_lowered_says_nothing_of_it():
     assert precisions.lines(DynamicReport(quantized={"MatMul": 3}, left=())) == []
+
+
+def test_a_rival_that_could_not_run_is_a_row_and_a_line_with_the_reason():
+    unmeasured = (Unmeasured(runtime="pytorch-fp32", reason="torch 2.13.0+cpu, built without CUDA"),)
+    text = table(summary(bench=replace(bench(), rows=bench().rows[:1], unmeasured=unmeasured)))
+    [cells, line] = [line.split() for line in text.splitlines() if "pytorch-fp32" in line]
+    assert cells[-2:] == ["not", "measured"]
+    assert " ".join(line) == "pytorch-fp32 was not measured: torch 2.13.0+cpu, built without CUDA"

@@ -1,5 +1,6 @@
 import json
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import executions
@@ -8,7 +9,7 @@ import models
 import pytest
 
 from engine.errors import JudgementError, StepError
-from engine.kit.bench.interleaving import Budget
+from engine.kit.bench.interleaving import Budget, Contender
 from engine.kit.bench.report import BenchReport, BenchRow
 from engine.kit.inputs import bench_inputs
 from engine.kit.onnx import onnx_files
@@ -111,20 +112,54 @@ def test_only_a_rival_in_pytorch_makes_torch_count():
     assert "torch" in Bench(against=(PLAIN, EAGER)).tools_used()
 
 
-def test_without_torch_a_rival_in_pytorch_says_what_to_install(layers, tmp_path, monkeypatch):
+def test_a_rival_that_cannot_be_loaded_here_is_named_with_what_to_install_and_the_rest_is_measured(
+    layers, tmp_path, monkeypatch
+):
     checkpoint = tmp_path / "checkpoint"
     checkpoint.mkdir()
     (checkpoint / "config.json").write_text('{"model_type": "bert", "architectures": ["BertForMaskedLM"]}')
     find = __import__("importlib.util").util.find_spec
     monkeypatch.setattr("importlib.util.find_spec", lambda name, *rest: None if name == "torch" else find(name, *rest))
-    with pytest.raises(StepError, match="needs torch") as caught:
-        run(Quick(against=(EAGER,), shapes=({"batch": 1},)), layers, tmp_path, checkpoint=checkpoint)
-    assert "pip install 'recipe-build[cpu]'" in str(caught.value)
+    step = Quick(against=(EAGER, PLAIN), shapes=({"batch": 1},), budgets=({"p95_ms": 1000.0},))
+    report, _ = run(step, layers, tmp_path, checkpoint=checkpoint)
+    step.judge(report)
+    assert [row.runtime for row in report.rows] == ["onnxruntime-fp32", "onnxruntime-fp32"]
+    [eager] = report.unmeasured
+    assert eager.runtime == "pytorch-fp32"
+    assert "needs torch" in eager.reason
+    assert "pip install 'recipe-build[cpu]'" in eager.reason
 
 
 def test_an_onnx_file_has_no_model_in_pytorch(layers, tmp_path):
-    with pytest.raises(StepError, match="no PyTorch model"):
-        run(Quick(against=(EAGER,), shapes=({"batch": 1},)), layers, tmp_path)
+    report, _ = run(Quick(against=(EAGER,), shapes=({"batch": 1},)), layers, tmp_path)
+    assert "no PyTorch model" in report.unmeasured[0].reason
+    assert [row.ours for row in report.rows] == [True]
+
+
+def test_a_rival_that_fails_at_one_shape_is_measured_at_the_others(layers, tmp_path, monkeypatch):
+    prepare = Contender.in_process
+
+    def in_process(runner, *, ours=False):
+        contender = prepare(runner, ours=ours)
+
+        def small(inputs):
+            if len(inputs["x"]) > 1:
+                raise StepError("too large for it", ["batch 2"], "take it out")
+            return contender.prepare(inputs)
+
+        return contender if ours else replace(contender, prepare=small)
+
+    monkeypatch.setattr(Contender, "in_process", in_process)
+    report, _ = run(Quick(against=(PLAIN,), shapes=({"batch": 1}, {"batch": 2})), layers, tmp_path)
+    assert [(row.shape["batch"], row.ours) for row in report.rows] == [(1, True), (1, False), (2, True)]
+    [left_out] = report.unmeasured
+    assert (left_out.shape, left_out.reason) == ({"batch": 2}, "too large for it; batch 2; take it out")
+
+
+def test_a_built_model_that_fails_ends_the_measurement(layers, tmp_path):
+    (layers / "model.onnx").write_bytes(b"no model")
+    with pytest.raises(StepError):
+        run(Quick(shapes=({"batch": 1},)), layers, tmp_path)
 
 
 def test_pytorch_is_measured_with_the_asked_threads_which_are_given_back(tmp_path):
@@ -180,7 +215,7 @@ def test_without_a_gpu_no_rival_is_measured_for_one(layers, tmp_path, rival):
 def test_a_pytorch_without_cuda_is_no_rival_on_a_gpu(tmp_path, monkeypatch):
     import torch
 
-    t4 = SimpleNamespace(name="Tesla T4", sm=75)
+    t4 = SimpleNamespace(name="Tesla T4", sm=75, uuid="")
     monkeypatch.setattr(cuda, "devices", lambda: (t4,))
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     checkpoint = models.checkpoint(tmp_path / "checkpoint", "bert", task="text-classification")

@@ -1,5 +1,6 @@
 """Building engines: what both TensorRTs share is held by the real TensorRT-RTX and by the fake `tensorrt`."""
 
+import json
 import re
 
 import graphs
@@ -95,7 +96,7 @@ def test_a_recipe_says_what_the_builder_is_told():
     assert planned.memory_pool == {"workspace": 2 << 30}
     assert (planned.version, planned.optimization_level, planned.max_aux_streams) == ("10.x", 3, 0)
     assert planned.compatibility == "same-compute-capability"
-    assert str(planned.hardware()) == "T4 (sm_75) with tensorrt"
+    assert str(planned.hardware()) == "T4 (sm_75) with tensorrt 10.x"
 
 
 def test_another_runtime_builds_no_engine():
@@ -185,7 +186,36 @@ def test_libraries_of_plugins_and_a_timing_cache_are_inputs_by_their_content():
     assert not {"plugins", "timing_cache"} & set(build.options())
 
 
+def test_only_a_native_package_that_answers_with_embeddings_needs_the_checkpoint_for_its_engine():
+    assert step().embeds
+    assert "checkpoint" in step().inputs_used()
+    classes = Recipe.model_validate({**recipe().model_dump(), "model": {"source": "a", "task": "text-classification"}})
+    for other in (TrtBuild.for_recipe(classes), step(package={"triton": {"postprocess": False}}), step("tensorrt-rtx")):
+        assert not other.embeds
+        assert "checkpoint" not in other.inputs_used()
+        assert not {"embeds", "task"} & set(other.options())
+
+
 # Building, with both.
+
+
+@pytest.mark.parametrize("mode", ["mean", "cls"])
+def test_an_engine_of_a_sentence_model_computes_the_embedding_itself(runtime, folder, tmp_path, mode):
+    """A server then leaves the hidden states of all tokens on the GPU."""
+    source = models.checkpoint(tmp_path / "model", "bert", task="feature-extraction")
+    (source / "1_Pooling").mkdir()
+    (source / "1_Pooling" / "config.json").write_text(json.dumps({"pooling_mode": mode}))
+    parts = ("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize")
+    listed = [{"path": path, "type": f"sentence_transformers.models.{kind}"} for path, kind in parts]
+    (source / "modules.json").write_text(json.dumps(listed))
+    profiles = (extents(batch=(1, 2, 4), sequence=(1, 8, 16)),)
+    device = {"tensorrt": "T4", "tensorrt-rtx": "A10"}[runtime]  # RTX has no fp32 products for a T4
+    planned = step(runtime, device, profiles=profiles, tensorrt={"embeds": True})
+    out = folder()
+    planned.run(out, checked=graphs.tiny("bert", task="feature-extraction"), checkpoint=source)
+    outputs = passport.load(out).outputs
+    assert list(outputs) == ["last_hidden_state", "sentence_embedding"]
+    assert outputs["sentence_embedding"].dtype == "float32"
 
 
 def test_an_engine_comes_with_its_passport(runtime, half, folder, monkeypatch):

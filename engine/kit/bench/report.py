@@ -12,8 +12,10 @@ from engine.kit.bench import confidence, stats
 from engine.kit.bench.confidence import Interval
 from engine.kit.bench.mixed_lengths import SampleOrder
 from engine.kit.bench.sample_report import SampleFigures, SampleLengths
+from engine.kit.bench.unmeasured import Unmeasured
 from engine.machine.gpu_state import GpuReport
 from engine.reporting import TypedReport, measured
+from engine.runtimes.device_times import DeviceTimes
 from engine.runtimes.recipes import IN_PROCESS
 from engine.text import lists
 
@@ -65,6 +67,8 @@ class BenchRow:
     """Generated tokens per second, of all rows of a batch together."""
     samples: SampleFigures | None = None
     """The figures of a row whose calls are the batches of samples, one call for each batch; None for any other row."""
+    device: DeviceTimes | None = None
+    """The times of one call on the GPU by CUDA events, measured behind the turns; None where the runtime cannot."""
 
     @classmethod
     def of_rounds(
@@ -166,6 +170,8 @@ class BenchReport(TypedReport):
     server: ServerReport | None = None
     samples: tuple[SampleLengths, ...] = ()
     """For each shape of samples, the lengths of the samples and what follows from them."""
+    unmeasured: tuple[Unmeasured, ...] = ()
+    """The rivals that could not run on this machine."""
 
     @classmethod
     def migrated(cls, raw: Mapping[str, object], version: int) -> Mapping[str, object] | None:

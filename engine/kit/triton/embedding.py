@@ -1,6 +1,7 @@
 """Embedding: nodes at the end of a graph that make one vector of a sentence's hidden states."""
 
-# Where the graph makes the vector, the server does not pass the hidden states of all tokens to a python model.
+# Where the graph makes the vector, the server does not pass the hidden states of all tokens to a python model. Engines
+# are built from such graphs; ONNX files get the nodes in the package.
 
 from __future__ import annotations
 
@@ -89,7 +90,7 @@ def _append(model: onnx.ModelProto, modules: Sentences) -> None:
         ]
     else:  # the first token behind the padding, since padding may stand on the left
         nodes = [
-            helper.make_node("Cast", [MASK], [_own("counts")], to=TensorProto.INT64),
+            helper.make_node("Cast", [MASK], [_own("counts")], to=TensorProto.FLOAT),  # TensorRT's ArgMax takes floats
             helper.make_node("ArgMax", [_own("counts")], [_own("first")], axis=1, keepdims=1),
             helper.make_node("GatherND", [STATES, _own("first")], [vector], batch_dims=1),
         ]
