@@ -271,6 +271,13 @@ class Step(Frozen, ABC):
         """
         return {}
 
+    def as_candidate(self) -> Self:
+        """Return the step for a plan that compares runtimes: there, a model that cannot be built is no error.
+
+        The returned step has the same key, so what it makes also serves plans with one runtime.
+        """
+        return self
+
     def options(self) -> Mapping[str, Any]:
         """Return the options that are rows of the key: all fields except sources and the fields that `judged` names."""
         kept = {name for name, field in type(self).model_fields.items() if not _holds_source(field.annotation)}

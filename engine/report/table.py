@@ -10,7 +10,7 @@ from engine.kit.accuracy.report import AccuracyReport
 from engine.kit.bench.report import BenchReport, BenchRow, ServerReport
 from engine.kit.choice.report import ChoiceReport
 from engine.kit.quantization.report import QuantizeReport
-from engine.report import choices, grid, plans, precisions, sample_lines
+from engine.report import choices, device_lines, grid, plans, precisions, sample_lines
 from engine.reporting import Number
 from engine.runtimes import registry
 from engine.runtimes.preparation import Lowering
@@ -80,6 +80,7 @@ def _measured(summary: Summary, bench: BenchReport, validated: AccuracyReport | 
         *_generated(bench.rows),
         f"latencies in {_USUAL}, interleaved in one run on {_where(bench)}; {bench.noise_in_words}",
         *_server(bench.server),
+        *device_lines.lines(bench),
         *sample_lines.lines(summary, bench),
     ]
     if bench.noise is not None and bench.noise > _NOISY:
