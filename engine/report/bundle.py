@@ -1,7 +1,8 @@
-"""A bundle of results to send back: reports, logs and facts of the machine in one archive, with private words removed."""
+"""A bundle of results to send back: records, logs and facts of the machine in an archive, without private words."""
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import io
 import json
@@ -13,6 +14,8 @@ import tarfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from engine.errors import StoreError
+
 _LARGEST = 4 << 20
 """The largest file in bytes that a bundle takes; of a larger log, the end."""
 _SECRET, _WORD = 8, 3
@@ -23,7 +26,13 @@ _SECRETS = re.compile(
     r"|(?i:(?<=token=)|(?<=password=)|(?<=secret=)|(?<=api_key=))[^\s&\"']+"
 )
 _CREDENTIALS = re.compile(r"(?<=://)[^/\s@]+@")
-_ADDRESSES = re.compile(r"\b(?:\d{1,3}\.){3}\d{1,3}\b(?!\.\d)|\b[\w.+-]+@[\w-]+\.[\w.]+\b")
+_IP = r"(?:\d{1,3}\.){3}\d{1,3}"
+_ADDRESSES = re.compile(
+    rf"(?<=//){_IP}|(?i:(?<=\bat )|(?<=\bhost )|(?<=\bfrom )|(?<=\baddress )){_IP}\b|\b{_IP}(?=:\d)"
+    r"|(?i:\b(?:[0-9a-f]{1,4}:){3,7}[0-9a-f]{1,4}\b|\bf[de][0-9a-f]{2}:[0-9a-f:]+)"
+    r"|\b[\w.+-]+@[\w-]+\.[\w.]+\b"
+)
+"""Addresses of machines and of people. Four numbers alone are a version, such as TensorRT's 10.13.0.35."""
 _GPU = re.compile(r"\b(?:GPU|MIG)-[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b")
 _HOMES = re.compile(r"(?:/home|/Users)/[^/\s:\"']+|/root(?=[/\s:\"']|$)")
 
@@ -45,10 +54,8 @@ def redacted(text: str, private: Mapping[str, str]) -> str:
 def private_words() -> dict[str, str]:
     """Return the words of this machine that a bundle leaves out, each with its replacement."""
     words = {str(Path.home()): "HOME", socket.gethostname(): "HOST", platform.node(): "HOST"}
-    try:
+    with contextlib.suppress(KeyError, OSError):  # a container may run as a number without a name
         words[getpass.getuser()] = "USER"
-    except (KeyError, OSError):
-        pass  # a container may run as a number without a name
     secrets = [value for name, value in os.environ.items() if re.search(r"TOKEN|KEY|SECRET|PASSWORD", name)]
     words |= {value: "TOKEN" for value in secrets if len(value) >= _SECRET}
     return {word: replacement for word, replacement in words.items() if len(word) >= _WORD and word != "root"}
@@ -63,13 +70,20 @@ def files(store: Path) -> Iterator[tuple[str, str]]:
 
 
 def write(target: Path, store: Path, facts: Mapping[str, object]) -> int:
-    """Write the bundle, a .tar.gz file, and return the number of its files."""
+    """Write the bundle, a .tar.gz file, and return the number of its files.
+
+    Raises StoreError where the target cannot be written.
+    """
     private = private_words()
     contents = {"machine.json": json.dumps(facts, indent=1, ensure_ascii=False, default=str), **dict(files(store))}
-    with tarfile.open(target, "w:gz") as archive:
-        for name, text in contents.items():
-            content = redacted(text, private).encode()
-            info = tarfile.TarInfo(f"recipe-results/{name}")
-            info.size = len(content)
-            archive.addfile(info, io.BytesIO(content))
+    try:
+        with tarfile.open(target, "w:gz") as archive:
+            for name, text in contents.items():
+                content = redacted(text, private).encode()
+                info = tarfile.TarInfo(f"recipe-results/{name}")
+                info.size = len(content)
+                archive.addfile(info, io.BytesIO(content))
+    except OSError as error:
+        what = f"the bundle {target} cannot be written: {error.strerror or error}"
+        raise StoreError(what, hint="name a file in a folder that you may write") from error
     return len(contents)

@@ -5,6 +5,7 @@ import tarfile
 
 import pytest
 
+from engine.errors import StoreError
 from engine.report import bundle
 
 PRIVATE = {"/home/ada": "HOME", "ada": "USER", "thinkpad": "HOST"}
@@ -21,7 +22,10 @@ PRIVATE = {"/home/ada": "HOME", "ada": "USER", "thinkpad": "HOST"}
         ("https://me:pass@host.example/x?token=abcdef", "https://host.example/x?token=TOKEN"),
         ("GPU-01234567-89ab-cdef-0123-456789abcdef", "GPU-ID"),
         ("at 192.168.1.20, by a.b@example.org", "at ADDRESS, by ADDRESS"),
-        ("TensorRT 10.13.3, T4 (sm_75)", "TensorRT 10.13.3, T4 (sm_75)"),
+        ("listening on 10.0.0.7:8001, http://10.0.0.8/v2", "listening on ADDRESS:8001, http://ADDRESS/v2"),
+        ("fe80::1ff:fe23:4567:890a and 00:1b:44:11:3a:b7", "ADDRESS and ADDRESS"),
+        ("TensorRT 10.13.3, T4 (sm_75), tensorrt==10.13.0.35", "TensorRT 10.13.3, T4 (sm_75), tensorrt==10.13.0.35"),
+        ("std::add at 12:30:45", "std::add at 12:30:45"),
     ],
 )
 def test_private_words_are_replaced_and_others_stay(text, expected):
@@ -44,3 +48,8 @@ def test_a_bundle_holds_the_machine_the_records_the_logs_and_the_passports(tmp_p
     }  # fmt: skip
     assert json.loads(texts["recipe-results/machine.json"]) == {"gpu": "T4", "home": "HOME"}
     assert not any(word in text for text in texts.values() for word in ("sesame", "grace"))
+
+
+def test_a_target_that_cannot_be_written_is_a_clear_error(tmp_path):
+    with pytest.raises(StoreError, match="cannot be written"):
+        bundle.write(tmp_path / "missing" / "results.tar.gz", tmp_path, {})
