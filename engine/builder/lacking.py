@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine import gpus
-from engine.machine import local_gpus, tools
+from engine.machine import drivers, local_gpus, tools
 from engine.runtimes.versions import agrees, requirement
 
 if TYPE_CHECKING:
@@ -49,6 +49,9 @@ def lack(hardware: Hardware) -> Lack | None:
         here = f"this machine has {name}, but {hardware.tool} {version} instead of {hardware.version}"
         remedy = f'{install} (or change the recipe: version: "{version}")'
         return Lack(has_gpu=True, here=here, remedy=remedy)
+    if old := drivers.lacking(hardware.tool):
+        remedy = "update the driver, or install a build of the package for the CUDA that the driver supports"
+        return Lack(has_gpu=True, here=f"this machine has {name}, but {old}", remedy=remedy)
     return None
 
 

@@ -19,6 +19,10 @@ class FakeCudaDriver:
     def cuInit(self, _flags):  # noqa: N802 - NVIDIA's names
         return 0 if self.starts else 100
 
+    def cuDriverGetVersion(self, version):  # noqa: N802
+        version._obj.value = 13000
+        return 0
+
     def cuDeviceGetCount(self, count):  # noqa: N802
         count._obj.value = 1
         return 0
@@ -47,11 +51,13 @@ def driver(monkeypatch):
     def be(fake):
         monkeypatch.setattr(cuda, "library", lambda _name: fake)
         cuda.devices.cache_clear()
+        cuda.supported.cache_clear()
         local_gpus.gpus.cache_clear()
         monkeypatch.setenv("PATH", "/nowhere")
 
     yield be
     cuda.devices.cache_clear()
+    cuda.supported.cache_clear()
     local_gpus.gpus.cache_clear()
 
 

@@ -47,10 +47,14 @@ class Order:
 
 @dataclass(frozen=True)
 class Built:
-    """The result of a build: the engine, the number of layers of its network by type, and the timing cache."""
+    """The result of a build: the engine, the number of layers of its network by type, and the timing cache.
+
+    `products` are the types of the network's matrix products and convolutions, by name.
+    """
 
     plan: bytes
     network: Mapping[str, int] = field(default_factory=dict)
+    products: Mapping[str, str] = field(default_factory=dict)
     timing_cache: bytes | None = None
 
 
@@ -79,7 +83,12 @@ def build(order: Order) -> Built:
         plan = builder.build_serialized_network(network, config)
         if plan is None:
             raise trt_failures.unbuilt(log.problems, _circumstances(order, network))
-        return Built(bytes(plan), trt_network.types(network), None if cache is None else bytes(cache.serialize()))
+        return Built(
+            bytes(plan),
+            trt_network.types(network),
+            trt_network.products(network) if order.sms else {},
+            None if cache is None else bytes(cache.serialize()),
+        )
 
 
 def _parse(network: tensorrt.INetworkDefinition, logger: tensorrt.ILogger, log: Log, model: Path) -> None:

@@ -39,7 +39,6 @@ _WORDS = {
 
 For fp16, TensorRT 10 reports "Row major linear FP16 format", and TensorRT 11 reports "Half".
 """
-_PRODUCTS = ("MATRIX_MULTIPLY", "CONVOLUTION", "DECONVOLUTION")
 _SHOWN = 2
 """The largest number of TensorRT's log messages in the reason why the types of an engine's layers are not known."""
 
@@ -67,7 +66,7 @@ def products_in_fp32(network: tensorrt.INetworkDefinition) -> list[str]:
     return [
         layer.name
         for layer in trt_network.layers(network)
-        if layer.type.name in _PRODUCTS and trt_network.named(layer.get_output(0).dtype.name) == "fp32"
+        if layer.type.name in trt_network.PRODUCTS and trt_network.named(layer.get_output(0).dtype.name) == "fp32"
     ]
 
 

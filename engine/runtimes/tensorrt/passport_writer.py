@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from engine.kit.onnx.onnx_files import Input
     from engine.runtimes.devices import CudaGpu
     from engine.runtimes.tensorrt.builder import Built, Order
+    from engine.runtimes.tensorrt.plan_proof import PlanProof
 
 
 def write(
@@ -32,6 +33,7 @@ def write(
     graph: onnx.ModelProto,
     targets: tuple[str, ...],
     gpu: CudaGpu | None,
+    plan: PlanProof | None = None,
 ) -> Passport:
     """Return the passport.
 
@@ -52,6 +54,7 @@ def write(
             for shapes in order.shapes
         ),
         precision=precision,
+        plan=plan,
         inputs=_tensors(onnx_files.inputs(graph)),
         outputs=_tensors(onnx_files.outputs(graph)),
         onnx=_onnx(order.model.parent, graph),
