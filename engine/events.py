@@ -84,6 +84,9 @@ class Ended:
     artifact: str | None = None
     path: Path | None = None
     waits_for: str | None = None
+    """The hardware that the job needs and this machine lacks, as text."""
+    advice: str = ""
+    """What this machine has instead of the hardware in `waits_for`, and what to do."""
     error: UserError | None = None
     gaps: tuple[Gap, ...] = ()
     """What the job read without a row of its key, if the step belongs to another Python package."""

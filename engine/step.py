@@ -62,6 +62,8 @@ class Section(StrEnum):
     """The report that compares the ONNX graph for a GPU with the original model, on the CPU."""
     PRECISION = "precision"
     """The share of the model that is computed in the lower precision."""
+    ENGINE = "engine"
+    """What the compiled engine computes, and in which types."""
     BENCH = "bench"
     """Measured times."""
     RUNTIME = "runtime"
@@ -115,8 +117,7 @@ class Hardware(Frozen):
 
     def __str__(self) -> str:
         names = " or ".join(gpus.with_capability(device.name, device.sm) for device in self.devices)
-        # "10.x" is left out: only an exact version helps a user who waits for the hardware.
-        version = f" {self.version}" if self.version is not None and self.version[-1:].isdigit() else ""
+        version = f" {self.version}" if self.version else ""
         return f"{names} with {self.tool}{version}"
 
 
@@ -269,6 +270,13 @@ class Step(Frozen, ABC):
         The parameter gets the model that the plan builds for that runtime.
         """
         return {}
+
+    def as_candidate(self) -> Self:
+        """Return the step for a plan that compares runtimes: there, a model that cannot be built is no error.
+
+        The returned step has the same key, so what it makes also serves plans with one runtime.
+        """
+        return self
 
     def options(self) -> Mapping[str, Any]:
         """Return the options that are rows of the key: all fields except sources and the fields that `judged` names."""

@@ -80,6 +80,7 @@ class Endings:
         seconds: float = 0.0,
         error: UserError | None = None,
         waits_for: str | None = None,
+        advice: str = "",
         gaps: tuple[Gap, ...] = (),
         measured_at: float | None = None,
     ) -> Ended:
@@ -98,6 +99,7 @@ class Endings:
             artifact=str(record.artifact) if record else None,
             path=self._lookup.store.artifact_path(record.artifact) if record else None,
             waits_for=waits_for,
+            advice=advice,
             error=error,
             gaps=gaps,
             measured_at=measured_at,

@@ -10,9 +10,9 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 import engine.runtimes
+from engine.builder import lacking
 from engine.known import FACTS, Known
 from engine.machine import local_gpus, tools
-from engine.runtimes.versions import agrees
 
 if TYPE_CHECKING:
     from engine.step import Hardware
@@ -46,10 +46,7 @@ def needed_by(hardware: Hardware) -> Iterator[Known]:
 
 def can_run(hardware: Hardware) -> bool:
     """Say whether this machine has a required GPU, and a suitable version of the Python package that drives the GPU."""
-    version = tools.version_of(hardware.tool)
-    return (
-        version != tools.MISSING and agrees(hardware.version or "", version) and local_gpus.local(hardware) is not None
-    )
+    return lacking.lack(hardware) is None
 
 
 @cache

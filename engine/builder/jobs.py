@@ -66,7 +66,8 @@ def _branch(recipe: Recipe, runtime: str, steps: Mapping[str, type[Step]]) -> _B
     """Return the jobs with which a recipe that names `runtime` would get its built model."""
     jobs, wiring = _of_one_runtime(recipe.as_run_by(runtime), steps)
     model = wiring.maker(_BUILT)
-    return _Branch(up_to(_ordered(jobs), [model]), model)
+    parts = up_to(_ordered(jobs), [model])
+    return _Branch(tuple(replace(job, step=job.step.as_candidate()) for job in parts), model)
 
 
 def _joined(jobs: Iterable[Job], branches: Mapping[str, _Branch]) -> list[Job]:

@@ -174,7 +174,10 @@ class _Build:
             yield self.endings.settle(ticket, record, "cached")
             return
         if away is not None and not self._stopping():
-            yield self.endings.end(ticket, "waiting", waits_for=str(away))
+            from engine.builder import lacking
+
+            lack = lacking.lack(away)
+            yield self.endings.end(ticket, "waiting", waits_for=str(away), advice=lack.advice if lack else "")
             return
         self.board.move(ticket, State.STARTABLE_ALONE if ticket.job.traits.exclusive else State.STARTABLE)
 

@@ -74,6 +74,7 @@ class Summary:
             "size": self.model.size if self.model else None,
             Section.VALIDATION: self._filed(Section.VALIDATION),
             Section.VALIDATION_ONNX: self._filed(Section.VALIDATION_ONNX),
+            **({Section.ENGINE: engine} if (engine := self._filed(Section.ENGINE)) else {}),
             Section.BENCH: self._filed(Section.BENCH).get("rows", []),
             **({Section.RUNTIME: choice} if (choice := self._filed(Section.RUNTIME)) else {}),
             **self._lengths(),

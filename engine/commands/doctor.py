@@ -24,11 +24,12 @@ The Python packages that a runtime needs are listed by the runtime itself (`tool
 """
 
 
-def arguments(_parser: argparse.ArgumentParser) -> None:
-    """Declare no arguments: `recipe doctor` takes none."""
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `recipe doctor`."""
+    parser.add_argument("--bundle", type=Path, metavar="FILE", help="write records, logs and facts, redacted, to FILE")
 
 
-def run(_arguments: argparse.Namespace) -> Exit:
+def run(arguments: argparse.Namespace) -> Exit:
     """Print the facts of the machine, the tools and their purposes, and the runtimes and servers that can be used."""
     from engine.builder import facts, registry
     from engine.machine import tools
@@ -36,6 +37,13 @@ def run(_arguments: argparse.Namespace) -> Exit:
     from engine.runtimes import gpu_runtimes
     from engine.runtimes.registry import runtimes
 
+    if arguments.bundle is not None:
+        from engine.report import bundle
+
+        store = Path(os.environ.get("RECIPE_CACHE") or "cache")
+        count = bundle.write(arguments.bundle, store, dict(facts.describing()))
+        print(f"{arguments.bundle}: {count} files; look into it before you send it")
+        return Exit.OK
     python = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
     grid.show([("python", python), *facts.describing().items()])
     print()

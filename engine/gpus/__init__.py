@@ -2,7 +2,7 @@
 
 from engine.gpus.catalogue import CATALOGUE, UNSUPPORTED
 from engine.gpus.gpu import AMPERE, DTYPES, SOURCES, Gpu, UnsupportedGpu, document
-from engine.gpus.names import called, find, matches, near, with_capability
+from engine.gpus.names import called, find, known, matches, near, with_capability
 
 __all__ = [
     "AMPERE",
@@ -15,6 +15,7 @@ __all__ = [
     "called",
     "document",
     "find",
+    "known",
     "matches",
     "near",
     "with_capability",

@@ -40,6 +40,12 @@ def _pairs(memory_by_name: str) -> Iterator[tuple[str, int]]:
 CATALOGUE = (
     # Turing
     Gpu("T4", 75, 16, "data-center"),
+    Gpu("T4G", 75, 16, "aws-g5g"),  # beside a Graviton CPU
+    # Tensor cores came with the names RTX: a GTX computes in the same types, without them.
+    *(Gpu(f"GTX {name}", 75, memory_gib, "gtx-16") for name, memory_gib in _pairs(
+        "1650=4, 1650 SUPER=4, 1650 Ti=4, 1650 Laptop=4, 1650 Ti Laptop=4, 1660=6, 1660 SUPER=6, 1660 Ti=6, "
+        "1660 Ti Laptop=6"
+    )),
     *_geforce(75, "2060=12, 2060 SUPER=8, 2070=8, 2070 SUPER=8, 2080=8, 2080 SUPER=8, 2080 Ti=11"),
     *_geforce(75, "2060=6, 2070=8, 2070 SUPER=8, 2080=8, 2080 SUPER=8", laptop=True),
     Gpu("TITAN RTX", 75, 24, "geforce"),
@@ -47,6 +53,8 @@ CATALOGUE = (
     # Ampere
     Gpu("A100-40GB", 80, 40, "data-center", ("A100", "A100 PCIE 40GB")),  # A100 without a size means the smaller one
     Gpu("A100-80GB", 80, 80, "data-center", ("A100 80GB PCIe", "A100 PCIE 80GB")),
+    Gpu("A800-40GB", 80, 40, "vgpu-gpus", ("A800 PCIE 40GB", "A800 40GB Active")),
+    Gpu("A800-80GB", 80, 80, "vgpu-gpus", ("A800", "A800 80GB PCIe", "A800 PCIE 80GB")),
     Gpu("A30", 80, 24, "data-center"),
     Gpu("A2", 86, 16, "data-center"),
     Gpu("A10", 86, 24, "data-center"),
@@ -66,6 +74,7 @@ CATALOGUE = (
     Gpu("L4", 89, 24, "data-center"),
     Gpu("L40", 89, 48, "data-center"),
     Gpu("L40S", 89, 48, "data-center"),
+    Gpu("L20", 89, 48, "vgpu-gpus"),
     *_workstation(89, "2000=16, 4000=20, 4000 SFF=20, 4500=24, 5000=32, 6000=48", "RTX {} Ada"),
     *_geforce(89, "4060=8, 4060 Ti=16, 4070=12, 4070 SUPER=12, 4070 Ti=12, 4070 Ti SUPER=16"),
     *_geforce(89, "4080=16, 4080 SUPER=16, 4090=24, 4090 D=24"),
@@ -74,6 +83,10 @@ CATALOGUE = (
     Gpu("H100", 90, 80, "data-center", ("H100 SXM", "H100 80GB HBM3")),
     Gpu("H100 PCIe", 90, 80, "data-center"),
     Gpu("H100 NVL", 90, 94, "data-center"),
+    Gpu("H800", 90, 80, "vgpu-gpus", ("H800 SXM", "H800 80GB HBM3")),
+    Gpu("H800 PCIe", 90, 80, "vgpu-gpus"),
+    Gpu("H20", 90, 96, "mig-gpus", ("H20 SXM",)),
+    Gpu("H20-3e", 90, 141, "vgpu-gpus"),
     Gpu("H200", 90, 141, "data-center", ("H200 SXM",)),
     Gpu("H200 NVL", 90, 141, "data-center"),
     Gpu("GH200", 90, 96, "data-center", ("GH200 480GB", "GH200 96GB HBM3")),  # 480 GB is the CPU's memory

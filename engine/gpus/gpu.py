@@ -24,6 +24,22 @@ _DOCUMENTS = (
     ("legacy", "NVIDIA, Legacy CUDA GPU Compute Capability", "https://developer.nvidia.com/cuda-legacy-gpus"),
     ("data-center", "NVIDIA, data sheets of data center GPUs", "https://www.nvidia.com/en-us/data-center/"),
     ("aws-g5", "Amazon, EC2 G5 instances", "https://aws.amazon.com/ec2/instance-types/g5/"),
+    ("aws-g5g", "Amazon, EC2 G5g instances", "https://aws.amazon.com/ec2/instance-types/g5g/"),
+    (
+        "mig-gpus",
+        "NVIDIA, MIG User Guide, Supported GPUs",
+        "https://docs.nvidia.com/datacenter/tesla/mig-user-guide/supported-gpus.html",
+    ),
+    (
+        "vgpu-gpus",
+        "NVIDIA, Virtual GPU Software, Supported Products",
+        "https://docs.nvidia.com/vgpu/latest/product-support-matrix/index.html",
+    ),
+    (
+        "gtx-16",
+        "NVIDIA, GeForce GTX 16 series graphics cards",
+        "https://www.nvidia.com/en-us/geforce/graphics-cards/16-series/",
+    ),
     ("geforce", "NVIDIA, Compare GeForce", "https://www.nvidia.com/en-us/geforce/graphics-cards/compare/"),
     ("laptop", "NVIDIA, Compare GeForce laptops", "https://www.nvidia.com/en-us/geforce/laptops/compare/"),
     ("workstation", "NVIDIA, data sheets of workstation GPUs", "https://www.nvidia.com/en-us/products/workstations/"),

@@ -7,18 +7,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from engine.errors import UsageError
+from engine.gpus import parts
 from engine.gpus.catalogue import CATALOGUE, UNSUPPORTED
 from engine.gpus.gpu import Gpu, document
 from engine.text import suggestions
 
 _NOISE = ("nvidia", "tesla", "geforce", "gpu", "sxm", "sxm4", "sxm5", "generation", "nvgpu")
-_MIG = re.compile(r"[\s-]+MIG[\s-]+([0-9]+g)\.([0-9]+)gb((?:\+[a-z.]+)?)$", re.IGNORECASE)
 _DIVISIBLE = (80, 90, 100, 103)
 """The SMs of the data center GPUs that MIG can split: A30, A100, and all from Hopper on.
 
 Source: NVIDIA, MIG User Guide.
 """
-_ALSO_DIVISIBLE = "RTX PRO 6000 Blackwell"
+_ALSO_DIVISIBLE = ("RTX PRO 6000 Blackwell", "RTX PRO 5000 Blackwell", "RTX PRO 4500 Blackwell")
 _FAMILIES = {"orin": 87, "thor": 110}
 """Name of a Jetson family -> the SM of the family's modules.
 
@@ -32,16 +32,8 @@ def find(name: str) -> Gpu:
     For a part of a GPU, such as "NVIDIA A100-SXM4-40GB MIG 1g.5gb", `memory_gib` is the memory of the part. Raises
     UsageError for an unknown name, with similar names, and for an unsupported GPU, with the reason.
     """
-    if part := _MIG.search(name):
-        whole = find(name[: part.start()])
-        if whole.sm not in _DIVISIBLE and not whole.name.startswith(_ALSO_DIVISIBLE):
-            what = f"the {whole.name} cannot be divided: it has no MIG"
-            raise UsageError(what, hint=f"name the whole {whole.name}; A30, A100, H100, H200 and B200 can be divided")
-        if not 0 < int(part[2]) <= whole.memory_gib:
-            what = f"the {whole.name} has {whole.memory_gib} GiB, and no part of {part[2]} GB"
-            raise UsageError(what, hint="`nvidia-smi mig -lgip` lists the parts that there are")
-        called = f"{whole.name} MIG {part[1].lower()}.{part[2]}gb{part[3].lower()}"
-        return replace(whole, name=called, memory_gib=int(part[2]), aliases=())
+    if part := parts.part_of(name):
+        return _part(part)
     gpu = _BY_NAME.get(_simple(name))
     if gpu is not None:
         return gpu
@@ -49,6 +41,30 @@ def find(name: str) -> Gpu:
         what = f"nothing is built for the {old.name} (SM{old.sm}): {old.why}"
         raise UsageError(what, [document(tag) for tag in old.sources], hint="the nearest that works is the T4 (SM75)")
     raise UsageError(f"no GPU is known as {name!r}", hint=near(name))
+
+
+def known(name: str) -> Gpu | None:
+    """Return the GPU with a name, as `find` does; None for a name that `find` refuses."""
+    try:
+        return find(name)
+    except UsageError:
+        return None
+
+
+def _part(part: parts.GpuPart) -> Gpu:
+    whole = find(part.whole)
+    if part.slice and whole.sm not in _DIVISIBLE and not whole.name.startswith(_ALSO_DIVISIBLE):
+        what = f"the {whole.name} cannot be divided: it has no MIG"
+        raise UsageError(what, hint=f"name the whole {whole.name}; A30, A100, H100, H200 and B200 can be divided")
+    if not 0 < part.memory_gib <= whole.memory_gib:
+        what = f"the {whole.name} has {whole.memory_gib} GiB, and no part of {part.memory_gib} GB"
+        raise UsageError(what, hint="`nvidia-smi mig -lgip` lists the parts that there are")
+    if not parts.exists(part, whole.name, whole.memory_gib):
+        listed = parts.SLICES.get(whole.name)
+        what = f"the {whole.name} has no part{part.suffix}"
+        facts = [f"its slices: {', '.join(listed)}", parts.SOURCE] if listed else [parts.SOURCE]
+        raise UsageError(what, facts, hint="`nvidia-smi mig -lgip` lists the parts that there are")
+    return replace(whole, name=f"{whole.name}{part.suffix}", memory_gib=part.memory_gib, aliases=())
 
 
 def near(name: str) -> str:

@@ -19,11 +19,14 @@ _LOG = b"the figures are those of the lock; nothing was measured\n"
 
 
 def rows_of(job: Job, report: Mapping[str, object]) -> dict[str, str]:
-    """Return the part of a job's report that a lock has, as rows: a row for each field or entry of a mapping."""
+    """Return the part of a job's report that a lock has, as rows: a row for each field or entry of a mapping.
+
+    An empty mapping has one row.
+    """
     rows: dict[str, str] = {}
     for name in job.step.in_lock:
         value = report.get(name)
-        if isinstance(value, Mapping):
+        if isinstance(value, Mapping) and value:
             rows |= {f"{name}.{entry}": text_of(each) for entry, each in value.items()}
         elif value is not None:
             rows[name] = text_of(value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import uuid
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
@@ -14,6 +15,8 @@ _DRIVER = "libcuda.so.1"
 _RUNTIMES = ("libcudart.so", "libcudart.so.13", "libcudart.so.12")
 _RUNTIME_PACKAGES = ("nvidia-cuda-runtime", "nvidia-cuda-runtime-cu13", "nvidia-cuda-runtime-cu12")
 _NAME_LENGTH = 256
+_UUID_BYTES = 16
+_SLICE = b" MIG "
 
 # CUdevice_attribute of NVIDIA's CUDA driver API (cuda.h).
 _SHARED_MEMORY_PER_BLOCK = 8
@@ -31,7 +34,8 @@ _SHARED_MEMORY_PER_SM = 81
 class CudaDevice:
     """A GPU as the CUDA driver describes it: sizes in bytes, the bus in bits.
 
-    A MIG slice of a GPU has "MIG" in its name.
+    A MIG slice of a GPU has "MIG" in its name, and a UUID of its own. `uuid` is as NVML writes it, "GPU-..." or
+    "MIG-..."; it is empty if the driver does not tell it.
     """
 
     name: str
@@ -44,6 +48,7 @@ class CudaDevice:
     shared_memory_per_sm: int
     ecc: bool
     integrated: bool
+    uuid: str = ""
 
 
 @cache
@@ -54,6 +59,15 @@ def devices() -> tuple[CudaDevice, ...]:
     if driver is None or driver.cuInit(0) != 0 or driver.cuDeviceGetCount(ctypes.byref(count)) != 0:
         return ()
     return tuple(_device(driver, number) for number in range(count.value))
+
+
+@cache
+def supported() -> tuple[int, int] | None:
+    """Return the latest version of CUDA that the driver supports, such as (12, 4); None without a driver."""
+    driver, version = library(_DRIVER), ctypes.c_int(0)
+    if driver is None or driver.cuDriverGetVersion(ctypes.byref(version)) != 0:
+        return None
+    return version.value // 1000, version.value % 1000 // 10
 
 
 def runtime() -> Known:
@@ -110,4 +124,14 @@ def _device(driver: ctypes.CDLL, number: int) -> CudaDevice:
         shared_memory_per_sm=attribute(_SHARED_MEMORY_PER_SM),
         ecc=bool(attribute(_ECC)),
         integrated=bool(attribute(_INTEGRATED)),
+        uuid=_uuid(driver, handle, "MIG" if _SLICE in name.value else "GPU"),
     )
+
+
+def _uuid(driver: ctypes.CDLL, handle: ctypes.c_int, kind: str) -> str:
+    """Return a GPU's UUID as NVML writes it. `cuDeviceGetUuid_v2` tells that of a MIG slice, not that of its board."""
+    ask = getattr(driver, "cuDeviceGetUuid_v2", None)  # since CUDA 11.4
+    value = ctypes.create_string_buffer(_UUID_BYTES)
+    if ask is None or ask(ctypes.byref(value), handle) != 0:
+        return ""
+    return f"{kind}-{uuid.UUID(bytes=value.raw)}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from engine import gpus as catalogue
 from engine.known import FACTS, Fact, Known, places_on_path
-from engine.machine import cuda
+from engine.machine import cuda, nvml
 from engine.machine.gpu_state import query
+from engine.system import regular
 
 if TYPE_CHECKING:
     from engine.step import Hardware
@@ -20,29 +21,52 @@ DEVICE = "device."
 """The prefix in the names of facts about one GPU, for example `device.name`."""
 _TOOL = "nvidia-smi"
 _FIELDS = ("name", "compute_cap", "memory.total", "driver_version")
+_VISIBLE = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER")
+"""Environment variables that hide GPUs from CUDA, and order them."""
+_MODULE = "/proc/driver/nvidia/version"
+"""The file in which the kernel module of NVIDIA's driver writes its version."""
+_MODULE_VERSION = re.compile(r"Kernel Module.*?\s([0-9]+\.[0-9.]+)\s")
 
 
 @dataclass(frozen=True)
 class LocalGpu:
-    """A GPU of this machine, as the driver describes it."""
+    """A GPU of this machine, or a MIG slice or a vGPU, as the driver describes it to CUDA programs."""
 
     name: str
     sm: int
     memory_mib: int
     driver: str
+    uuid: str = ""
 
 
 def known(value: str) -> Known:
-    """Return a value from nvidia-smi as a fact that depends on where nvidia-smi is, or could be, on the PATH."""
-    return Known(value, tuple(places_on_path(_TOOL)), ("PATH",))
+    """Return a value from the driver as a fact that depends on where nvidia-smi is, or could be, on the PATH."""
+    return Known(value, tuple(places_on_path(_TOOL)), ("PATH", *_VISIBLE))
 
 
 @cache
 def gpus() -> tuple[LocalGpu, ...]:
-    """Return the NVIDIA GPUs of this machine; () without a driver."""
-    if shutil.which(_TOOL) is None:  # as on Jetson
-        return tuple(LocalGpu(each.name, each.sm, each.memory >> 20, "unknown") for each in cuda.devices())
-    return tuple(_gpu(row) for row in query(_FIELDS))
+    """Return the NVIDIA GPUs that programs on this machine can use, in CUDA's order; () without a driver.
+
+    CUDA tells them, because CUDA alone knows MIG slices and what CUDA_VISIBLE_DEVICES hides. Where CUDA shows nothing
+    and NVML does not work either, nvidia-smi tells what there should be; a job then fails with what CUDA says.
+    """
+    shown = cuda.devices()
+    if shown:
+        version = _driver()
+        return tuple(LocalGpu(each.name, each.sm, each.memory >> 20, version, each.uuid) for each in shown)
+    return () if nvml.library() is not None else tuple(_gpu(row) for row in query(_FIELDS))
+
+
+def hidden() -> str:
+    """Return why programs cannot use the boards of this machine, if CUDA shows no GPU and NVML boards; else ""."""
+    boards = nvml.boards()
+    if gpus() or not boards:
+        return ""
+    names = ", ".join(board.name for board in boards)
+    if any(board.divided for board in boards):
+        return f"this machine has {names}, on which MIG is on, and CUDA shows no slice: `nvidia-smi mig -cgi` makes one"
+    return f"this machine has {names}, but CUDA shows no GPU: CUDA_VISIBLE_DEVICES may hide it, or libcuda is missing"
 
 
 def local(hardware: Hardware) -> LocalGpu | None:
@@ -76,6 +100,20 @@ def driver() -> str:
     return next((gpu.driver for gpu in gpus()), "none")
 
 
+def _driver() -> str:
+    """Return the version of the driver from NVML, the kernel or nvidia-smi, which all write it alike."""
+    version = nvml.driver() or _of_module()
+    return version or next((row["driver_version"] for row in query(("driver_version",))), "unknown")
+
+
+def _of_module() -> str | None:
+    try:
+        match = _MODULE_VERSION.search(regular.read_text(_MODULE))
+    except OSError:
+        return None
+    return match[1] if match else None
+
+
 def _gpu(row: Mapping[str, str]) -> LocalGpu:
     name, capability, memory, driver = (row[field] for field in _FIELDS)
     digits = capability.replace(".", "")
@@ -86,7 +124,8 @@ def _of_driver(name: str) -> Callable[[LocalGpu], str]:
     """Return a function that reads the attribute `name` of a GPU from the CUDA driver."""
 
     def fact(gpu: LocalGpu) -> str:
-        described = next((device for device in cuda.devices() if device.name == gpu.name), None)
+        same = (device for device in cuda.devices() if (device.uuid, device.name) == (gpu.uuid, gpu.name))
+        described = next(same, None)
         return "unknown" if described is None else str(getattr(described, name)).lower()
 
     return fact

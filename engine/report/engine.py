@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from engine.report import grid
+from engine.report import grid, plans
 from engine.runtimes import profiles, registry
 from engine.text import lists, sizes
 
@@ -36,6 +36,9 @@ def _rows(passport: Passport) -> Iterator[tuple[str, str]]:
         f"{passport.precision.asked} asked for; layers of the network: {_counted(passport.precision.network)}",
     )
     yield "built layers", _counted(passport.precision.engine) or f"unknown: {passport.precision.unknown}"
+    if passport.plan is not None:
+        for number, line in enumerate(plans.proof(passport.plan)):
+            yield ("" if number else "kernels"), line.strip()
     options = [
         f"{name}: {value}" for name, value in passport.options.items() if value not in (None, False, "none", {}, [], ())
     ]

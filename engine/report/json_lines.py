@@ -81,7 +81,7 @@ def _ended(event: Ended) -> dict[str, object]:
     if event.artifact is not None:
         fields |= {"key": event.key, "artifact": event.artifact, "path": str(event.path)}
     if event.waits_for is not None:
-        fields["for"] = event.waits_for
+        fields |= {"for": event.waits_for, "advice": event.advice}
     if event.gaps:
         fields["not_covered"] = [asdict(gap) for gap in event.gaps]
     if event.measured_at is not None:

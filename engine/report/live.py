@@ -126,7 +126,7 @@ class LiveReport:
         if line.ended is not None:
             mark, style = _MARKS[line.ended.state]
             took = f"{line.ended.seconds:.1f} s" if line.ended.state == "built" else ""
-            remark = plain.how_to_continue(line.ended.waits_for) if line.ended.waits_for else ""
+            remark = plain.how_to_continue(line.ended) if line.ended.waits_for else ""
             return (Text(mark, style), name, Text(line.ended.state, style), Text(took), Text(remark, "yellow"))
         if line.started is not None:
             elapsed = f"{time.monotonic() - line.started:.1f} s"

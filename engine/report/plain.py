@@ -69,9 +69,9 @@ def last_line(state: str, seconds: str, code: int) -> str:
     return f"{state} in {seconds} s" + (f" (exit {code})" if code else "")
 
 
-def how_to_continue(waits_for: str) -> str:
-    """Return a remark that says how to continue with a job that waits for the hardware `waits_for`."""
-    return f"waits for: {waits_for}; run the same command there with this cache (copy cache/ along, or share it)"
+def how_to_continue(event: Ended) -> str:
+    """Return a remark that says how to continue with a job that waits for hardware."""
+    return "; ".join(filter(None, (f"waits for: {event.waits_for}", event.advice)))
 
 
 def warnings(event: Ended) -> list[str]:
@@ -93,7 +93,7 @@ def _state(event: Ended, *, many: bool, reasons: Reasons) -> list[str]:
     if event.error is not None:
         return [head, *reasons.lines(event)]
     if event.waits_for is not None:
-        return [head, f"  {how_to_continue(event.waits_for)}"]
+        return [head, f"  {how_to_continue(event)}"]
     return [head]
 
 

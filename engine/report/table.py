@@ -10,11 +10,12 @@ from engine.kit.accuracy.report import AccuracyReport
 from engine.kit.bench.report import BenchReport, BenchRow, ServerReport
 from engine.kit.choice.report import ChoiceReport
 from engine.kit.quantization.report import QuantizeReport
-from engine.report import choices, grid, precisions, sample_lines
+from engine.report import choices, device_lines, grid, plans, precisions, sample_lines
 from engine.reporting import Number
 from engine.runtimes import registry
 from engine.runtimes.preparation import Lowering
 from engine.runtimes.recipes import IN_PROCESS
+from engine.runtimes.tensorrt.report import EngineReport
 from engine.server.installation import KIND_NAMES
 from engine.step import Section
 from engine.text import sizes
@@ -34,6 +35,7 @@ def tables(summaries: Sequence[Summary]) -> str:
         (Section.VALIDATION, AccuracyReport),
         (Section.VALIDATION_ONNX, AccuracyReport),
         (Section.RUNTIME, ChoiceReport),
+        (Section.ENGINE, EngineReport),
     )
     return "".join(
         f"{table(summary)}\n"
@@ -53,6 +55,9 @@ def table(summary: Summary) -> str:
     quantized = summary.report(Section.PRECISION, QuantizeReport)
     if quantized is not None:
         lines += precisions.lines(quantized)
+    engine = summary.report(Section.ENGINE, EngineReport)
+    if engine is not None:
+        lines += plans.lines(engine)
     if validated is not None:
         lines += _validation(validated)
     elif checked is not None:  # no machine with the device has run the model yet
@@ -75,6 +80,7 @@ def _measured(summary: Summary, bench: BenchReport, validated: AccuracyReport | 
         *_generated(bench.rows),
         f"latencies in {_USUAL}, interleaved in one run on {_where(bench)}; {bench.noise_in_words}",
         *_server(bench.server),
+        *device_lines.lines(bench),
         *sample_lines.lines(summary, bench),
     ]
     if bench.noise is not None and bench.noise > _NOISY:
@@ -94,7 +100,9 @@ def _where(bench: BenchReport) -> str:
     if gpu.sm_mhz is None:
         return f"{gpu.name}, its clocks not known"
     least, greatest = gpu.sm_mhz
-    return f"{gpu.name} at {least} MHz" if gpu.steady else f"{gpu.name} at {least} to {greatest} MHz"
+    throttling = f", held back: {', '.join(gpu.throttled)}" if gpu.throttled else ""
+    clocks = f"{least} MHz" if gpu.steady else f"{least} to {greatest} MHz"
+    return f"{gpu.name} at {clocks}{throttling}"
 
 
 def _server(server: ServerReport | None) -> list[str]:

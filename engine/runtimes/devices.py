@@ -12,11 +12,12 @@ from engine.step import Hardware
 
 @dataclass(frozen=True)
 class CudaGpu:
-    """A GPU: its number in CUDA in this process, its name, and its compute capability times ten."""
+    """A GPU: its number in CUDA in this process, its name, its compute capability times ten, and its UUID."""
 
     index: int
     name: str
     sm: int
+    uuid: str = ""
 
 
 def chosen(hardware: Hardware) -> CudaGpu:
@@ -29,7 +30,7 @@ def chosen(hardware: Hardware) -> CudaGpu:
     here = cuda.devices()
     for index, device in enumerate(here):
         if hardware.includes(device.name):
-            return CudaGpu(index, device.name, device.sm)
+            return CudaGpu(index, device.name, device.sm, device.uuid)
     if not here:
         raise StepError(
             f"There is no GPU here that CUDA programs can use; the recipe's model runs on {hardware}",

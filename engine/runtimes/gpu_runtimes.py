@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable, Mapping
 
-from engine.machine import cuda
+from engine.machine import cuda, drivers
 from engine.runtimes import registry
 from engine.runtimes.runtime import Way
 
@@ -20,6 +20,7 @@ def missing(way: Way, installed: Callable[[str], bool]) -> list[str]:
     absent = [name for name in way.distributions if not installed(name)]
     absent += [name for name, module in way.modules if not _can_import(module)]
     absent += [name for name in way.libraries if cuda.library(name) is None]
+    absent += [old for name in way.distributions if installed(name) and (old := drivers.lacking(name))]
     return absent if cuda.devices() else [_DRIVER, *absent]
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from engine.kit.onnx.onnx_files import Input
+    from engine.runtimes.device_times import DeviceTimes
 
     Tensors = Mapping[str, np.ndarray]
 
@@ -48,3 +49,5 @@ class Runner:
     """The inputs of a model whose `work` depends on the shapes of its inputs alone; None for any other model."""
     work: Callable[[Tensors], Mapping[str, int]] | None = None
     """Counts the multiplications of one run by the precision of the kernels; None where the runtime cannot tell."""
+    device_times: Callable[[Tensors], DeviceTimes] | None = None
+    """Measures the times of one call on the GPU by CUDA events; None where the runtime cannot, and on CPUs."""

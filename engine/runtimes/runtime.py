@@ -330,11 +330,11 @@ class Runtime:
             return plain(directory, self.not_triton)
         return self._module(self.serving).served(directory, execution, scratch)  # type: ignore[no-any-return]
 
-    def built_by(self, folder: Path) -> tuple[str, bool]:
-        """Return the runtime's version that built the model in a folder, and whether later versions load the model.
+    def built_by(self, folder: Path) -> tuple[str, bool, tuple[str, ...]]:
+        """Return what built the model in a folder: the version, whether later versions load the model, plugins.
 
         `folder` is the model's folder in a Triton model repository. The returned version is an empty text where no file
-        of the folder tells the runtime's version.
+        of the folder tells the runtime's version. The plugins are paths below `folder` of libraries to load before.
         """
         return self._module(self.serving).built_by(folder)  # type: ignore[no-any-return]
 

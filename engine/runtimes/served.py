@@ -18,6 +18,14 @@ Shapes = Mapping[str, Sequence[int]]
 
 
 @dataclass(frozen=True)
+class Graph:
+    """A CUDA graph of a TensorRT engine: the opt shape and the min shape of every input in one profile."""
+
+    usual: Shapes
+    least: Shapes
+
+
+@dataclass(frozen=True)
 class Router:
     """The Python model in front of several models, each of which is the built model for other shapes of its inputs."""
 
@@ -55,8 +63,8 @@ class Served:
     """ONNX Runtime's level of graph optimization."""
     profiles: int | None = None
     """The number of profiles of a TensorRT engine; None for a model that is no engine."""
-    cuda_graphs: Sequence[Shapes] | None = None
-    """The opt shapes of each profile, for which Triton captures CUDA graphs; None for no CUDA graphs."""
+    cuda_graphs: Sequence[Graph] | None = None
+    """The CUDA graphs that Triton captures, one for each profile; None for no CUDA graphs."""
     accelerator: Callable[[str], tuple[str, Mapping[str, str]]] | None = None
     """A function from the model's name in the repository to the accelerator of Triton's ONNX Runtime backend and the
     accelerator's parameters; None for no accelerator."""

@@ -7,6 +7,8 @@ _ANY = ("", "x", "*")
 
 
 _CONTENT = " (content: "
+_WHOLE = 4
+"""How many numbers a version of TensorRT has: major, minor, patch and build."""
 
 
 def with_content(version: str, content: str) -> str:
@@ -41,6 +43,17 @@ def agrees(requested: str, version: str) -> bool:
     """
     fixed, actual = parts(requested), tuple(version.partition(_CONTENT)[0].split("."))
     return actual[: len(fixed)] == fixed[: len(actual)]
+
+
+def requirement(distribution: str, requested: str | None) -> str:
+    """Return what pip installs for a requested version: `tensorrt`, "10.x" -> `"tensorrt==10.*"`, quoted for shells.
+
+    A version of fewer than four numbers may stand for several releases of TensorRT, so the rest is left open.
+    """
+    fixed = parts(requested or "")
+    if not fixed:
+        return distribution
+    return f'"{distribution}=={".".join(fixed)}{".*" if len(fixed) < _WHOLE else ""}"'
 
 
 def is_later(version: str, *, than: str) -> bool:

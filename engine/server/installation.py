@@ -87,5 +87,18 @@ def options(place: Place, repository: str, ports: Ports) -> list[str]:
         "--exit-on-error=false",
         f"--exit-timeout-secs={_EXIT_SECONDS}",
         f"--backend-config=python,shm-region-prefix-name={place.name}_",
+        *_of_engines(place.needs, repository),
         *cache,
+    ]
+
+
+def _of_engines(needs: Needs, repository: str) -> list[str]:
+    """Return the options of Triton's TensorRT backend that the engines need."""
+    # Source: triton-inference-server/tensorrt_backend, README, "Command-line Options", and src/tensorrt.cc. Without
+    # `version-compatible`, TensorRT refuses the code inside a version-compatible engine. `;` separates plugins.
+    plugins = [f"{repository}/{path}" for engine in needs.engines for path in engine.plugins]
+    compatible = any(engine.version_compatible for engine in needs.engines)
+    return [
+        *(["--backend-config=tensorrt,version-compatible=true"] if compatible else []),
+        *([f"--backend-config=tensorrt,plugins={';'.join(plugins)}"] if plugins else []),
     ]

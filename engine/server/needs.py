@@ -23,6 +23,8 @@ class Engine:
     model: str
     tensorrt: str
     version_compatible: bool = False
+    plugins: tuple[str, ...] = ()
+    """The paths, below the model repository, of the libraries with the plugins that the engine needs."""
 
 
 @dataclass(frozen=True)
@@ -85,8 +87,8 @@ def _on_gpu(config: Config) -> bool:
 
 def _engine(folder: Path) -> Engine:
     runtimes = (each for each in registry.runtimes().values() if each.backend is Backend.TENSORRT)
-    version, compatible = next(each for each in runtimes if each.loads_in_triton).built_by(folder)
-    return Engine(folder.name, version, compatible)
+    version, compatible, plugins = next(each for each in runtimes if each.loads_in_triton).built_by(folder)
+    return Engine(folder.name, version, compatible, tuple(f"{folder.name}/{path}" for path in plugins))
 
 
 def _requirements(folder: Path) -> list[str]:

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from engine import tasks
-from engine.kit.bench import budgets, rivals
+from engine.kit.bench import budgets, on_device, rivals
 from engine.kit.bench.budgets import TimedRow
 from engine.kit.bench.interleaving import Budget, Contender
 from engine.kit.bench.report import BenchReport, BenchRow, ServerReport, in_words
@@ -228,9 +228,10 @@ class Bench(Step):
                     fit, unable = rivals.able(contenders, inputs, sizes)
                     unmeasured += unable
                     timed = budgets.decided_rows(sizes, inputs, fit, self.budget, limits, until=until)
+                    timed = on_device.added(timed, fit, inputs)
                 rows = [(_generated(row, new), rounds) for row, rounds in timed]
                 measured += rows
-                states += gpu_state.look(gpu.name) if gpu else []
+                states += gpu_state.look(gpu.name, gpu.uuid) if gpu else []
                 for row, _ in rows:
                     print(_in_words(row))
         out.mkdir(parents=True, exist_ok=True)

@@ -62,7 +62,7 @@ class ChooseRuntime(Bounded):
         if chosen is not None:
             onnx_files.link(models[candidates_of.parameter(chosen)], out)
             choice.write(out, chosen)
-        latencies = figures.candidates[self.candidates[0]].latencies
+        latencies = next(iter(figures.candidates.values())).latencies
         report = ChoiceReport(
             runtime=chosen,
             default=default,
@@ -72,11 +72,13 @@ class ChooseRuntime(Bounded):
             order=self.candidates,
             candidates={
                 name: Compared(
-                    p50_ms=tuple(each.p50_ms for each in figures.candidates[name].latencies),
+                    p50_ms=tuple(latency.p50_ms for latency in each.latencies),
                     lead=leads.get(name),
-                    cosine=figures.candidates[name].accuracy.cosine,
+                    cosine=each.accuracy.cosine,
                     rejected=misses[name],
                 )
+                if (each := figures.candidates.get(name)) is not None
+                else Compared(p50_ms=(), rejected=misses[name])
                 for name in self.candidates
             },
         )
@@ -95,7 +97,9 @@ class ChooseRuntime(Bounded):
             )
 
     def _misses(self, figures: CandidatesReport, name: str) -> tuple[str, ...]:
-        """Return the missed bounds of a candidate; empty for a candidate that validates."""
+        """Return the missed bounds of a candidate, or why it is absent; empty for a candidate that validates."""
+        if name in figures.absent:
+            return (figures.absent[name],)
         try:
             self.refuse(figures.candidates[name].accuracy)
         except JudgementError as error:

@@ -11,6 +11,7 @@ from engine.kit.accuracy import built
 from engine.kit.bench import interleaving
 from engine.kit.bench.interleaving import Budget, Contender
 from engine.kit.bench.report import in_words
+from engine.kit.choice import candidates as candidates_of
 from engine.kit.choice.candidates import CandidateModel, CandidatesReport, Latency, medians, parameter, without_texts
 from engine.kit.inputs import bench_inputs
 from engine.kit.onnx import onnx_files
@@ -34,7 +35,7 @@ class MeasureRuntimes(Step):
     facts: ClassVar[tuple[str, ...]] = ("cpu.model", "cpu.isa", "cpu.count", "os", "arch")
     exclusive: ClassVar[bool] = True
     reproducible: ClassVar[bool] = False
-    in_lock: ClassVar[tuple[str, ...]] = ("cpu", "threads", "candidates")
+    in_lock: ClassVar[tuple[str, ...]] = ("cpu", "threads", "candidates", "absent")
     report: ClassVar[type[TypedReport] | None] = CandidatesReport
     budget: ClassVar[Budget] = Budget()
 
@@ -93,7 +94,9 @@ class MeasureRuntimes(Step):
         Raises StepError where a candidate cannot run its model.
         """
         threads = self.threads or cpu.physical_cores()
-        runs = {name: self.execution.as_run_by(name) for name in self.candidates}
+        reasons = {name: candidates_of.refusal(models[parameter(name)]) for name in self.candidates}
+        absent = {name: reason for name, reason in reasons.items() if reason is not None}
+        runs = {name: self.execution.as_run_by(name) for name in self.candidates if name not in absent}
         accuracies = {
             name: built.measure(
                 models[parameter(name)],
@@ -111,20 +114,18 @@ class MeasureRuntimes(Step):
             for name, execution in runs.items()
         ]
         graph = onnx_files.load_graph(exported)
-        latencies: dict[str, list[Latency]] = {name: [] for name in self.candidates}
+        latencies: dict[str, list[Latency]] = {name: [] for name in runs}
         for axes in self.shapes:
-            print(f"measuring {in_words(axes)}, {threads} threads: {', '.join(self.candidates)}")
+            print(f"measuring {in_words(axes)}, {threads} threads: {', '.join(runs)}")
             measured = interleaving.measure(contenders, bench_inputs.draw(graph, axes), self.budget)
-            for name, rounds in zip(self.candidates, measured, strict=True):
+            for name, rounds in zip(runs, measured, strict=True):
                 latencies[name].append(Latency(axes, medians(rounds)))
                 print(f"{name}: p50 {latencies[name][-1].p50_ms:.3f} ms")
         report = CandidatesReport(
             cpu=cpu.model(),
             threads=threads,
-            candidates={
-                name: CandidateModel(without_texts(accuracies[name]), tuple(latencies[name]))
-                for name in self.candidates
-            },
+            candidates={name: CandidateModel(without_texts(accuracies[name]), tuple(latencies[name])) for name in runs},
+            absent=absent,
         )
         write_report(out, report.to_json())
         return report

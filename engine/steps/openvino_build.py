@@ -9,7 +9,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-from engine.errors import StepError
+from engine.errors import JudgementError, StepError
+from engine.kit.choice import candidates
 from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.inputs.cases import Case
 from engine.kit.onnx import ir_models, mapped_weights, onnx_files
@@ -56,6 +57,8 @@ class OpenvinoReport(TypedReport):
     cosine: Spread | None = None
     """The cosines between the model and the one in floating point, on samples other than those of the calibration."""
     looked_at: Inputs | None = None
+    refused: str = ""
+    """Why OpenVINO cannot have the model; empty where the step wrote a model."""
     unquantized: str | None = None
     """The reason why a model for int8 keeps its precision."""
 
@@ -67,10 +70,13 @@ class OpenvinoBuild(Calibrated):
     carries_model: ClassVar[bool] = True
     tools: ClassVar[tuple[str, ...]] = (*ir_models.TOOLS, "openvino")
     report: ClassVar[type[TypedReport] | None] = OpenvinoReport
+    judged: ClassVar[tuple[str, ...]] = ("candidate",)
 
     precision: Literal["fp32", "int8"] = "fp32"
     shapes: tuple[Profile, ...] = ()
     """All profiles of a recipe in which some profile fixes every axis; without such a profile, empty."""
+    candidate: bool = False
+    """Whether the plan compares runtimes, so that a model that OpenVINO cannot have is no error."""
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self | None:
@@ -100,8 +106,29 @@ class OpenvinoBuild(Calibrated):
     ) -> OpenvinoReport:
         """Write `model.xml` and `model.bin`, and return a report.
 
-        Raises StepError where the samples do not suit the model, or where OpenVINO or NNCF fails.
+        Where OpenVINO or NNCF cannot have the model, write the reason instead. Raises StepError where the samples do
+        not suit the model.
         """
+        out.mkdir(parents=True, exist_ok=True)
+        try:
+            return self._written(out, checked, checkpoint, samples)
+        except ir.UnfitModelError as error:
+            reason = " ".join((f"{error.what}:", *error.facts)) if error.facts else error.what
+            candidates.refuse(out, reason)
+            return OpenvinoReport(bytes=(onnx_files.folder_size(checked), 0), refused=reason)
+
+    def judge(self, report: OpenvinoReport) -> None:
+        """Raise JudgementError where OpenVINO cannot have the model, and the plan has no other model."""
+        if report.refused and not self.candidate:
+            hint = "use runtime: onnxruntime, or runtime: auto, which uses it where OpenVINO cannot have the model"
+            raise JudgementError("OpenVINO cannot have this model", [report.refused], hint)
+
+    def as_candidate(self) -> Self:
+        """Return the step that lets a plan with several runtimes do without OpenVINO's model."""
+        return self.model_copy(update={"candidate": True})
+
+    def _written(self, out: Path, checked: Path, checkpoint: Path | None, samples: Path | None) -> OpenvinoReport:
+        """Write the model, and return a report. Raises UnfitModelError, and StepError as `run` does."""
         graph = onnx_files.load_graph(checked)
         lowered: dict[str, Any] = {}
         if self.precision == "fp32":
@@ -113,7 +140,6 @@ class OpenvinoBuild(Calibrated):
             except LeftAloneError as reason:
                 print(f"not quantized: {reason}")
                 model, lowered = ir.of_onnx(checked / onnx_files.MODEL), {"unquantized": str(reason)}
-        out.mkdir(parents=True, exist_ok=True)
         tokenizer = tokenizers.load(checkpoint) if self.shapes and checkpoint is not None else None
         routing = fixed_shapes.routing(model, onnx_files.inputs(graph), self.shapes, tokenizer)
         ir.save(model, out, {**onnx_files.inputs(graph), **onnx_files.outputs(graph)}, routing)

@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from engine import gpus, tasks
+from engine.errors import JudgementError
+from engine.kit.accuracy import thresholds
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.onnx import onnx_files
 from engine.kit.triton import embedding
 from engine.machine import cuda
-from engine.recipe.schema import Profile, Recipe
+from engine.recipe.schema import Bound, Profile, Recipe
 from engine.runtimes import axes, devices, hardware, registry
 from engine.runtimes import profiles as trt_profiles
 from engine.runtimes.tensorrt import api as trt_api
 from engine.runtimes.tensorrt import builder as trt_builder
-from engine.runtimes.tensorrt import cudart, memory, passport
+from engine.runtimes.tensorrt import cudart, libraries, memory, passport, plan_proof
 from engine.runtimes.tensorrt import failures as trt_failures
 from engine.runtimes.tensorrt import inspector as trt_inspector
 from engine.runtimes.tensorrt import options as trt_options
 from engine.runtimes.tensorrt import passport_writer as trt_passport
 from engine.runtimes.tensorrt.options import BuilderOptions
 from engine.runtimes.tensorrt.passport import Precision
+from engine.runtimes.tensorrt.report import EngineReport
 from engine.runtimes.tensorrt.spec import Engines
-from engine.step import KEPT, Hardware, Source, Step, TypedReport
+from engine.step import KEPT, Hardware, Section, Source, Step, TypedReport
 
 if TYPE_CHECKING:
     import onnx
@@ -50,21 +52,6 @@ _NOT_KEYED = ("devices", "version")
 """Options that are no rows of the key, because other rows of the key name the GPU and the version of TensorRT."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class EngineReport(TypedReport):
-    """The compiled engine: its bytes, the version of TensorRT, the GPUs, and the number of layers by precision."""
-
-    shapes_output: ClassVar[bool] = False
-
-    bytes: int
-    tensorrt: str
-    gpu: tuple[str, ...]
-    profiles: int
-    network: Mapping[str, int]
-    engine: Mapping[str, int] | None
-    """The number of the engine's layers by precision; None where only the target GPU can list the layers."""
-
-
 class TrtBuild(Step, BuilderOptions):
     """Build a TensorRT engine.
 
@@ -76,6 +63,8 @@ class TrtBuild(Step, BuilderOptions):
     carries_model: ClassVar[bool] = True
     tools: ClassVar[tuple[str, ...]] = onnx_files.TOOLS
     report: ClassVar[type[TypedReport] | None] = EngineReport
+    section: ClassVar[Section | None] = Section.ENGINE
+    judged: ClassVar[tuple[str, ...]] = ("precision_share",)
     variables: ClassVar[tuple[str, ...]] = ("NVIDIA_TF32_OVERRIDE",)
     reproducible: ClassVar[bool] = False
     kept_by: ClassVar[tuple[str, ...]] = ("facts.cuda.runtime", "facts.device.name", "tools.tensorrt")
@@ -89,6 +78,7 @@ class TrtBuild(Step, BuilderOptions):
     version: str | None = None
     sms: tuple[int, ...] = ()
     """The compute capabilities of a TensorRT-RTX engine, times ten; empty for TensorRT."""
+    precision_share: Bound | None = None
     timing_cache: Source | None = None
     plugins: tuple[Source, ...] = ()
     embeds: bool = False
@@ -122,7 +112,7 @@ class TrtBuild(Step, BuilderOptions):
         sms = sorted({gpus.find(name).sm for name in target.devices}) if runtime.anywhere else ()
         return cls.model_validate({
             **options, "runtime": target.runtime, "devices": target.devices, "precision": recipe.precision,
-            "profiles": recipe.profiles, "sms": tuple(sms),
+            "profiles": recipe.profiles, "sms": tuple(sms), "precision_share": recipe.validation.precision_share,
         })  # fmt: skip
 
     def hardware(self) -> Hardware | None:
@@ -206,16 +196,22 @@ class TrtBuild(Step, BuilderOptions):
         print(f"building with {self.runtime} {version} for {' and '.join(self.devices)}; {order.forecast}", flush=True)
         built = trt_builder.build(order)
         layers, unknown = (
-            (None, "only where it runs can TensorRT-RTX tell") if self.sms else trt_inspector.layer_types(built.plan)
+            (None, "only where it runs can TensorRT-RTX tell")
+            if self.sms
+            else trt_inspector.layer_types(built.plan, () if self.version_compatible else order.plugins)
         )
         out.mkdir(parents=True, exist_ok=True)
         (out / passport.PLAN).write_bytes(built.plan)
+        libraries.keep(out, order.plugins, inside=self.version_compatible)
         if built.timing_cache is not None:
             (out.parent / KEPT).write_bytes(built.timing_cache)
         precision = Precision(asked=self.precision, network=built.network, engine=layers, unknown=unknown)
+        proof, unread = (
+            plan_proof.prove(built.plan, self.precision, built.products) if self.sms else (None, "it is no RTX engine")
+        )
         written = trt_passport.write(
             order, built, runtime=self.runtime, version=version, precision=precision, graph=graph, targets=self.devices,
-            gpu=gpu,
+            gpu=gpu, plan=proof,
         )  # fmt: skip
         passport.save(out, written)
         return EngineReport(
@@ -225,7 +221,26 @@ class TrtBuild(Step, BuilderOptions):
             profiles=len(written.profiles),
             network=dict(built.network),
             engine=None if layers is None else dict(layers),
+            plan=proof,
+            plan_unknown=unread if self.sms else "",
         )
+
+    def judge(self, report: EngineReport) -> None:
+        """Raise JudgementError where the text of an engine shows that too few products kept the recipe's precision.
+
+        The bound is the recipe's on `precision_share`. An engine whose text is not known passes.
+        """
+        proof = report.plan
+        if proof is None or proof.share is None:
+            return
+        default = None if proof.precision == "fp32" else Bound(at_least=thresholds.PRECISION_SHARE)
+        name = f"the share of the graph's {proof.precision} products (precision_share)"
+        if misses := thresholds.missed(name, proof.share, self.precision_share or default):
+            raise JudgementError(
+                f"The engine computes too little in {proof.precision}: {misses[0]}",
+                [f"the engine's own text says so, for {' and '.join(report.gpu)}", *proof.lost],
+                "build it in the precision that the engine uses, or leave out the GPUs without such kernels",
+            )
 
     def _with_embedding(self, checked: Path, checkpoint: Path | None, out: Path) -> Path:
         """Return the folder of the graph to compile: of a graph that computes embeddings, where the answers are those.

@@ -142,4 +142,4 @@ def test_exactly_these_modules_and_classes_are_declared_to_shape_no_output():
         "alternatives", "exportable", "failures", "inspector", "log", "memory", "progress", "reasons", "size_search",
         "tokenizer_trouble",
     }  # fmt: skip
-    assert classes == {"EngineReport", "ExportReport", "FuseReport", "GraphReport", "ReferenceReport", "ShapeReport"}
+    assert classes == {"ExportReport", "FuseReport", "GraphReport", "ReferenceReport", "ShapeReport"}

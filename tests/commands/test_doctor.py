@@ -1,8 +1,12 @@
-"""`recipe doctor`: what it says of the file systems in use."""
+"""`recipe doctor`: what it says of the file systems in use, and the bundle that it writes."""
+
+import tarfile
 
 import pytest
 
+from engine import commands
 from engine.commands import doctor
+from engine.errors import Exit
 from engine.store import file_systems
 
 
@@ -29,3 +33,14 @@ def test_the_doctor_names_each_folder_that_every_build_reads(mounts, tmp_path, m
     assert lines[0].startswith("read in each build")
     assert [line.strip() for line in lines[1:3]] == ["this folder (tmpfs)", "the store (tmpfs)"]
     assert lines[-1].strip().startswith("hint: ")
+
+
+def test_the_doctor_packs_the_results_of_the_store_in_use(tmp_path, monkeypatch, capsys):
+    (tmp_path / "store" / "logs").mkdir(parents=True)
+    (tmp_path / "store" / "logs" / "a.log").write_text("a line")
+    monkeypatch.setenv("RECIPE_CACHE", str(tmp_path / "store"))
+    arguments = commands.parse(["doctor", "--bundle", str(tmp_path / "results.tar.gz")])
+    assert doctor.run(arguments) == Exit.OK
+    assert "2 files" in capsys.readouterr().out
+    with tarfile.open(tmp_path / "results.tar.gz") as archive:
+        assert "recipe-results/logs/a.log" in archive.getnames()

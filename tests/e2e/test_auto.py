@@ -7,6 +7,7 @@ import shutil
 import graphs
 import openvino_here  # noqa: F401 - skips where OpenVINO is missing
 import pytest
+from onnx import helper
 from program import Program
 
 RECIPE = """\
@@ -86,3 +87,25 @@ def test_no_runtime_that_validates_is_exit_4_with_the_numbers_of_each(project):
     assert "onnxruntime: The built model is too far" in done.stderr
     assert "openvino: The built model is too far" in done.stderr
     assert "cached   measure-runtimes" in done.stderr
+
+
+def test_where_openvino_cannot_have_the_model_onnx_runtime_is_kept(tmp_path):
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "r.yaml").write_text(RECIPE)
+    (tmp_path / "alone.yaml").write_text(RECIPE.replace("name: net", "name: alone").replace("auto", "openvino"))
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["y"]), helper.make_node("Det", ["y"], ["d"])]
+    outputs = [("y", graphs.FLOAT, ["batch", 4, 4]), ("d", graphs.FLOAT, ["batch"])]
+    graph = graphs.graph(nodes, [("x", graphs.FLOAT, ["batch", 4, 4])], outputs, [graphs.weight("w", 4, 4)])
+    graphs.write(tmp_path / "net", graph)
+    program = Program(tmp_path)
+    assert program.states("r.yaml") == dict.fromkeys(JOBS, "built")
+    assert program.states("r.yaml") == CACHED
+    assert shown(program)["runtime"]["runtime"] == "onnxruntime"
+    assert "rejected openvino: cannot be built: OpenVINO cannot read model.onnx" in program("show", "r.yaml").stdout
+    program("lock", "r.yaml", expect=0)
+    shutil.rmtree(tmp_path / "cache")
+    program("build", "r.yaml", "--locked", expect=0)
+    assert shown(program)["runtime"]["candidates"]["openvino"]["rejected"]
+    done = program("build", "alone.yaml", expect=4)
+    assert "OpenVINO cannot have this model" in done.stderr + done.stdout
+    assert "runtime: auto" in done.stderr + done.stdout

@@ -8,6 +8,7 @@ import pytest
 from engine import gpus
 from engine.commands import gpus as command
 from engine.errors import UsageError
+from engine.gpus.parts import SLICES
 
 
 @pytest.mark.parametrize(
@@ -43,6 +44,14 @@ from engine.errors import UsageError
         ("NVIDIA GB10", "GB10"),
         ("NVIDIA H100 NVL", "H100 NVL"),
         ("NVIDIA H200", "H200"),
+        ("NVIDIA H20", "H20"),
+        ("NVIDIA H800", "H800"),
+        ("NVIDIA A800-SXM4-80GB", "A800-80GB"),
+        ("NVIDIA A800 40GB Active", "A800-40GB"),
+        ("NVIDIA L20", "L20"),
+        ("NVIDIA T4G", "T4G"),
+        ("NVIDIA GeForce GTX 1660 Ti", "GTX 1660 Ti"),
+        ("NVIDIA GeForce GTX 1650 with Max-Q Design", "GTX 1650 Laptop"),
         ("NVIDIA RTX 6000 Ada Generation", "RTX 6000 Ada"),
         ("NVIDIA RTX PRO 6000 Blackwell Server Edition", "RTX PRO 6000 Blackwell"),
     ],
@@ -54,7 +63,7 @@ def test_a_gpu_is_found_by_the_names_that_people_and_drivers_use(name, expected)
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
-        ("T44", "did you mean T4?"),
+        ("T44", "did you mean T4"),
         ("RTX 3900", "did you mean RTX 3090"),
         ("", "`recipe gpus` lists those that are known"),
         ("abacus", "`recipe gpus` lists those that are known"),
@@ -96,6 +105,35 @@ def test_a_part_of_a_gpu_has_the_memory_of_the_part_and_is_no_other_part():
     assert gpus.matches("NVIDIA A100-SXM4-40GB MIG 1g.5gb", "A100 MIG 1g.5gb")
     assert not gpus.matches("NVIDIA A100-SXM4-40GB MIG 1g.5gb", "A100")
     assert not gpus.matches("NVIDIA A100-SXM4-40GB MIG 1g.5gb", "A100 MIG 2g.10gb")
+
+
+def test_a_part_of_the_multiprocessors_of_a_slice_is_another_gpu_with_the_memory_of_the_slice():
+    part = gpus.find("NVIDIA A100-SXM4-40GB MIG 1c.3g.20gb")
+    assert (part.name, part.memory_gib) == ("A100-40GB MIG 1c.3g.20gb", 20)
+    assert gpus.find("A100 MIG 3c.3g.20gb").name == "A100-40GB MIG 3g.20gb"
+    assert not gpus.matches("NVIDIA A100-SXM4-40GB MIG 1c.3g.20gb", "A100 MIG 3g.20gb")
+
+
+def test_each_slice_that_the_guide_lists_is_one():
+    names = [f"{whole} MIG {part}" for whole, slices in SLICES.items() for part in slices]
+    assert len(names) > 50
+    assert {gpus.find(name).name for name in names} == set(names)
+
+
+@pytest.mark.parametrize(
+    ("name", "known_as", "memory_gib"),
+    [
+        ("GRID T4-8C", "T4-8C", 8),
+        ("NVIDIA A10-24Q", "A10-24Q", 24),
+        ("GRID A100D-40C", "A100-80GB-40C", 40),
+        ("NVIDIA A100-2-10C", "A100-40GB-2-10C", 10),
+    ],
+)
+def test_a_vgpu_is_a_gpu_of_its_own(name, known_as, memory_gib):
+    part = gpus.find(name)
+    assert (part.name, part.memory_gib) == (known_as, memory_gib)
+    assert gpus.find(known_as) == part
+    assert not gpus.matches(name, name.split()[1].split("-")[0])
 
 
 def test_a_jetson_whose_driver_names_only_the_family_is_any_of_it():
@@ -166,6 +204,11 @@ def test_the_command_speaks_json(capsys):
         ("NVIDIA GeForce RTX 3090 MIG 1g.5gb", "the RTX 3090 cannot be divided"),
         ("A100 MIG 9g.999gb", "the A100-40GB has 40 GiB, and no part of 999 GB"),
         ("A100 MIG 0g.0gb", "no part of 0 GB"),
+        ("A100 MIG 9g.5gb", "the A100-40GB has no part MIG 9g.5gb"),
+        ("A100 MIG 7g.5gb", "the A100-40GB has no part MIG 7g.5gb"),
+        ("A100 MIG 4c.3g.20gb", "the A100-40GB has no part MIG 4c.3g.20gb"),
+        ("GB200 MIG 9g.180gb", "the GB200 has no part MIG 9g.180gb"),
+        ("T4-17C", "the T4 has 16 GiB, and no part of 17 GB"),
     ],
 )
 def test_a_part_that_no_gpu_has_is_none(name, error):

@@ -19,6 +19,10 @@ class FakeCudaDriver:
     def cuInit(self, _flags):  # noqa: N802 - NVIDIA's names
         return 0 if self.starts else 100
 
+    def cuDriverGetVersion(self, version):  # noqa: N802
+        version._obj.value = 13000
+        return 0
+
     def cuDeviceGetCount(self, count):  # noqa: N802
         count._obj.value = 1
         return 0
@@ -47,11 +51,13 @@ def driver(monkeypatch):
     def be(fake):
         monkeypatch.setattr(cuda, "library", lambda _name: fake)
         cuda.devices.cache_clear()
+        cuda.supported.cache_clear()
         local_gpus.gpus.cache_clear()
         monkeypatch.setenv("PATH", "/nowhere")
 
     yield be
     cuda.devices.cache_clear()
+    cuda.supported.cache_clear()
     local_gpus.gpus.cache_clear()
 
 
@@ -105,6 +111,6 @@ def test_a_tool_of_another_version_than_the_one_that_is_meant_does_not_do(driver
     assert facts.can_run(meant) is runs
 
 
-def test_a_job_that_waits_names_the_one_version_that_will_do():
-    assert str(Hardware(devices=T4.devices, tool="tensorrt", version="10.x")) == "T4 (sm_75) with tensorrt"
+def test_a_job_that_waits_names_the_versions_that_will_do():
+    assert str(Hardware(devices=T4.devices, tool="tensorrt", version="10.x")) == "T4 (sm_75) with tensorrt 10.x"
     assert str(Hardware(devices=T4.devices, tool="tensorrt", version="10.4")) == "T4 (sm_75) with tensorrt 10.4"

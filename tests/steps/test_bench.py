@@ -215,7 +215,7 @@ def test_without_a_gpu_no_rival_is_measured_for_one(layers, tmp_path, rival):
 def test_a_pytorch_without_cuda_is_no_rival_on_a_gpu(tmp_path, monkeypatch):
     import torch
 
-    t4 = SimpleNamespace(name="Tesla T4", sm=75)
+    t4 = SimpleNamespace(name="Tesla T4", sm=75, uuid="")
     monkeypatch.setattr(cuda, "devices", lambda: (t4,))
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     checkpoint = models.checkpoint(tmp_path / "checkpoint", "bert", task="text-classification")

@@ -7,7 +7,10 @@ import numpy as np
 import openvino_here  # noqa: F401 - skips where OpenVINO is missing
 import peak_memory
 import pytest
+from onnx import helper
 
+from engine.errors import JudgementError
+from engine.kit.choice import candidates
 from engine.kit.onnx import onnx_files
 from engine.kit.quantization.qdq import sensitivity
 from engine.runtimes.execution import Execution
@@ -97,3 +100,15 @@ def states(runner, inputs):
 
 def cosine(one, other):
     return float((one * other).sum() / np.linalg.norm(one) / np.linalg.norm(other))
+
+
+def test_a_model_that_openvino_cannot_have_fails_a_plan_without_another_runtime(tmp_path):
+    graph = graphs.graph([helper.make_node("Det", ["x"], ["d"])], [("x", graphs.FLOAT, [2, 4, 4])],
+                         [("d", graphs.FLOAT, [2])])  # fmt: skip
+    step = OpenvinoBuild()
+    report = step.run(tmp_path / "out", checked=graphs.write(tmp_path / "graph", graph))
+    assert "OpenVINO cannot read model.onnx" in candidates.refusal(tmp_path / "out")
+    with pytest.raises(JudgementError, match="OpenVINO cannot have this model"):
+        step.judge(report)
+    step.as_candidate().judge(report)
+    assert step.as_candidate().options() == step.options()

@@ -96,7 +96,7 @@ def test_a_recipe_says_what_the_builder_is_told():
     assert planned.memory_pool == {"workspace": 2 << 30}
     assert (planned.version, planned.optimization_level, planned.max_aux_streams) == ("10.x", 3, 0)
     assert planned.compatibility == "same-compute-capability"
-    assert str(planned.hardware()) == "T4 (sm_75) with tensorrt"
+    assert str(planned.hardware()) == "T4 (sm_75) with tensorrt 10.x"
 
 
 def test_another_runtime_builds_no_engine():
@@ -406,7 +406,7 @@ def test_without_options_the_builder_keeps_its_defaults_but_tells_its_layers(fak
     seen = fake_tensorrt._building._SEEN
     seen.clear()
     step().run(folder(), checked=half)
-    assert [row[0] for row in seen] == ["create_network", "profiling_verbosity"]
+    assert [row[0] for row in seen] == ["init_libnvinfer_plugins", "create_network", "profiling_verbosity"]
 
 
 def test_names_alone_of_the_layers_leave_the_precision_open(fake_tensorrt, half, folder):
@@ -442,7 +442,7 @@ def test_a_timing_cache_of_the_users_is_where_the_build_begins(fake_tensorrt, ha
     assert given.read_bytes().endswith(b":....")
 
 
-def test_a_plugin_brings_its_operator_and_goes_into_the_engine(fake_tensorrt, tmp_path, folder):
+def test_a_plugin_brings_its_operator_and_goes_beside_the_engine_or_into_it(fake_tensorrt, tmp_path, folder):
     model = graphs.layers()
     model.graph.node[2].op_type = "MyRelu"
     source = graphs.write(tmp_path / "m", model)
@@ -451,7 +451,15 @@ def test_a_plugin_brings_its_operator_and_goes_into_the_engine(fake_tensorrt, tm
     out = folder()
     step().run(out, checked=source, plugins_0=library)
     assert passport.load(out).options["plugins"] == ["MyRelu.so"]
-    assert ("plugins_to_serialize", [str(library)]) in fake_tensorrt._building._SEEN
+    serialized = ("plugins_to_serialize", [str(library)])
+    assert serialized not in fake_tensorrt._building._SEEN  # TensorRT puts plugins into version-compatible engines only
+    assert ("init_libnvinfer_plugins", "") in fake_tensorrt._building._SEEN
+    assert (out / "plugins" / "MyRelu.so").read_bytes() == library.read_bytes()
+    assert passport.load(out).precision.engine, "the engine is loaded with its plugins, to read its layers"
+    whole = folder()
+    step(tensorrt={"version_compatible": True}).run(whole, checked=source, plugins_0=library)
+    assert serialized in fake_tensorrt._building._SEEN
+    assert not (whole / "plugins").exists()
     with pytest.raises(StepError, match="does not know the operator MyRelu"):
         step().run(folder(), checked=source)
     with pytest.raises(StepError, match=r"plugin library none\.so"):

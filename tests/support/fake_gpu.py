@@ -17,6 +17,7 @@ import numpy as np
 class Status(IntEnum):
     cudaSuccess = 0
     cudaErrorMemoryAllocation = 2
+    cudaErrorNotReady = 600
     cudaErrorStreamCaptureUnsupported = 900
 
 
@@ -31,6 +32,10 @@ class Runtime:
         self.blocks = {}
         self.diary = []
         self.capturing = None
+        self.pinned = {}
+        self.events = self.streams = 0
+        self.times = {}
+        self.unready = {}
 
     def cudaSetDevice(self, index):
         self.diary.append(f"device {index}")
@@ -49,14 +54,45 @@ class Runtime:
         return (Status.cudaSuccess,)
 
     def cudaMemcpyAsync(self, target, source, size, kind, _stream):
-        device = target if kind == self.cudaMemcpyKind.cudaMemcpyHostToDevice else source
+        device, host = (target, source) if kind == self.cudaMemcpyKind.cudaMemcpyHostToDevice else (source, target)
+        way = "to the GPU" if device == target else "to the host"
+        self.diary.append(f"copy {way}, pinned" if host in self.pinned else f"copy {way}")
         assert device in self.blocks, "no memory of the GPU"
         assert size <= len(self.blocks[device])
         ctypes.memmove(target, source, size)
         return (Status.cudaSuccess,)
 
+    def cudaMallocHost(self, size):
+        block = ctypes.create_string_buffer(size)
+        self.pinned[ctypes.addressof(block)] = block
+        return Status.cudaSuccess, ctypes.addressof(block)
+
+    def cudaFreeHost(self, address):
+        del self.pinned[address]
+        return (Status.cudaSuccess,)
+
+    def cudaEventCreate(self):
+        self.events += 1
+        return Status.cudaSuccess, self.events
+
+    def cudaEventDestroy(self, _event):
+        return (Status.cudaSuccess,)
+
+    def cudaEventRecord(self, event, _stream):
+        self.times[event] = len(self.times) + 1.0  # the fake's time: each recorded event is a millisecond later
+        self.unready[event] = 1
+        return (Status.cudaSuccess,)
+
+    def cudaEventQuery(self, event):
+        self.unready[event] -= 1
+        return (Status.cudaErrorNotReady if self.unready[event] >= 0 else Status.cudaSuccess,)
+
+    def cudaEventElapsedTime(self, before, after):
+        return Status.cudaSuccess, self.times[after] - self.times[before]
+
     def cudaStreamCreate(self):
-        return Status.cudaSuccess, 7
+        self.streams += 1
+        return Status.cudaSuccess, 6 + self.streams
 
     def cudaStreamDestroy(self, _stream):
         return (Status.cudaSuccess,)
@@ -209,6 +245,11 @@ def tensorrt(engine, *, itself=False):
                 return None
             return engine
 
+        def get_plugin_registry(self):
+            return types.SimpleNamespace(
+                load_library=lambda path: engine.runtime.diary.append(f"plugin {path}") or path
+            )
+
     extra = {"CudaGraphStrategy": types.SimpleNamespace(WHOLE_GRAPH_CAPTURE="whole")} if itself else {}
     return types.SimpleNamespace(
         __name__="fake_tensorrt_runtime",
@@ -220,6 +261,7 @@ def tensorrt(engine, *, itself=False):
         TensorIOMode=types.SimpleNamespace(INPUT="input", OUTPUT="output"),
         TensorLocation=types.SimpleNamespace(DEVICE="device", HOST="host"),
         nptype=lambda dtype: dtype,
+        init_libnvinfer_plugins=lambda logger, namespace: True,
         **extra,
     )
 

@@ -17,7 +17,7 @@ decides when the job starts.
 BUILDERS = frozenset({
     "for_recipe", "judge", "model_facts", "hardware", "tools_used", "facts_used", "code_used", "inputs_used", "options",
     "sources", "step_name", "inputs", "required_inputs", "tools", "facts", "variables", "judged", "section", "delivers",
-    "time_limit",
+    "time_limit", "as_candidate",
 })  # fmt: skip
 """The hooks and declarations of a step that only the builder uses.
 

@@ -17,6 +17,8 @@ from engine.runtimes.runner import Runner
 if TYPE_CHECKING:
     import numpy as np
 
+    from engine.runtimes.device_times import DeviceTimes
+
     Tensors = Mapping[str, np.ndarray]
 
 Call = Callable[[], object]
@@ -37,6 +39,8 @@ class Contender:
     """Whether the recipe builds the model. A model that the recipe does not build is a rival."""
     prepare: Callable[[Tensors], Call]
     active: Callable[[], AbstractContextManager[object]] = nullcontext
+    device_times: Callable[[Tensors], DeviceTimes] | None = None
+    """Measures one call on the GPU by CUDA events; None where the runtime cannot, on CPUs and through a server."""
 
     def __str__(self) -> str:
         return self.runtime if self.via == IN_PROCESS else f"{self.runtime} {self.via}"
@@ -44,7 +48,14 @@ class Contender:
     @classmethod
     def in_process(cls, runner: Runner, *, ours: bool = False) -> Self:
         """Return the contender that runs a model in this process."""
-        return cls(runtime=runner.name, via=IN_PROCESS, ours=ours, prepare=runner.prepare, active=runner.active)
+        return cls(
+            runtime=runner.name,
+            via=IN_PROCESS,
+            ours=ours,
+            prepare=runner.prepare,
+            active=runner.active,
+            device_times=runner.device_times,
+        )
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from engine.kit.bench.sample_report import SampleFigures, SampleLengths
 from engine.kit.bench.unmeasured import Unmeasured
 from engine.machine.gpu_state import GpuReport
 from engine.reporting import TypedReport, measured
+from engine.runtimes.device_times import DeviceTimes
 from engine.runtimes.recipes import IN_PROCESS
 from engine.text import lists
 
@@ -66,6 +67,8 @@ class BenchRow:
     """Generated tokens per second, of all rows of a batch together."""
     samples: SampleFigures | None = None
     """The figures of a row whose calls are the batches of samples, one call for each batch; None for any other row."""
+    device: DeviceTimes | None = None
+    """The times of one call on the GPU by CUDA events, measured behind the turns; None where the runtime cannot."""
 
     @classmethod
     def of_rounds(

@@ -16,17 +16,17 @@ class Compared:
     """A candidate beside the others: its figures, and why it was rejected if it was."""
 
     p50_ms: tuple[float, ...]
-    """The median latency at each shape of the report."""
+    """The median latency at each shape of the report; empty for a model that cannot be built."""
     lead: Lead | None = None
     """How many times faster it is than `default`; None for `default` itself, and for a model that does not validate."""
     cosine: Worst | None = None
     rejected: tuple[str, ...] = ()
-    """The missed bound and its details; empty for a model that validates."""
+    """The missed bound and its details, or why it cannot be built; empty for a model that validates."""
 
     def in_words(self) -> str:
         """Return the accuracy of the candidate as text, or the bound that it misses."""
         if self.rejected:
-            return f"does not validate: {self.rejected[0]}"
+            return f"{'does not validate' if self.p50_ms else 'cannot be built'}: {self.rejected[0]}"
         return "" if self.cosine is None else f"cosine mean {self.cosine.mean:.4f}, worst {self.cosine.worst:.4f}"
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from engine.errors import StepError
 from engine.kit.triton.config import Config
+from engine.runtimes.served import Graph
 
 
 def accelerated(config: Config, name: str, parameters: Mapping[str, str]) -> None:
@@ -20,19 +21,25 @@ def accelerated(config: Config, name: str, parameters: Mapping[str, str]) -> Non
         accelerator.parameters[each] = value
 
 
-def cuda_graphs(config: Config, usual: Sequence[Mapping[str, Sequence[int]]]) -> None:
+def cuda_graphs(config: Config, graphs: Sequence[Graph]) -> None:
     """Let Triton's TensorRT backend capture a CUDA graph for the usual shapes of each profile.
 
-    `usual` has for each profile a mapping from each input to the input's usual shape. A request whose shapes are not in
-    `usual` runs without a CUDA graph.
+    A request whose shapes are not those of a graph runs without a CUDA graph. Triton refuses a graph with more rows
+    than max_batch_size, so such a graph gets max_batch_size rows; a profile whose min batch is more gets no graph.
     """
+    # Source: triton-inference-server/tensorrt_backend, src/instance_state.cc, ValidateGraphSpec, SetCudaGraphShape.
     config.optimization.cuda.graphs = True
-    for shapes in usual:
-        spec = config.optimization.cuda.graph_spec.add()
-        batched = config.max_batch_size > 0
-        spec.batch_size = next(iter(shapes.values()))[0] if batched and shapes else 0
-        for name, shape in shapes.items():
-            spec.input[name].dim.extend(shape[1:] if batched else shape)
+    most = config.max_batch_size
+    specs = config.optimization.cuda.graph_spec
+    for graph in graphs:
+        if most and next(iter(graph.least.values()))[0] > most:
+            continue
+        spec = type(config.optimization.cuda).GraphSpec()
+        spec.batch_size = min(next(iter(graph.usual.values()))[0], most) if most else 0
+        for name, shape in graph.usual.items():
+            spec.input[name].dim.extend(shape[1:] if most else shape)
+        if spec not in specs:
+            specs.append(spec)
 
 
 def finish(config: Config, *, profiles: int) -> None:

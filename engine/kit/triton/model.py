@@ -8,7 +8,7 @@ from typing import Literal
 
 from engine.kit.onnx import onnx_files
 from engine.kit.triton import config as configs
-from engine.kit.triton import fields, gpu
+from engine.kit.triton import engine_loading, fields, gpu, loading
 from engine.kit.triton.config import Config, Signature
 from engine.kit.triton.serving import Serving
 from engine.recipe.model_config import PartName
@@ -54,6 +54,9 @@ def config(serving: Serving, model: Served, *, part: Literal["model"] | PartName
     fields.overridden(message, serving, part, profiles=model.profiles)
     if model.on_gpu:
         gpu.finish(message, profiles=model.profiles or 1)
+    if model.profiles is not None:
+        problems = engine_loading.problems(message, signature, profiles=model.profiles)
+        loading.refuse_problems([f"{message.name}: {problem}" for problem in problems])
     return message, signature
 
 

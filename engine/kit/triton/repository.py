@@ -13,7 +13,7 @@ from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.onnx import graphs, onnx_files
 from engine.kit.triton import config as configs
-from engine.kit.triton import embedding, fields, generation, images, parts, router, text, warmups
+from engine.kit.triton import embedding, fields, generation, images, loading, parts, router, text, warmups
 from engine.kit.triton import model as models
 from engine.kit.triton.answers import by_task as answers
 from engine.kit.triton.config import Config, Signature
@@ -64,6 +64,7 @@ def write(
             listed = [*behind, *_parts(serving, called, signature, checkpoint)]
         _refuse_collisions(listed)
         fields.refuse_unused(serving, _kinds(serving, listed))
+        loading.refuse([part.config for part in listed])
         for part in listed:
             warmups.add(out / part.config.name, part.config, data)
             _write(out, part)

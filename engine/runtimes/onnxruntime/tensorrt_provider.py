@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from engine.kit.onnx.onnx_files import Input
@@ -39,21 +38,6 @@ def options(inputs: Mapping[str, Input], execution: Execution) -> dict[str, str]
 def _profiles(settings: Mapping[str, Any]) -> tuple[Profile, ...]:
     """Return the profiles of the recipe, parsed from the JSON values in the options of the execution."""
     return tuple({axis: Range(**extents) for axis, extents in profile.items()} for profile in settings["profiles"])
-
-
-def cached(directory: Path | str, *, prefix: str) -> dict[str, str]:
-    """Return the TensorRT provider's options to store engines and kernel timings in a directory, for later sessions.
-
-    The names of the engine files begin with `prefix`. ONNX Runtime's TensorRT provider reuses an engine of the same
-    graph, precision, GPU and version of the provider.
-    """
-    return {
-        "trt_engine_cache_enable": "1",
-        "trt_engine_cache_path": str(directory),
-        "trt_engine_cache_prefix": prefix,
-        "trt_timing_cache_enable": "1",
-        "trt_timing_cache_path": str(directory),
-    }
 
 
 def _spanning(shapes: Sequence[Shapes]) -> Shapes:

@@ -39,19 +39,20 @@ def served(directory: Path, execution: Execution, scratch: Path) -> Served:
         onnx_files.files(graph),
         on_gpu=execution.on_gpu,
         level=_level(directory, scratch),
-        accelerator=(lambda name: _accelerator(name, inputs, execution)) if by_tensorrt else None,
+        accelerator=(lambda _: _accelerator(inputs, execution)) if by_tensorrt else None,
     )
 
 
-def _accelerator(name: str, inputs: Mapping[str, Input], execution: Execution) -> tuple[str, Mapping[str, str]]:
-    """Return the TensorRT accelerator with its parameters, so that a restarted server reuses its engines.
+def _accelerator(inputs: Mapping[str, Input], execution: Execution) -> tuple[str, Mapping[str, str]]:
+    """Return the TensorRT accelerator with its parameters.
 
-    Engines are stored in a folder on the server's own disk, since a model repository may be read-only. The
-    accelerator's parameter `precision_mode` stays unset: the images of Triton whose accelerator may serve a lower
-    precision build a strongly typed network without it, and a weakly typed one with any value (typed_versions.py).
+    The server builds its engines at each start. ONNX Runtime loads stored engines without a comparison with a digest,
+    and TensorRT runs what an engine holds, so that a folder of engines in which others may write runs their code. A
+    package cannot know a folder in which only the user of the server may write. The accelerator's parameter
+    `precision_mode` stays unset: the images of Triton whose accelerator may serve a lower precision build a strongly
+    typed network without it, and a weakly typed one with any value (typed_versions.py).
     """
-    cache = ort_tensorrt.cached(f"/tmp/{name}-tensorrt-engines", prefix=name)  # noqa: S108 - see above
-    options = {**ort_tensorrt.options(inputs, execution), **cache}
+    options = ort_tensorrt.options(inputs, execution)
     return Accelerator.TENSORRT, {_TRITONS_NAMES.get(each, each): value for each, value in sorted(options.items())}
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from engine.errors import StepError
+from engine.runtimes.openvino.ir import UnfitModelError
 from engine.runtimes.runner import refuse_missing
 from engine.text import reasons
 
@@ -30,14 +31,14 @@ def compiled(
 ) -> openvino.CompiledModel:
     """Compile a model for the CPU of this machine; with 0 threads, OpenVINO chooses their number.
 
-    Raises StepError where OpenVINO cannot compile the model.
+    Raises UnfitModelError where OpenVINO cannot compile the model.
     """
     import openvino
 
     try:
         return openvino.Core().compile_model(model, "CPU", with_threads(options, threads))
     except RuntimeError as error:
-        raise StepError("OpenVINO cannot compile the model for this CPU", reasons.facts(error)) from error
+        raise UnfitModelError("OpenVINO cannot compile the model for this CPU", reasons.facts(error)) from error
 
 
 def with_threads(options: Mapping[str, str], threads: int) -> dict[str, str]:

@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 
 MODEL, WEIGHTS = "model.xml", "model.bin"
 FILES = (MODEL, WEIGHTS)
+
+
+class UnfitModelError(StepError):
+    """OpenVINO cannot read, quantize or compile a model."""
+
+
 _NUMBERED = re.compile(r"(_\d+)+$")
 _AXES = ["recipe", "axes"]
 """The place of the axes' names in the runtime information of an IR: OpenVINO itself does not name axes."""
@@ -28,13 +34,13 @@ _BOUNDARY = frozenset({"Parameter", "Result"})
 
 
 def read(path: Path) -> openvino.Model:
-    """Return the model of an ONNX file or of an IR. Raises StepError for a file that OpenVINO cannot read."""
+    """Return the model of an ONNX file or of an IR. Raises UnfitModelError for a file that OpenVINO cannot read."""
     import openvino
 
     try:
         return openvino.Core().read_model(path)
     except RuntimeError as error:
-        raise StepError(
+        raise UnfitModelError(
             f"OpenVINO cannot read {path.name}",
             reasons.facts(error),
             "use runtime: onnxruntime, which has the other operators of ONNX",
@@ -44,7 +50,7 @@ def read(path: Path) -> openvino.Model:
 def of_onnx(path: Path) -> openvino.Model:
     """Return the model of an ONNX file; each input and output has the name of the ONNX file, and no other.
 
-    OpenVINO also gives a tensor the names of tensors that it has merged with it. Raises StepError for a file that
+    OpenVINO also gives a tensor the names of tensors that it has merged with it. Raises UnfitModelError for a file that
     OpenVINO cannot read.
     """
     model, graph = read(path), onnx_files.load_graph(path.parent)

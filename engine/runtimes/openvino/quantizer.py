@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from engine.errors import StepError
+from engine.runtimes.openvino.ir import UnfitModelError
 from engine.text import reasons
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def quantized(
 
     Weights have a symmetric scale per output channel, activations a scale per tensor. With `asymmetric`, the range of
     an activation with negative values is from the least to the largest value; otherwise, it has 0 in the middle. Raises
-    StepError where NNCF cannot quantize the model.
+    UnfitModelError where NNCF cannot quantize the model.
     """
     with _alone():
         import nncf
@@ -54,7 +54,7 @@ def quantized(
                 advanced_parameters=advanced.AdvancedQuantizationParameters(smooth_quant_alphas=alphas),
             )
         except Exception as error:  # RuntimeError and NNCF's own errors
-            raise StepError(
+            raise UnfitModelError(
                 "NNCF cannot quantize this model",
                 reasons.facts(error),
                 "build it with precision: fp32, or use runtime: onnxruntime",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
 from engine.runtimes.tensorrt.api import trt
-from engine.runtimes.tensorrt.cudart import CudaStream, DeviceMemory
+from engine.runtimes.tensorrt.cudart import CudaStream, DeviceMemory, PinnedMemory
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,6 +44,8 @@ class Bindings:
         self._host: dict[str, np.ndarray] = {}
         self._device: dict[str, DeviceMemory] = {}
         self._allocators: dict[str, Any] = {}
+        self._pinned: dict[str, PinnedMemory] = {}
+        self._pageable: dict[str, np.ndarray] = {}
         context.bound = None
         for name, array in inputs.items():
             self._take(name, array)
@@ -67,6 +70,35 @@ class Bindings:
             self._bind()
         if not self._context.execute_async_v3(self._stream.handle):
             raise StepError("TensorRT could not run the engine", ["its messages are above"])
+
+    def copy_in(self, *, pinned: bool) -> None:
+        """Enqueue the copies of the inputs to the GPU, from page-locked or from ordinary memory."""
+        for name, array in self._host.items():
+            if name in self._device and array.size:
+                source = self._pinned_block(name, array.nbytes, array).address if pinned else array.ctypes.data
+                self._device[name].write(source, self._stream)
+
+    def copy_out(self, *, pinned: bool) -> None:
+        """Enqueue the copies of the outputs to the host; an output whose size only the run tells is left out."""
+        import numpy as np
+
+        for name in self._shapes:
+            if name not in self._device or not self._device[name].size:
+                continue
+            size = self._device[name].size
+            if pinned:
+                target = self._pinned_block(name, size).address
+            else:
+                target = self._pageable.setdefault(name, np.empty(size, np.uint8)).ctypes.data
+            self._device[name].read(target, size, self._stream)
+
+    def _pinned_block(self, name: str, size: int, array: np.ndarray | None = None) -> PinnedMemory:
+        """Return page-locked memory for a tensor, which at its creation gets the bytes of `array`."""
+        if name not in self._pinned:
+            self._pinned[name] = PinnedMemory(size)
+            if array is not None:
+                ctypes.memmove(self._pinned[name].address, array.ctypes.data, size)
+        return self._pinned[name]
 
     def outputs(self) -> dict[str, np.ndarray]:
         """Wait until the engine's last run has ended, and return copies of the run's outputs by name."""

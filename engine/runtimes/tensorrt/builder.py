@@ -15,6 +15,7 @@ from engine.errors import StepError
 from engine.runtimes.profiles import Shapes, by_input
 from engine.runtimes.tensorrt import failures as trt_failures
 from engine.runtimes.tensorrt import inspector as trt_inspector
+from engine.runtimes.tensorrt import libraries
 from engine.runtimes.tensorrt import log as trt_log
 from engine.runtimes.tensorrt import network as trt_network
 from engine.runtimes.tensorrt import options as trt_options
@@ -46,10 +47,14 @@ class Order:
 
 @dataclass(frozen=True)
 class Built:
-    """The result of a build: the engine, the number of layers of its network by type, and the timing cache."""
+    """The result of a build: the engine, the number of layers of its network by type, and the timing cache.
+
+    `products` are the types of the network's matrix products and convolutions, by name.
+    """
 
     plan: bytes
     network: Mapping[str, int] = field(default_factory=dict)
+    products: Mapping[str, str] = field(default_factory=dict)
     timing_cache: bytes | None = None
 
 
@@ -59,6 +64,8 @@ def build(order: Order) -> Built:
     Raises StepError with cause and hint where the build of the engine fails.
     """
     logger, log = trt_log.begin()
+    if not order.sms:
+        libraries.register_own(logger)
     builder = trt.Builder(logger)
     with _plugins(builder, log, order.plugins):
         network = builder.create_network(1 << int(trt.NetworkDefinitionCreationFlag.STRONGLY_TYPED))
@@ -66,7 +73,7 @@ def build(order: Order) -> Built:
         config = builder.create_builder_config()
         with _accepted(log, "an option of this build"):
             trt_options.apply(order.options, config)
-        if order.plugins:
+        if order.plugins and order.options.version_compatible:  # only such an engine can hold its plugins
             config.plugins_to_serialize = [str(path) for path in order.plugins]
         _aim(config, order.sms)
         _add_profiles(builder, config, log, order.shapes)
@@ -76,7 +83,12 @@ def build(order: Order) -> Built:
         plan = builder.build_serialized_network(network, config)
         if plan is None:
             raise trt_failures.unbuilt(log.problems, _circumstances(order, network))
-        return Built(bytes(plan), trt_network.types(network), None if cache is None else bytes(cache.serialize()))
+        return Built(
+            bytes(plan),
+            trt_network.types(network),
+            trt_network.products(network) if order.sms else {},
+            None if cache is None else bytes(cache.serialize()),
+        )
 
 
 def _parse(network: tensorrt.INetworkDefinition, logger: tensorrt.ILogger, log: Log, model: Path) -> None:
@@ -165,8 +177,6 @@ def _plugins(builder: tensorrt.Builder, log: Log, paths: Sequence[Path]) -> Iter
         for path in paths:
             handle = registry.load_library(str(path))
             if handle is None:
-                raise trt_failures.refused(
-                    f"the plugin library {path.name}", log.problems, "is it built for this TensorRT?"
-                )
+                raise libraries.unloadable(path, log)
             loaded.callback(registry.deregister_library, handle)
         yield

@@ -57,6 +57,41 @@ class DeviceMemory:
         checked(runtime().cudaMemcpyAsync(target, self.address, size, kind, stream.handle))
 
 
+class PinnedMemory:
+    """A block of the host's memory that is page-locked, so that the GPU copies from it without a detour."""
+
+    def __init__(self, size: int) -> None:
+        """Allocate `size` bytes. Raises StepError where the system locks no more memory."""
+        self.size = size
+        self.address = int(checked(runtime().cudaMallocHost(max(1, size))))
+        _free_with(self, runtime().cudaFreeHost, self.address)
+
+
+class CudaEvent:
+    """A point in the work of a stream, at which CUDA takes the GPU's time."""
+
+    def __init__(self) -> None:
+        self.handle = checked(runtime().cudaEventCreate())
+        _free_with(self, runtime().cudaEventDestroy, self.handle)
+
+    def record(self, stream: CudaStream) -> None:
+        """Put the event behind the work that is enqueued on a stream."""
+        checked(runtime().cudaEventRecord(self.handle, stream.handle))
+
+    def reached(self) -> bool:
+        """Return whether the GPU has done all work before the event. Raises StepError where any of the work failed."""
+        answer = runtime().cudaEventQuery(self.handle)
+        status = answer[0] if isinstance(answer, tuple) else answer
+        if status.name == "cudaErrorNotReady":
+            return False
+        checked(answer)
+        return True
+
+    def since(self, before: CudaEvent) -> float:
+        """Return the milliseconds between an earlier event and this one; the GPU must have reached both."""
+        return float(checked(runtime().cudaEventElapsedTime(before.handle, self.handle)))
+
+
 class CudaStream:
     """A stream of the current GPU: it runs work in the order in which the work was enqueued."""
 

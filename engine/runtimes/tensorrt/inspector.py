@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.runtimes.tensorrt import libraries
 from engine.runtimes.tensorrt import log as trt_log
 from engine.runtimes.tensorrt import network as trt_network
 from engine.runtimes.tensorrt.api import trt
@@ -37,19 +39,20 @@ _WORDS = {
 
 For fp16, TensorRT 10 reports "Row major linear FP16 format", and TensorRT 11 reports "Half".
 """
-_PRODUCTS = ("MATRIX_MULTIPLY", "CONVOLUTION", "DECONVOLUTION")
 _SHOWN = 2
 """The largest number of TensorRT's log messages in the reason why the types of an engine's layers are not known."""
 
 
-def layer_types(plan: bytes) -> tuple[dict[str, int] | None, str]:
+def layer_types(plan: bytes, plugins: Sequence[Path] = ()) -> tuple[dict[str, int] | None, str]:
     """Return the number of layers by the type of their output; or None, and the reason why the types are not known.
 
-    The engine must have been built with `profiling_verbosity: detailed`, by this TensorRT version, on this GPU.
+    `plugins` are the libraries that the engine needs and does not hold. The engine must have been built with
+    `profiling_verbosity: detailed`, by this TensorRT version, on this GPU.
     """
     logger, log = trt_log.begin()
     runtime = trt.Runtime(logger)
     runtime.engine_host_code_allowed = True  # safe: this process has just built the engine
+    libraries.load(runtime, log, plugins)
     engine = runtime.deserialize_cuda_engine(plan)
     if engine is None:
         return None, "; ".join(log.problems[-_SHOWN:]) or "TensorRT does not load it here"
@@ -63,7 +66,7 @@ def products_in_fp32(network: tensorrt.INetworkDefinition) -> list[str]:
     return [
         layer.name
         for layer in trt_network.layers(network)
-        if layer.type.name in _PRODUCTS and trt_network.named(layer.get_output(0).dtype.name) == "fp32"
+        if layer.type.name in trt_network.PRODUCTS and trt_network.named(layer.get_output(0).dtype.name) == "fp32"
     ]
 
 

@@ -15,6 +15,7 @@ from engine.kit.onnx.onnx_files import Input
 from engine.runtimes import versions
 from engine.runtimes.profiles import within
 from engine.runtimes.tensorrt.api import EngineRuntime, engine_runtime
+from engine.runtimes.tensorrt.plan_proof import PlanProof
 from engine.step import Frozen
 
 PLAN = "model.plan"
@@ -79,6 +80,8 @@ class Passport(Frozen):
     options: Mapping[str, Any]
     profiles: tuple[Mapping[str, Extents], ...]
     precision: Precision
+    plan: PlanProof | None = None
+    """What the text of a TensorRT-RTX engine proves; None for TensorRT, and for a text of an unknown form."""
     inputs: Mapping[str, EngineTensor]
     outputs: Mapping[str, EngineTensor]
     onnx: Onnx
@@ -89,8 +92,16 @@ class Passport(Frozen):
 
     @property
     def holds_code(self) -> bool:
-        """Whether loading the engine runs libraries that are inside it: a lean runtime, or plugins."""
-        return bool(self.options.get("version_compatible") or self.options.get("plugins"))
+        """Whether loading the engine runs libraries that are inside it: a lean runtime, or plugins.
+
+        TensorRT puts them into version-compatible engines only.
+        """
+        return bool(self.options.get("version_compatible"))
+
+    @property
+    def plugins(self) -> tuple[str, ...]:
+        """The file names of the libraries with plugins that the engine needs and does not hold."""
+        return () if self.holds_code else tuple(self.options.get("plugins") or ())
 
     @property
     def input_list(self) -> dict[str, Input]:

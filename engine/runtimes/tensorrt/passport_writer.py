@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from engine import digest
 from engine.kit.onnx import onnx_files
-from engine.machine import cuda, gpu_state
+from engine.machine import cuda, local_gpus
 from engine.runtimes.tensorrt.passport import EngineTensor, Extents, Onnx, Passport, Precision
 from engine.step import KEY_VARIABLE
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from engine.kit.onnx.onnx_files import Input
     from engine.runtimes.devices import CudaGpu
     from engine.runtimes.tensorrt.builder import Built, Order
+    from engine.runtimes.tensorrt.plan_proof import PlanProof
 
 
 def write(
@@ -32,6 +33,7 @@ def write(
     graph: onnx.ModelProto,
     targets: tuple[str, ...],
     gpu: CudaGpu | None,
+    plan: PlanProof | None = None,
 ) -> Passport:
     """Return the passport.
 
@@ -52,6 +54,7 @@ def write(
             for shapes in order.shapes
         ),
         precision=precision,
+        plan=plan,
         inputs=_tensors(onnx_files.inputs(graph)),
         outputs=_tensors(onnx_files.outputs(graph)),
         onnx=_onnx(order.model.parent, graph),
@@ -61,7 +64,8 @@ def write(
 
 
 def _driver() -> str | None:
-    return next((row["driver_version"] for row in gpu_state.query(("driver_version",))), None)
+    version = local_gpus.driver()
+    return None if version in ("none", "unknown") else version
 
 
 def _onnx(folder: Path, graph: onnx.ModelProto) -> Onnx:

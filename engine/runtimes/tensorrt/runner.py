@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,8 @@ from engine.runtimes.execution import Execution
 from engine.runtimes.profiles import within
 from engine.runtimes.runner import Runner, refuse_missing
 from engine.runtimes.tensorrt import api as trt_api
-from engine.runtimes.tensorrt import cudart, passport
+from engine.runtimes.tensorrt import cudart, libraries, passport
+from engine.runtimes.tensorrt import device_times as trt_times
 from engine.runtimes.tensorrt import failures as trt_failures
 from engine.runtimes.tensorrt import log as trt_log
 from engine.runtimes.tensorrt.api import trt
@@ -27,6 +28,8 @@ from engine.runtimes.tensorrt.passport import LoadingMachine
 if TYPE_CHECKING:
     import numpy as np
     import tensorrt
+
+    from engine.runtimes.device_times import DeviceTimes
 
     Tensors = Mapping[str, np.ndarray]
 
@@ -61,20 +64,31 @@ def runner(
         )
     cudart.use(gpu.index)
     plan = (directory / passport.PLAN).read_bytes()
-    engine = _Engine(plan, cuda_graph=execution.options["cuda_graph"], host_code=engine_passport.holds_code)
-    return Runner(name, engine.run, engine.prepare, takes=engine_passport.takes)
+    engine = _Engine(
+        plan,
+        cuda_graph=execution.options["cuda_graph"],
+        host_code=engine_passport.holds_code,
+        plugins=libraries.beside(directory, engine_passport.plugins),
+    )
+    return Runner(name, engine.run, engine.prepare, takes=engine_passport.takes, device_times=engine.device_times)
 
 
 class _Engine:
     """A loaded engine, with an execution context for each profile that has been used."""
 
-    def __init__(self, plan: bytes, *, cuda_graph: bool, host_code: bool = False) -> None:
+    def __init__(self, plan: bytes, *, cuda_graph: bool, host_code: bool = False, plugins: Sequence[Path] = ()) -> None:
         """Load an engine. With `host_code`, TensorRT may run libraries that are inside the engine.
 
-        Raises StepError where TensorRT refuses the engine.
+        `plugins` are the libraries with the plugins that the engine needs and does not hold. Raises StepError where
+        TensorRT refuses a library or the engine.
         """
         logger, self._log = trt_log.begin()
+        # TensorRT-RTX compiles kernels during the first runs, and then captures CUDA graphs by itself.
+        self._captures_itself = hasattr(trt, "CudaGraphStrategy")
+        if not self._captures_itself:  # TensorRT-RTX has no plugins of its own
+            libraries.register_own(logger)
         self._runtime = trt.Runtime(logger)
+        libraries.load(self._runtime, self._log, plugins)
         if host_code:
             self._runtime.engine_host_code_allowed = True
         engine: tensorrt.ICudaEngine | None = self._runtime.deserialize_cuda_engine(plan)
@@ -88,8 +102,6 @@ class _Engine:
         self._stream = CudaStream()
         self._contexts: dict[int, Context] = {}
         self._cuda_graph = cuda_graph
-        # TensorRT-RTX compiles kernels during the first runs, and then captures CUDA graphs by itself.
-        self._captures_itself = hasattr(trt, "CudaGraphStrategy")
 
     def run(self, inputs: Tensors) -> dict[str, np.ndarray]:
         """Run the engine, and return every output by name, copied to the host's memory."""
@@ -99,30 +111,45 @@ class _Engine:
 
     def prepare(self, inputs: Tensors) -> Callable[[], object]:
         """Return a function that runs the engine and waits for the GPU; inputs and outputs stay in the GPU's memory."""
-        bindings = self._bindings(inputs)
-        bindings.execute()  # raises errors, and does the one-time work that must not happen during a capture
-        self._stream.wait()
-        stream = self._stream
-        captured = self._cuda_graph and not self._captures_itself and not bindings.allocates
-        graph = stream.captured(bindings.execute) if captured else None
+        enqueue = self._enqueuing(self._bindings(inputs))
 
         def call() -> None:
-            if graph is None:
-                bindings.execute()
-            else:
-                graph.launch(stream)  # the graph writes the outputs into the memory of `bindings`
-            stream.wait()
+            enqueue()
+            self._stream.wait()
 
         return call
 
-    def _bindings(self, inputs: Tensors) -> Bindings:
+    def device_times(self, inputs: Tensors) -> DeviceTimes:
+        """Return how long the GPU computes and copies, by CUDA events."""
+        bindings = self._bindings(inputs)
+        return trt_times.measure(bindings, self._stream, self._enqueuing(bindings), lambda: self._lane(inputs))
+
+    def _enqueuing(self, bindings: Bindings) -> Callable[[], None]:
+        """Return the function that enqueues one run: a CUDA graph where the recipe has one, else a call of TensorRT."""
+        bindings.execute()  # raises errors, and does the one-time work that must not happen during a capture
+        stream = self._stream
+        stream.wait()
+        captured = self._cuda_graph and not self._captures_itself and not bindings.allocates
+        if not captured:
+            return bindings.execute
+        graph = stream.captured(bindings.execute)
+        return lambda: graph.launch(stream)  # the graph writes the outputs into the memory of `bindings`
+
+    def _lane(self, inputs: Tensors) -> tuple[Bindings, CudaStream]:
+        """Return bindings of an execution context of their own, and its stream."""
+        stream = CudaStream()
+        return self._bindings(inputs, stream), stream
+
+    def _bindings(self, inputs: Tensors, stream: CudaStream | None = None) -> Bindings:
+        """Return the bindings of the inputs; those of a stream of their own have a context of their own, too."""
         engine = self._engine
         tensors = [engine.get_tensor_name(number) for number in range(engine.num_io_tensors)]
         takes = [name for name in tensors if engine.get_tensor_mode(name) == trt.TensorIOMode.INPUT]
         refuse_missing(takes, inputs)
-        context = self._context(self._profile({name: tuple(inputs[name].shape) for name in takes}))
+        profile = self._profile({name: tuple(inputs[name].shape) for name in takes})
+        context = self._context(profile) if stream is None else self._new_context(profile, stream)
         gives = [name for name in tensors if name not in takes]
-        return Bindings(context, self._stream, inputs={name: inputs[name] for name in takes}, gives=gives)
+        return Bindings(context, stream or self._stream, inputs={name: inputs[name] for name in takes}, gives=gives)
 
     def _profile(self, shapes: Mapping[str, tuple[int, ...]]) -> int:
         """Return the number of the profile that takes inputs of the given shapes and has the nearest opt shapes.
@@ -145,16 +172,19 @@ class _Engine:
 
     def _context(self, profile: int) -> Context:
         if profile not in self._contexts:
-            context = self._created()
-            if context is None or not context.set_optimization_profile_async(profile, self._stream.handle):
-                raise StepError(
-                    f"TensorRT gives no execution context for profile {profile}",
-                    trt_failures.reasons(self._log.problems),
-                    "is there memory left on the GPU?",
-                )
-            self._stream.wait()
-            self._contexts[profile] = Context(self._engine, context)
+            self._contexts[profile] = self._new_context(profile, self._stream)
         return self._contexts[profile]
+
+    def _new_context(self, profile: int, stream: CudaStream) -> Context:
+        context = self._created()
+        if context is None or not context.set_optimization_profile_async(profile, stream.handle):
+            raise StepError(
+                f"TensorRT gives no execution context for profile {profile}",
+                trt_failures.reasons(self._log.problems),
+                "is there memory left on the GPU?",
+            )
+        stream.wait()
+        return Context(self._engine, context)
 
     def _created(self) -> tensorrt.IExecutionContext | None:
         if not (self._cuda_graph and self._captures_itself):

@@ -8,6 +8,7 @@ from engine.errors import StepError
 from engine.kit.triton import fields as triton_fields
 from engine.kit.triton import gpu as triton_gpu
 from engine.runtimes.backends import Backend
+from engine.runtimes.served import Graph
 
 
 def test_every_group_on_gpus_lists_every_profile_also_one_that_the_recipe_writes():
@@ -28,14 +29,26 @@ def test_a_model_of_a_gpu_is_not_served_on_a_cpu():
         triton_gpu.finish(config, profiles=1)
 
 
+def graph(usual, least=None):
+    return Graph(usual={"input_ids": usual}, least={"input_ids": least or usual})
+
+
+def test_no_cuda_graph_has_more_rows_than_triton_puts_together():
+    config = model(backend=Backend.TENSORRT, gpu=True, batch=4)
+    graphs = [graph((8, 16), (1, 1)), graph((4, 16), (1, 1)), graph((8, 32), (8, 1))]
+    triton_gpu.cuda_graphs(config, graphs)
+    specs = config.optimization.cuda.graph_spec
+    assert [(spec.batch_size, list(spec.input["input_ids"].dim)) for spec in specs] == [(4, [16])]
+
+
 def test_cuda_graphs_are_captured_for_the_usual_shape_of_each_profile():
     config = model(backend=Backend.TENSORRT, gpu=True)
-    triton_gpu.cuda_graphs(config, [{"input_ids": (1, 16)}, {"input_ids": (8, 128)}])
+    triton_gpu.cuda_graphs(config, [graph((1, 16)), graph((8, 128))])
     cuda = config.optimization.cuda
     assert cuda.graphs
     assert [(spec.batch_size, list(spec.input["input_ids"].dim)) for spec in cuda.graph_spec] == [(1, [16]), (8, [128])]
     whole = model(backend=Backend.TENSORRT, gpu=True, batch=0)
-    triton_gpu.cuda_graphs(whole, [{"input_ids": (8, 128)}])
+    triton_gpu.cuda_graphs(whole, [graph((8, 128))])
     spec = whole.optimization.cuda.graph_spec[0]
     assert (spec.batch_size, list(spec.input["input_ids"].dim)) == (0, [8, 128])
 

@@ -118,7 +118,6 @@ def test_options_are_said_only_where_the_recipe_says_them_and_never_a_precision(
         "trt_builder_optimization_level": "5",
         "trt_cuda_graph_enable": "1",
     }
-    assert ort_tensorrt.cached("/cache", prefix="minilm")["trt_engine_cache_prefix"] == "minilm"
 
 
 def test_a_recipe_says_how_its_model_is_run():

@@ -19,19 +19,16 @@ def test_a_model_for_a_cpu_is_served_by_triton_s_backend_with_its_files(tmp_path
     assert list(served.inputs) == ["x"]
 
 
-def test_the_tensorrt_provider_s_options_have_triton_s_names_and_keep_engines(tmp_path):
+def test_the_tensorrt_provider_s_options_have_triton_s_names_and_name_no_folder_whose_engines_the_server_would_run(
+    tmp_path,
+):
     model = graphs.write(tmp_path / "model", graphs.layers())
     execution = executions.execution("tensorrt", workspace=7, profiles=BATCHES)
     name, parameters = triton.served(model, execution, tmp_path).accelerator("m")
     assert name == "tensorrt"
     assert parameters == {
         "max_workspace_size_bytes": "7",
-        "trt_engine_cache_enable": "1",
-        "trt_engine_cache_path": "/tmp/m-tensorrt-engines",
-        "trt_engine_cache_prefix": "m",
         "trt_profile_max_shapes": "x:32x64",
         "trt_profile_min_shapes": "x:1x64",
         "trt_profile_opt_shapes": "x:8x64",
-        "trt_timing_cache_enable": "1",
-        "trt_timing_cache_path": "/tmp/m-tensorrt-engines",
     }

@@ -13,6 +13,7 @@ from tensorrt._building import (
     IPluginRegistry,
     IProgressMonitor,
     ITimingCache,
+    init_libnvinfer_plugins,
 )
 from tensorrt._enums import (
     BuilderFlag,

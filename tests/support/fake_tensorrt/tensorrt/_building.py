@@ -91,18 +91,30 @@ class IProgressMonitor:
         raise NotImplementedError
 
 
+def init_libnvinfer_plugins(logger, namespace):
+    register(logger)
+    _SEEN.append(("init_libnvinfer_plugins", namespace))
+    return True
+
+
 class IPluginRegistry:
-    __slots__ = ()
+    __slots__ = ("_plugins",)
+
+    def __init__(self, plugins):
+        self._plugins = plugins
 
     def load_library(self, plugin_path):
         if not os.path.isfile(plugin_path):
             complain(f"IPluginRegistry::loadLibrary: Error Code 6: Unable to load library: {plugin_path}")
             return None
-        _network.PLUGINS.append(Path(plugin_path).stem)
+        if Path(plugin_path).stem in self._plugins:
+            complain(f"IPluginRegistry::loadLibrary: Error Code 3: {plugin_path}: a plugin is registered already")
+            return None
+        self._plugins.append(Path(plugin_path).stem)
         return plugin_path
 
     def deregister_library(self, handle):
-        _network.PLUGINS.remove(Path(handle).stem)
+        self._plugins.remove(Path(handle).stem)
 
 
 _KINDS = {
@@ -195,7 +207,7 @@ class Builder:
         return IOptimizationProfile()
 
     def get_plugin_registry(self):
-        return IPluginRegistry()
+        return IPluginRegistry(_network.PLUGINS)
 
     def build_serialized_network(self, network, config):
         if not network._flags & 1 << NetworkDefinitionCreationFlag.STRONGLY_TYPED:
@@ -245,13 +257,15 @@ def _report(monitor):
 
 
 def _packed(network, config):
-    """Return the engine: no two builds give the same bytes."""
+    """Return the engine: no two builds give the same bytes. Only a version-compatible engine holds its plugins."""
+    compatible = BuilderFlag.VERSION_COMPATIBLE in config._flags
     head = {
         "gpu": _machine.gpu()["name"], "sm": _machine.gpu()["sm"], "version": _machine.VERSION,
         "compatibility": config.hardware_compatibility_level.name,
         "verbosity": config.profiling_verbosity.name,
-        "host_code": bool(config.plugins_to_serialize) or BuilderFlag.VERSION_COMPATIBLE in config._flags,
-        "plugins": [Path(path).stem for path in config.plugins_to_serialize],
+        "host_code": compatible,
+        "plugins": [Path(path).stem for path in config.plugins_to_serialize if compatible],
+        "needs": sorted({node.op_type for node in network._model.graph.node} & set(_network.PLUGINS)),
         "profiles": [profile._shapes for profile in config._profiles],
         "layers": [[network.get_layer(n).name, network.get_layer(n).get_output(0).dtype.name]
                    for n in range(network.num_layers)],

@@ -16,11 +16,14 @@ _WORDS = {"FLOAT": "Float", "HALF": "Half", "INT8": "Int8", "INT32": "Int32", "I
 
 
 class Runtime:
-    __slots__ = ("_logger", "engine_host_code_allowed")
+    __slots__ = ("_logger", "_plugins", "engine_host_code_allowed")
 
     def __init__(self, logger):
         register(logger)
-        self.engine_host_code_allowed, self._logger = False, logger
+        self.engine_host_code_allowed, self._logger, self._plugins = False, logger, []
+
+    def get_plugin_registry(self):
+        return _building.IPluginRegistry(self._plugins)
 
     def deserialize_cuda_engine(self, serialized_engine):
         content = bytes(serialized_engine)
@@ -43,6 +46,9 @@ class Runtime:
             return "The engine plan file is generated on an incompatible device, please rebuild."
         if head["host_code"] and not self.engine_host_code_allowed:
             return "the engine holds host code, and engine_host_code_allowed is not set"
+        missing = set(head["needs"]) - {*head["plugins"], *self._plugins}
+        if missing:
+            return f"Cannot deserialize plugin since corresponding IPluginCreator not found: {sorted(missing)}"
         return ""
 
 

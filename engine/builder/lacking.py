@@ -1,0 +1,66 @@
+"""What a machine lacks for a job that waits: the GPU, or the Python package that drives the GPU."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engine import gpus
+from engine.machine import drivers, local_gpus, tools
+from engine.runtimes.versions import agrees, requirement
+
+if TYPE_CHECKING:
+    from engine.step import Hardware
+
+_THERE = "run the same command there with this cache (copy cache/ along, or share it)"
+"""What to do if the GPU is in another machine."""
+
+
+@dataclass(frozen=True)
+class Lack:
+    """What a machine lacks for a job, and what to do about it.
+
+    `has_gpu` tells whether the machine has a GPU that the job can run on. `here` says what the machine has instead of
+    what the job needs; it is empty for a machine without GPUs.
+    """
+
+    has_gpu: bool
+    here: str
+    remedy: str
+
+    @property
+    def advice(self) -> str:
+        """What the machine has, and what to do: "this machine has Tesla T4 (sm_75), but ...; pip install ..."."""
+        return "; ".join(filter(None, (self.here, self.remedy)))
+
+
+def lack(hardware: Hardware) -> Lack | None:
+    """Return what this machine lacks for a job that must run on `hardware`; None if it can run here."""
+    gpu = local_gpus.local(hardware)
+    if gpu is None:
+        return Lack(has_gpu=False, here=_others(hardware), remedy=_THERE)
+    name = gpus.with_capability(gpu.name, gpu.sm)
+    version = tools.version_of(hardware.tool)
+    install = f"pip install {requirement(hardware.tool, hardware.version)}, then run the same command again"
+    if version == tools.MISSING:
+        here = f"this machine has {name}, but {hardware.tool} is not installed"
+        return Lack(has_gpu=True, here=here, remedy=install)
+    if not agrees(hardware.version or "", version):
+        here = f"this machine has {name}, but {hardware.tool} {version} instead of {hardware.version}"
+        remedy = f'{install} (or change the recipe: version: "{version}")'
+        return Lack(has_gpu=True, here=here, remedy=remedy)
+    if old := drivers.lacking(hardware.tool):
+        remedy = "update the driver, or install a build of the package for the CUDA that the driver supports"
+        return Lack(has_gpu=True, here=f"this machine has {name}, but {old}", remedy=remedy)
+    return None
+
+
+def _others(hardware: Hardware) -> str:
+    """Return what this machine has instead of the GPUs in `hardware`: other GPUs, slices of GPUs, or hidden ones."""
+    here = local_gpus.gpus()
+    if not here:
+        return local_gpus.hidden()
+    near = [gpu.name for gpu in here if gpu.sm in {device.sm for device in hardware.devices}]
+    known = (gpus.known(name) for name in near)
+    named = next((f"; for it, a recipe says `target.device: {gpu.name}`" for gpu in known if gpu is not None), "")
+    return f"this machine has {local_gpus.names()}{named}"

@@ -1,0 +1,62 @@
+"""What the text of a TensorRT-RTX engine proves, as lines: products by type, fused products, attention."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.text import lists
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from engine.runtimes.tensorrt.plan_proof import PlanProfile, PlanProof
+    from engine.runtimes.tensorrt.report import EngineReport
+
+_TURING = 75
+_NAMED = 3
+"""The largest number of layers in one line."""
+
+
+def lines(report: EngineReport) -> list[str]:
+    """Return the proof of an engine as lines; no lines for an engine of TensorRT, which has no readable text."""
+    if report.plan is not None:
+        head = "the engine's own text (of TensorRT-RTX; it tells nothing about native TensorRT):"
+        return [head, *proof(report.plan), *_warnings(report.plan)]
+    return [f"the kernels of the engine are not known: {report.plan_unknown}"] if report.plan_unknown else []
+
+
+def proof(plan: PlanProof) -> list[str]:
+    """Return a line for each profile, and a line about the products that the graph has in the recipe's precision."""
+    rows = [f"  {_targets(each)}, profile {number}: {_kernels(each)}" for number, each in enumerate(plan.profiles)]
+    if not plan.layers:
+        return rows
+    lost = ", ".join(plan.lost[:_NAMED])
+    but = f"; not: {lost}" if lost else ""
+    return [*rows, f"  {plan.precision} as in the graph: {plan.kept} of {plan.layers} products{but}"]
+
+
+def _warnings(plan: PlanProof) -> list[str]:
+    """Return a warning where one engine is for Turing and for newer GPUs.
+
+    Source: NVIDIA's support matrix of TensorRT-RTX, which advises an engine of its own for Turing; and the texts of
+    engines for MiniLM in fp16, where the newer GPUs lose half of their fused products to Turing's structure.
+    """
+    if not any(_TURING in each.sms and len(each.sms) > 1 for each in plan.profiles):
+        return []
+    warning = "  warning: one engine for Turing (sm_75) and newer GPUs has the kernels that suit Turing"
+    return [f"{warning}; build one for the Turing GPUs, and one for the others"]
+
+
+def _targets(profile: PlanProfile) -> str:
+    return " ".join(f"sm_{sm}" for sm in profile.sms)
+
+
+def _kernels(profile: PlanProfile) -> str:
+    products = _counted(profile.products, "no products")
+    fused = sum(profile.fused.values())
+    attention = f", {profile.attention} attention kernels" if profile.attention else ""
+    return f"{products}, {fused} of them with a fused epilogue{attention}, {profile.others} other kernels"
+
+
+def _counted(products: Mapping[str, int], none: str) -> str:
+    return f"products: {lists.counts(products)}" if products else none

@@ -1,0 +1,27 @@
+"""The report of the step that compiles an engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from engine.reporting import TypedReport
+from engine.runtimes.tensorrt.plan_proof import PlanProof
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineReport(TypedReport):
+    """The compiled engine: its bytes, the version of TensorRT, the GPUs, and the number of layers by precision.
+
+    `plan` is what the text of a TensorRT-RTX engine proves; where it is not known, `plan_unknown` is the reason.
+    """
+
+    bytes: int
+    tensorrt: str
+    gpu: tuple[str, ...]
+    profiles: int
+    network: Mapping[str, int]
+    engine: Mapping[str, int] | None
+    """The number of the engine's layers by precision; None where only the target GPU can list the layers."""
+    plan: PlanProof | None = None
+    plan_unknown: str = ""

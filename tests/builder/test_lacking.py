@@ -1,0 +1,60 @@
+"""A job that waits says what differs between this machine and the one that it needs."""
+
+import pytest
+
+from engine.builder import facts, lacking
+from engine.machine import local_gpus, tools
+from engine.machine.local_gpus import LocalGpu
+from engine.step import Device, Hardware
+
+T4 = Hardware(devices=(Device(name="T4", sm=75),), tool="tensorrt", version="10.x")
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """Let a test choose the names of the GPUs, and the version of TensorRT."""
+
+    def be(*gpus, tensorrt=tools.MISSING):
+        monkeypatch.setattr(local_gpus, "gpus", lambda: tuple(LocalGpu(name, 75, 15360, "580.65.06") for name in gpus))
+        monkeypatch.setitem(tools._versions, "tensorrt", tensorrt)
+
+    return be
+
+
+def test_on_the_very_gpu_with_another_tensorrt_nothing_is_to_be_run_elsewhere(machine):
+    machine("Tesla T4", tensorrt="11.1.0.9")
+    lack = lacking.lack(T4)
+    assert lack.has_gpu
+    assert lack.advice == (
+        "this machine has Tesla T4 (sm_75), but tensorrt 11.1.0.9 instead of 10.x; "
+        'pip install "tensorrt==10.*", then run the same command again (or change the recipe: version: "11.1.0.9")'
+    )
+
+
+def test_on_the_very_gpu_without_tensorrt_the_advice_is_to_install_it(machine):
+    machine("Tesla T4")
+    assert lacking.lack(T4).advice == (
+        'this machine has Tesla T4 (sm_75), but tensorrt is not installed; pip install "tensorrt==10.*", '
+        "then run the same command again"
+    )
+
+
+def test_on_another_gpu_the_advice_names_it(machine):
+    machine("NVIDIA RTX 2080 Ti", tensorrt="10.11.0.33")
+    advice = lacking.lack(T4).advice
+    assert advice == (
+        "this machine has NVIDIA RTX 2080 Ti (sm_75); for it, a recipe says `target.device: RTX 2080 Ti`; "
+        "run the same command there with this cache (copy cache/ along, or share it)"
+    )
+
+
+def test_without_a_gpu_the_advice_is_only_to_go_where_one_is(machine):
+    machine(tensorrt="10.11.0.33")
+    assert lacking.lack(T4).advice.startswith("run the same command there")
+    assert not lacking.lack(T4).has_gpu
+
+
+def test_nothing_is_lacking_where_the_job_can_run(machine):
+    machine("Tesla T4", tensorrt="10.11.0.33")
+    assert lacking.lack(T4) is None
+    assert facts.can_run(T4)

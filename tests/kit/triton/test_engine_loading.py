@@ -1,0 +1,73 @@
+"""What Triton's TensorRT backend refuses, written as rules."""
+
+import pytest
+import text_config
+from text_config import SIGNATURE, tensors
+
+from engine.kit.triton import config as configs
+from engine.kit.triton import engine_loading, fields
+from engine.kit.triton.config import Signature
+from engine.runtimes.backends import Backend
+
+SHAPES = {name: {"dim": [16]} for name in SIGNATURE.inputs}
+
+
+def of(spec=None, *, batch=8, signature=SIGNATURE, profiles=2, **overrides):
+    config = text_config.model(backend=Backend.TENSORRT, gpu=True, batch=batch)
+    if spec is not None:
+        overrides["optimization"] = {"cuda": {"graphs": True, "graph_spec": [spec]}}
+    fields.merge(config, overrides)
+    assert configs.as_text(config)
+    return list(engine_loading.problems(config, signature, profiles=profiles))
+
+
+def test_an_engine_as_it_is_packed_is_accepted():
+    assert of() == []
+    assert of({"batch_size": 8, "input": SHAPES}) == []
+    assert of({"batch_size": 8}) == []
+    assert of({"batch_size": 8, "input": SHAPES, "graph_lower_bound": {"batch_size": 1, "input": SHAPES}}) == []
+    assert of(instance_group=[{"profile": ["0", "1"]}]) == []
+
+
+@pytest.mark.parametrize(
+    ("spec", "problem"),
+    [
+        ({"batch_size": 9, "input": SHAPES}, "not between 1 and 8"),
+        ({"input": SHAPES}, "batch_size 0 is not between 1 and 8"),
+        ({"batch_size": 8, "input": {"input_ids": {"dim": [16]}}}, "no shape of the input 'attention_mask'"),
+        ({"batch_size": 8, "input": {**SHAPES, "input_ids": {"dim": [-1]}}}, "is negative"),
+        ({"batch_size": 8, "input": SHAPES, "graph_lower_bound": {"batch_size": 1}}, "graph_lower_bound has no shape"),
+        (
+            {
+                "batch_size": 8,
+                "input": SHAPES,
+                "graph_lower_bound": {"batch_size": 1, "input": {**SHAPES, "input_ids": {"dim": [17]}}},
+            },
+            "is above graph_spec",
+        ),
+    ],
+)
+def test_a_cuda_graph_that_triton_refuses_or_ignores_is_refused(spec, problem):
+    assert problem in " ".join(of(spec))
+
+
+def test_a_batch_size_of_a_graph_needs_batches():
+    assert "without max_batch_size" in " ".join(of({"batch_size": 1}, batch=0))
+
+
+@pytest.mark.parametrize(
+    ("signature", "problem"),
+    [
+        (Signature(tensors(other=("batch", "s")), SIGNATURE.outputs), "no tensor 'input_ids'"),
+        (Signature(SIGNATURE.inputs, tensors(last_hidden_state=("batch", "s", 385))), "not [-1, -1, 384]"),
+        (Signature(SIGNATURE.inputs, tensors(last_hidden_state=(8, "s", 384))), "has shape [8, -1, 384]"),
+        (Signature(tensors(input_ids=("b", "s"), attention_mask=("b", "s")), SIGNATURE.outputs), "is float32"),
+    ],
+    ids=["name", "size", "batch", "type"],
+)
+def test_tensors_that_the_engine_has_not_are_refused(signature, problem):
+    assert problem in " ".join(of(signature=signature))
+
+
+def test_a_profile_that_the_engine_has_not_is_refused():
+    assert "profile 2 is none of 0 to 1" in " ".join(of(instance_group=[{"profile": ["2"]}]))
