@@ -132,7 +132,8 @@ REFUSED = {
         gpu() + "tensorrt: {version: '10.8', compatibility: »same-compute-capability}",
         "has no `same-compute-capability`", '"10.9" or later'),
     "same-compute-capability in an image before 10.9": (
-        gpu() + "tensorrt: {version: '10.x', compatibility: »same-compute-capability}\npackage: {triton: {image: '24.10'}}",
+        gpu() + "tensorrt: {version: '10.x', compatibility: »same-compute-capability}\n"
+        + "package: {triton: {image: '24.10'}}",
         "TensorRT 10.5 has no", '"10.9" or later'),
     "64 GiB of workspace on a T4": (
         gpu() + "tensorrt: {memory_pool: {workspace: »64GiB}}", "larger than the memory of the T4", "16 GiB"),

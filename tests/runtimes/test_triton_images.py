@@ -69,7 +69,9 @@ def test_of_an_image_that_is_not_known_the_recipe_says_the_version(recipe):
 def test_the_image_gives_the_version_that_the_recipe_does_not_say(recipe):
     assert triton_images.tensorrt_for(recipe("24.05").recipe) == "10.0.1.6"
     assert hardware.required(recipe("24.05").recipe).version == "10.0.1.6"
-    assert triton_images.tensorrt_for(recipe("24.05", "version: '10.x'").recipe) == "10.x"
+    assert triton_images.tensorrt_for(recipe("24.05", "version: '10.x'").recipe) == "10.0.1.6"
+    free = "version: '10.x', version_compatible: true"
+    assert triton_images.tensorrt_for(recipe("24.05", free).recipe) == "10.x"
     assert triton_images.tensorrt_for(recipe("25.01").recipe) is None
 
 

@@ -107,7 +107,9 @@ def _architecture(loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
         if versions.is_later(gpu.tensorrt, than=version):
             what = f"TensorRT {version} builds nothing for {called([gpu])}"
             fact = f"{gpu.architecture} of SM{gpu.sm} came with TensorRT {gpu.tensorrt}"
-            later = [image for image in triton_images.IMAGES if not versions.is_later(gpu.tensorrt, than=image.tensorrt)]
+            later = [
+                image for image in triton_images.IMAGES if not versions.is_later(gpu.tensorrt, than=image.tensorrt)
+            ]
             if pinned and later:
                 hint = f"the nearest image that is known to have it: {later[0].tag}"
             else:
@@ -127,12 +129,12 @@ def _without_gpu(loaded: LoadedRecipeView) -> None:
 def _compatibility(loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
     tensorrt = loaded.recipe.tensorrt
     version = tensorrt_for(loaded.recipe)
-    if tensorrt.get("compatibility") == "same-compute-capability" and version is not None:
-        if versions.is_later(_SAME_COMPUTE_CAPABILITY, than=version):
-            what = f"TensorRT {version} has no `same-compute-capability`"
-            fact = f"it came with TensorRT {_SAME_COMPUTE_CAPABILITY}"
-            hint = f'say version: "{_SAME_COMPUTE_CAPABILITY}" or later, or leave it out'
-            raise loaded.error(what, "tensorrt", "compatibility", facts=[fact], hint=hint)
+    is_same = tensorrt.get("compatibility") == "same-compute-capability"
+    if is_same and version is not None and versions.is_later(_SAME_COMPUTE_CAPABILITY, than=version):
+        what = f"TensorRT {version} has no `same-compute-capability`"
+        fact = f"it came with TensorRT {_SAME_COMPUTE_CAPABILITY}"
+        hint = f'say version: "{_SAME_COMPUTE_CAPABILITY}" or later, or leave it out'
+        raise loaded.error(what, "tensorrt", "compatibility", facts=[fact], hint=hint)
     too_old = [gpu for gpu in devices if gpu.sm < AMPERE]
     if tensorrt.get("compatibility") == "ampere-plus" and too_old:
         what = f"ampere-plus starts at SM{AMPERE}; the target is {called(too_old)}"
