@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from engine.errors import StoreError
+from engine.system import regular
 
 _LARGEST = 4 << 20
 """The largest file in bytes that a bundle takes; of a larger log, the end."""
@@ -66,7 +67,7 @@ def files(store: Path) -> Iterator[tuple[str, str]]:
     for pattern in ("records/*.json", "logs/*", "artifacts/*/passport.json", "artifacts/*/report.json"):
         for path in sorted(store.glob(pattern)):
             if path.is_file() and not path.is_symlink():
-                yield str(path.relative_to(store)), path.read_bytes()[-_LARGEST:].decode("utf-8", "replace")
+                yield str(path.relative_to(store)), regular.read(path)[-_LARGEST:].decode("utf-8", "replace")
 
 
 def write(target: Path, store: Path, facts: Mapping[str, object]) -> int:

@@ -27,8 +27,9 @@ def test_a_package_inside_one_that_is_not_there_is_not_found():
 
 
 def test_the_doctor_tells_of_every_runtime(capsys):
+    from engine import commands
     from engine.commands import doctor
 
-    doctor.run(None)
+    doctor.run(commands.parse(["doctor"]))
     printed = capsys.readouterr().out
     assert [way in printed for way in gpu_runtimes.table(bool)] == [True] * 4
