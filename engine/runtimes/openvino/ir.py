@@ -102,6 +102,16 @@ def reshaped(model: openvino.Model, shapes: Mapping[str, Sequence[int]]) -> open
     return fixed
 
 
+def computed(model: openvino.Model) -> frozenset[str]:
+    """Return the names of the operators that depend on an input; OpenVINO computes all others as it compiles."""
+    names: set[str] = set()
+    for node in model.get_ordered_ops():
+        before = (value.get_node().get_friendly_name() for value in node.input_values())
+        if node.get_type_name() == "Parameter" or any(name in names for name in before):
+            names.add(node.get_friendly_name())
+    return frozenset(names)
+
+
 def described(model: openvino.Model, values: list[openvino.Output]) -> dict[str, Input]:
     """Return inputs or outputs of a model by name, with the names of axes that the IR has; others are counted."""
     named = json.loads(model.get_rt_info(_AXES).value) if model.has_rt_info(_AXES) else {}

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from engine.runtimes.openvino import ir
 from engine.runtimes.openvino.ir import UnfitModelError
 from engine.text import reasons
 
@@ -67,26 +68,13 @@ def _is_transformer(model: openvino.Model) -> bool:
     For other models, NNCF's settings for transformers leave most convolutions in floating point.
     """
     kinds = Counter(node.get_type_name() for node in model.get_ops())
+    computed = ir.computed(model)
     attention = any(
-        node.get_type_name() == "MatMul" and all(_is_computed(node.input_value(i)) for i in range(2))
+        node.get_type_name() == "MatMul"
+        and all(factor.get_node().get_friendly_name() in computed for factor in node.input_values())
         for node in model.get_ops()
     )
     return attention and kinds["Softmax"] > 0 and kinds["Convolution"] <= max(kinds["MVN"], kinds["Softmax"])
-
-
-def _is_computed(value: openvino.Output) -> bool:
-    """Tell whether a value depends on the model's inputs."""
-    pending, seen = [value.get_node()], set()
-    while pending:
-        node = pending.pop()
-        if node.get_type_name() == "Parameter":
-            return True
-        for each in node.input_values():
-            source = each.get_node()
-            if source.get_friendly_name() not in seen:
-                seen.add(source.get_friendly_name())
-                pending.append(source)
-    return False
 
 
 @contextlib.contextmanager

@@ -63,13 +63,10 @@ def by_operator(model: openvino.Model, inputs: Mapping[str, np.ndarray]) -> dict
 
 def _counted(model: openvino.Model) -> Iterator[tuple[openvino.Node, int]]:
     """Yield each operator that depends on an input and multiplies, with the number of its multiplications."""
-    computed: set[str] = set()
+    computed = ir.computed(model)
     for node in model.get_ordered_ops():
-        before = (value.get_node().get_friendly_name() for value in node.input_values())
-        if node.get_type_name() != "Parameter" and not any(name in computed for name in before):
-            continue
-        computed.add(node.get_friendly_name())
-        if count := _count(node):
+        count = _count(node) if node.get_friendly_name() in computed else 0
+        if count:
             yield node, count
 
 
