@@ -154,7 +154,12 @@ def tensorrt_for(recipe: RecipeView) -> str | None:
     if image is None or version is None:
         return version if image is None else image.tensorrt
     pins = versions.agrees(version, image.tensorrt) and not recipe.tensorrt.get("version_compatible")
-    return image.tensorrt if pins and len(versions.parts(image.tensorrt)) > len(versions.parts(version)) else version
+    return more_exact(version, image.tensorrt) if pins else version
+
+
+def more_exact(version: str, image: str) -> str:
+    """Return the one of two versions that agree which has more numbers; `version` where both have as many."""
+    return image if len(versions.numbers(image)) > len(versions.numbers(version)) else version
 
 
 def with_version(requested: str) -> Sequence[Image]:

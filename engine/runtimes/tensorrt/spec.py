@@ -7,7 +7,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from engine.runtimes import triton_images, versions
+from engine.runtimes import releases, triton_images, versions
 from engine.runtimes.backends import Backend
 from engine.runtimes.preparation import Lowering
 from engine.runtimes.runtime import GPU_FACTS, Runtime, Way
@@ -69,11 +69,10 @@ class Engines(Runtime):
         """
         if requested is None or versions.agrees(requested, installed):
             return None
-        parts = ".".join(versions.parts(requested))
-        return (
-            f"the recipe asks for {self.title} {requested}, and {installed} is installed",
-            f'pip install "{self.package}=={parts}.*", or say version: "{installed}"',
-        )
+        what = f"the recipe asks for {self.title} {requested}, and {installed} is installed"
+        if not releases.exists(self.package, requested):
+            return what, f'pip has no such release of {self.package}: say version: "{installed}"'
+        return what, f'pip install {releases.requirement(self.package, requested)}, or say version: "{installed}"'
 
     def sections(self, target: TargetView) -> Sequence[str]:
         """Return `tensorrt`, the section with the options of the builder."""
