@@ -135,6 +135,13 @@ REFUSED = {
         gpu() + "tensorrt: {version: '10.x', compatibility: »same-compute-capability}\n"
         + "package: {triton: {image: '24.10'}}",
         "TensorRT 10.5 has no", '"10.9" or later'),
+    "tiling before 10.8": (
+        gpu() + "tensorrt: {version: '10.7', tiling_optimization_level: »fast}",
+        "TensorRT 10.7 has no `tiling_optimization_level`", '"10.8" or later'),
+    "tiling in an image before 10.8": (
+        gpu() + "tensorrt: {version: '10.x', tiling_optimization_level: »none}\n"
+        + "package: {triton: {image: '24.10'}}",
+        "TensorRT 10.5 has no `tiling_optimization_level`", '"10.8" or later'),
     "64 GiB of workspace on a T4": (
         gpu() + "tensorrt: {memory_pool: {workspace: »64GiB}}", "larger than the memory of the T4", "16 GiB"),
     "strip_plan with RTX": (rtx("L4") + "tensorrt: {strip_plan: »true}", "has no `strip_plan`", "runtime: tensorrt"),
