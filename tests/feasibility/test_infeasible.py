@@ -281,6 +281,16 @@ def test_operators_that_only_another_library_knows_are_refused_as_onnx_runtime_c
         api.check([path], cache=project / "cache")
 
 
+def test_check_warns_of_an_image_whose_build_nobody_knows(project):
+    (project / "recipe.yaml").write_text(
+        gpu() + "tensorrt: {version: '10.11.0.33'}\n" + (IMAGE % "25.06").replace("»", "")
+    )
+    printed = Program(project)("check", "recipe.yaml", expect=0).stdout
+    assert "warning: not verified: TensorRT 10.11.0.33 builds the engine, and the image 25.06-py3 is only" in printed
+    (project / "recipe.yaml").write_text(gpu() + "tensorrt: {version: '10.x'}\n" + (IMAGE % "24.05").replace("»", ""))
+    assert "not verified" not in Program(project)("check", "recipe.yaml", expect=0).stdout
+
+
 HEAVY = {"torch", "onnx", "onnxruntime", "numpy", "transformers", "tensorrt", "tensorrt_rtx"}
 
 

@@ -133,6 +133,10 @@ class TensorRT(Engines):
         """Raise RecipeError where the image's TensorRT does not load the engines that the recipe's TensorRT builds."""
         self.beside("images").refuse(loaded, named)
 
+    def not_verified(self, recipe: RecipeView) -> str | None:
+        """Return why nobody knows whether the recipe's image loads the engine; None where that is known."""
+        return triton_images.not_verified(recipe)
+
     def tool_version(self, recipe: RecipeView) -> str | None:
         """Return the version of TensorRT that the recipe requests: `tensorrt.version`, or that of its Triton image."""
         return triton_images.tensorrt_for(recipe)
