@@ -27,6 +27,7 @@ class FakeT4(Program):
 
     def __init__(self, folder, place, *, tensorrt=None, first=()):
         super().__init__(folder)
+        self.first = tuple(first)
         place.mkdir(parents=True, exist_ok=True)
         fake = SUPPORT / "fake_tensorrt" if tensorrt is None else _of_version(tensorrt, place / "support")
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", place / "venv"], check=True)
@@ -52,7 +53,7 @@ class FakeT4(Program):
 
 
 def _of_version(version, place):
-    """Copy the fake TensorRT, with another version in its metadata, into `place`; return the folder to import it from."""
+    """Copy the fake TensorRT with another version in its metadata; return the folder to import it from."""
     shutil.copytree(SUPPORT / "fake_tensorrt", place / "fake_tensorrt", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(SUPPORT / "fake_gpu.py", place)
     [information] = (place / "fake_tensorrt").glob("tensorrt-*.dist-info")
