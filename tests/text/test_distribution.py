@@ -22,7 +22,10 @@ REQUIREMENTS = [
     for each in listed
     if canonicalize_name(each.name) != distribution.NAME
 ]
-UNTRIED = {"tensorrt": "nobody has built with it yet, and the driver decides which it can be"}
+UNTRIED = {
+    "tensorrt": "nobody has built with it yet, and the driver decides which it can be",
+    "cuda-bindings": "the driver decides: 12 for the extra `tensorrt`, 13 beside PyPI's own torch for Linux",
+}
 PINNED = {"tensorrt": "an engine is loaded by the version that built it: that of the shipped recipes' Triton image"}
 TOOLS = "dev"
 """The extra for developers of the project. Its packages may have any version."""
@@ -63,6 +66,12 @@ def test_the_tested_version_is_within_the_range(requirement, constraints):
         assert requirement.name not in constraints, "it is tested now: take it out of UNTRIED"
         return
     assert constraints[canonicalize_name(requirement.name)] in requirement.specifier
+
+
+def test_the_constraints_fit_pypis_torch_too(constraints):
+    """torch 2.13.0 for Linux needs cuda-bindings >=13.0.3,<14 and packages of CUDA 13; its CPU build needs none."""
+    assert "torch" in constraints
+    assert not [name for name in constraints if name.startswith(("cuda-bindings", "cuda-toolkit", "nvidia-cu"))]
 
 
 @pytest.mark.parametrize("extra", sorted(EXTRAS.keys() - {TOOLS}))
