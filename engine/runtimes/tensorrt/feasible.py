@@ -11,6 +11,7 @@ from engine.gpus import AMPERE, called
 from engine.runtimes import triton_images, versions
 from engine.runtimes.preparation import CONTRIBUTED
 from engine.runtimes.registry import find, of
+from engine.runtimes.tensorrt import option_versions
 from engine.runtimes.tensorrt.spec import NEED_GPU, PARTNER_HINT, WITHOUT_PARTNER, Engines, TensorRT
 from engine.runtimes.triton_images import tensorrt_for
 
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 _VERSION = re.compile(r"[0-9]+(\.[0-9]+){0,3}(\.[x*])?")
 _LAST_WITH_DLA, _AGAIN_WITH_DLA = "10.7", "11.4.1"
 """The last TensorRT version with deep-learning accelerators (DLA) before a gap, and the first version after the gap."""
-_SAME_COMPUTE_CAPABILITY = "10.9"
-"""The TensorRT version that brought the level. Source: release notes of TensorRT 10.9.0, "Hardware Compatibility"."""
 _IsSet = Callable[[Any], object]
 _NEED_GPU: tuple[tuple[str, _IsSet, str], ...] = (
     ("compatibility", lambda tensorrt: tensorrt.get("compatibility", "none") != "none",
@@ -44,6 +43,7 @@ def options(loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
     _architecture(loaded, devices)
     if _engines(loaded).anywhere:
         _without_gpu(loaded)
+    _since(loaded)
     _compatibility(loaded, devices)
     _workspace(loaded, devices)
     _dla(loaded, devices)
@@ -126,15 +126,20 @@ def _without_gpu(loaded: LoadedRecipeView) -> None:
             raise loaded.error(what, "tensorrt", at, hint=hint)
 
 
+def _since(loaded: LoadedRecipeView) -> None:
+    """Raise RecipeError for an option that the TensorRT version of the recipe, or of its image, does not have yet."""
+    version = tensorrt_for(loaded.recipe)
+    if version is None or not isinstance(of(loaded.recipe), TensorRT):
+        return
+    for row in option_versions.lacking(loaded.recipe.tensorrt, version):
+        what = f"TensorRT {'.'.join(versions.parts(version))} has no `{row.option}`"
+        facts = [f"it came with TensorRT {row.version} ({row.api})"]
+        hint = f'say version: "{row.version}" or later, or {row.nearest}'
+        raise loaded.error(what, option_versions.PATH, *row.at, facts=facts, hint=hint)
+
+
 def _compatibility(loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
     tensorrt = loaded.recipe.tensorrt
-    version = tensorrt_for(loaded.recipe)
-    is_same = tensorrt.get("compatibility") == "same-compute-capability"
-    if is_same and version is not None and versions.is_later(_SAME_COMPUTE_CAPABILITY, than=version):
-        what = f"TensorRT {version} has no `same-compute-capability`"
-        fact = f"it came with TensorRT {_SAME_COMPUTE_CAPABILITY}"
-        hint = f'say version: "{_SAME_COMPUTE_CAPABILITY}" or later, or leave it out'
-        raise loaded.error(what, "tensorrt", "compatibility", facts=[fact], hint=hint)
     too_old = [gpu for gpu in devices if gpu.sm < AMPERE]
     if tensorrt.get("compatibility") == "ampere-plus" and too_old:
         what = f"ampere-plus starts at SM{AMPERE}; the target is {called(too_old)}"
