@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from engine.builder import lacking
 from engine.machine import tools
 from engine.runtimes import gpu_runtimes
-from engine.runtimes.versions import agrees, requirement
+from engine.runtimes.releases import requirement
+from engine.runtimes.versions import agrees
 from engine.text import distribution
 
 if TYPE_CHECKING:
