@@ -45,6 +45,8 @@ def lack(hardware: Hardware) -> Lack | None:
     install = f"pip install {requirement(hardware.tool, hardware.version)}, then run the same command again"
     if version == tools.MISSING:
         here = f"this machine has {name}, but {hardware.tool} is not installed"
+        if other := tools.in_the_way(hardware.tool):
+            install = f"pip uninstall -y {other} && {install}"
         return Lack(has_gpu=True, here=here, remedy=install)
     if not agrees(hardware.version or "", version):
         here = f"this machine has {name}, but {hardware.tool} {version} instead of {hardware.version}"

@@ -76,3 +76,16 @@ def test_nothing_is_lacking_where_the_job_can_run(machine):
     machine("Tesla T4", tensorrt="10.11.0.33")
     assert lacking.lack(T4) is None
     assert facts.can_run(T4)
+
+
+def test_what_would_overwrite_the_files_of_another_distribution_takes_its_place(machine, monkeypatch):
+    """docs/gpu.md: onnxruntime and onnxruntime-gpu both install the module onnxruntime."""
+    machine("Tesla T4")
+    monkeypatch.setitem(tools._versions, "onnxruntime-gpu", tools.MISSING)
+    on_gpu = T4.model_copy(update={"tool": "onnxruntime-gpu", "version": None})
+    if tools.version_of("onnxruntime") == tools.MISSING or tools.build("onnxruntime").value != "onnxruntime":
+        pytest.skip("there is no onnxruntime here that onnxruntime-gpu would overwrite")
+    assert lacking.lack(on_gpu).advice == (
+        "this machine has Tesla T4 (sm_75), but onnxruntime-gpu is not installed; pip uninstall -y onnxruntime && "
+        "pip install onnxruntime-gpu, then run the same command again"
+    )
