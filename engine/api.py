@@ -27,6 +27,7 @@ from engine.events import Event, Finished, Noticed, Refused
 from engine.lockfile import file, locking
 from engine.lockfile.locking import Locked
 from engine.recipe.schema import Recipe
+from engine.runtimes import registry as runtimes
 from engine.store import file_lock
 from engine.store.store import Store
 
@@ -52,6 +53,11 @@ class Checked:
     model: bool
     untried: str | None = None
     """The architecture and the task that nobody tried, so that an export may fail; None for those in the table."""
+
+    @property
+    def not_verified(self) -> str | None:
+        """What nobody knows about the Triton image of the recipe; None where the image loads the model."""
+        return _not_verified(self.variant)
 
 
 def check(recipes: Recipes, **reading: Unpack[Reading]) -> list[Checked]:
@@ -84,6 +90,11 @@ def examine(recipes: Recipes, **reading: Unpack[Reading]) -> Examination:
             checks.append(Checked(variant, model=subject.facts is not None, untried=preflight.model.untried(subject)))
     planned.refusals.refuse(len(selection.paths))
     return Examination(checks, planned.abstract)
+
+
+def _not_verified(variant: Variant) -> str | None:
+    recipe = variant.loaded.recipe
+    return runtimes.of(recipe).not_verified(recipe)
 
 
 def why(recipes: Recipes, **reading: Unpack[Reading]) -> list[Finding]:
@@ -234,6 +245,9 @@ class Session:
             on_event(Noticed(f"{path} is abstract, skipped"))
         for path, error in self.refusals.by_path.items():
             on_event(Refused(str(path), error))
+        for variant in self.variants:
+            if unknown := _not_verified(variant):
+                on_event(Noticed(f"{variant.name}: not verified: {unknown}"))
         with file_lock.announcing(lambda text: on_event(Noticed(text))):
             for event in run(self.variants, self.lookup, LocalExecutor(parallel or slots.default()), options):
                 if isinstance(event, Finished):

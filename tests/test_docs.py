@@ -28,12 +28,25 @@ def test_every_recipe_in_the_documents_passes_check(path, block, tmp_path):
     assert "is fine" in done.stdout
 
 
-@pytest.mark.parametrize("path", sorted(ROOT.glob("recipes/*.yaml")), ids=lambda path: path.name)
+SHIPPED = sorted(ROOT.glob("recipes/**/*.yaml"))
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: str(path.relative_to(ROOT / "recipes")))
 def test_every_recipe_that_ships_passes_check(path):
     done = Program(ROOT)("check", str(path))
     missing = re.search(r"needs '\w+', which cannot be imported|there is no Triton server", done.stderr)
     assert missing or "is fine" in done.stdout, done.stderr
     assert (done.returncode == 0) == (missing is None)
+
+
+def test_each_table_of_the_seeds_has_its_recipe_and_each_recipe_its_row():
+    seeds = {path.name: path for path in SHIPPED if path.parent.name == "seeds"}
+    assert len(seeds) > 5
+    text = (ROOT / "recipes" / "seeds" / "README.md").read_text()
+    assert sorted(set(re.findall(r"`(\w+\.yaml)`", text))) == list(seeds)
+    for path in seeds.values():
+        head = path.read_text().partition("\nname:")[0]
+        assert "extends:" in head or ("Like for like:" in head and "Not:" in head), path.name
 
 
 def test_every_command_is_in_the_readme():

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from engine import gpus
 from engine.machine import drivers, local_gpus, tools
-from engine.runtimes.versions import agrees, requirement
+from engine.runtimes.releases import exists, requirement
+from engine.runtimes.versions import agrees
 
 if TYPE_CHECKING:
     from engine.step import Hardware
@@ -44,10 +45,14 @@ def lack(hardware: Hardware) -> Lack | None:
     install = f"pip install {requirement(hardware.tool, hardware.version)}, then run the same command again"
     if version == tools.MISSING:
         here = f"this machine has {name}, but {hardware.tool} is not installed"
+        if other := tools.in_the_way(hardware.tool):
+            install = f"pip uninstall -y {other} && {install}"
         return Lack(has_gpu=True, here=here, remedy=install)
     if not agrees(hardware.version or "", version):
         here = f"this machine has {name}, but {hardware.tool} {version} instead of {hardware.version}"
         remedy = f'{install} (or change the recipe: version: "{version}")'
+        if not exists(hardware.tool, hardware.version):
+            remedy = f'pip has no such release of {hardware.tool}; change the recipe: version: "{version}"'
         return Lack(has_gpu=True, here=here, remedy=remedy)
     if old := drivers.lacking(hardware.tool):
         remedy = "update the driver, or install a build of the package for the CUDA that the driver supports"

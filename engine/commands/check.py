@@ -39,6 +39,7 @@ def run(arguments: argparse.Namespace) -> Exit:
         _print_candidates(variant.loaded.recipe)
         if checked.untried is not None:
             print(f"  not tried: {checked.untried}; the build shows whether the export works")
+        _print_unknown(checked.not_verified)
     return Exit.OK
 
 
@@ -51,6 +52,12 @@ def _print_last(plan: StoredPlan) -> None:
         _print(path, name, [job["name"] for job in fields["jobs"]], model=fields["model"])
         if fields["choice"] is not None:
             print(f"  the last build chose: {fields['choice']}")
+        _print_unknown(fields["not_verified"])
+
+
+def _print_unknown(unknown: str | None) -> None:
+    if unknown is not None:
+        print(f"  warning: not verified: {unknown}")
 
 
 def _print_candidates(recipe: Recipe) -> None:

@@ -6,6 +6,7 @@ import argparse
 import os
 import platform
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from engine.errors import Exit
@@ -27,10 +28,17 @@ The Python packages that a runtime needs are listed by the runtime itself (`tool
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `recipe doctor`."""
     parser.add_argument("--bundle", type=Path, metavar="FILE", help="write records, logs and facts, redacted, to FILE")
+    parser.add_argument("--for", dest="recipes", type=Path, metavar="RECIPE", nargs="+",
+                        help="say what this machine lacks to build RECIPE (then the exit code is 3)")  # fmt: skip
 
 
 def run(arguments: argparse.Namespace) -> Exit:
-    """Print the facts of the machine, the tools and their purposes, and the runtimes and servers that can be used."""
+    """Print the facts of the machine, the tools and their purposes, and the runtimes and servers that can be used.
+
+    With `--for`, print what the machine lacks for the recipes. Raises UserError for recipes that cannot be planned.
+    """
+    if arguments.recipes is not None:
+        return _lacks(arguments.recipes)
     from engine.builder import facts, registry
     from engine.machine import tools
     from engine.report import grid
@@ -71,6 +79,23 @@ def run(arguments: argparse.Namespace) -> Exit:
     if any(tools.version_of(tool) == tools.MISSING for tool in ("torch", "transformers", "onnxruntime")):
         cpu, onnx = distribution.install("cpu"), distribution.install("onnx")
         print(f"hint: `{cpu}` has all that a CPU build needs, `{onnx}` all for ONNX files")
+    return Exit.OK
+
+
+def _lacks(recipes: Sequence[Path]) -> Exit:
+    """Print what the machine lacks to run every job of the recipes, and the one command that installs it."""
+    from engine import api
+    from engine.builder import needs
+
+    lacking = needs.of(job for variant in api.plan(recipes) for job in variant.jobs)
+    for why, names in lacking.waits.items():
+        print(f"{', '.join(names)} would wait for {why}")
+    if lacking.command:
+        print(f"missing: {', '.join((*lacking.absent, *lacking.drivers))}")
+        print(f"install: {lacking.command}")
+    if lacking.command or lacking.waits:
+        return Exit.WAITING
+    print("nothing is missing: every job can run here")
     return Exit.OK
 
 

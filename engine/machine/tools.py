@@ -72,6 +72,15 @@ def provider(distribution: str) -> metadata.Distribution | None:
     return _distribution(distribution)
 
 
+def in_the_way(distribution: str) -> str | None:
+    """Return the installed distribution that has the same import package as one that is not installed, or None.
+
+    Both together would overwrite each other's files.
+    """
+    group = next((group for group in _ALTERNATIVES if distribution in group[1:]), ())
+    return next((other for other in group if other != distribution and _described(other)), None)
+
+
 @cache
 def _behind(distribution: str) -> tuple[str, ...]:
     """Return the files that hold the name and the version of the distribution that provides an import package."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import engine
 from engine import plugins
-from engine.api import Session
+from engine.api import Checked, Session
 from engine.builder import planning_reads, stored
 from engine.builder.code import digests
 from engine.builder.job import Job
@@ -80,6 +80,7 @@ def _variants(
             "outputs": sorted(set(outputs.files(lookup.store, summary.records.values(), package))),
             "model": summary.facts is not None,
             "choice": choices.headline(summary),
+            "not_verified": Checked(variant, model=summary.facts is not None).not_verified,
             "sections": any(job.step.section is not None for job in variant.jobs),
         }
 

@@ -18,7 +18,7 @@ def missing(way: Way, installed: Callable[[str], bool]) -> list[str]:
     The function `installed` tells whether a distribution is installed.
     """
     absent = [name for name in way.distributions if not installed(name)]
-    absent += [name for name, module in way.modules if not _can_import(module)]
+    absent += _modules_missing(way)
     absent += [name for name in way.libraries if cuda.library(name) is None]
     absent += [old for name in way.distributions if installed(name) and (old := drivers.lacking(name))]
     return absent if cuda.devices() else [_DRIVER, *absent]
@@ -28,6 +28,18 @@ def table(installed: Callable[[str], bool]) -> Mapping[str, list[str]]:
     """Return, for the name of each way to run models on a GPU, the things that the way lacks on this machine."""
     ways = (way for runtime in registry.runtimes().values() for way in runtime.ways)
     return {way.name: missing(way, installed) for way in ways}
+
+
+def modules_missing(distribution: str) -> list[str]:
+    """Return the packages that the GPU runtimes on `distribution` need beside it, and that Python does not find."""
+    ways = (
+        way for runtime in registry.runtimes().values() for way in runtime.ways if distribution in way.distributions
+    )
+    return sorted({name for way in ways for name in _modules_missing(way)})
+
+
+def _modules_missing(way: Way) -> list[str]:
+    return [name for name, module in way.modules if not _can_import(module)]
 
 
 def _can_import(module: str) -> bool:

@@ -193,6 +193,10 @@ class Runtime:
             hint = "use another runtime, or leave the image out"
             raise loaded.error(what, *RECIPE_PATH, hint=hint)
 
+    def not_verified(self, recipe: RecipeView) -> str | None:
+        """Return what nobody knows about the Triton image of the recipe; None where the image loads the model."""
+        return None
+
     def refuse_operators(self, loaded: LoadedRecipeView, operators: Mapping[str, Sequence[str]]) -> None:
         """Raise RecipeError for operators of the model that the runtime does not have.
 

@@ -154,7 +154,31 @@ def tensorrt_for(recipe: RecipeView) -> str | None:
     if image is None or version is None:
         return version if image is None else image.tensorrt
     pins = versions.agrees(version, image.tensorrt) and not recipe.tensorrt.get("version_compatible")
-    return image.tensorrt if pins and len(versions.parts(image.tensorrt)) > len(versions.parts(version)) else version
+    return more_exact(version, image.tensorrt) if pins else version
+
+
+def not_verified(recipe: RecipeView) -> str | None:
+    """Return why nobody knows whether the recipe's image loads the engine; None where four numbers prove that it does.
+
+    A version-compatible engine needs a later version alone, which `check` compares. The returned text is also None for
+    a recipe without an image.
+    """
+    name = recipe.package.triton.image
+    tag = read(name) if name is not None else None
+    if tag is None or recipe.tensorrt.get("version_compatible"):
+        return None
+    built = tensorrt_for(recipe) or "any version"
+    if tag.image is None:
+        return f"TensorRT {built} builds the engine, and nothing is known about the TensorRT of the image {tag.tag}"
+    if versions.compare(built, tag.image.tensorrt) is versions.VersionMatch.SAME:
+        return None
+    known = f"the image {tag.tag} is only known to have TensorRT {tag.image.tensorrt}"
+    return f"TensorRT {built} builds the engine, and {known}; a plan loads where all four numbers are the same"
+
+
+def more_exact(version: str, image: str) -> str:
+    """Return the one of two versions that agree which has more numbers; `version` where both have as many."""
+    return image if len(versions.numbers(image)) > len(versions.numbers(version)) else version
 
 
 def with_version(requested: str) -> Sequence[Image]:

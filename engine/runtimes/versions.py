@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from enum import Enum
+
 _ANY = ("", "x", "*")
 """Parts of a version in a recipe that stand for any number."""
 
@@ -32,28 +35,50 @@ def parts(version: str) -> tuple[str, ...]:
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """Return the numbers of a version, without parts that are text: `10.9.0.post1` -> (10, 9, 0)."""
-    return tuple(int(part) for part in parts(version.partition(_CONTENT)[0]) if part.isdigit())
+    """Return the numbers that a version begins with: `10.9.0.post1` -> (10, 9, 0), `10.x` -> (10,)."""
+    return tuple(_numbers(version.partition(_CONTENT)[0]))
+
+
+def _numbers(version: str) -> Iterator[int]:
+    for part in version.split("."):
+        if not part.isdecimal():
+            return
+        yield int(part)
+
+
+def is_whole(version: str) -> bool:
+    """Tell whether a version has all numbers of a version of TensorRT, the build included."""
+    return len(numbers(version)) >= _WHOLE
+
+
+class VersionMatch(Enum):
+    """Whether two versions are of one build, or whether an engine loads.
+
+    A plan loads where major, minor, patch and build are those of its builder ("Engine Compatibility" in NVIDIA's
+    TensorRT documentation). Where a version lacks one of the four numbers, nothing but the common numbers is known.
+    """
+
+    DIFFERENT = "different"
+    NOT_VERIFIED = "not verified"
+    SAME = "same"
+
+
+def compare(one: str, other: str) -> VersionMatch:
+    """Return whether two versions are of one build of TensorRT.
+
+    Versions without four numbers that agree in the numbers that both have are not verified. A version without numbers,
+    such as that of a missing package, differs from each version with numbers.
+    """
+    first, second = numbers(one), numbers(other)
+    common = min(len(first), len(second), _WHOLE)
+    if first[:common] != second[:common] or bool(first) != bool(second):
+        return VersionMatch.DIFFERENT
+    return VersionMatch.SAME if common == _WHOLE else VersionMatch.NOT_VERIFIED
 
 
 def agrees(requested: str, version: str) -> bool:
-    """Tell whether `version` is a version that a recipe requests ("10.x", "10.9", "10.9.0.34").
-
-    Two versions are compared only in the parts that both versions have, so "10.9.0.34" and "10.9" agree.
-    """
-    fixed, actual = parts(requested), tuple(version.partition(_CONTENT)[0].split("."))
-    return actual[: len(fixed)] == fixed[: len(actual)]
-
-
-def requirement(distribution: str, requested: str | None) -> str:
-    """Return what pip installs for a requested version: `tensorrt`, "10.x" -> `"tensorrt==10.*"`, quoted for shells.
-
-    A version of fewer than four numbers may stand for several releases of TensorRT, so the rest is left open.
-    """
-    fixed = parts(requested or "")
-    if not fixed:
-        return distribution
-    return f'"{distribution}=={".".join(fixed)}{".*" if len(fixed) < _WHOLE else ""}"'
+    """Tell whether `version` may be a version that a recipe requests ("10.x", "10.9", "10.9.0.34")."""
+    return not parts(requested) or compare(requested, version) is not VersionMatch.DIFFERENT
 
 
 def is_later(version: str, *, than: str) -> bool:
@@ -63,13 +88,20 @@ def is_later(version: str, *, than: str) -> bool:
     return one[:common] > other[:common]
 
 
-def loads_engine(tensorrt: str, *, built_by: str, version_compatible: bool) -> bool:
-    """Tell whether a TensorRT version loads an engine that another TensorRT version built.
+def loading(tensorrt: str, *, built_by: str, version_compatible: bool) -> VersionMatch:
+    """Return whether a TensorRT version loads an engine that another TensorRT version built.
 
-    An engine runs with the version of TensorRT that built it. A version-compatible engine also runs with later versions
-    of TensorRT that have the same major number. Source: "Engine Compatibility" in NVIDIA's TensorRT documentation.
+    An engine runs with the version of TensorRT that built it, and a version-compatible engine also with later versions.
+    Source: "Version Compatibility" in NVIDIA's TensorRT documentation. The documentation of 11.1 says that engines of
+    10 work with 11; this program refuses other major numbers, because no such pair was tried.
     """
-    if agrees(built_by, tensorrt):
-        return True
-    same_major = parts(tensorrt)[:1] == parts(built_by)[:1]
-    return version_compatible and same_major and not is_later(built_by, than=tensorrt)
+    same = compare(built_by, tensorrt)
+    if same is not VersionMatch.DIFFERENT or not version_compatible:
+        return same
+    later = numbers(tensorrt)[:1] == numbers(built_by)[:1] and is_later(tensorrt, than=built_by)
+    return VersionMatch.SAME if later else VersionMatch.DIFFERENT
+
+
+def loads_engine(tensorrt: str, *, built_by: str, version_compatible: bool) -> bool:
+    """Tell whether a TensorRT version may load an engine: whether `loading` does not refuse it."""
+    return loading(tensorrt, built_by=built_by, version_compatible=version_compatible) is not VersionMatch.DIFFERENT

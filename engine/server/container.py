@@ -76,7 +76,9 @@ def find(needs: Needs, named: str | None, *, pull: bool) -> InContainer:
     here = _has(tool, image)
     if not here and pull:
         _fetch(tool, base, image, dockerfile)
+    unsure = image_tags.not_verified(needs.engines, tag)
     why = f"{Path(tool).name} runs {base}" + ("" if here or pull else ", once it is pulled")
+    why = f"{why}; {unsure}" if unsure else why
     return InContainer("container", tag, why, tool=tool, image=image)
 
 

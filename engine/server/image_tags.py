@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from engine.runtimes import triton_images, versions
 from engine.runtimes.triton_images import IMAGES, REPOSITORY, Image, ImageTag
+from engine.runtimes.versions import VersionMatch
 from engine.server.installation import Lacking
 from engine.server.needs import Engine
 
@@ -69,6 +70,19 @@ def _latest(engines: Sequence[Engine]) -> Image | None:
     """Return the latest known image of Triton that loads all `engines`; None where no known image loads all of them."""
     fitting = (image for image in reversed(IMAGES) if all(loads(engine, image.tensorrt) for engine in engines))
     return next(fitting, None)
+
+
+def not_verified(engines: Sequence[Engine], tag: str) -> str:
+    """Return which engines may not load in an image, because a version lacks its build; "" where four numbers agree."""
+    named = triton_images.read(tag)
+    tensorrt = named.image.tensorrt if named is not None and named.image is not None else ""
+    unsure = [engine for engine in engines if _match(engine, tensorrt) is VersionMatch.NOT_VERIFIED or not tensorrt]
+    built = ", ".join(sorted({engine.tensorrt for engine in unsure}))
+    return f"not verified: engines of TensorRT {built}, an image of {tensorrt or 'an unknown version'}" if built else ""
+
+
+def _match(engine: Engine, tensorrt: str) -> VersionMatch:
+    return versions.loading(tensorrt, built_by=engine.tensorrt, version_compatible=engine.version_compatible)
 
 
 def address_of(tag: str) -> str:

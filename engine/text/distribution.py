@@ -12,6 +12,8 @@ EXTRAS = {
     "cpu": ("huggingface-hub", "onnxscript", "safetensors", "sentencepiece", "torch", "transformers"),
     "timm": ("pillow", "timm", "torchvision"),
     "openvino": ("nncf", "openvino"),
+    "rtx": ("tensorrt_rtx",),
+    "tensorrt": ("tensorrt",),
 }
 """Extra of this project -> the distributions that it installs; `cpu` also installs those of `onnx`."""
 _MODULES = {"protobuf": "google", "pillow": "PIL"}
@@ -24,7 +26,7 @@ def install(extra: str) -> str:
 
 
 def extra_with(distribution: str) -> str | None:
-    """Return the extra that installs a distribution; None for a distribution that no extra for CPUs installs."""
+    """Return the extra that installs a distribution; None for a distribution that no extra installs."""
     return next((extra for extra, names in EXTRAS.items() if distribution in names), None)
 
 

@@ -31,6 +31,24 @@ def test_on_the_very_gpu_with_another_tensorrt_nothing_is_to_be_run_elsewhere(ma
     )
 
 
+def test_the_advice_names_no_release_that_pip_lacks(machine):
+    """The image 24.05 has TensorRT 10.0.1.6, which pip knows as 10.0.1."""
+    machine("Tesla T4", tensorrt="11.1.0.106")
+    of_image = T4.model_copy(update={"version": "10.0.1.6"})
+    assert 'pip install "tensorrt==10.0.1", then' in lacking.lack(of_image).advice
+    nowhere = T4.model_copy(update={"version": "10.17"})
+    assert lacking.lack(nowhere).advice.endswith(
+        'pip has no such release of tensorrt; change the recipe: version: "11.1.0.106"'
+    )
+
+
+def test_pips_version_without_a_build_does_for_the_image_and_after_a_post_release(machine):
+    machine("Tesla T4", tensorrt="10.0.1")
+    assert lacking.lack(T4.model_copy(update={"version": "10.0.1.6"})) is None
+    machine("Tesla T4", tensorrt="10.7.0.post1")
+    assert lacking.lack(T4.model_copy(update={"version": "10.7.0.23"})) is None
+
+
 def test_on_the_very_gpu_without_tensorrt_the_advice_is_to_install_it(machine):
     machine("Tesla T4")
     assert lacking.lack(T4).advice == (
@@ -58,3 +76,16 @@ def test_nothing_is_lacking_where_the_job_can_run(machine):
     machine("Tesla T4", tensorrt="10.11.0.33")
     assert lacking.lack(T4) is None
     assert facts.can_run(T4)
+
+
+def test_what_would_overwrite_the_files_of_another_distribution_takes_its_place(machine, monkeypatch):
+    """docs/gpu.md: onnxruntime and onnxruntime-gpu both install the module onnxruntime."""
+    machine("Tesla T4")
+    monkeypatch.setitem(tools._versions, "onnxruntime-gpu", tools.MISSING)
+    on_gpu = T4.model_copy(update={"tool": "onnxruntime-gpu", "version": None})
+    if tools.version_of("onnxruntime") == tools.MISSING or tools.build("onnxruntime").value != "onnxruntime":
+        pytest.skip("there is no onnxruntime here that onnxruntime-gpu would overwrite")
+    assert lacking.lack(on_gpu).advice == (
+        "this machine has Tesla T4 (sm_75), but onnxruntime-gpu is not installed; pip uninstall -y onnxruntime && "
+        "pip install onnxruntime-gpu, then run the same command again"
+    )

@@ -177,7 +177,7 @@ REFUSED = {
         "use runtime: tensorrt"),
     "an image with another TensorRT": (
         gpu() + "tensorrt: {version: '10.9'}\n" + IMAGE % "24.05-py3",
-        "TensorRT 10.9 builds the engine, and the image 24.05-py3 loads those of 10.0.1.6", 'version: "10.0.1.6"'),
+        "TensorRT 10.9 builds the engine, and the image 24.05-py3 loads those of 10.0.1.6", 'version: "10.0.1"'),
     "an image with TensorRT 8": (gpu() + IMAGE % "24.02", "of TensorRT 8.6.3.1, which is not supported", "26.02-py3"),
     "an image that is not known": (gpu() + IMAGE % "25.01", "is not known here", "docker run --rm nvcr.io"),
     "an image for language models": (
@@ -285,6 +285,16 @@ def test_operators_that_only_another_library_knows_are_refused_as_onnx_runtime_c
     path.write_text(ONNX % ("tensorrt", "tensorrt: {plugins: [libacme.so]}"))
     with pytest.raises(RecipeError, match=r"operators that ONNX Runtime \S+ does not know"):
         api.check([path], cache=project / "cache")
+
+
+def test_check_warns_of_an_image_whose_build_nobody_knows(project):
+    (project / "recipe.yaml").write_text(
+        gpu() + "tensorrt: {version: '10.11.0.33'}\n" + (IMAGE % "25.06").replace("»", "")
+    )
+    printed = Program(project)("check", "recipe.yaml", expect=0).stdout
+    assert "warning: not verified: TensorRT 10.11.0.33 builds the engine, and the image 25.06-py3 is only" in printed
+    (project / "recipe.yaml").write_text(gpu() + "tensorrt: {version: '10.x'}\n" + (IMAGE % "24.05").replace("»", ""))
+    assert "not verified" not in Program(project)("check", "recipe.yaml", expect=0).stdout
 
 
 HEAVY = {"torch", "onnx", "onnxruntime", "numpy", "transformers", "tensorrt", "tensorrt_rtx"}

@@ -81,3 +81,20 @@ def test_every_row_says_where_it_is_from():
     assert used <= triton_images.SOURCES.keys()
     assert triton_images.SOURCES.keys() - used == {"backends-401"}  # about images that load no engines
     assert not any(triton_images.read(f"24.05-{flavour}").loads_engines for flavour in ("trtllm-python-py3", "py3-sdk"))
+
+
+@pytest.mark.parametrize(
+    ("image", "tensorrt", "says"),
+    [
+        ("24.05", "", None),  # the image says all four numbers
+        ("24.05", "version: '10.x'", None),
+        ("24.05", "version: '10.0.1'", None),
+        ("25.06", "version: '10.11.0.33'", "TensorRT 10.11.0.33 builds the engine, and the image 25.06-py3 is only"),
+        ("25.06", "", "TensorRT 10.11 builds the engine"),
+        ("25.01", "version: '10.7.0.23'", "nothing is known about the TensorRT of the image 25.01-py3"),
+        ("24.10", "version: '10.4', version_compatible: true", None),
+    ],
+)
+def test_a_pair_that_four_numbers_do_not_prove_is_not_verified(recipe, image, tensorrt, says):
+    unknown = triton_images.not_verified(recipe(image, tensorrt).recipe)
+    assert unknown is None if says is None else says in unknown

@@ -1,8 +1,18 @@
 """Versions, compared as far as both are written."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from engine.runtimes import versions
+from engine.runtimes import triton_images, versions
+from engine.runtimes.releases import RELEASES
+from engine.runtimes.versions import VersionMatch
+
+RELEASED = st.sampled_from(RELEASES["tensorrt"])
+OF_IMAGES = st.sampled_from([image.tensorrt for image in triton_images.IMAGES])
+NUMBERS = st.lists(st.integers(0, 2), min_size=1, max_size=4).map(lambda each: ".".join(map(str, (10, *each[1:]))))
+VERSIONS = st.one_of(RELEASED, OF_IMAGES, NUMBERS)
+REQUESTED = st.one_of(VERSIONS, NUMBERS.map("{}.x".format))
 
 
 @pytest.mark.parametrize(
@@ -33,3 +43,67 @@ def test_a_version_is_later_by_the_numbers_that_both_have(version, than, later):
 def test_an_engine_is_loaded_by_its_own_version_and_a_compatible_one_by_later_minors(tensorrt, exactly, compatibly):
     assert versions.loads_engine(tensorrt, built_by="10.9.0.34", version_compatible=False) is exactly
     assert versions.loads_engine(tensorrt, built_by="10.9.0.34", version_compatible=True) is compatibly
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "verdict"),
+    [
+        ("10.0.1.6", "10.0.1", VersionMatch.NOT_VERIFIED),
+        ("10.11.0.33", "10.11", VersionMatch.NOT_VERIFIED),
+        ("10.7.0.23", "10.7.0.post1", VersionMatch.NOT_VERIFIED),  # a post release has no build
+        ("10.14.1.48", "10.14.1.48.post1", VersionMatch.SAME),
+        ("10.11.0.33", "10.11.0.34", VersionMatch.DIFFERENT),
+        ("10.x", "10.11.0.33", VersionMatch.NOT_VERIFIED),
+        ("10.x", "not installed", VersionMatch.DIFFERENT),
+        ("not installed", "10.x", VersionMatch.DIFFERENT),
+    ],
+)
+def test_two_versions_are_of_one_build_only_where_four_numbers_agree(one, other, verdict):
+    assert versions.compare(one, other) is verdict
+
+
+@given(version=VERSIONS)
+def test_every_version_agrees_with_itself(version):
+    expected = VersionMatch.SAME if versions.is_whole(version) else VersionMatch.NOT_VERIFIED
+    assert versions.compare(version, version) is expected
+    assert versions.agrees(version, version)
+
+
+@given(one=VERSIONS, other=VERSIONS)
+def test_the_order_of_two_versions_changes_no_verdict(one, other):
+    assert versions.compare(one, other) is versions.compare(other, one)
+
+
+@given(version=VERSIONS, parts=st.integers(1, 3))
+def test_a_version_that_is_cut_off_never_differs_from_the_whole_one(version, parts):
+    short = ".".join(version.split(".")[:parts])
+    assert versions.compare(short, version) is VersionMatch.NOT_VERIFIED
+
+
+@given(built=VERSIONS, tensorrt=VERSIONS)
+def test_version_compatibility_only_adds_versions_that_load_an_engine(built, tensorrt):
+    exact = versions.loading(tensorrt, built_by=built, version_compatible=False)
+    compatible = versions.loading(tensorrt, built_by=built, version_compatible=True)
+    assert exact in (compatible, VersionMatch.DIFFERENT)
+
+
+@given(requested=REQUESTED, image=OF_IMAGES, installed=RELEASED)
+def test_what_check_and_the_wait_accept_the_package_accepts(requested, image, installed):
+    """One rule: `check` has requested x image, the wait has pin x installed, the package has built x image."""
+    if versions.loads_engine(image, built_by=requested, version_compatible=False):
+        pin = triton_images.more_exact(requested, image)
+        if versions.agrees(pin, installed):
+            assert versions.loads_engine(image, built_by=installed, version_compatible=False)
+    else:
+        both = versions.agrees(requested, installed) and versions.loads_engine(
+            image, built_by=installed, version_compatible=False
+        )
+        assert not (both and versions.is_whole(installed))
+
+
+@given(requested=REQUESTED, image=OF_IMAGES)
+def test_the_more_exact_of_two_versions_that_agree_agrees_with_both(requested, image):
+    pin = triton_images.more_exact(requested, image)
+    if versions.agrees(requested, image):
+        assert versions.agrees(requested, pin)
+        assert versions.agrees(image, pin)

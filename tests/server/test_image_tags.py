@@ -34,3 +34,12 @@ def test_an_older_engine_is_loaded_by_a_later_minor_only_where_it_was_built_so()
     assert image_tags.loads(Engine("fast", "10.5.0.18", version_compatible=True), "10.11")
     assert not image_tags.loads(Engine("fast", "10.13.0.35", version_compatible=True), "10.11")
     assert not image_tags.loads(Engine("fast", "8.6.1.6", version_compatible=True), "10.11")
+
+
+def test_an_engine_without_four_numbers_is_not_verified_for_an_image():
+    assert image_tags.not_verified([Engine("fast", "10.0.1.6")], "24.05") == ""
+    assert image_tags.not_verified([], "24.05") == ""
+    assert "TensorRT 10.0.1, an image of 10.0.1.6" in image_tags.not_verified([Engine("fast", "10.0.1")], "24.05")
+    assert "an image of 10.11" in image_tags.not_verified([Engine("fast", "10.11.0.33")], "25.06")
+    assert "an unknown version" in image_tags.not_verified([Engine("fast", "10.7.0.23")], "25.01")
+    assert image_tags.not_verified([Engine("fast", "10.7.0.23", version_compatible=True)], "25.06") == ""

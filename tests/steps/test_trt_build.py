@@ -303,7 +303,7 @@ def test_an_option_that_tensorrt_does_not_accept_stops_the_build(fake_tensorrt, 
 def test_another_version_than_the_recipe_asks_for_is_refused(runtime, half, folder):
     with pytest.raises(StepError, match=r"asks for TensorRT(-RTX)? 9\.4, and [\d.]+ is installed") as caught:
         step(runtime, tensorrt={"version": "9.4"}).run(folder(), checked=half)
-    assert "==9.4.*" in caught.value.hint
+    assert "pip has no such release of tensorrt" in caught.value.hint
 
 
 def test_both_can_be_built_with_in_one_process(rtx, fake_tensorrt, half, folder):

@@ -1,5 +1,6 @@
 """A machine with a T4 and TensorRT, as the whole program sees it: all fakes together in an environment of their own."""
 
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -18,13 +19,20 @@ esac
 
 
 class FakeT4(Program):
-    """Runs `recipe` in a project folder on the fake machine, whose files lie in `place`."""
+    """Runs `recipe` in a project folder on the fake machine, whose files lie in `place`.
 
-    def __init__(self, folder, place):
+    `tensorrt` is the version that the fake TensorRT says it has; None is the fake's own. What it can do is the same in
+    each version: that of TensorRT 10. `first` are folders that come first on the import path.
+    """
+
+    def __init__(self, folder, place, *, tensorrt=None, first=()):
         super().__init__(folder)
+        self.first = tuple(first)
+        place.mkdir(parents=True, exist_ok=True)
+        fake = SUPPORT / "fake_tensorrt" if tensorrt is None else _of_version(tensorrt, place / "support")
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", place / "venv"], check=True)
         [packages] = place.glob("venv/lib/python*/site-packages")
-        paths = [SUPPORT.parent.parent, SUPPORT / "fake_tensorrt", sysconfig.get_path("purelib")]
+        paths = [*first, SUPPORT.parent.parent, fake, sysconfig.get_path("purelib")]
         (packages / "fake.pth").write_text("".join(f"{path}\n" for path in paths) + "import fake_machine\n")
         (place / "bin").mkdir()
         (place / "bin" / "nvidia-smi").write_text(_NVIDIA_SMI)
@@ -42,3 +50,15 @@ class FakeT4(Program):
         assert expect in (None, done.returncode), f"{done.returncode}\n{done.stdout}\n{done.stderr}"
         assert "Traceback" not in done.stderr
         return done
+
+
+def _of_version(version, place):
+    """Copy the fake TensorRT with another version in its metadata; return the folder to import it from."""
+    shutil.copytree(SUPPORT / "fake_tensorrt", place / "fake_tensorrt", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(SUPPORT / "fake_gpu.py", place)
+    [information] = (place / "fake_tensorrt").glob("tensorrt-*.dist-info")
+    old = information.name.removeprefix("tensorrt-").removesuffix(".dist-info")
+    for file in information.iterdir():
+        file.write_text(file.read_text().replace(old, version))
+    information.rename(information.with_name(f"tensorrt-{version}.dist-info"))
+    return place / "fake_tensorrt"

@@ -5,7 +5,7 @@ input { name: "x" data_type: TYPE_FP32 dims: 1 }
 output { name: "y" data_type: TYPE_FP32 dims: 1 }
 """
 MODEL = 'name: "m" backend: "python" max_batch_size: 4' + IO
-STEP = 'step { model_name: "m" input_map { key: "x" value: "x" } output_map { key: "y" value: "y" } }'
+STEP = 'step { model_name: "m" model_version: -1 input_map { key: "x" value: "x" } output_map { key: "y" value: "y" } }'
 ENSEMBLE = 'name: "e" platform: "ensemble" max_batch_size: 4' + IO + f"ensemble_scheduling {{ {STEP} }}"
 REFUSED = {
     "no dims": MODEL + 'input { name: "z" data_type: TYPE_FP32 }',
@@ -25,6 +25,7 @@ REFUSED = {
     "an input that is not used": ENSEMBLE + 'input { name: "z" data_type: TYPE_FP32 dims: 1 }',
     "an output of no step": ENSEMBLE + 'output { name: "z" data_type: TYPE_FP32 dims: 1 }',
     "a model that is not there": ENSEMBLE.replace('model_name: "m"', 'model_name: "n"'),
+    "a version that is not there": ENSEMBLE.replace("model_version: -1", ""),
     "an input that the model lacks": ENSEMBLE.replace('key: "x"', 'key: "u"'),
     "a batch above the model's": ENSEMBLE.replace("max_batch_size: 4", "max_batch_size: 8"),
     "a type that the model lacks": ENSEMBLE.replace('"x" data_type: TYPE_FP32', '"x" data_type: TYPE_INT64', 1),

@@ -74,6 +74,15 @@ def test_the_constraints_fit_pypis_torch_too(constraints):
     assert not [name for name in constraints if name.startswith(("cuda-bindings", "cuda-toolkit", "nvidia-cu"))]
 
 
+def test_no_page_installs_tensorrt_for_cuda_12_beside_the_tested_torch():
+    """The extra `tensorrt` and PyPI's torch of the constraints cannot be installed together."""
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    text = "\n".join(page.read_text() for page in pages)
+    lines = re.findall(r"pip install [^`\n]*\[[^]`\n]*\btensorrt\b[^]`\n]*\][^`\n]*", text)
+    assert lines
+    assert not [line for line in lines if "constraints" in line]
+
+
 @pytest.mark.parametrize("extra", sorted(EXTRAS.keys() - {TOOLS}))
 def test_an_extra_pins_nothing_and_says_from_where_on(extra):
     for requirement in EXTRAS[extra]:

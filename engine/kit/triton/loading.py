@@ -16,6 +16,8 @@ from engine.kit.triton.config import Config
 _ENSEMBLE = "ensemble"
 _ANY = -1
 """The size of an axis that Triton leaves free."""
+_LATEST, _VERSION = -1, 1
+"""The versions of a model that a step of an ensemble can name: -1 for the latest, or the one that a package has."""
 
 
 @dataclass(frozen=True)
@@ -159,6 +161,8 @@ def _mapped(config: Config, by_name: Mapping[str, Config]) -> Iterator[str]:
         if model is None:
             yield f"its step {step.model_name!r} is no model of the repository"
             continue
+        if step.model_version not in {_LATEST, _VERSION}:
+            yield f"its step {model.name!r} names version {step.model_version}, and the repository has {_VERSION}"
         if config.max_batch_size > model.max_batch_size:
             yield f"max_batch_size: {config.max_batch_size} is more than {model.max_batch_size}, that of {model.name}"
         for name in sorted(set(step.input_map) - {tensor.name for tensor in model.input}):

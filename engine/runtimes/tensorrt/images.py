@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.runtimes import triton_images, versions
+from engine.runtimes import releases, triton_images, versions
 from engine.runtimes.tensorrt.spec import TensorRT
 from engine.runtimes.triton_images import RECIPE_PATH, REPOSITORY, Image, ImageTag
 
@@ -26,7 +26,7 @@ def refuse(loaded: LoadedRecipeView, named: ImageTag) -> None:
         raise loaded.error(what, *RECIPE_PATH, facts=[_source(image)], hint=_others("10.x"))
     elif version is not None and not _loads(loaded, version, image):
         what = f"TensorRT {version} builds the engine, and the image {image.tag} loads those of {image.tensorrt}"
-        hint = f'say version: "{image.tensorrt}"; {_others(version)}'
+        hint = f'say version: "{releases.nearest(TensorRT.package, image.tensorrt)}"; {_others(version)}'
         raise loaded.error(what, *RECIPE_PATH, facts=[_source(image)], hint=hint)
 
 

@@ -7,7 +7,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from engine.runtimes import triton_images, versions
+from engine.runtimes import releases, triton_images, versions
 from engine.runtimes.backends import Backend
 from engine.runtimes.preparation import Lowering
 from engine.runtimes.runtime import GPU_FACTS, Runtime, Way
@@ -75,11 +75,10 @@ class Engines(Runtime):
         """
         if requested is None or versions.agrees(requested, installed):
             return None
-        parts = ".".join(versions.parts(requested))
-        return (
-            f"the recipe asks for {self.title} {requested}, and {installed} is installed",
-            f'pip install "{self.package}=={parts}.*", or say version: "{installed}"',
-        )
+        what = f"the recipe asks for {self.title} {requested}, and {installed} is installed"
+        if not releases.exists(self.package, requested):
+            return what, f'pip has no such release of {self.package}: say version: "{installed}"'
+        return what, f'pip install {releases.requirement(self.package, requested)}, or say version: "{installed}"'
 
     def sections(self, target: TargetView) -> Sequence[str]:
         """Return `tensorrt`, the section with the options of the builder."""
@@ -146,6 +145,10 @@ class TensorRT(Engines):
     def refuse_image(self, loaded: LoadedRecipeView, named: ImageTag) -> None:
         """Raise RecipeError where the image's TensorRT does not load the engines that the recipe's TensorRT builds."""
         self.beside("images").refuse(loaded, named)
+
+    def not_verified(self, recipe: RecipeView) -> str | None:
+        """Return why nobody knows whether the recipe's image loads the engine; None where that is known."""
+        return triton_images.not_verified(recipe)
 
     def tool_version(self, recipe: RecipeView) -> str | None:
         """Return the version of TensorRT that the recipe requests: `tensorrt.version`, or that of its Triton image."""

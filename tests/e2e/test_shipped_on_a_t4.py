@@ -1,0 +1,103 @@
+"""The shipped recipes on a fake T4: each goes through to its package, or stops with one error that a user can act on.
+
+The models are small random ones under the published names, from a fake hub. The fake TensorRT has the version that a
+case names; whatever the version, it does what TensorRT 10 does.
+"""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+import seed_models
+from fake_hub import FakeHub
+from fake_t4 import FakeT4
+
+ROOT = Path(__file__).parents[2]
+SEEDS = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "recipes" / "seeds").glob("*.yaml"))
+RECIPES = ["recipes/minilm_t4.yaml", "recipes/minilm_cuda.yaml", "recipes/efficientnetv2.yaml", *SEEDS]
+SHIPPED, LATER, NEXT = "10.11.0.33", "10.14.1.48", "11.1.0.106"
+"""TensorRT of the shipped recipes and of the container 25.06; that of onnxruntime-gpu 1.31; what pip brings today."""
+CASES = [(version, recipe) for version in (NEXT, LATER, SHIPPED) for recipe in RECIPES]
+QUICK = (NEXT, RECIPES[0])
+TO_DO = re.compile(r"pip install \S+, then run the same command|run the same command there")
+_IMAGES = "efficientnet"
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def hub(tmp_path):
+    with FakeHub() as hub:
+        yield hub
+
+
+@pytest.fixture
+def project(tmp_path):
+    folder = tmp_path / "project"
+    shutil.copytree(ROOT / "recipes", folder / "recipes")
+    (folder / "pyproject.toml").write_text("")
+    return folder
+
+
+def test_there_are_recipes_of_the_seeds():
+    assert len(SEEDS) > 5
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, id="-".join(case), marks=() if case == (NEXT, RECIPES[0]) else pytest.mark.whole)
+        for case in CASES
+    ],
+)
+def test_a_recipe_becomes_a_package_or_says_what_to_do(case, project, hub, tmp_path, request):
+    version, recipe = case
+    images = _IMAGES in recipe
+    names = [seed_models.EFFICIENTNET] if images else needed(recipe)
+    first = request.getfixturevalue("timm_folders") if images else ()
+    if images:
+        request.getfixturevalue("timm")
+    seed_models.put(hub, tmp_path / "models", names)
+    machine = FakeT4(project, tmp_path / "machine", tensorrt=version, first=first)
+    machine.environment |= {"HF_ENDPOINT": hub.endpoint, "HF_HOME": str(tmp_path / "hub")}
+    done = machine("build", recipe, *smaller(recipe))
+    can_be_acted_on(done, project)
+    if recipe == RECIPES[0] and version != SHIPPED:
+        assert done.returncode == 3
+        assert f"but tensorrt {version} instead of {SHIPPED}" in done.stderr
+    if recipe == RECIPES[0] and version == SHIPPED:
+        assert done.returncode == 0
+
+
+def needed(recipe):
+    """Return which models of the hub a recipe names, itself or in its parents."""
+    text = (ROOT / recipe).read_text()
+    parent = re.search(r"^extends: (\S+)", text, flags=re.MULTILINE)
+    more = needed(str((ROOT / recipe).parent.joinpath(parent[1]).resolve().relative_to(ROOT))) if parent else []
+    return sorted({*re.findall(r"hf:([\w./-]+)", text), *more})
+
+
+def smaller(recipe):
+    """Return what makes a recipe of images small enough for a CPU: fewer pixels and images."""
+    if _IMAGES not in recipe:
+        return []
+    shapes = ["--set", "bench.shapes=[{batch: 1}, {batch: 2}]", "--set", "profiles=[{batch: [1, 2, 32]}]"]
+    return ["--set", "preprocess.size=64", *shapes]
+
+
+def can_be_acted_on(done, project):
+    """Hold the end of a build against what the documents promise of it."""
+    assert done.returncode in (0, 1, 2, 3, 4)
+    waits = re.findall(r"waits for: (.*)", done.stderr)
+    errors = re.findall(r"^error: ", done.stderr, flags=re.MULTILINE)
+    if done.returncode == 0:
+        assert list((project / "build").rglob("config.pbtxt"))
+        assert (waits, errors) == ([], [])
+    elif done.returncode == 3:
+        assert waits
+        assert errors == []
+        assert all(map(TO_DO.search, waits)), waits
+    else:
+        assert len(errors) == 1, done.stderr
+        assert "hint: " in done.stderr
