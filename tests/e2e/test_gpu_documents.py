@@ -26,6 +26,7 @@ RUN = (
     "recipe check recipes/minilm_t4_packaged.yaml",
     "recipe build recipes/minilm_cuda.yaml",
     "recipe doctor",
+    "recipe doctor --for recipes/minilm_t4.yaml",
     "recipe doctor --bundle results.tar.gz",
     "recipe gpus",
     "recipe logs RECIPE",
@@ -144,6 +145,7 @@ def sh(machine, command):
     [
         (["gpus"], r"T4 +75"),
         (["doctor"], "10.11.0.33"),
+        (["doctor", "--for", "recipes/minilm_t4.yaml"], "nothing is missing: every job can run here"),
         (["check", "recipes/minilm_t4_packaged.yaml"], "minilm-t4 is fine"),
     ],
     ids=lambda each: each[0] if isinstance(each, list) else "",
