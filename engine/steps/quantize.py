@@ -16,7 +16,7 @@ from engine.kit.onnx.passes.pipeline import Pipeline
 from engine.kit.quantization import calibration, int8, precisions, trials
 from engine.kit.quantization.calibrated import Calibrated
 from engine.kit.quantization.dynamic import dynamic_int8
-from engine.kit.quantization.half import half_search
+from engine.kit.quantization.half import bf16_opset, half_search
 from engine.kit.quantization.precisions import LeftAloneError
 from engine.kit.quantization.qdq import qdq
 from engine.kit.quantization.report import (
@@ -76,7 +76,10 @@ class Quantize(Calibrated):
     """
 
     opset: int = 23
-    """The newest opset that the runtime of dynamic int8 reads; it has operators that are faster than older ones."""
+    """The newest opset that the runtime of dynamic int8 or bf16 reads.
+
+    It has operators that are faster than older ones, and convolutions in bf16.
+    """
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self | None:
@@ -94,7 +97,9 @@ class Quantize(Calibrated):
             return cls(way="int4 weights" if precision == "int4" else "int8 weights")
         if lowering is None or precision == "fp32":
             return None
-        return cls(way=precision, **cls.calibration_of(recipe, draws=precision not in HALVES))
+        step = cls(way=precision, **cls.calibration_of(recipe, draws=precision not in HALVES))
+        newest = {"opset": registry.of(recipe).newest_opset(recipe)} if precision == "bf16" else {}
+        return step.model_copy(update=newest)
 
     @property
     def lower(self) -> Lower | None:
@@ -137,7 +142,7 @@ class Quantize(Calibrated):
             else:
                 cases = calibration.from_reference(reference)
             with TemporaryDirectory(dir=out.parent) as folder, mapped_weights.spilling(Path(folder)):
-                model, report = _lowered(fused, cases, self.lower, Path(folder))
+                model, report = _lowered(fused, cases, self.lower, self.opset, Path(folder))
                 onnx_files.save(model, out)
         except LeftAloneError as reason:
             return _left_alone(fused, out, reason)
@@ -193,12 +198,13 @@ def _left_alone(fused: Path, out: Path, reason: LeftAloneError) -> DynamicReport
 
 
 def _lowered(
-    fused: Path, cases: list[Case], way: Lower, scratch: Path
+    fused: Path, cases: list[Case], way: Lower, opset: int, scratch: Path
 ) -> tuple[onnx.ModelProto, HalfReport | QdqReport]:
     """Return the model in the precision `way`, which is for GPUs, and a report on the conversion."""
     few = calibration.some(cases)
     if way == "fp16" or way == "bf16":  # noqa: PLR1714  mypy narrows the type by this form only
-        passes = Pipeline(trials.apart(ir_models.load(fused), scratch / "apart"))
+        model = bf16_opset.load(fused, opset) if way == "bf16" else ir_models.load(fused)
+        passes = Pipeline(trials.apart(model, scratch / "apart"))
         report = half_search.lowered(passes, few, way, scratch)
         return ir_models.proto(passes.model), report
     precisions.refuse_quantized(onnx_files.load_graph(fused))

@@ -144,6 +144,12 @@ REFUSED = {
         "TensorRT 10.5 has no `tiling_optimization_level`", '"10.8" or later'),
     "64 GiB of workspace on a T4": (
         gpu() + "tensorrt: {memory_pool: {workspace: »64GiB}}", "larger than the memory of the T4", "16 GiB"),
+    "strip_plan with a package": (
+        gpu() + "tensorrt: {strip_plan: »true}\npackage: {triton: {max_batch_size: 8}}", "cannot be served",
+        "--to trt-build"),
+    "TensorRT 11 behind ONNX Runtime": (
+        gpu(runtime="onnxruntime", rest=", provider: tensorrt") + "tensorrt: {version: »'11.x'}",
+        "does not run with TensorRT 11", '"10.x"'),
     "strip_plan with RTX": (rtx("L4") + "tensorrt: {strip_plan: »true}", "has no `strip_plan`", "runtime: tensorrt"),
     "refit with RTX": (rtx("L4") + "tensorrt: {refit: »true}", "has no `refit`", "runtime: tensorrt"),
     "a lean runtime that nobody brings": (

@@ -9,8 +9,9 @@ import large_models
 import models
 import numpy as np
 import pytest
+import timm_here
 
-from engine.errors import StepError
+from engine.errors import JudgementError, StepError
 from engine.kit.inputs import cases, samples
 from engine.kit.onnx import ir_models, onnx_files
 from engine.kit.onnx.passes.pipeline import Pipeline
@@ -18,10 +19,14 @@ from engine.kit.quantization import calibration
 from engine.kit.quantization.half import half_search
 from engine.kit.quantization.half.half_search import GOAL
 from engine.kit.quantization.report import Inputs
+from engine.recipe.images import Images
 from engine.runtimes.onnxruntime import session as ort
 from engine.step import Source
+from engine.steps.export import Export
 from engine.steps.fuse import Fuse
 from engine.steps.quantize import Quantize
+from engine.steps.reference import Reference
+from engine.steps.shape_infer import ShapeInfer
 from engine.steps.validate_onnx import ValidateOnnx
 
 TEXTS = "feature-extraction"
@@ -39,17 +44,20 @@ config.num_compute_capabilities = 1
 config.set_compute_capability(getattr(trt.ComputeCapability, sys.argv[2]), 0)
 profile = builder.create_optimization_profile()
 for number in range(network.num_inputs):
-    profile.set_shape(network.get_input(number).name, (1, 4), (2, 16), (4, 48))
+    name = network.get_input(number).name
+    sides = tuple(map(int, sys.argv[3].split("x"))) if sys.argv[3:] else None
+    shapes = [(batch, *sides) for batch in (1, 2, 4)] if sides else [(1, 4), (2, 16), (4, 48)]
+    profile.set_shape(name, *shapes)
 config.add_optimization_profile(profile)
 plan = builder.build_serialized_network(network, config)
 print(0 if plan is None else plan.nbytes)
 """
 
 
-def engine_bytes(directory, sm):
+def engine_bytes(directory, sm, *sides):
     """The size of the engine that TensorRT-RTX builds without a GPU: a process of its own has a logger of its own."""
     pytest.importorskip("tensorrt_rtx", reason="tensorrt-rtx-cu12 is not installed (the extra `rtx`)")
-    command = [sys.executable, "-c", _BUILD, str(directory / onnx_files.MODEL), f"SM{sm}"]
+    command = [sys.executable, "-c", _BUILD, str(directory / onnx_files.MODEL), f"SM{sm}", *sides]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
     return int(done.stdout.split()[-1])
 
@@ -244,3 +252,37 @@ def test_two_texts_of_unknown_words_are_not_the_same_text(tmp_path):
     overlap("a river", "二")  # both are one unknown word
     with pytest.raises(StepError, match="line 2: 'a film'"):
         overlap("a river", "a film")
+
+
+@pytest.fixture(scope="module")
+def resnet(timm, tmp_path_factory):
+    """A small ResNet with random weights: exported in opset 20, in which convolutions have no bf16."""
+    directory = tmp_path_factory.mktemp("resnet")
+    timm_here.checkpoint(directory / "checkpoint", "test_resnet", size=64, num_classes=10)
+    task, shown = "image-classification", Images(layout="NCHW", size=64)
+    Export(task=task, images=shown).run(directory / "exported", checkpoint=directory / "checkpoint")
+    ShapeInfer().run(directory / "shaped", exported=directory / "exported")
+    Reference(task=task, images=shown).run(directory / "reference", checkpoint=directory / "checkpoint")
+    return directory
+
+
+@pytest.mark.slow
+def test_the_convolutions_of_a_real_network_compute_in_bf16_and_become_an_engine(resnet):
+    out = resnet / "bf16"
+    report = Quantize(way="bf16").run(out, fused=resnet / "shaped", reference=resnet / "reference")
+    assert report.share == 1
+    assert "Conv" not in kept(report)
+    step = ValidateOnnx(task="image-classification", precision="bf16")
+    checked = {"quantized": out, "reference": resnet / "reference", "checkpoint": resnet / "checkpoint"}
+    step.judge(step.run(resnet / "checked", **checked))
+    assert engine_bytes(out, 86, "3x64x64") > 0
+
+
+@pytest.mark.slow
+def test_convolutions_that_stay_in_fp32_are_no_bf16(resnet):
+    Quantize(way="bf16", opset=20).run(resnet / "old", fused=resnet / "shaped", reference=resnet / "reference")
+    step = ValidateOnnx(task="image-classification", precision="bf16")
+    checked = {"quantized": resnet / "old", "reference": resnet / "reference", "checkpoint": resnet / "checkpoint"}
+    report = step.run(resnet / "checked-old", **checked)
+    with pytest.raises(JudgementError, match="Too little of the model computes in bf16"):
+        step.judge(report)

@@ -39,6 +39,8 @@ Source: `ort_version` in build.py of triton-inference-server/server, branches r2
 """
 _NEWEST_OPSET = 23
 _CPU_FACTS = ("cpu.isa", "onnxruntime.build")
+_PROVIDERS_TENSORRT = "10"
+"""The major version of TensorRT that the TensorRT provider loads. Source: the wheels (typed_networks.py names them)."""
 _BY_BUILD = (
     *("memory_pool", "optimization_level", "compatibility", "version_compatible", "exclude_lean_runtime"),
     *("tiling_optimization_level", "profiling_verbosity", "max_aux_streams", "avg_timing_iterations", "timing_cache"),
@@ -88,7 +90,7 @@ class OnnxRuntime(Runtime):
     """Source: README of triton-inference-server/onnxruntime_backend."""
     ways: ClassVar[tuple[Way, ...]] = (
         Way("onnxruntime, provider: cuda", (_GPU,)),
-        Way("onnxruntime, provider: tensorrt", (_GPU,), libraries=("libnvinfer.so.10",)),
+        Way("onnxruntime, provider: tensorrt", (_GPU,), libraries=(f"libnvinfer.so.{_PROVIDERS_TENSORRT}",)),
     )
     tools_for: ClassVar[Mapping[str, str]] = {"onnxruntime": "all models", _GPU: "ONNX models on a GPU"}
 
@@ -138,6 +140,12 @@ class OnnxRuntime(Runtime):
                 raise loaded.error(what, "tensorrt", name, hint="leave it out, or use runtime: tensorrt")
         if tensorrt:
             _tensorrt().options(loaded, devices)
+        version = versions.parts(tensorrt.get("version") or _PROVIDERS_TENSORRT)
+        if version[0] != _PROVIDERS_TENSORRT:
+            what = f"onnxruntime's TensorRT provider does not run with TensorRT {version[0]}"
+            facts = [f"every onnxruntime-gpu from 1.18 to 1.31.1 loads libnvinfer.so.{_PROVIDERS_TENSORRT}"]
+            hint = f'say version: "{_PROVIDERS_TENSORRT}.x", or use runtime: tensorrt'
+            raise loaded.error(what, "tensorrt", "version", facts=facts, hint=hint)
 
     def refuse_image(self, loaded: LoadedRecipeView, named: ImageTag) -> None:
         """Raise RecipeError for a precision that the TensorRT accelerator of an older image does not take.

@@ -44,6 +44,7 @@ def options(loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
     if _engines(loaded).anywhere:
         _without_gpu(loaded)
     _since(loaded)
+    _stripped(loaded)
     _compatibility(loaded, devices)
     _workspace(loaded, devices)
     _dla(loaded, devices)
@@ -136,6 +137,19 @@ def _since(loaded: LoadedRecipeView) -> None:
         facts = [f"it came with TensorRT {row.version} ({row.api})"]
         hint = f'say version: "{row.version}" or later, or {row.nearest}'
         raise loaded.error(what, option_versions.PATH, *row.at, facts=facts, hint=hint)
+
+
+def _stripped(loaded: LoadedRecipeView) -> None:
+    """Raise RecipeError for an engine without weights in a recipe that states what its package serves.
+
+    Such an engine answers only after a refit with the weights (NVIDIA, "Refitting an Engine"), and no step refits.
+    Unproven: that Triton's TensorRT backend refits no engine.
+    """
+    if loaded.recipe.tensorrt.get("strip_plan") and loaded.position("package") is not None:
+        what = "an engine that is built without its weights (strip_plan) cannot be served"
+        facts = ["nothing in a package puts the weights back"]
+        hint = "leave it out; or take `package` out, build with --to trt-build and refit the engine yourself"
+        raise loaded.error(what, "tensorrt", "strip_plan", facts=facts, hint=hint)
 
 
 def _compatibility(loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:

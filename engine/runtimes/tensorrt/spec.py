@@ -24,6 +24,12 @@ CUDA_BINDINGS = ("cuda-bindings", "cuda.bindings")
 
 NEED_GPU = ("version_compatible", "exclude_lean_runtime", "refit", "strip_plan")
 """Options that TensorRT-RTX supports only with a GPU during the build, or with libraries that it does not ship."""
+_WITH_OPSET_22 = "10.6"
+"""The first TensorRT version whose parser has the operators of opset 22.
+
+Source: onnx-tensorrt, docs/Changelog.md: release 10.6 brought ONNX 1.17, which has opset 22.
+"""
+_NEWEST_OPSET = 22
 WITHOUT_PARTNER = "`exclude_lean_runtime` says what a version-compatible engine leaves out, and this is none"
 """The error message for `exclude_lean_runtime` without `version_compatible`."""
 PARTNER_HINT = "add version_compatible: true, or leave exclude_lean_runtime out"
@@ -93,6 +99,13 @@ class Engines(Runtime):
     def lowering(self, recipe: RecipeView) -> Lowering | None:
         """Return how the graph gets the precision; TensorRT 11 and TensorRT-RTX read precisions only from the graph."""
         return Lowering.IN_THE_GRAPH if recipe.precision != "fp32" else None
+
+    def newest_opset(self, recipe: RecipeView) -> int:
+        """Return opset 22; an older one for a TensorRT version whose parser does not have it."""
+        version = triton_images.tensorrt_for(recipe) if self.loads_in_triton else None
+        if version is not None and versions.is_later(_WITH_OPSET_22, than=version):
+            return super().newest_opset(recipe)
+        return _NEWEST_OPSET
 
     def execution(self, recipe: RecipeView) -> Mapping[str, Any]:
         """Return the option `cuda_graph`: whether each prepared call is captured into a CUDA graph."""
