@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from engine import gpus
 from engine.feasibility import overrides, shapes
 from engine.feasibility.facts import ModelFacts
 from engine.runtimes import registry, triton_images
@@ -12,6 +13,11 @@ from engine.runtimes.triton_images import RECIPE_PATH, REPOSITORY
 
 if TYPE_CHECKING:
     from engine.recipe.load import LoadedRecipe
+    from engine.runtimes.triton_images import ImageTag
+
+_ORIN = 87
+"""The SM of Jetson Orin modules."""
+_SOURCE_OF_FLAVOURS = "Triton, release 2.41.0: https://github.com/triton-inference-server/server/releases/tag/v2.41.0"
 
 
 def check(loaded: LoadedRecipe) -> None:
@@ -31,6 +37,24 @@ def _image(loaded: LoadedRecipe) -> None:
         hint = f'write the release, "24.05", or the whole name, {REPOSITORY}:24.05-py3'
         raise loaded.error(triton_images.not_triton(name), *RECIPE_PATH, hint=hint)
     registry.of(loaded.recipe).refuse_image(loaded, tag)
+    _board(loaded, tag)
+
+
+def _board(loaded: LoadedRecipe, tag: ImageTag) -> None:
+    """Raise RecipeError for a Jetson with an image for servers, or another GPU with an image for Jetsons.
+
+    Images for Jetsons end with `-igpu`, and other images are for servers. Jetsons newer than Orin may run images for
+    servers, for which there is no document here, so that they are not refused.
+    """
+    for name in loaded.recipe.target.devices:
+        gpu = gpus.known(name)
+        is_jetson = gpu is not None and gpu.sold == "jetson"
+        if is_jetson == tag.for_jetsons or (gpu is not None and is_jetson and gpu.sm != _ORIN):
+            continue
+        what = f"the image {tag.tag} is {'for Jetsons' if tag.for_jetsons else 'for servers'}, and {name} is "
+        what += "a Jetson" if is_jetson else "none"
+        hint = f"use {tag.for_the_other_board}; or leave `image` out"
+        raise loaded.error(what, *RECIPE_PATH, facts=[_SOURCE_OF_FLAVOURS], hint=hint)
 
 
 def _batches(loaded: LoadedRecipe) -> None:

@@ -69,6 +69,7 @@ The rows of `IMAGES` name their documents by the short names in `SOURCES`.
 
 _NO_ENGINES = ("trtllm-python-py3", "vllm-python-py3", "py3-sdk", "py3-min")
 """Flavours of Triton's images (the last part of the tag) that lack Triton's backend for TensorRT engines."""
+_FOR_JETSONS = "-igpu"
 _TAG = re.compile(r"([0-9]{2}\.[0-9]{2})(?:-([a-z0-9-]+))?")
 
 
@@ -92,6 +93,16 @@ class ImageTag:
         have no backend. Source: "backends-401".
         """
         return self.flavour not in _NO_ENGINES
+
+    @property
+    def for_jetsons(self) -> bool:
+        """Whether the image is for Jetsons, whose GPU is integrated; other images are for servers."""
+        return self.flavour.endswith(_FOR_JETSONS)
+
+    @property
+    def for_the_other_board(self) -> str:
+        """The tag of the same image for servers, or for Jetsons."""
+        return self.tag.removesuffix(_FOR_JETSONS) if self.for_jetsons else self.tag + _FOR_JETSONS
 
     @property
     def without_engines(self) -> tuple[str, str]:

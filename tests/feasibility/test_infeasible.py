@@ -183,6 +183,14 @@ REFUSED = {
     "an image for language models": (
         gpu() + IMAGE % "25.03-trtllm-python-py3", "has no backend for TensorRT engines", "use 25.03-py3"),
     "an image that is none": (gpu() + IMAGE % "latest", "is none of Triton's", "24.05"),
+    "an image for servers, on a Jetson": (
+        gpu("Jetson AGX Orin") + IMAGE % "25.06", "25.06-py3 is for servers, and Jetson AGX Orin is a Jetson",
+        "use 25.06-py3-igpu"),
+    "an image for Jetsons, on a T4": (
+        gpu() + "tensorrt: {version: '10.11'}\n" + IMAGE % "25.06-py3-igpu",
+        "25.06-py3-igpu is for Jetsons, and T4 is none", "use 25.06-py3;"),
+    "an image for Jetsons, on a CPU": (
+        HEAD + IMAGE % "25.06-py3-igpu", "25.06-py3-igpu is for Jetsons, and cpu is none", "use 25.06-py3;"),
     "an image for RTX": (rtx("L4") + IMAGE % "24.05", "loads the engines of TensorRT-RTX", "runtime: tensorrt"),
     "KIND_CPU for a GPU": (gpu() + GROUP % "kind: »KIND_CPU", "this package is for a GPU", "use KIND_GPU"),
     "KIND_GPU for a cpu": (HEAD + GROUP % "kind: »KIND_GPU", "this package is for a cpu", "use KIND_CPU"),
