@@ -30,6 +30,8 @@ _PARANOID = "--paranoid"
 _FLAGS = {"--json", _PARANOID}
 """Options of the command line that do not change the result of a build."""
 _DIGEST_BYTES = 16
+_CAPABILITIES = "/proc/driver/nvidia/capabilities"
+"""The folder in which NVIDIA's driver lists the MIG slices of each GPU; absent on a machine without the driver."""
 _place = attrgetter("st_dev", "st_ino")
 UNREADABLE = (OSError, ValueError, EOFError, TypeError, KeyError)
 """The errors that reading a missing, damaged or older snapshot may raise."""
@@ -262,12 +264,20 @@ def _values_of(variables: Iterable[str]) -> bytes:
 
 
 def _machine() -> tuple[Any, ...]:
-    """Return what identifies the machine: the boot, the usable CPUs, and the device files of CPU and GPU."""
+    """Return what identifies the machine: the boot, the usable CPUs, the files of CPU and GPU, and MIG slices."""
     here = os.uname()
     boot = _text("/proc/sys/kernel/random/boot_id") or here.nodename
     quota = _text("/sys/fs/cgroup/cpu.max")
     devices = map(_device, ("/proc/cpuinfo", "/proc/driver/nvidia", "/dev/nvidia0"))
-    return boot, here.sysname, here.machine, watched.cpu_count(), quota, *devices
+    return boot, here.sysname, here.machine, watched.cpu_count(), quota, *devices, _slices()
+
+
+def _slices() -> tuple[Any, ...]:
+    """Return the folders in which the driver lists the MIG slices of each GPU: a new layout has new folders.
+
+    Source: NVIDIA, Multi-Instance GPU User Guide, "Device Nodes and Capabilities".
+    """
+    return tuple(sorted((folder, _device(folder)) for folder, _, _ in os.walk(_CAPABILITIES)))
 
 
 def _text(name: str) -> str:

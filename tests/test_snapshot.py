@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import fetched_builds as builds
 import pytest
 
+from engine import snapshot
 from engine.recipe import ways
 from engine.report import replay
 from engine.store import stat_cache
@@ -392,3 +393,17 @@ def test_a_parents_plain_cache_is_no_mark_of_a_project(tmp_path, template, monke
     builds.build("r.yaml")
     assert (tmp_path / "work" / "cache" / "records").is_dir()
     assert [path.name for path in (tmp_path / "cache").iterdir()] == ["format"]
+
+
+def test_another_layout_of_mig_slices_is_noticed(folder, tmp_path, monkeypatch):
+    """NVIDIA's driver has a folder for each slice: gpu0/mig/gi1/ci0."""
+    slices = tmp_path / "capabilities" / "gpu0" / "mig"
+    (slices / "gi1" / "ci0").mkdir(parents=True)
+    monkeypatch.setattr(snapshot, "_CAPABILITIES", str(tmp_path / "capabilities"))
+    builds.settled("r1.yaml")
+    assert builds.build("r1.yaml").answered, "the same layout"
+    (slices / "gi1" / "ci0").rename(slices / "ci0")
+    (slices / "gi1").rmdir()
+    (slices / "gi2").mkdir()
+    assert not builds.build("r1.yaml").answered
+    assert builds.settled("r1.yaml").answered

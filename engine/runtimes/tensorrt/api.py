@@ -13,6 +13,7 @@ from pydantic import AfterValidator
 
 from engine.errors import StepError
 from engine.runtimes import registry
+from engine.runtimes.tensorrt import library_version
 from engine.runtimes.tensorrt.spec import Engines
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def use(runtime: str) -> str:
     except (ImportError, OSError) as error:
         raise StepError(f"{runtime_class.title} is not installed", [str(error)], runtime_class.install) from error
     _ActiveModule.module = module
-    return str(module.__version__)
+    return library_version.with_build(str(module.__version__))
 
 
 def check_version(runtime: str, installed: str, requested: str | None) -> None:
