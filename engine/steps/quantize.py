@@ -98,8 +98,10 @@ class Quantize(Calibrated):
         if lowering is None or precision == "fp32":
             return None
         step = cls(way=precision, **cls.calibration_of(recipe, draws=precision not in HALVES))
-        newest = {"opset": registry.of(recipe).newest_opset(recipe)} if precision == "bf16" else {}
-        return step.model_copy(update=newest)
+        if precision != "bf16":
+            return step
+        newest = registry.of(recipe).newest_opset(recipe)
+        return step.model_copy(update={"opset": min(newest, bf16_opset.OPSET)})  # the same for all that read it
 
     @property
     def lower(self) -> Lower | None:

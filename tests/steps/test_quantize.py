@@ -210,6 +210,25 @@ def test_a_gpu_gets_its_precision_in_the_graph_whichever_gpu_and_runtime_it_is(p
     assert planned("fp32", device="T4", runtime="tensorrt") is None
 
 
+def test_bf16_is_in_opset_22_where_the_runtime_reads_it():
+    def opset(version=None, image=None, runtime="tensorrt", provider=None):
+        recipe = Recipe(
+            name="a",
+            model=ModelSection(source="x", task="fill-mask"),
+            precision="bf16",
+            target=TargetSection(device="A10", runtime=runtime, provider=provider),
+            profiles=[{"batch": [1, 8, 32]}],
+            tensorrt={"version": version} if version else {},
+            package={"triton": {"image": image}} if image else {},
+        )
+        return Quantize.for_recipe(recipe).opset
+
+    assert opset("10.x") == opset("10.6") == opset() == 22
+    assert opset("10.5") == opset("10.x", "24.10") == 20
+    assert opset(image="24.10", runtime="onnxruntime", provider="tensorrt") == 20
+    assert opset(runtime="tensorrt-rtx") == 22
+
+
 def test_dynamic_int8_looks_at_the_model_alone_on_kernels_that_count():
     step = planned()
     assert step.inputs_used() == ("fused",)

@@ -6,6 +6,7 @@ import pytest
 import tensorrt_names
 
 from engine.recipe.options import TensorRTSection
+from engine.recipe.schema import Precision
 from engine.runtimes import tensorrt_values, versions
 from engine.runtimes.tensorrt import option_versions
 
@@ -13,6 +14,9 @@ OURS = {"version", "cuda_graph"}
 """Options that are no option of TensorRT's builder: the version itself, and how calls are run."""
 AROUND = ("10.0.1", "10.7.0", "10.8.0.43", "10.9.0.34")
 """The versions on both sides of each step of the table."""
+
+TYPES = {"fp32": "FLOAT", "fp16": "HALF", "bf16": "BF16", "int8": "INT8", "fp8": "FP8", "int4": "INT4"}
+"""For each precision of a recipe its type in strongly typed networks, by TensorRT's name."""
 
 
 def derived(by_version):
@@ -41,6 +45,14 @@ def test_every_option_and_every_value_of_a_recipe_is_in_the_table():
 @pytest.mark.slow
 def test_the_bindings_of_the_versions_around_each_step_give_the_same_table(tmp_path):
     assert derived({version: tensorrt_names.names(version, tmp_path) for version in AROUND}) == table()
+
+
+@pytest.mark.slow
+def test_the_types_of_every_precision_of_a_recipe_exist_since_tensorrt_10_0(tmp_path):
+    assert set(get_args(Precision)) == set(TYPES)
+    known = tensorrt_names.names(AROUND[0], tmp_path)
+    assert {f"DataType.{name}" for name in TYPES.values()} <= known
+    assert "DataType.FP4" not in known  # it came with 10.8, and no recipe has it
 
 
 @pytest.mark.slow
