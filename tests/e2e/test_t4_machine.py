@@ -129,3 +129,13 @@ def test_a_recipe_is_locked_where_the_gpu_is_and_goes_by_its_lock_there(built, g
     gpu_machine("lock", "r.yaml", expect=0)
     assert set(gpu_machine.states("r.yaml", "--locked").values()) == {"cached"}
     assert set(built.states("r.yaml", "--frozen").values()) == {"cached"}
+
+
+def test_a_server_with_arm_cpus_and_the_same_gpu_builds_an_engine_of_its_own(built, tmp_path_factory):
+    arm = FakeT4(built.folder, tmp_path_factory.mktemp("arm") / "machine", arch="aarch64")
+    assert "arch" in arm("why", "r.yaml", "trt-build").stdout
+    states_there = arm.states("r.yaml")
+    assert states_there["trt-build"] == "built"
+    assert {states_there[job] for job in ANYWHERE} == {"cached"}
+    passport = json.loads((built.folder / "build" / "classes" / "classes" / "1" / "passport.json").read_text())
+    assert passport["arch"] == "aarch64"
