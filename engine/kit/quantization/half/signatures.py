@@ -34,7 +34,7 @@ _NOT_IN_BF16 = frozenset({
 """Operators that ONNX allows in bf16 since opset 22 or 24, and that stay in float32.
 
 TensorRT-RTX 1.7.1 refuses those of the first row: its parser accepts float and half alone, or the build fails
-(tests/kit/quantization/half/test_bf16_opset.py builds each). Those of the other rows were not tried.
+(tests/kit/quantization/half/test_bf16_opset.py builds HardSwish and Mish). Those of the other rows were not tried.
 """
 _RANDOM = ("Random", "Multinomial", "Bernoulli")
 
