@@ -22,8 +22,8 @@ class FakeT4(Program):
     """Runs `recipe` in a project folder on the fake machine, whose files lie in `place`.
 
     `tensorrt` is the version that the fake TensorRT says it has; None is the fake's own. What it can do is the same in
-    each version: that of TensorRT 10. `first` are folders that come first on the import path. `arch` is the architecture
-    that the operating system reports, such as "aarch64" for a server with Arm CPUs; None is that of this machine.
+    each version: that of TensorRT 10. `first` are folders that come first on the import path. `arch` is the CPU
+    architecture that the system reports, such as "aarch64" for a server with Arm CPUs; None is that of this machine.
     """
 
     def __init__(self, folder, place, *, tensorrt=None, first=(), arch=None):
@@ -34,7 +34,8 @@ class FakeT4(Program):
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", place / "venv"], check=True)
         [packages] = place.glob("venv/lib/python*/site-packages")
         paths = [*first, SUPPORT.parent.parent, fake, sysconfig.get_path("purelib")]
-        (packages / "fake.pth").write_text("".join(f"{path}\n" for path in paths) + "import fake_machine\n" + _other(arch))
+        lines = [*map(str, paths), "import fake_machine", *_other(arch)]
+        (packages / "fake.pth").write_text("\n".join(lines) + "\n")
         (place / "bin").mkdir()
         (place / "bin" / "nvidia-smi").write_text(_NVIDIA_SMI)
         (place / "bin" / "nvidia-smi").chmod(0o755)
@@ -54,8 +55,8 @@ class FakeT4(Program):
 
 
 def _other(arch):
-    """Return the line of a .pth file that lets Python believe in another architecture."""
-    return f"import platform; platform.machine = lambda: {arch!r}\n" if arch else ""
+    """Return the lines of a .pth file that let Python believe in another architecture."""
+    return [f"import platform; platform.machine = lambda: {arch!r}"] if arch else []
 
 
 def _of_version(version, place):
