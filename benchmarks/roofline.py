@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import statistics
-import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import onnxruntime
 from onnx import TensorProto, helper
-from timing import machine, table
+from timing import machine, median_of_calls, table
 
 from engine.runtimes.execution import Execution
 from engine.runtimes.runner import Runner
@@ -51,7 +48,7 @@ def bounded(runner: Runner, batch: int, tokens: int, fastest: float, threads: in
     count = sum(runner.work(inputs).values())
     weights = sum(runner.work(drawn(runner, 1, tokens)).values()) // tokens  # a byte for each multiplication of a token
     computing, reading = count / fastest, weights / bytes_per_second(weights, threads)
-    measured = median(runner.prepare(inputs))
+    measured = median_of_calls(runner.prepare(inputs), SECONDS)
     return [
         f"{count / 1e6:.0f} million",
         f"{weights / 1e6:.1f} MB",
@@ -81,7 +78,7 @@ def multiplications_per_second(threads: int) -> float:
     options.intra_op_num_threads = threads
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     a = np.random.default_rng(1).integers(0, 255, (SIDE, SIDE)).astype(np.uint8)
-    return SIDE**3 / median(lambda: session.run(None, {"a": a}))
+    return SIDE**3 / median_of_calls(lambda: session.run(None, {"a": a}), SECONDS)
 
 
 _TYPES = {"a": TensorProto.UINT8, "y": TensorProto.INT32}
@@ -91,20 +88,9 @@ def bytes_per_second(count: int, threads: int) -> float:
     """Return how fast threads read `count` bytes again and again, as the calls of a model read its weights."""
     parts = np.array_split(np.ones(count // 8, np.int64), threads)
     if threads == 1:
-        return count / median(parts[0].max)
+        return count / median_of_calls(parts[0].max, SECONDS)
     with ThreadPoolExecutor(threads) as pool:
-        return count / median(lambda: list(pool.map(np.max, parts)))
-
-
-def median(call: Callable[[], object]) -> float:
-    """Return the median of the seconds of repeated calls."""
-    call()
-    seconds, end = [], time.perf_counter() + SECONDS
-    while time.perf_counter() < end:
-        started = time.perf_counter()
-        call()
-        seconds.append(time.perf_counter() - started)
-    return statistics.median(seconds)
+        return count / median_of_calls(lambda: list(pool.map(np.max, parts)), SECONDS)
 
 
 if __name__ == "__main__":

@@ -120,6 +120,17 @@ def median(took: Iterable[Took]) -> float:
     return statistics.median(each.seconds for each in took)
 
 
+def median_of_calls(call: Callable[[], object], seconds: float) -> float:
+    """Return the median seconds of a call that is repeated for `seconds`, after one call that does not count."""
+    call()
+    took, end = [], time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        started = time.perf_counter()
+        call()
+        took.append(time.perf_counter() - started)
+    return statistics.median(took)
+
+
 def least(took: Iterable[Took]) -> float:
     """Return the seconds of the fastest run."""
     return min(each.seconds for each in took)
