@@ -1,4 +1,4 @@
-"""What the text of a TensorRT-RTX engine proves, as lines: products by type, fused products, attention."""
+"""What is known of an engine, as lines: sparse weights, and what the text of a TensorRT-RTX engine proves."""
 
 from __future__ import annotations
 
@@ -18,7 +18,20 @@ _NAMED = 3
 
 
 def lines(report: EngineReport) -> list[str]:
-    """Return the proof of an engine as lines; no lines for an engine of TensorRT, which has no readable text."""
+    """Return what is known of an engine as lines; an engine of TensorRT has no readable text."""
+    return [*_sparse(report), *_text(report)]
+
+
+def _sparse(report: EngineReport) -> list[str]:
+    """Return a line about `sparse_weights`: an option that has no effect on dense weights."""
+    if report.sparse is None:
+        return []
+    sparse, every = report.sparse
+    effect = "" if sparse else ", so `sparse_weights` has no effect"
+    return [f"{sparse} of {every} weights have the pattern 2:4{effect}"]
+
+
+def _text(report: EngineReport) -> list[str]:
     if report.plan is not None:
         head = "the engine's own text (of TensorRT-RTX; it tells nothing about native TensorRT):"
         return [head, *proof(report.plan), *_warnings(report.plan)]

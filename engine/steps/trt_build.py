@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -19,7 +20,7 @@ from engine.runtimes import axes, devices, hardware, registry
 from engine.runtimes import profiles as trt_profiles
 from engine.runtimes.tensorrt import api as trt_api
 from engine.runtimes.tensorrt import builder as trt_builder
-from engine.runtimes.tensorrt import cudart, libraries, memory, passport, plan_proof
+from engine.runtimes.tensorrt import cudart, libraries, memory, passport, plan_proof, sparsity
 from engine.runtimes.tensorrt import failures as trt_failures
 from engine.runtimes.tensorrt import inspector as trt_inspector
 from engine.runtimes.tensorrt import options as trt_options
@@ -187,7 +188,8 @@ class TrtBuild(Step, BuilderOptions):
                 own=timing_cache,
                 plugins=list(plugins.values()),
             )
-            return self._built(out, order, graph, version=version, gpu=gpu)
+            sparse = sparsity.counted(model) if self.sparse_weights else None
+            return replace(self._built(out, order, graph, version=version, gpu=gpu), sparse=sparse)
 
     def _built(
         self, out: Path, order: Order, graph: onnx.ModelProto, *, version: str, gpu: CudaGpu | None

@@ -388,7 +388,9 @@ def test_the_builder_is_told_every_option(fake_tensorrt, half, folder):
     seen = fake_tensorrt._building._SEEN
     seen.clear()
     options = {name: value for name, value in CHANGES.items() if name != "compatibility"}
-    step(tensorrt={**options, "compatibility": "ampere-plus"}).run(folder(), checked=half)
+    report = step(tensorrt={**options, "compatibility": "ampere-plus"}).run(folder(), checked=half)
+    assert report.sparse is not None
+    assert report.sparse[0] == 0 < report.sparse[1], "the weights are dense"
     flags = [row[1].name for row in seen if row[0] == "set_flag"]
     assert flags == [
         "VERSION_COMPATIBLE", "EXCLUDE_LEAN_RUNTIME", "STRIP_PLAN", "REFIT", "WEIGHT_STREAMING", "SPARSE_WEIGHTS"

@@ -25,3 +25,5 @@ class EngineReport(TypedReport):
     """The number of the engine's layers by precision; None where only the target GPU can list the layers."""
     plan: PlanProof | None = None
     plan_unknown: str = ""
+    sparse: tuple[int, int] | None = None
+    """The number of weights with the pattern 2:4, and of all; None for a recipe without `sparse_weights`."""
