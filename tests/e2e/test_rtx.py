@@ -2,7 +2,11 @@
 
 import json
 
+import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper, numpy_helper
+from program import Program
 
 RECIPE = "recipes/minilm_rtx.yaml"
 BEFORE = {"fetch", "export", "reference", "shape-infer", "quantize", "validate-onnx"}
@@ -26,3 +30,47 @@ def test_an_rtx_engine_is_built_here_and_another_device_costs_only_another_engin
     assert len({engine["onnx"]["digest"] for engine in passports}) == 1
     assert len({engine["key"] for engine in passports}) == 2
     assert all(engine["bytes"] > 20_000_000 and len(engine["key"]) == 32 for engine in passports)
+
+
+def quantized_elsewhere(path, layers=3, width=32):
+    """Write a model as NVIDIA Model Optimizer writes int8: Q/DQ before each product, int8 weights, a scale per column.
+
+    Source: NVIDIA Model Optimizer, ONNX post-training quantization: symmetric int8, weights per channel.
+    """
+    random, nodes, stored, last = np.random.default_rng(0), [], [], "x"
+    for number in range(layers):
+        real = random.standard_normal((width, width)).astype(np.float32) / 8
+        scale = (np.abs(real).max(axis=0) / 127).astype(np.float32)
+        values = {"w": np.round(real / scale).astype(np.int8), "ws": scale, "wz": np.zeros(width, np.int8)}
+        values |= {"s": np.float32(0.05), "z": np.int8(0), "b": np.zeros(width, np.float32)}
+        stored += [numpy_helper.from_array(np.asarray(value), f"{name}{number}") for name, value in values.items()]
+        w, ws, wz, s, z, b, q, d, real_w, m, a, y = (
+            f"{name}{number}" for name in ("w", "ws", "wz", "s", "z", "b", "q", "d", "dw", "m", "a", "y")
+        )
+        nodes += [
+            helper.make_node("QuantizeLinear", [last, s, z], [q]),
+            helper.make_node("DequantizeLinear", [q, s, z], [d]),
+            helper.make_node("DequantizeLinear", [w, ws, wz], [real_w], axis=1),
+            helper.make_node("MatMul", [d, real_w], [m], name=f"product_{number}"),
+            helper.make_node("Add", [m, b], [a]),
+            helper.make_node("Relu", [a], [y]),
+        ]
+        last = y
+    first, end = (helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", width]) for name in ("x", last))
+    graph = helper.make_graph(nodes, "quantized", [first], [end], stored)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), path)
+
+
+@pytest.mark.slow
+def test_a_model_that_another_tool_quantized_is_taken_as_it_is(tmp_path):
+    pytest.importorskip("tensorrt_rtx", reason="the extra `rtx` is not installed: Linux on x86_64 has it")
+    quantized_elsewhere(tmp_path / "model.onnx")
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "r.yaml").write_text(
+        "name: theirs\nmodel: {source: model.onnx}\ntarget: {device: A10, runtime: tensorrt-rtx}\n"
+        "precision: int8\nprofiles: [{batch: [1, 4, 8]}]\nvalidate: {precision_share: {at_least: 1.0}}\n"
+    )
+    printed = Program(tmp_path)("build", "r.yaml", expect=3).stdout
+    assert "int8: 3 of 3 MatMul" in printed
+    assert "int8 as in the graph: 3 of 3 products" in printed, "the engine keeps what the graph says"
+    assert "max_abs mean 0, worst 0" in printed, "nothing was quantized again"
