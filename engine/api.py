@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Unpack
 
-from engine.builder import destination, preflight, registry
+from engine.builder import destination, registry
 from engine.builder import findings as explanations
 from engine.builder import remake as remaking
+from engine.builder.examining import Checked, examine, not_verified
 from engine.builder.executors import slots
 from engine.builder.executors.local import LocalExecutor
 from engine.builder.findings import Finding
@@ -27,7 +28,6 @@ from engine.events import Event, Finished, Noticed, Refused
 from engine.lockfile import file, locking
 from engine.lockfile.locking import Locked
 from engine.recipe.schema import Recipe
-from engine.runtimes import registry as runtimes
 from engine.store import file_lock
 from engine.store.store import Store
 
@@ -45,21 +45,6 @@ def plan(recipes: Recipes, **reading: Unpack[Reading]) -> tuple[Variant, ...]:
     return variants(select(recipes, **reading))
 
 
-@dataclass(frozen=True)
-class Checked:
-    """A variant that passed the check; `model` says whether the model's own files were checked, too."""
-
-    variant: Variant
-    model: bool
-    untried: str | None = None
-    """The architecture and the task that nobody tried, so that an export may fail; None for those in the table."""
-
-    @property
-    def not_verified(self) -> str | None:
-        """What nobody knows about the Triton image of the recipe; None where the image loads the model."""
-        return _not_verified(self.variant)
-
-
 def check(recipes: Recipes, **reading: Unpack[Reading]) -> list[Checked]:
     """Check the recipes' fields, hardware feasibility and plans without writing anything.
 
@@ -68,33 +53,7 @@ def check(recipes: Recipes, **reading: Unpack[Reading]) -> list[Checked]:
     `check` also looks at everything on this machine that a build would read or need: the model's files, samples,
     Python packages and servers. A fault has the words of the build's error, at the place of the field.
     """
-    return examine(recipes, **reading).checks
-
-
-@dataclass(frozen=True)
-class Examination:
-    """The variants that passed the check, and the named files that other recipes extend and that make no package."""
-
-    checks: list[Checked]
-    abstract: tuple[Path, ...]
-
-
-def examine(recipes: Recipes, **reading: Unpack[Reading]) -> Examination:
-    """Check recipes as `check` does. Raises UserError, with the errors of all wrong recipes."""
-    selection = select(recipes, **reading)
-    planned = plan_of(selection)
-    checks = []
-    for variant in planned.without_refused():
-        with planned.refusals.collecting(variant.loaded.path):
-            subject = preflight.look(variant, selection.store)
-            checks.append(Checked(variant, model=subject.facts is not None, untried=preflight.model.untried(subject)))
-    planned.refusals.refuse(len(selection.paths))
-    return Examination(checks, planned.abstract)
-
-
-def _not_verified(variant: Variant) -> str | None:
-    recipe = variant.loaded.recipe
-    return runtimes.of(recipe).not_verified(recipe)
+    return examine(select(recipes, **reading)).checks
 
 
 def why(recipes: Recipes, **reading: Unpack[Reading]) -> list[Finding]:
@@ -246,7 +205,7 @@ class Session:
         for path, error in self.refusals.by_path.items():
             on_event(Refused(str(path), error))
         for variant in self.variants:
-            if unknown := _not_verified(variant):
+            if unknown := not_verified(variant):
                 on_event(Noticed(f"{variant.name}: not verified: {unknown}"))
         with file_lock.announcing(lambda text: on_event(Noticed(text))):
             for event in run(self.variants, self.lookup, LocalExecutor(parallel or slots.default()), options):

@@ -28,9 +28,10 @@ def run(arguments: argparse.Namespace) -> Exit:
     if plan is not None:
         _print_last(plan)
         return Exit.OK
-    from engine import api
+    from engine.builder.examining import examine
+    from engine.builder.selection import select
 
-    examination = api.examine(arguments.recipes, **options.reading(arguments))
+    examination = examine(select(arguments.recipes, **options.reading(arguments)))
     for path in examination.abstract:
         print(f"{path}: abstract, skipped")
     for checked in examination.checks:

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import engine
 from engine import plugins
-from engine.api import Checked, Session
+from engine.api import Session
 from engine.builder import planning_reads, stored
 from engine.builder.code import digests
+from engine.builder.examining import Checked
 from engine.builder.job import Job
 from engine.builder.lookup import Lookup
 from engine.builder.summary import Summary

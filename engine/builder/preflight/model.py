@@ -8,7 +8,6 @@ from engine.builder import sources
 from engine.builder.lookup import Lookup, PlannedVariant
 from engine.builder.preflight import architecture, inputs, processors
 from engine.builder.preflight.checked_variant import CheckedVariant
-from engine.builder.summary import summarize
 from engine.feasibility.facts import ModelFacts
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.checkpoints import json_files, model_files, quantized, weights
@@ -69,6 +68,8 @@ def _fetched(variant: PlannedVariant, store: Path) -> CheckedVariant:
     """Return a variant of a hub's model with what the last build of the recipe fetched."""
     if not (store / "format").is_file():
         return CheckedVariant(variant)
+    from engine.builder.summary import summarize  # most checks need no report, and do not wait for this import
+
     opened = Store(store)
     summary = summarize(Lookup(opened), variant)
     opened.leave()

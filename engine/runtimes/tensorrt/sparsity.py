@@ -8,11 +8,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from engine.kit.onnx import ir_models, surgery
 
 if TYPE_CHECKING:
+    import numpy as np
     import onnx_ir as ir
 
 _GROUP, _KEPT = 4, 2
@@ -34,6 +33,8 @@ def counted(directory: Path) -> tuple[int, int]:
 
 def has_pattern(weights: np.ndarray, axis: int) -> bool:
     """Tell whether at most two of each four neighbours along an axis are other than zero."""
+    import numpy as np
+
     along = np.moveaxis(weights, axis, -1)
     if along.shape[-1] % _GROUP:
         return False

@@ -1,0 +1,53 @@
+"""Examining: recipes and everything that a build would read or need here are checked, and nothing is written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.builder import preflight
+from engine.builder.lookup import PlannedVariant
+from engine.builder.planning import plan
+from engine.builder.selection import Selection
+from engine.runtimes import registry
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A variant that passed the check; `model` says whether the model's own files were checked, too."""
+
+    variant: PlannedVariant
+    model: bool
+    untried: str | None = None
+    """The architecture and the task that nobody tried, so that an export may fail; None for those in the table."""
+
+    @property
+    def not_verified(self) -> str | None:
+        """What nobody knows about the Triton image of the recipe; None where the image loads the model."""
+        return not_verified(self.variant)
+
+
+@dataclass(frozen=True)
+class Examination:
+    """The variants that passed the check, and the named files that other recipes extend and that make no package."""
+
+    checks: list[Checked]
+    abstract: tuple[Path, ...]
+
+
+def examine(selection: Selection) -> Examination:
+    """Check the selected recipes. Raises UserError, with the errors of all wrong recipes."""
+    planned = plan(selection)
+    checks = []
+    for variant in planned.without_refused():
+        with planned.refusals.collecting(variant.loaded.path):
+            subject = preflight.look(variant, selection.store)
+            checks.append(Checked(variant, model=subject.facts is not None, untried=preflight.model.untried(subject)))
+    planned.refusals.refuse(len(selection.paths))
+    return Examination(checks, planned.abstract)
+
+
+def not_verified(variant: PlannedVariant) -> str | None:
+    """Return what nobody knows about the Triton image of a variant; None where the image loads the model."""
+    recipe = variant.loaded.recipe
+    return registry.of(recipe).not_verified(recipe)
