@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.builder import preflight
 from engine.builder.lookup import PlannedVariant
 from engine.builder.planning import plan
 from engine.builder.selection import Selection
@@ -38,6 +37,10 @@ class Examination:
 def examine(selection: Selection) -> Examination:
     """Check the selected recipes. Raises UserError, with the errors of all wrong recipes."""
     planned = plan(selection)
+    if not planned.variants:
+        planned.refusals.refuse(len(selection.paths))
+    from engine.builder import preflight  # a recipe that is refused does not wait for this import
+
     checks = []
     for variant in planned.without_refused():
         with planned.refusals.collecting(variant.loaded.path):

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from engine.builder import planning_reads, registry
 from engine.builder.lookup import PlannedVariant
-from engine.builder.selection import Selection, known_step, planned_variant
+from engine.builder.selection import Selection, known_step, planned_variant, refuse
 from engine.errors import Refusals
 from engine.recipe.load import LoadedRecipe, OpenedRecipe, opened
-from engine.step import Step
 
 
 @dataclass(frozen=True)
@@ -39,13 +38,12 @@ def variants(selection: Selection) -> tuple[PlannedVariant, ...]:
 def plan(selection: Selection) -> Plan:
     """Read, check and plan all variants of a selection; the errors of wrong recipes are collected in the plan."""
     with planning_reads.noted():
-        steps = registry.steps()
         for name in selection.to:
-            known_step(name, steps)
-        return _plan(selection, steps)
+            known_step(name, registry.steps())
+        return _plan(selection)
 
 
-def _plan(selection: Selection, steps: Mapping[str, type[Step]]) -> Plan:
+def _plan(selection: Selection) -> Plan:
     refusals = Refusals()
     recipes: list[OpenedRecipe] = []
     for path in selection.paths:
@@ -55,15 +53,23 @@ def _plan(selection: Selection, steps: Mapping[str, type[Step]]) -> Plan:
     if bases.issuperset(selection.paths):
         bases = set()  # a command about nothing but abstract recipes is an error
     loaded: list[LoadedRecipe] = []
-    planned: list[PlannedVariant] = []
+    feasible: list[LoadedRecipe] = []
     for recipe in recipes:
         if recipe.path in bases:
             continue
         with refusals.collecting(recipe.path):
             own = recipe.variants(set=selection.set, only=selection.only, must_exist=not selection.frozen)
             loaded += own
-            planned += [planned_variant(each, steps, selection.to) for each in own]
+            for each in own:
+                refuse(each)
+            feasible += own
     _collect_twins(loaded, refusals)
+    # The import of all steps takes long, and nobody waits for it where every recipe is refused.
+    steps = registry.steps() if feasible else {}
+    planned: list[PlannedVariant] = []
+    for each in feasible:
+        with refusals.collecting(each.path):
+            planned.append(planned_variant(each, steps, selection.to))
     return Plan(tuple(planned), refusals, tuple(recipe.path for recipe in recipes if recipe.path in bases))
 
 

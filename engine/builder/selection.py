@@ -103,12 +103,16 @@ def _refuse_contradictions(reading: Reading) -> None:
         )
 
 
-def planned_variant(loaded: LoadedRecipe, steps: Mapping[str, type[Step]], to: Sequence[str]) -> PlannedVariant:
-    """Return a variant with its jobs. Raises UserError where the recipe cannot work, or cannot be planned."""
+def refuse(loaded: LoadedRecipe) -> None:
+    """Raise UserError where the recipe cannot work, whatever its steps are."""
     feasibility.check(loaded)
     _refuse_overlap(loaded)
     _refuse_text(loaded)
     _refuse_version(loaded)
+
+
+def planned_variant(loaded: LoadedRecipe, steps: Mapping[str, type[Step]], to: Sequence[str]) -> PlannedVariant:
+    """Return a variant of a recipe that can work with its jobs. Raises UserError where it cannot be planned."""
     for name in loaded.recipe.steps:
         if name not in steps:
             raise loaded.error(
