@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 from onnx import TensorProto, helper
-from timing import machine, median_of_calls, table
+from timing import add_text_shapes, machine, median_of_calls, table, text_shape
 
 from engine.runtimes.execution import Execution
 from engine.runtimes.runner import Runner
@@ -24,8 +24,7 @@ def main() -> None:
     """Print the bounds by multiplications and by reading weights, and the measured time, for each shape."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("directory", type=Path, help="the artifact of openvino-build: model.xml, model.bin")
-    parser.add_argument("--shapes", nargs="+", default=["1x16", "1x128", "8x128"], help="batch and tokens")
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    add_text_shapes(parser)
     options = parser.parse_args()
     rows = []
     for threads in options.threads:
@@ -33,7 +32,7 @@ def main() -> None:
         execution = Execution(runtime="openvino", options={})
         runner = execution.by.runner(options.directory, execution, name="model", threads=threads)
         for shape in options.shapes:
-            batch, tokens = map(int, shape.split("x"))
+            batch, tokens = text_shape(shape)
             rows.append([shape, str(threads), *bounded(runner, batch, tokens, fastest, threads)])
     header = ["batch x tokens", "threads", "multiplications", "weights", "by multiplications", "by reading weights"]
     print(table([*header, "measured", "of the larger bound"], rows))

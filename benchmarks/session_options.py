@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 import onnxruntime
 from frontier.load import ALLOWED, Watch
-from timing import machine, median_of_calls, table
+from timing import add_text_shapes, machine, median_of_calls, table, text_shape
 
 from engine.runtimes.onnxruntime import session_options
 
@@ -30,8 +30,7 @@ def main() -> None:
     """Print how many times the defaults' latency each option takes. Exits with 1 if the machine was busy."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("directory", type=Path, help="an artifact with model.onnx, for example of quantize")
-    parser.add_argument("--shapes", nargs="+", default=["1x16", "1x128", "8x128"], help="batch and tokens")
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    add_text_shapes(parser)
     parser.add_argument("--rounds", type=int, default=15)
     options = parser.parse_args()
     header, cells = ["option"], {name: [name] for name in OPTIONS}
@@ -51,7 +50,7 @@ def main() -> None:
 
 def compared(directory: Path, shape: str, threads: int, rounds: int) -> Mapping[str, str]:
     """Return the cell of each option for a shape: the ratio to the defaults, and the quartiles of the rounds."""
-    batch, tokens = map(int, shape.split("x"))
+    batch, tokens = text_shape(shape)
     calls = {name: opened(directory, change, threads, batch, tokens) for name, change in OPTIONS.items()}
     took: dict[str, list[float]] = {name: [] for name in calls}
     for turn in range(rounds):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import platform
 import signal
@@ -118,6 +119,18 @@ def in_turns(
 def median(took: Iterable[Took]) -> float:
     """Return the median seconds of some runs."""
     return statistics.median(each.seconds for each in took)
+
+
+def add_text_shapes(parser: argparse.ArgumentParser) -> None:
+    """Add the options with the shapes and the threads at which a benchmark calls a model of texts."""
+    parser.add_argument("--shapes", nargs="+", default=["1x16", "1x128", "8x128"], help="batch and tokens")
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+
+
+def text_shape(shape: str) -> tuple[int, int]:
+    """Return the batch and the number of tokens of a shape such as "8x128"."""
+    batch, tokens = map(int, shape.split("x"))
+    return batch, tokens
 
 
 def median_of_calls(call: Callable[[], object], seconds: float) -> float:

@@ -22,12 +22,15 @@ class Lack:
     """What a machine lacks for a job, and what to do about it.
 
     `has_gpu` tells whether the machine has a GPU that the job can run on. `here` says what the machine has instead of
-    what the job needs; it is empty for a machine without GPUs.
+    what the job needs; it is empty for a machine without GPUs. `package` is what pip has to install, empty where that
+    does not help; `in_the_way` is the distribution that pip has to remove before.
     """
 
     has_gpu: bool
     here: str
     remedy: str
+    package: str = ""
+    in_the_way: str = ""
 
     @property
     def advice(self) -> str:
@@ -42,18 +45,20 @@ def lack(hardware: Hardware) -> Lack | None:
         return Lack(has_gpu=False, here=_others(hardware), remedy=_THERE)
     name = gpus.with_capability(gpu.name, gpu.sm)
     version = tools.version_of(hardware.tool)
-    install = f"pip install {requirement(hardware.tool, hardware.version)}, then run the same command again"
+    package = requirement(hardware.tool, hardware.version)
+    install = f"pip install {package}, then run the same command again"
     if version == tools.MISSING:
         here = f"this machine has {name}, but {hardware.tool} is not installed"
-        if other := tools.in_the_way(hardware.tool):
-            install = f"pip uninstall -y {other} && {install}"
-        return Lack(has_gpu=True, here=here, remedy=install)
+        other = tools.in_the_way(hardware.tool) or ""
+        remedy = f"pip uninstall -y {other} && {install}" if other else install
+        return Lack(has_gpu=True, here=here, remedy=remedy, package=package, in_the_way=other)
     if not agrees(hardware.version or "", version):
         here = f"this machine has {name}, but {hardware.tool} {version} instead of {hardware.version}"
-        remedy = f'{install} (or change the recipe: version: "{version}")'
         if not exists(hardware.tool, hardware.version):
             remedy = f'pip has no such release of {hardware.tool}; change the recipe: version: "{version}"'
-        return Lack(has_gpu=True, here=here, remedy=remedy)
+            return Lack(has_gpu=True, here=here, remedy=remedy)
+        remedy = f'{install} (or change the recipe: version: "{version}")'
+        return Lack(has_gpu=True, here=here, remedy=remedy, package=package)
     if old := drivers.lacking(hardware.tool):
         remedy = "update the driver, or install a build of the package for the CUDA that the driver supports"
         return Lack(has_gpu=True, here=f"this machine has {name}, but {old}", remedy=remedy)

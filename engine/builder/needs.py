@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.builder import lacking
 from engine.machine import tools
 from engine.runtimes import gpu_runtimes
-from engine.runtimes.releases import requirement
-from engine.runtimes.versions import agrees
 from engine.text import distribution
 
 if TYPE_CHECKING:
     from engine.builder.job import Job
-    from engine.step import Hardware
 
 
 @dataclass(frozen=True)
@@ -23,12 +20,13 @@ class Lacks:
     """What this machine lacks for some jobs.
 
     `absent` has the names of Python packages that an extra of this project installs, `drivers` the requirements for pip
-    of packages that drive a GPU of this machine. `waits` maps a sentence, which says what else is lacking and what to
-    do, to the names of the jobs that wait for it.
+    of packages that drive a GPU of this machine, and `in_the_way` the names of distributions that pip has to remove
+    before. `waits` maps a sentence, which says what else is lacking and what to do, to the names of the jobs that wait.
     """
 
     absent: tuple[str, ...]
     drivers: tuple[str, ...]
+    in_the_way: tuple[str, ...]
     waits: Mapping[str, tuple[str, ...]]
 
     @property
@@ -39,7 +37,8 @@ class Lacks:
             extras.remove("onnx")  # the extra `cpu` has all packages of the extra `onnx`
         ours = [f"'{distribution.NAME}[{','.join(extras)}]'"] if extras else []
         every = [*ours, *self.drivers]
-        return f"pip install {' '.join(every)}" if every else ""
+        removed = f"pip uninstall -y {' '.join(self.in_the_way)} && " if self.in_the_way else ""
+        return f"{removed}pip install {' '.join(every)}" if every else ""
 
 
 def of(jobs: Iterable[Job]) -> Lacks:
@@ -49,6 +48,7 @@ def of(jobs: Iterable[Job]) -> Lacks:
     """
     absent: dict[str, None] = {}
     drivers: dict[str, None] = {}
+    in_the_way: dict[str, None] = {}
     waits: dict[str, dict[str, None]] = {}
     for job in jobs:
         hardware = job.step.hardware()
@@ -58,16 +58,12 @@ def of(jobs: Iterable[Job]) -> Lacks:
         if hardware is None:
             continue
         lack = lacking.lack(hardware)
-        missing = dict.fromkeys(_missing(hardware)) if lack is None or lack.has_gpu else {}
-        drivers |= missing
-        if lack is not None and not missing:
+        if lack is not None and lack.package:
+            drivers[lack.package] = None
+            in_the_way |= dict.fromkeys(filter(None, [lack.in_the_way]))
+        elif lack is not None:
             waits.setdefault(f"{hardware}: {lack.advice}", {})[job.name] = None
-    return Lacks(tuple(absent), tuple(drivers), {why: tuple(names) for why, names in waits.items()})
-
-
-def _missing(hardware: Hardware) -> Iterator[str]:
-    """Yield a requirement for each package that drives the GPU and is missing here, or has another version."""
-    version = tools.version_of(hardware.tool)
-    if version == tools.MISSING or not agrees(hardware.version or "", version):
-        yield requirement(hardware.tool, hardware.version)
-    yield from gpu_runtimes.modules_missing(hardware.tool)
+        if lack is None or lack.has_gpu:
+            drivers |= dict.fromkeys(gpu_runtimes.modules_missing(hardware.tool))
+    named = {why: tuple(jobs_waiting) for why, jobs_waiting in waits.items()}
+    return Lacks(tuple(absent), tuple(drivers), tuple(in_the_way), named)

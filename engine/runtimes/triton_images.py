@@ -145,6 +145,11 @@ def read(name: str) -> ImageTag | None:
     return ImageTag(match[1], match[2] or "py3") if match else None
 
 
+def tag_of(recipe: RecipeView) -> ImageTag | None:
+    """Return the tag of the recipe's image of Triton; None for a recipe without one."""
+    return read(recipe.package.triton.image or "")
+
+
 def not_triton(name: str) -> str:
     """Return the error message for a name that `read` does not know."""
     return f"`image` is none of Triton's: {name!r}"
@@ -158,8 +163,7 @@ def tensorrt_for(recipe: RecipeView) -> str | None:
     `tensorrt.version`. The returned version is None where the recipe has neither `tensorrt.version` nor an image of the
     table `IMAGES`.
     """
-    name = recipe.package.triton.image
-    tag = read(name) if name is not None else None
+    tag = tag_of(recipe)
     image = tag.image if tag is not None else None
     version: str | None = recipe.tensorrt.get("version")
     if image is None or version is None:
@@ -174,8 +178,7 @@ def not_verified(recipe: RecipeView) -> str | None:
     A version-compatible engine needs a later version alone, which `check` compares. The returned text is also None for
     a recipe without an image.
     """
-    name = recipe.package.triton.image
-    tag = read(name) if name is not None else None
+    tag = tag_of(recipe)
     if tag is None or recipe.tensorrt.get("version_compatible"):
         return None
     built = tensorrt_for(recipe) or "any version"

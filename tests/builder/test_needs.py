@@ -55,6 +55,23 @@ def test_a_package_beside_tensorrt_is_part_of_the_command(machine, monkeypatch):
     assert needs.of([job("tensorrt", hardware=T4)]).command == "pip install cuda-bindings"
 
 
+def test_a_distribution_in_the_way_is_removed_before(machine):
+    """onnxruntime and onnxruntime-gpu have the same import package; the advice of a waiting job says the same."""
+    machine("Tesla T4")
+    needed = Hardware(devices=T4.devices, tool="onnxruntime-gpu")
+    lacking = needs.of([job("onnxruntime-gpu", hardware=needed)])
+    assert lacking.command == "pip uninstall -y onnxruntime && pip install onnxruntime-gpu"
+    assert not lacking.waits
+
+
+def test_a_version_that_pip_does_not_have_is_not_part_of_the_command(machine):
+    machine("Tesla T4", tensorrt="10.11.0.33")
+    lacking = needs.of([job("tensorrt", hardware=Hardware(devices=T4.devices, tool="tensorrt", version="10.17"))])
+    assert lacking.command == ""
+    [why] = lacking.waits
+    assert "pip has no such release of tensorrt" in why
+
+
 def test_without_the_gpu_nothing_is_to_be_installed_for_it(machine):
     machine(tensorrt=tools.MISSING)
     lacking = needs.of([job("tensorrt", hardware=T4, name="trt-build"), job("tensorrt", hardware=T4, name="bench")])

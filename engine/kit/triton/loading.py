@@ -16,8 +16,10 @@ from engine.kit.triton.config import Config
 _ENSEMBLE = "ensemble"
 _ANY = -1
 """The size of an axis that Triton leaves free."""
-_LATEST, _VERSION = -1, 1
-"""The versions of a model that a step of an ensemble can name: -1 for the latest, or the one that a package has."""
+VERSION = 1
+"""The version of each model of a package, and the name of the folder that holds it."""
+_LATEST = -1
+"""What a step of an ensemble names for the latest version of a model."""
 
 
 @dataclass(frozen=True)
@@ -161,8 +163,8 @@ def _mapped(config: Config, by_name: Mapping[str, Config]) -> Iterator[str]:
         if model is None:
             yield f"its step {step.model_name!r} is no model of the repository"
             continue
-        if step.model_version not in {_LATEST, _VERSION}:
-            yield f"its step {model.name!r} names version {step.model_version}, and the repository has {_VERSION}"
+        if step.model_version not in {_LATEST, VERSION}:
+            yield f"its step {model.name!r} names version {step.model_version}, and the repository has {VERSION}"
         if config.max_batch_size > model.max_batch_size:
             yield f"max_batch_size: {config.max_batch_size} is more than {model.max_batch_size}, that of {model.name}"
         for name in sorted(set(step.input_map) - {tensor.name for tensor in model.input}):

@@ -25,7 +25,7 @@ from engine.runtimes import axes
 from engine.runtimes.served import Served
 from engine.tasks import Answer, AnswerTensor
 
-_VERSION = "1"
+_VERSION = str(loading.VERSION)
 
 
 @dataclass(frozen=True, kw_only=True)

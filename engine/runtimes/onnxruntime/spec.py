@@ -217,7 +217,7 @@ class OnnxRuntime(Runtime):
     def newest_opset(self, recipe: RecipeView) -> int:
         """Return opset 23, which every supported ONNX Runtime reads; an older one for an older image of Triton."""
         # Keys have the opset, not the code of the table of images, so the table is not imported above.
-        tag = import_module("engine.runtimes.triton_images").read(recipe.package.triton.image or "")
+        tag = import_module("engine.runtimes.triton_images").tag_of(recipe)
         if tag is not None and versions.is_later(_WITH_ATTENTION, than=tag.release):
             return super().newest_opset(recipe)
         return _NEWEST_OPSET
