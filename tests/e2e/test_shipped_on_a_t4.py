@@ -20,6 +20,7 @@ SHIPPED, LATER, NEXT = "10.11.0.33", "10.14.1.48", "11.1.0.106"
 """TensorRT of the shipped recipes and of the container 25.06; that of onnxruntime-gpu 1.31; what pip brings today."""
 CASES = [(version, recipe) for version in (NEXT, LATER, SHIPPED) for recipe in RECIPES]
 QUICK = (NEXT, RECIPES[0])
+"""The case that runs without `--whole`."""
 TO_DO = re.compile(r"pip install \S+, then run the same command|run the same command there")
 _IMAGES = "efficientnet"
 
@@ -46,10 +47,7 @@ def test_there_are_recipes_of_the_seeds():
 
 @pytest.mark.parametrize(
     "case",
-    [
-        pytest.param(case, id="-".join(case), marks=() if case == (NEXT, RECIPES[0]) else pytest.mark.whole)
-        for case in CASES
-    ],
+    [pytest.param(case, id="-".join(case), marks=() if case == QUICK else pytest.mark.whole) for case in CASES],
 )
 def test_a_recipe_becomes_a_package_or_says_what_to_do(case, project, hub, tmp_path, request):
     version, recipe = case
