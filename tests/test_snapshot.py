@@ -266,13 +266,7 @@ def test_a_paranoid_build_is_never_answered_by_a_snapshot_and_keeps_one_for_othe
     assert not paranoid.answered
     assert paranoid.states == ["cached"]
     assert paranoid.notices == []
-
-    def next_is_answered():
-        builds.build("r.yaml", "--paranoid")
-        return builds.build("r.yaml").answered
-
-    # Other tests of this run may write bytecode files of the same tools between two builds, which is a change.
-    assert any(next_is_answered() for _ in range(3))
+    assert builds.build("r.yaml").answered
 
 
 def test_a_paranoid_build_names_what_changed_under_equal_times_and_drops_every_snapshot(folder):
