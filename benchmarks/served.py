@@ -111,7 +111,7 @@ def build(folder: Path, *, threads: int, instances: int = 1) -> Package:
 
 def package(folder: Path) -> Package:
     """Return the package that lies in a folder."""
-    configs = [config_of(each) for each in folder.iterdir()]
+    configs = [config_of(each) for each in folder.iterdir() if each.is_dir()]
     entry = next(each.name for each in configs if "recipe_task" in each.parameters)
     model = next(each.name for each in configs if each.platform == "onnxruntime_onnx")
     return Package(folder, model, entry)

@@ -10,8 +10,10 @@ from typing import Unpack
 from engine.builder import destination, registry
 from engine.builder import findings as explanations
 from engine.builder import remake as remaking
+from engine.builder.announcing import announcing
 from engine.builder.examining import Checked, examine, not_verified
 from engine.builder.executors import slots
+from engine.builder.executors.executor import Executor
 from engine.builder.executors.local import LocalExecutor
 from engine.builder.findings import Finding
 from engine.builder.job import Job
@@ -22,20 +24,22 @@ from engine.builder.planning import Plan, variants
 from engine.builder.planning import plan as plan_of
 from engine.builder.selection import Reading, Recipes, Selection, known_step, select
 from engine.builder.summary import Summary, summarize
+from engine.builder.waiting import MachineNeeded, by_machine
 from engine.digest import Digest
 from engine.errors import Exit, Refusals, UsageError, UserError
 from engine.events import Event, Finished, Noticed, Refused
 from engine.lockfile import file, locking
 from engine.lockfile.locking import Locked
 from engine.recipe.schema import Recipe
-from engine.store import file_lock
-from engine.store.store import Store
+from engine.store.opening import open_store
 
 __all__ = [
     "VERSION", "Checked", "Event", "Finding", "Finished", "Locked", "Reading", "Recipe", "Recipes", "Session",
     "Summary", "UserError", "Variant", "build", "check", "lock", "plan", "reach", "session", "show", "why",
 ]  # fmt: skip
 
+LOCAL = "local"
+"""Where jobs run by default: on this machine."""
 VERSION = 1
 """The version number of the functions of `engine.api`, as docs/stability.md explains."""
 
@@ -88,6 +92,8 @@ def build(
     remake: Iterable[str] = (),
     keep_going: bool = False,
     allow_waiting: bool = False,
+    wait: float | None = None,
+    on: str = LOCAL,
     on_event: Callable[[Event], None] = lambda _: None,
     **reading: Unpack[Reading],
 ) -> Finished:
@@ -95,7 +101,9 @@ def build(
 
     Raises RecipeError and UsageError before any job runs; the failures of jobs are in the events. With `keep_going`,
     the other recipes are built although a recipe is wrong. `remake` names steps whose stored jobs run again, to compare
-    the bytes of both runs; "all" stands for every reproducible step.
+    the bytes of both runs; "all" stands for every reproducible step. `wait` is for how many seconds the build waits for
+    results that other machines make; None if it does not wait. `on` is where jobs run: `local` for this machine, or
+    the address of a cluster: `ray://HOST:PORT` or `auto`.
     """
     return session(recipes, keep_going=keep_going, **reading).build(
         out=Path(out) if out is not None else None,
@@ -104,12 +112,16 @@ def build(
         remake=remake,
         keep_going=keep_going,
         allow_waiting=allow_waiting,
+        wait=wait,
+        on=on,
         on_event=on_event,
     )
 
 
-def session(recipes: Recipes, *, keep_going: bool = False, **reading: Unpack[Reading]) -> Session:
+def session(recipes: Recipes, *, keep_going: bool = False, remote: bool = True, **reading: Unpack[Reading]) -> Session:
     """Read, check and plan recipes for a build.
+
+    With `remote`, the remote of the user's settings, if there is one, is behind the store.
 
     Raises UserError, with the errors of all wrong recipes. With `keep_going`, an error is raised only if no recipe is
     right; otherwise the session has the errors in `refusals`.
@@ -117,7 +129,7 @@ def session(recipes: Recipes, *, keep_going: bool = False, **reading: Unpack[Rea
     selection = select(recipes, **reading)
     planned = plan_of(selection)
     _refuse(planned, selection, keep_going=keep_going)
-    lookup, locks = _lookup(selection, planned)
+    lookup, locks = _lookup(selection, planned, remote=remote)
     _refuse(planned, selection, keep_going=keep_going)
     return Session(selection, planned.without_refused(), lookup, locks, planned.refusals, planned.abstract)
 
@@ -128,9 +140,10 @@ def _refuse(planned: Plan, selection: Selection, *, keep_going: bool) -> None:
         planned.refusals.refuse(len(selection.paths))
 
 
-def _lookup(selection: Selection, planned: Plan) -> tuple[Lookup, tuple[Path, ...]]:
+def _lookup(selection: Selection, planned: Plan, *, remote: bool) -> tuple[Lookup, tuple[Path, ...]]:
     """Return the look-up of a build, and the paths of its locks; the errors of locks are collected in the plan."""
-    store = Store(selection.store, afresh=selection.paranoid)
+    project = selection.project if remote else None
+    store = open_store(selection.store, afresh=selection.paranoid, project=project)
     if not (selection.locked or selection.frozen):
         return Lookup(store, refresh=selection.refresh), ()
     locks = locking.locks_of(planned.without_refused(), planned.refusals)
@@ -148,7 +161,7 @@ def lock(recipes: Recipes, **reading: Unpack[Reading]) -> list[Locked]:
     """
     selection = select(recipes, **reading)
     planned = variants(selection)
-    return locking.write(Store(selection.store), planned, refresh=selection.refresh)
+    return locking.write(open_store(selection.store), planned, refresh=selection.refresh)
 
 
 @dataclass(frozen=True)
@@ -179,9 +192,15 @@ class Session:
         remake: Iterable[str] = (),
         keep_going: bool,
         allow_waiting: bool,
+        wait: float | None = None,
+        runs: bool = True,
+        on: str = LOCAL,
         on_event: Callable[[Event], None],
     ) -> Finished:
         """Build all variants; every event goes to `on_event`, and the last event is returned.
+
+        If `runs` is false, no job runs: a job without a record has failed. `on` is where jobs run: `local` for this
+        machine, or the address of a cluster.
 
         Raises UsageError, before anything is built, for a folder `out` in which packages would damage something else.
         """
@@ -190,6 +209,7 @@ class Session:
             raise UsageError("--frozen builds nothing that is in the store", hint=f"leave {name} out, or use --locked")
         for name in force:
             known_step(name, registry.steps())
+        _refuse_on_cluster(on, force=force, remake=remake, parallel=parallel)
         place = out or self.selection.project / "build"
         destination.refuse(place, chosen=out is not None, store=self.lookup.store.root, variants=self.variants)
         options = Options(
@@ -198,6 +218,8 @@ class Session:
             remake=remaking.checked(remake),
             keep_going=keep_going,
             allow_waiting=allow_waiting,
+            wait=wait,
+            runs=runs,
         )
         last = Finished("failed", 0.0, Exit.FAILED, {})
         for path in self.abstract:
@@ -206,13 +228,21 @@ class Session:
             on_event(Refused(str(path), error))
         for variant in self.variants:
             if unknown := not_verified(variant):
-                on_event(Noticed(f"{variant.name}: not verified: {unknown}"))
-        with file_lock.announcing(lambda text: on_event(Noticed(text))):
-            for event in run(self.variants, self.lookup, LocalExecutor(parallel or slots.default()), options):
+                on_event(Noticed(f"{variant.name}: not verified: {unknown}", lasting=True))
+        with announcing(self.lookup.store, on_event):
+            for event in run(self.variants, self.lookup, self._executor(on, parallel), options):
                 if isinstance(event, Finished):
                     last = self._with_refusals(event)
                 on_event(last if isinstance(event, Finished) else event)
         return last
+
+    def _executor(self, on: str, parallel: int | None) -> Executor:
+        """Return what runs the jobs. Raises UserError for a cluster that cannot be used."""
+        if on == LOCAL:
+            return LocalExecutor(parallel or slots.default())
+        from engine.cluster import opening
+
+        return opening.executor_of(on, self.lookup, list(self.jobs))
 
     def _with_refusals(self, finished: Finished) -> Finished:
         """Return the last event of a build; if recipes were refused, the build has failed with the worst exit code."""
@@ -225,6 +255,23 @@ class Session:
         """Return the findings of `recipe why`: which jobs are cached, and which rows of a key changed."""
         return [finding for variant in self.variants for finding in explanations.examine(variant, self.lookup)]
 
+    def waiting(self) -> tuple[MachineNeeded, ...]:
+        """Return the jobs that wait for hardware which this machine lacks, by the machine that can run them."""
+        waiting = by_machine(self.variants, self.findings(), self.lookup, self.selection)
+        self.lookup.store.leave()
+        return waiting
+
     def summaries(self) -> list[Summary]:
         """Return the summary of each variant's last build."""
         return [summarize(self.lookup, variant) for variant in self.variants]
+
+
+def _refuse_on_cluster(on: str, *, force: Iterable[str], remake: Iterable[str], parallel: int | None) -> None:
+    """Raise UsageError for what a build on a cluster cannot do."""
+    options = {"--force": tuple(force), "--remake": tuple(remake), "-j": parallel}
+    for name, value in options.items():
+        if on != LOCAL and value:
+            raise UsageError(
+                f"{name} is about jobs on this machine, and --on {on} runs jobs elsewhere",
+                hint=f"leave {name} out, or build with --on {LOCAL}",
+            )

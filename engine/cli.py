@@ -21,7 +21,7 @@ _INTERRUPTED = 130
 As in shells, the exit code after Ctrl-C is 128 plus 2, the number of the signal SIGINT.
 """
 _DEBUG = "--debug"
-_WORKING = {"build", "cache", "check", "loadtest", "lock", "query", "serve"}
+_WORKING = {"build", "cache", "check", "loadtest", "lock", "publish", "query", "serve"}
 """The commands whose exit code 0 states more than that a text was printed."""
 
 
@@ -39,12 +39,19 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
             _end_at_once(code)
     except KeyboardInterrupt:
         code = _interrupted()
+        if argv is None:  # Python would end by the signal if it came while an import compiled a class from text
+            _write_what_is_left()
+            _end_at_once(code)
     except (BrokenPipeError, streams.OutputError) as error:
         code = _output_lost(error, words)
     except Exception as error:
         if _DEBUG in words:
             raise
         code = _failed(error)
+    if argv is not None:
+        from engine.system import interrupts
+
+        interrupts.restore()
     sys.exit(code)
 
 
@@ -88,6 +95,14 @@ def _end_at_once(code: int) -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
+
+
+def _write_what_is_left() -> None:
+    """Write what is left of standard output, wherever it leads."""
+    try:
+        streams.write_last()
+    except OSError:
+        streams.give_up_output()
 
 
 def _interrupted() -> int:

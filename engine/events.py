@@ -10,6 +10,7 @@ from typing import Literal
 from engine.errors import Exit, UserError
 
 JobState = Literal["cached", "built", "reproduced", "waiting", "failed", "skipped"]
+Direction = Literal["in", "out"]
 BuildState = Literal["built", "up to date", "waiting", "failed", "interrupted"]
 
 
@@ -28,9 +29,13 @@ class Gap:
 
 @dataclass(frozen=True)
 class Noticed:
-    """A notice about this machine or store for the user."""
+    """A notice for the user: about this machine or store, or, with `lasting`, about a recipe.
+
+    A build in which nothing has changed repeats a lasting notice.
+    """
 
     text: str
+    lasting: bool = False
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,8 @@ class Started:
     recipe: str
     job: str
     log: Path
+    node: str = ""
+    """The machine of a cluster that runs the job; "" for this machine."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +77,53 @@ class RunsElsewhere:
     host: str | None = None
     since: float | None = None
     """The time at which the other builder began, in seconds since the epoch."""
+
+    @property
+    def whom(self) -> str:
+        """What the build waits for, as text."""
+        return self.builder
+
+
+@dataclass(frozen=True)
+class Awaits:
+    """The event that this build begins to wait for the result that another machine makes of a job."""
+
+    recipe: str
+    job: str
+    waits_for: str
+    """The hardware that the job needs and this machine lacks, as text."""
+    advice: str = ""
+    """What this machine has instead, and what to do."""
+
+    @property
+    def whom(self) -> str:
+        """What the build waits for, as text."""
+        return self.waits_for
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """The result of a job came from another machine while this build waited for it."""
+
+    seconds: float
+    """How long the build waited for the job."""
+    machine: str
+    """The GPU, or else the CPU, of the other machine."""
+
+
+@dataclass(frozen=True)
+class Moved:
+    """The event that artifacts travel between this machine and the remote, about once a second while they do."""
+
+    direction: Direction
+    """`in` if they come from the remote, `out` if they go there."""
+    remote: str
+    jobs: tuple[str, ...]
+    """The jobs whose artifacts are on their way; empty in the last event about them."""
+    done: int
+    """Bytes of their files that are there."""
+    total: int
+    """Bytes of all their files."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +144,8 @@ class Ended:
     error: UserError | None = None
     gaps: tuple[Gap, ...] = ()
     """What the job read without a row of its key, if the step belongs to another Python package."""
+    arrival: Arrival | None = None
+    """How the result came, if this build waited for another machine to make it."""
     measured_at: float | None = None
     """If a job failed by the stored report of an earlier run: the time of that run, in seconds since the epoch."""
 
@@ -104,4 +160,4 @@ class Finished:
     packages: Mapping[str, Path]
 
 
-Event = Noticed | Refused | Planned | Started | RunsElsewhere | Ended | Finished
+Event = Noticed | Refused | Planned | Started | RunsElsewhere | Awaits | Moved | Ended | Finished

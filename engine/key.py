@@ -49,8 +49,19 @@ def key_of(
 
 def with_inputs(rows: Key, inputs: Mapping[str, str]) -> Key:
     """Return a key with the rows `rows`, in which the rows for inputs are replaced by rows for `inputs`."""
-    others = {row: value for row, value in rows.items() if not row.startswith(_INPUTS)}
-    return dict(sorted({**others, **{f"{_INPUTS}{name}": value for name, value in inputs.items()}}.items()))
+    return dict(
+        sorted({**without_inputs(rows), **{f"{_INPUTS}{name}": value for name, value in inputs.items()}}.items())
+    )
+
+
+def without_inputs(key: Key) -> Key:
+    """Return a key without its rows for inputs."""
+    return {row: value for row, value in key.items() if not row.startswith(_INPUTS)}
+
+
+def inputs_of(key: Key) -> dict[str, str]:
+    """Return the rows of a key for inputs, by the names of the inputs."""
+    return {row.removeprefix(_INPUTS): value for row, value in key.items() if row.startswith(_INPUTS)}
 
 
 def option_rows(options: Mapping[str, Any]) -> dict[str, str]:

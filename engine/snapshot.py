@@ -11,7 +11,7 @@ from zlib import crc32
 
 from engine.recipe import ways
 from engine.seal import Seal
-from engine.system import mount_numbers, regular, streams, watched
+from engine.system import mount_numbers, own_stores, regular, streams, watched
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def compare(argv: Sequence[str]) -> ChangedFiles | None:
     """
     started = time.perf_counter()
     path = None if _PARANOID in argv else path_of(argv)
-    if path is None:
+    if path is None or not own_stores.is_own(os.path.dirname(os.path.dirname(path))):
         return None
     try:
         snapshot = read(path)

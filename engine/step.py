@@ -91,8 +91,8 @@ class Source(Frozen):
 
     uri: str
     revision: str | None = None
-    part: Literal["all", "tokenizer"] = "all"
-    """The part of a model's directory that is fetched and digested: all files, or only the tokenizer's files."""
+    part: Literal["all", "tokenizer", "license"] = "all"
+    """The part of a model's directory that is digested: the model's files, the tokenizer's, or those about licences."""
 
 
 class Device(Frozen):

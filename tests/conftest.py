@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import os
+import random
 import shutil
 import sys
 import tempfile
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 import timm_here
 from hypothesis import settings
+from remote_servers import Nginx, Seaweed
 
 from engine.store.file_systems import kind_of, tells_changes
 
@@ -36,6 +38,11 @@ def pytest_configure(config):
     config.option.loadscopereorder = False
     # In the environment, so that the processes of pytest-xdist draw the same sample.
     os.environ.setdefault(_SEED, "1")
+    # No test reads the settings and keys of whoever runs the tests.
+    os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="recipe-tests-state-")
+    # Tests copy stores; whose stores are read is the subject of tests/e2e/test_foreign_store.py.
+    os.environ["RECIPE_TRUST_CACHE"] = "1"
+    os.environ["XDG_CONFIG_HOME"] = tempfile.mkdtemp(prefix="recipe-tests-config-")
     if not tells_changes(tempfile.gettempdir()):
         believed = [place for place in map(os.path.expanduser, _OTHER_TEMPORARY) if tells_changes(place)]
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", next(iter(believed), tempfile.gettempdir()))
@@ -46,6 +53,20 @@ def pytest_report_header(config):
     believed = "" if tells_changes(place) else f"; {place} is on {kind_of(place)}: tests of no-op builds fail there"
     cases = "all cases" if config.getoption("whole") else f"a sample, {_SEED}={os.environ[_SEED]}"
     return f"long suites: {cases}{believed}"
+
+
+@pytest.fixture(scope="session")
+def seaweed(tmp_path_factory):
+    server = Seaweed(tmp_path_factory.mktemp("seaweed"))
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def nginx(tmp_path_factory):
+    server = Nginx(tmp_path_factory.mktemp("nginx"))
+    yield server
+    server.stop()
 
 
 @pytest.fixture(scope="session")
@@ -114,3 +135,17 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         if item.get_closest_marker("whole"):
             item.add_marker(pytest.mark.skip(reason="it takes minutes: --whole runs it"))
+    for count, cases in _sampled(items):
+        left_out = {*cases} - {*random.Random(os.environ[_SEED]).sample(sorted(cases), count)}
+        for name in left_out:
+            cases[name].add_marker(pytest.mark.skip(reason=f"{count} of {len(cases)} cases: --whole runs all"))
+
+
+def _sampled(items):
+    """Yield, for each test of which a sample is run, the number of cases to run, and the cases by name."""
+    tests = {}
+    for item in items:
+        marker = item.get_closest_marker("sample")
+        if marker is not None and not item.get_closest_marker("whole"):
+            tests.setdefault((item.path, item.originalname), (marker.args[0], {}))[1][item.nodeid] = item
+    yield from (each for each in tests.values() if each[0] < len(each[1]))

@@ -119,6 +119,7 @@ _SEEN_THROUGH = {
     "builder/trace": ("builder/trace/test_hook.py", "each way of reading, through all files of the room"),
     "builder/executors": ("builder/executors/test_local.py", "the environment that a worker sees"),
     "client": ("e2e/test_loadtest.py", "lines, loads and figures against a server that answers"),
+    "cluster": ("builder/executors/test_executor.py", "whole builds on nodes; on Ray with --whole"),
     "commands": ("e2e/test_query.py", "command lines need a process: each has its file in e2e/"),
     "feasibility": ("feasibility/test_infeasible.py", "a table of what is refused, over all of the room"),
     "feasibility/triton": ("feasibility/test_overrides.py", "a table of what is refused, over all of the room"),
@@ -151,6 +152,7 @@ _SEEN_THROUGH = {
     "runtimes/tensorrt_rtx": ("steps/test_trt_build.py", "by real engines"),
     "server": ("e2e/test_serve.py", "processes and signals need a real server"),
     "store": ("store/test_store.py", "what is on disk, by the store's guarantees"),
+    "store/remote": ("store/remote/test_tier.py", "two machines with one remote; forgeries in test_forgeries.py"),
     "tasks": ("tasks/test_registry.py", "a table"),
 }
 """Modules, and rooms for those of their modules that have no test of their name: where they are seen, and why there.

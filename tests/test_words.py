@@ -18,7 +18,7 @@ SHIPPED = ("engine/kit/triton/served", "engine/kit/generation/greedy.py")
 ALLOWED = {
     "engine/kit/bench/report.py: asked": "a key of the reports that `--json` prints",
     "engine/runtimes/tensorrt/passport.py: asked": "a key of the passport.json in packages",
-    "engine/store/store.py: made_at": "a key of the records on disk",
+    "engine/store/record.py: made_at": "a key of the records on disk",
 }
 """Names with a vague word in them, by their file, and why they keep it."""
 TERMS = {"held_out": "data that calibration did not see, as the field calls them"}

@@ -8,8 +8,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Self
 
-from engine.builder import inputs
+from engine.builder import inputs, remake
 from engine.builder.executors import environment
+from engine.builder.executors.executor import LackingInputError, RunOrder
 from engine.builder.job import Job
 from engine.builder.lookup import Lookup
 from engine.builder.trace import reads, traces
@@ -18,9 +19,8 @@ from engine.errors import StepError, UserError
 from engine.key import Key, digest_of
 from engine.store import binding, kept
 from engine.store.disk import explained
-from engine.store.file_lock import FileLock
+from engine.store.record import Record
 from engine.store.stat_cache import Row
-from engine.store.store import Record
 from engine.system import regular
 
 
@@ -42,11 +42,18 @@ class Attempt:
     """The stat rows that the files of each input had when the run began."""
 
     @classmethod
-    def prepare(cls, lookup: Lookup, job: Job, key: Key, taken: Mapping[str, Record], lock: FileLock) -> Self:
-        """Return an Attempt (one run of a job), with a new folder for the job's output and log. Raises StoreError."""
+    def prepare(cls, order: RunOrder) -> Self:
+        """Return an Attempt, with a new folder for the job's output and log.
+
+        Raises LackingInputError for an input that is not in the store and cannot be brought, and StoreError.
+        """
+        lookup, job, key, taken = order.lookup, order.job, order.key, order.inputs
         store = lookup.store
         with contextlib.ExitStack() as resources, explained(store.root):
-            resources.callback(lock.release)
+            resources.callback(order.lock.release)
+            for name, record in taken.items():
+                if not store.bring(record):
+                    raise LackingInputError(name)
             folder = resources.enter_context(store.presence.workplace())
             cleanup = resources.pop_all()
         traits = job.traits
@@ -65,6 +72,11 @@ class Attempt:
             kept.lend(store, kept.name_of(job.name, traits.kept_by, key), _kept_file(folder))
         rows = {name: inputs.rows(store, record) for name, record in taken.items()}
         return cls(lookup, job, key, taken, task, cleanup, rows)
+
+    @property
+    def node(self) -> str:
+        """The name of the machine that runs the job: "" stands for this machine."""
+        return ""
 
     @property
     def log(self) -> Path:
@@ -100,6 +112,14 @@ class Attempt:
             trace=b"" if trace is None else traces.encoded(trace),
             gaps=() if trace is None else tuple(asdict(gap) for gap in trace.gaps),
         )
+
+    def compare(self, outcome: Outcome, stored: Record, *, keep: Path) -> None:
+        """Raise UserError if the worker failed, and StepError if its output differs from a stored record's.
+
+        Both outputs are then kept in the folder `keep`.
+        """
+        self.check(outcome)
+        remake.refuse_differences(self.lookup.store, stored, self.job, Path(self.task.out), outcome.files, keep=keep)
 
     def check(self, outcome: Outcome) -> None:
         """Raise UserError if the worker failed, or if an input changed during the run."""

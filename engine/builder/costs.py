@@ -28,7 +28,7 @@ class Total:
 
 def total(findings: Sequence[Finding], parallel: int) -> Total | None:
     """Return the cost of all jobs that are not cached; None if all are cached. Equal jobs of variants count once."""
-    twins = _twins(findings)
+    twins = numbered_twins(findings)
     first = {twins[finding.job.recipe, finding.job.name]: finding for finding in reversed(findings)}
     due = {twin: finding for twin, finding in reversed(first.items()) if finding.state != "cached"}
     if not due:
@@ -85,7 +85,7 @@ def _is_alone(running: Sequence[tuple[float, int]], alone: set[int]) -> bool:
     return any(job in alone for _, job in running)
 
 
-def _twins(findings: Sequence[Finding]) -> dict[tuple[str, str], int]:
+def numbered_twins(findings: Sequence[Finding]) -> dict[tuple[str, str], int]:
     """Return a number for each job; jobs of several variants that are the same work have the same number."""
     numbers: dict[object, int] = {}
     twins: dict[tuple[str, str], int] = {}

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from engine.key import Change, Key, changes
 from engine.runtimes.versions import agrees, is_later, is_same_release
-from engine.store.store import Record, Store
+from engine.store.record import Record
+from engine.store.store import Store
 
 if TYPE_CHECKING:
     from engine.step import Hardware

@@ -8,15 +8,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from engine.builder.board import Board
-from engine.builder.lookup import Lookup, PlannedVariant
+from engine.builder.lookup import Lookup, PlannedVariant, before
 from engine.builder.tickets import Ticket
 from engine.builder.trace import declaring
 from engine.digest import Digest
 from engine.errors import Exit, JudgementError, StoreError, UserError
-from engine.events import BuildState, Ended, Finished, Gap, JobState, Noticed
+from engine.events import Arrival, BuildState, Ended, Finished, Gap, JobState, Noticed
 from engine.store.heads import JobNote, job_note
 from engine.store.materialize import materialize, withdraw
-from engine.store.store import Record
+from engine.store.record import Record
 
 
 class Endings:
@@ -40,7 +40,15 @@ class Endings:
         """Whether a job has failed."""
         return any(code is not Exit.WAITING for code in self._exits)
 
-    def settle(self, ticket: Ticket, record: Record, state: JobState, *, seconds: float = 0.0) -> Ended:
+    def settle(
+        self,
+        ticket: Ticket,
+        record: Record,
+        state: JobState,
+        *,
+        seconds: float = 0.0,
+        arrival: Arrival | None = None,
+    ) -> Ended:
         """End a job that has a record: judge the report, and copy the package to `build/` if the job made it."""
         ticket.record = record
         self._note(ticket, passed=True)
@@ -58,6 +66,7 @@ class Endings:
                 place = self._out / ticket.variant.name
                 materialize(self._lookup.store, record, place)
                 self._packages[ticket.variant.name] = place
+            self._push(ticket, record)
         except JudgementError as error:
             if record.digest not in self._ran:
                 return self.end(ticket, "failed", error=_replayed(error, record), measured_at=record.made_at)
@@ -65,7 +74,13 @@ class Endings:
         except UserError as error:
             return self.end(ticket, "failed", seconds=seconds, error=error)
         ours = ticket.job.traits.kind.startswith(f"{declaring.OURS}.")
-        return self.end(ticket, state, seconds=seconds, gaps=() if ours else gaps)
+        return self.end(ticket, state, seconds=seconds, gaps=() if ours else gaps, arrival=arrival)
+
+    def _push(self, ticket: Ticket, record: Record) -> None:
+        tier = self._lookup.store.tier
+        if tier is not None:
+            records = (self.board.record(ticket, name) for name in before(ticket.variant, ticket.job))
+            tier.push_new(record, earlier=[each for each in records if each is not None])
 
     def fail(self, ticket: Ticket, error: UserError, *, seconds: float) -> Ended:
         """End a job whose run failed."""
@@ -82,6 +97,7 @@ class Endings:
         waits_for: str | None = None,
         advice: str = "",
         gaps: tuple[Gap, ...] = (),
+        arrival: Arrival | None = None,
         measured_at: float | None = None,
     ) -> Ended:
         """End a ticket's job in the state `state`, without judging a report."""
@@ -102,6 +118,7 @@ class Endings:
             advice=advice,
             error=error,
             gaps=gaps,
+            arrival=arrival,
             measured_at=measured_at,
         )
         self.board.end(ticket, ended)

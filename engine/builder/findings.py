@@ -12,7 +12,7 @@ from engine.builder.lookup import Lookup, PlannedVariant, content_of
 from engine.errors import UserError
 from engine.key import Change, changes, digest_of
 from engine.store.heads import Head
-from engine.store.store import Record
+from engine.store.record import Record
 
 State = Literal["cached", "stale", "new", "unknown"]
 

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from engine.errors import StepError, StoreError, UserError
+from engine.store.record import Record
 from engine.store.stat_cache import Row, row_of
-from engine.store.store import Record, Store
+from engine.store.store import Store
 
 
 class DamagedInputError(StoreError):

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from engine.builder.job import Job, SourceName
 from engine.builder.source_readings import SourceReadings, differs
 from engine.digest import Digest
 from engine.errors import StepError
-from engine.key import Key, key_of, with_inputs
+from engine.key import Key, inputs_of, key_of, with_inputs, without_inputs
 from engine.known import Known
 from engine.store.heads import Heads, Subject, subject_of
+from engine.store.record import Record
 from engine.store.stat_cache import Row, row_of
-from engine.store.store import Record, Store
+from engine.store.store import Store
 
 if TYPE_CHECKING:
     from engine.builder.code.remembered import RememberedCode
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     from engine.builder.tools import Tools
     from engine.recipe.load import LoadedRecipe
     from engine.step import Hardware, Source, Step
+
+
+_HERE = ""
+"""The kind of this machine."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,39 @@ class PlannedVariant:
         return subject_of(self.loaded)
 
 
+def before(variant: PlannedVariant, job: Job) -> list[str]:
+    """Return the names of all jobs before a job of a variant, not only of those whose outputs the job reads."""
+    jobs = {each.name: each for each in variant.jobs}
+    names = list(job.earlier)
+    for name in names:  # grows meanwhile
+        names += [each for each in jobs[name].earlier if each not in names]
+    return names
+
+
+class MachineRows(NamedTuple):
+    """The values of a machine that become rows of a job's key."""
+
+    tools: Mapping[str, str]
+    facts: Mapping[str, str]
+    variables: Mapping[str, str]
+
+
+class Machines(Protocol):
+    """The machines of a cluster, of which one will run a job. Machines of one kind give a job the same key."""
+
+    def away(self, job: Job) -> Hardware | None:
+        """Return the hardware that a job needs and every machine lacks, or None."""
+
+    def advice(self, hardware: Hardware) -> str:
+        """Return what the machines have instead of some hardware, and what to do."""
+
+    def kinds(self, job: Job) -> Sequence[str]:
+        """Return the kinds of machines that can run a job, the best first. Raises StepError if there is none."""
+
+    def rows(self, job: Job, kind: str) -> MachineRows:
+        """Return the values of a kind of machine for a job."""
+
+
 class Lookup:
     """A look-up computes the keys of jobs and finds their records in the store.
 
@@ -55,10 +93,12 @@ class Lookup:
     def __init__(self, store: Store, *, refresh: bool = False, pinned: Mapping[str, str] | None = None) -> None:
         """`pinned` maps "hf:REPO@REVISION" to a commit, so that the hub is not asked for the revision's commit."""
         self.store = store
+        self.machines: Machines | None = None
+        """The machines of a cluster on which the jobs run; None if they run on this machine."""
         self.heads = Heads(store.notes)
         self._sources = SourceReadings(store, refresh=refresh, pinned=pinned or {})
         self._seen: dict[Known, None] = {}
-        self._own: dict[tuple[str, str], Key] = {}
+        self._own: dict[tuple[str, str, str], Key] = {}
 
     def key(self, job: Job, inputs: Mapping[str, str]) -> Key:
         """Return a job's key, given the rows of the inputs that other jobs make.
@@ -67,22 +107,47 @@ class Lookup:
         of the hardware. Raises UserError where a source cannot be found or resolved.
         """
         content = {name: self.source(source).row for name, source in job.traits.sources.items()}
-        return with_inputs(self.own_rows(job), {**content, **inputs})
+        every = {**content, **inputs}
+        kinds = self.kinds(job)
+        for kind in kinds[:-1]:
+            key = with_inputs(self.own_rows(job, kind), every)
+            if self.find(job, key) is not None:
+                return key
+        last = with_inputs(self.own_rows(job, kinds[-1]), every)
+        return last if len(kinds) > 1 and self.find(job, last) is not None else self.placed(job, last)
 
-    def own_rows(self, job: Job) -> Key:
+    def kinds(self, job: Job) -> Sequence[str]:
+        """Return the kinds of machines that can run a job, the best first; `_HERE` for this machine."""
+        return (_HERE,) if self.machines is None or self.away(job) is not None else self.machines.kinds(job)
+
+    def placed(self, job: Job, key: Key) -> Key:
+        """Return a job's key for the kind of machine that suits the job best at present."""
+        if self.machines is None:
+            return key
+        own = self.own_rows(job, self.kinds(job)[0])
+        return key if own == without_inputs(key) else with_inputs(own, inputs_of(key))
+
+    def look_at_machines_again(self) -> None:
+        """Forget the rows of keys that depend on machines, because machines came or left."""
+        self._own.clear()
+
+    def own_rows(self, job: Job, kind: str = _HERE) -> Key:
         """Return the rows of a job's key for code, options, tools, facts and environment variables.
 
-        Raises StepError for a fact that no module declares.
+        `kind` is the kind of machine that is to run the job. Raises StepError for a fact that no module declares.
         """
-        place = job.recipe, job.name
+        place = job.recipe, job.name, kind
         if place not in self._own:
-            self._own[place] = self._own_rows(job)
+            self._own[place] = self._own_rows(job, kind)
         return self._own[place]
 
-    def _own_rows(self, job: Job) -> Key:
+    def _own_rows(self, job: Job, kind: str) -> Key:
         from engine.builder import facts
 
         step = job.step
+        if kind != _HERE and self.machines is not None:
+            rows = self.machines.rows(job, kind)._asdict()
+            return key_of(options=step.options(), code=self.code(step), inputs={}, **rows)
         away = self.away(job)
         try:
             known = self.facts(step.facts_used(), step.hardware()) if away is None else {}
@@ -110,6 +175,8 @@ class Lookup:
         away = self.away(job)
         if away is None:
             return self._read(job, key)
+        if self.store.tier is not None:
+            self.store.tier.gather(key)
         records = self.elsewhere.fitting(key, away)
         readable = (self._read(job, each.key) for each in records)
         return next((record for record in readable if record is not None), None)
@@ -127,9 +194,11 @@ class Lookup:
         return reports.current(type(job.step), record)
 
     def away(self, job: Job) -> Hardware | None:
-        """Return the hardware that a job needs and this machine lacks, or None."""
+        """Return the hardware that a job needs and this machine, or every machine of the cluster, lacks; or None."""
         if not job.traits.needs_hardware:
             return None
+        if self.machines is not None:
+            return self.machines.away(job)
         from engine.builder import facts
 
         hardware = job.step.hardware()
@@ -138,6 +207,15 @@ class Lookup:
         for known in facts.needed_by(hardware):
             self.note(known)
         return None if facts.can_run(hardware) else hardware
+
+    def advice(self, away: Hardware) -> str:
+        """Return what there is instead of the hardware that a job needs, and what to do."""
+        if self.machines is not None:
+            return self.machines.advice(away)
+        from engine.builder import lacking
+
+        lack = lacking.lack(away)
+        return lack.advice if lack else ""
 
     def note(self, known: Known) -> str:
         """Return the value of a fact, and remember which files and environment variables the value depends on."""
@@ -230,10 +308,12 @@ class Lookup:
 
         A worker imports a step when the job starts, perhaps long after the key was computed.
         """
-        for path, row in self.code_read(job):
-            if differs(path, row):
-                return path
-        return self._sources.changed_file(job.traits.sources.values()) or self.changed_tool(job)
+        changed = (path for path, row in self.code_read(job) if differs(path, row))
+        return next(changed, None) or self.changed_source(job) or self.changed_tool(job)
+
+    def changed_source(self, job: Job) -> Path | None:
+        """Return a file of a job's sources that changed after it was read; None if no file changed."""
+        return self._sources.changed_file(job.traits.sources.values())
 
     def changed_tool(self, job: Job) -> Path | None:
         """Return a file of a job's tools that changed after the tools were looked up; None if no file changed."""

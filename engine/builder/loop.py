@@ -3,31 +3,40 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from engine.builder import remake
-from engine.builder.attempt import Attempt
+from engine.builder.awaiting import Awaiting
 from engine.builder.endings import Endings
-from engine.builder.executors.local import LocalExecutor
+from engine.builder.executors.executor import DisplacedError, Executor, LackingInputError, Releasable, Run, RunOrder
 from engine.builder.inputs import DamagedInputError
 from engine.builder.lookup import Lookup, PlannedVariant, content_of
 from engine.builder.tickets import State, Ticket
 from engine.builder.worker_task import Outcome
 from engine.digest import Digest
-from engine.errors import UserError
-from engine.events import Event, JobState, Noticed, Planned, RunsElsewhere, Started
-from engine.store.file_lock import PATIENCE, FileLock
-from engine.store.store import Record
-from engine.system import limits
+from engine.errors import StepError, UserError
+from engine.events import Awaits, Ended, Event, Finished, JobState, Noticed, Planned, RunsElsewhere, Started
+from engine.store.file_lock import PATIENCE
+from engine.store.record import Record
+from engine.system import interrupts, limits
+
+if TYPE_CHECKING:
+    from engine.step import Hardware
 
 _LOCKED_POLL_SECONDS = 0.05
+_MOVING_POLL_SECONDS = 1.0
 _NO_LOCKS = (
     "the file system of {} has no working locks: builders that share this store may repeat each other's work "
     "(each result is whole all the same), and nothing can be collected from it"
 )
 _CONTRADICTED = "{} has another content than an earlier build read, although its size and its times are the same"
+_NOT_BROUGHT = "the output of {!r} cannot be brought from the remote: the job runs here"
+_MOST_PLACES = 4
+"""On how many machines a job is tried, if each of them is lost while the job runs."""
 _PASSED: tuple[JobState, ...] = ("cached", "built", "reproduced")
 _STARTABLE = (State.STARTABLE, State.STARTABLE_ALONE)
 
@@ -42,39 +51,44 @@ class Options:
     """Steps whose stored jobs run again, to compare the bytes; `remake.ALL` stands for every reproducible step."""
     keep_going: bool = False
     allow_waiting: bool = False
+    wait: float | None = None
+    """For how many seconds the build waits for results of other machines; None if it does not wait."""
+    runs: bool = True
+    """Whether jobs run. If not, a job without a record fails, and the last outputs of each variant are brought."""
 
 
 @dataclass(frozen=True)
 class _Running:
     ticket: Ticket
-    attempt: Attempt
+    run: Run
     stored: Record | None = None
     """The record whose artifact is compared with the output, if the job is only made again."""
     followers: list[Ticket] = field(default_factory=list)
     """Tickets of the same job in other variants; the tickets are looked up again in the store after the job's run."""
 
 
-def run(
-    variants: Sequence[PlannedVariant], lookup: Lookup, executor: LocalExecutor, options: Options
-) -> Iterator[Event]:
+def run(variants: Sequence[PlannedVariant], lookup: Lookup, executor: Executor, options: Options) -> Iterator[Event]:
     """Build all variants, each common job once; the last event has the state of the build.
 
     Closes the executor. If the user interrupts the build, all workers are ended, and no unfinished output is left.
+    A build that only waits for other machines stops waiting then.
     """
+    is_ours = interrupts.install()
     build = _Build(variants, lookup, executor, options)
     try:
-        yield from build.events()
+        yield from interrupts.between(build.events(), Finished)
     except KeyboardInterrupt:
-        build.abandon()
-        yield build.endings.finished(interrupted=True)
+        yield from interrupts.between(build.events_after_interruption(), Finished)
     finally:
         build.abandon()
         lookup.store.leave()
+        if is_ours:
+            interrupts.restore()
 
 
 class _Build:
     def __init__(
-        self, variants: Sequence[PlannedVariant], lookup: Lookup, executor: LocalExecutor, options: Options
+        self, variants: Sequence[PlannedVariant], lookup: Lookup, executor: Executor, options: Options
     ) -> None:
         self.variants = variants
         self.lookup = lookup
@@ -86,32 +100,84 @@ class _Build:
         self.endings = Endings(variants, lookup, out=options.out, allow_waiting=options.allow_waiting)
         self.board = self.endings.board
         self.running: dict[Digest, _Running] = {}
+        self.awaiting = Awaiting(options.wait)
         self.tried_locked = 0.0
         self.waits: dict[Digest, tuple[Ticket, float]] = {}
         """The jobs that another builder runs, each with the time at which this builder began to wait."""
         self.announced: set[Digest] = set()
-        self.repeated: set[Digest] = set()
-        """The keys of jobs that run a second time, because the store was damaged under them."""
+        self.is_moving = False
+        """Whether something is on its way to the remote."""
+        self.repeated: Counter[Digest] = Counter()
+        """How often the jobs of keys ran again, because the store was damaged under them or their machine was lost."""
 
-    def events(self) -> Iterator[Event]:
+    def events(self) -> Generator[Event, None, None]:
         if not self.store.locks_work:
             yield Noticed(_NO_LOCKS.format(self.store.root))
         for variant in self.variants:
             yield Planned(variant.name, tuple((job.name, job.earlier) for job in variant.jobs))
+        yield from self._events_of_jobs()
+
+    def events_after_interruption(self) -> Generator[Event, None, None]:
+        """End the build; or only its waiting, if nothing but other machines' results is left."""
+        if self._only_awaits():
+            self.awaiting.give_up()
+            yield from self._events_of_jobs()
+            return
+        self.abandon()
+        yield self.endings.finished(interrupted=True)
+
+    def _only_awaits(self) -> bool:
+        working = (State.READY, *_STARTABLE, State.RUNNING, State.LOCKED_ELSEWHERE)
+        return self.board.has(State.AWAITED) and not self.board.has(*working) and not self.awaiting.is_over
+
+    def _events_of_jobs(self) -> Iterator[Event]:
         has = self.board.has
-        while has(State.READY, *_STARTABLE, State.RUNNING, State.LOCKED_ELSEWHERE):
+        while has(State.READY, *_STARTABLE, State.RUNNING, State.LOCKED_ELSEWHERE, State.AWAITED):
             yield from self._fill_slots()
             if has(State.READY):
                 yield from self._look_up(self.board.take(State.READY))
             elif has(State.LOCKED_ELSEWHERE) and not self.running:
                 time.sleep(_LOCKED_POLL_SECONDS)
-            locked = _LOCKED_POLL_SECONDS if has(State.LOCKED_ELSEWHERE) else None
-            yield from self._collect(0.0 if has(State.READY) else locked)
+            elif has(State.AWAITED) and not self.running:
+                self.awaiting.rest()
+            yield from self._collect(self._patience())
+            self.is_moving = self.store.tier is not None and self.store.tier.pulse()
+            yield from self._look_for_awaited()
             yield from self._announce_waits()
             self._retry_locked()
         yield from self._report_contradictions()
+        yield from self._finish_pushes()
         yield from self.endings.withdrawn()
         yield self.endings.finished(interrupted=False)
+
+    def _patience(self) -> float | None:
+        """Return for how long the loop may wait for its own workers; None for any time."""
+        if self.board.has(State.READY):
+            return 0.0
+        locked = [_LOCKED_POLL_SECONDS] if self.board.has(State.LOCKED_ELSEWHERE) else []
+        awaited = [self.awaiting.left] if self.board.has(State.AWAITED) else []
+        moving = [_MOVING_POLL_SECONDS] if self.is_moving else []
+        return min([*locked, *awaited, *moving], default=None)
+
+    def _look_for_awaited(self) -> Iterator[Event]:
+        """Let jobs go on whose results have come from other machines; end all awaited jobs if the waiting is over."""
+        if self.board.has(State.AWAITED) and (self.awaiting.left <= 0 or self._stopping()):
+            for ticket in self.awaiting.look(self.lookup):
+                self.board.move(ticket, State.READY)
+            if self._stopping() or self.awaiting.is_over:
+                yield from [self._end_waiting(ticket, away) for ticket, away in self.awaiting.still]
+
+    def _end_waiting(self, ticket: Ticket, away: Hardware) -> Ended:
+        return self.endings.end(ticket, "waiting", waits_for=str(away), advice=self.lookup.advice(away))
+
+    def _finish_pushes(self) -> Iterator[Noticed]:
+        """Wait until the remote has what this build made, and say in one line what came from there and went there."""
+        tier = self.store.tier
+        if tier is not None:
+            tier.wait()
+            tier.pulse()
+            if line := tier.summary():
+                yield Noticed(line)
 
     def _report_contradictions(self) -> Iterator[Noticed]:
         """Name the files that changed under equal stat rows; no snapshot can be trusted then."""
@@ -122,10 +188,15 @@ class _Build:
 
     def _collect(self, timeout: float | None) -> Iterator[Event]:
         """Handle the outcomes of workers that have finished."""
-        if self.running:
+        if self.running or self.board.has(*_STARTABLE):
             for ident, outcome in self.executor.poll() if timeout is None else self.executor.poll(timeout):
-                if isinstance(ident, str):
-                    yield from self._take(self.running.pop(Digest(ident)), outcome)
+                yield from self._take(self.running.pop(Digest(ident)), outcome)
+        if self.executor.has_changed():
+            self.lookup.look_at_machines_again()
+            for state in _STARTABLE:
+                for ticket in self.board.take_all(state):
+                    ticket.rekey(None)
+                    self.board.move(ticket, State.READY)
 
     def _announce_waits(self) -> Iterator[Event]:
         """Say once for each key which other builder runs the job, after this builder has waited for a while."""
@@ -135,7 +206,7 @@ class _Build:
                 other = self.store.holder_of(digest)
                 name = (ticket.variant.name, ticket.job.name)
                 if other is None:
-                    yield RunsElsewhere(*name, "another builder")
+                    yield RunsElsewhere(*name, self.executor.holder(str(digest)) or "another builder")
                 else:
                     yield RunsElsewhere(*name, str(other), other.pid, other.host, other.since)
 
@@ -149,7 +220,7 @@ class _Build:
         """End all workers and remove their unfinished outputs."""
         self.executor.close()
         for running in self.running.values():
-            running.attempt.close()
+            running.run.close()
         self.running.clear()
 
     def _look_up(self, ticket: Ticket) -> Iterator[Event]:
@@ -171,24 +242,36 @@ class _Build:
         record = self._find_record(ticket)
         away = None if record is not None else self.lookup.away(ticket.job)
         if record is not None and not self._remakes(ticket):
-            yield self.endings.settle(ticket, record, "cached")
+            arrival = self.awaiting.arrived(ticket, record)
+            yield self.endings.settle(ticket, record, "cached", arrival=arrival)
+            return
+        if not self.options.runs:
+            yield self.endings.end(ticket, "failed", error=_without_record(ticket))
             return
         if away is not None and not self._stopping():
-            from engine.builder import lacking
-
-            lack = lacking.lack(away)
-            yield self.endings.end(ticket, "waiting", waits_for=str(away), advice=lack.advice if lack else "")
+            yield from self._await(ticket, away)
             return
+        ticket.lane = self.executor.lane(ticket.job)
         self.board.move(ticket, State.STARTABLE_ALONE if ticket.job.traits.exclusive else State.STARTABLE)
 
+    def _await(self, ticket: Ticket, away: Hardware) -> Iterator[Event]:
+        """Await the result of a job that needs other hardware, or end the job if the build does not wait."""
+        if ticket.job.name in self.options.force or not self.awaiting.is_on:
+            yield self._end_waiting(ticket, away)
+            return
+        is_new = self.awaiting.add(ticket, away)
+        self.board.move(ticket, State.AWAITED)
+        if is_new:
+            yield Awaits(ticket.variant.name, ticket.job.name, str(away), self.lookup.advice(away))
+
     def _fill_slots(self) -> Iterator[Event]:
-        """Start jobs in free slots. A job that must run alone starts when no other job runs or can start."""
-        alone = any(running.ticket.job.traits.exclusive for running in self.running.values())
-        has = self.board.has
-        while has(State.STARTABLE) and not alone and self.executor.busy < self.executor.slots:
-            yield from self._start_or_settle(self.board.take(State.STARTABLE))
-        if has(State.STARTABLE_ALONE) and not (has(State.STARTABLE, State.READY) or self.running):
-            yield from self._start_or_settle(self.board.take(State.STARTABLE_ALONE))
+        """Start the jobs for which there is room. Jobs that must run alone come after all others that can start."""
+        while ticket := self.board.take_fitting(State.STARTABLE, self.executor.has_room):
+            yield from self._start_or_settle(ticket)
+        while not self.board.has(State.READY) and (
+            ticket := self.board.take_fitting(State.STARTABLE_ALONE, self.executor.has_room)
+        ):
+            yield from self._start_or_settle(ticket)
 
     def _follow(self, ticket: Ticket) -> None:
         """Let a ticket wait for the worker that runs the same job for another variant."""
@@ -204,6 +287,9 @@ class _Build:
         if record is not None and record.digest != ticket.digest:  # a record from another machine
             ticket.rekey(record.key)
             self.store.use(ticket.digest)
+        is_result = ticket.job.traits.delivers or not (self.options.runs or ticket.dependents)
+        if record is not None and is_result and not self.store.bring(record):
+            return None
         return record
 
     def _remakes(self, ticket: Ticket) -> bool:
@@ -216,55 +302,61 @@ class _Build:
         if self._stopping():
             yield self.endings.end(ticket, "skipped")
             return
+        try:
+            placed = self.lookup.placed(ticket.job, ticket.known_key)
+            if placed is not ticket.key:
+                ticket.rekey(placed)
+        except UserError as error:
+            yield self.endings.end(ticket, "failed", error=error)
+            return
         if ticket.digest in self.running:
             self._follow(ticket)
             return
         try:
             lock = self.store.try_lock(ticket.digest, task=f"{ticket.variant.name} {ticket.job.name}")
-            if lock is None:
+            right = None if lock is None else self.executor.claim(str(ticket.digest), lock)
+            if right is None:
                 self.waits.setdefault(ticket.digest, (ticket, time.monotonic()))
                 self.board.move(ticket, State.LOCKED_ELSEWHERE)
                 return
             # Another builder may have finished the job between the look-up and the lock.
             record = self._find_record(ticket)
             if record is None or self._remakes(ticket):
-                yield self._start(ticket, lock, stored=record)
+                yield self._start(ticket, right, stored=record)
                 return
-            lock.release()
+            right.release()
         except UserError as error:
             yield self.endings.end(ticket, "failed", error=error)
         else:
             yield self.endings.settle(ticket, record, "cached")
 
-    def _start(self, ticket: Ticket, lock: FileLock, *, stored: Record | None) -> Started:
-        traits = ticket.job.traits
-        attempt = Attempt.prepare(self.lookup, ticket.job, ticket.known_key, self.board.inputs(ticket), lock)
+    def _start(self, ticket: Ticket, right: Releasable, *, stored: Record | None) -> Started | Noticed:
+        order = RunOrder(self.lookup, ticket.job, ticket.known_key, self.board.inputs(ticket), right)
         try:
-            self.executor.submit(
-                str(ticket.digest),
-                attempt.task,
-                tools=traits.tools,
-                variables=traits.variables,
-                time_limit=traits.time_limit,
-            )
+            run = self.executor.start(str(ticket.digest), order)
+        except LackingInputError as error:
+            maker = self.board.maker(ticket, error.input)
+            self.board.reopen(maker, ticket)
+            return Noticed(_NOT_BROUGHT.format(maker.job.name))
         except OSError as error:  # no further process, or no further open file
-            attempt.close()
             raise limits.failure(error) or error from error
-        self.running[ticket.digest] = _Running(ticket, attempt, stored)
+        self.running[ticket.digest] = _Running(ticket, run, stored)
         self.board.move(ticket, State.RUNNING)
-        return Started(ticket.variant.name, ticket.job.name, attempt.log)
+        return Started(ticket.variant.name, ticket.job.name, run.log, run.node)
 
     def _take(self, running: _Running, outcome: Outcome) -> Iterator[Event]:
         """End a job after its worker sent an outcome: with the job's new record, or with an error."""
         ticket = running.ticket
         try:
-            record = running.attempt.record(outcome) if running.stored is None else self._compare(running, outcome)
+            record = running.run.record(outcome) if running.stored is None else self._compare(running, outcome)
         except DamagedInputError as error:
-            if error.mended and ticket.digest not in self.repeated:
-                self.repeated.add(ticket.digest)
-                yield Noticed(f"{error.what}; the store is mended, and {ticket.job.name!r} runs again")
-                for each in (ticket, *running.followers):
-                    self.board.move(each, State.READY)
+            if error.mended and self.repeated[ticket.digest] < 1:
+                yield self._again(running, f"{error.what}; the store is mended")
+                return
+            yield from self._fail(running, error, outcome)
+        except DisplacedError as error:
+            if self.repeated[ticket.digest] < _MOST_PLACES - 1:
+                yield self._again(running, error.what)
                 return
             yield from self._fail(running, error, outcome)
         except UserError as error:
@@ -276,7 +368,15 @@ class _Build:
             for follower in running.followers:
                 self.board.move(follower, State.READY)
         finally:
-            running.attempt.close()
+            running.run.close()
+
+    def _again(self, running: _Running, why: str) -> Noticed:
+        """Let a job run again, wherever there is room."""
+        self.repeated[running.ticket.digest] += 1
+        for each in (running.ticket, *running.followers):
+            each.rekey(None)
+            self.board.move(each, State.READY)
+        return Noticed(f"{why}, and {running.ticket.job.name!r} runs again")
 
     def _compare(self, running: _Running, outcome: Outcome) -> Record:
         """Return the stored record of a job that was made again.
@@ -287,10 +387,8 @@ class _Build:
         if stored is None:
             raise AssertionError("only a job with a record is made again")
         self.remade.add(ticket.digest)
-        running.attempt.check(outcome)
         keep = self.options.out / remake.FOLDER / ticket.variant.name / ticket.job.name
-        out = Path(running.attempt.task.out)
-        remake.refuse_differences(self.store, stored, ticket.job, out, outcome.files, keep=keep)
+        running.run.compare(outcome, stored, keep=keep)
         return stored
 
     def _fail(self, running: _Running, error: UserError, outcome: Outcome) -> Iterator[Event]:
@@ -302,3 +400,11 @@ class _Build:
 
     def _stopping(self) -> bool:
         return not self.options.keep_going and self.endings.any_failed
+
+
+def _without_record(ticket: Ticket) -> StepError:
+    return StepError(
+        f"there is no record of {ticket.job.name!r} of {ticket.variant.name}",
+        [f"key: {ticket.digest}", "nothing is built here: records come from the store and its remote only"],
+        "build the recipe where its jobs can run, with the same remote; or push what was built: `recipe cache push`",
+    )

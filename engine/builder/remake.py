@@ -10,7 +10,8 @@ from pathlib import Path
 from engine.builder.job import Job
 from engine.errors import StepError, UsageError
 from engine.store.output import Files
-from engine.store.store import Record, Store
+from engine.store.record import Record
+from engine.store.store import Store
 from engine.system import regular
 from engine.text import lists
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
-from engine.store.store import Record
+from engine.store.record import Record
 
 if TYPE_CHECKING:
     from engine.reporting import TypedReport

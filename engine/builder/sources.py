@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from engine import digest
 from engine.digest import Digest
 from engine.errors import StepError
 from engine.kit.checkpoints import model_files, weights
+from engine.system import regular
 
 if TYPE_CHECKING:
     from engine.builder.job import SourceName
     from engine.step import Source
 
+_T = TypeVar("_T")
 _REPOSITORY = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 
@@ -51,6 +54,8 @@ def resolve(
     """
     tokenizer = source.part == "tokenizer"
     scheme, _, rest = source.uri.partition(":")
+    if source.part == "license" and scheme in {"file", "python"}:
+        return _licenses(scheme, rest, digest_file)
     if scheme == "file":
         return _local(Path(rest), digest_file, tokenizer=tokenizer)
     if scheme == "python":
@@ -92,7 +97,7 @@ def _local(path: Path, digest_file: Callable[[Path], Digest], *, tokenizer: bool
         raise StepError(f"{path} does not exist", hint="paths in a recipe are relative to the recipe")
     if path.suffix == ".onnx":
         return _onnx(path, digest_file)
-    content = _digest(path, digest_file)
+    content = _readable(path, digest_file)
     weights.refuse_pointer(path)
     return Resolved(content, path, (path,))
 
@@ -103,8 +108,40 @@ def _directory(path: Path, digest_file: Callable[[Path], Digest], *, tokenizer: 
         chosen, folders = model_files.tokenizer_at(path), model_files.listing(path)[1]
     else:
         chosen, folders = model_files.model_at(path)
-    tree = digest.of_tree({name: _digest(path / name, digest_file) for name in chosen})
+    tree = digest.of_tree({name: _readable(path / name, digest_file) for name in chosen})
     return Resolved(tree, path, (*folders, *(path / name for name in chosen)))
+
+
+def _licenses(scheme: str, rest: str, digest_file: Callable[[Path], Digest]) -> Resolved:
+    """Return the digest of what says something about a model's licence; of nothing for a single file.
+
+    A licence text counts as it is. A model card counts by its statements: its prose changes no job.
+    """
+    from engine.kit.checkpoints import licenses, packages
+
+    path, searched = packages.locate(rest) if scheme == "python" else (Path(rest), ())
+    folders: list[Path] = []
+    files: dict[str, Path] = {}
+    if path.is_dir():
+        names, folders = model_files.listing(path)
+        files = {name: path / name for name in model_files.licenses_of(names)}
+    distribution = licenses.distribution_of(rest.strip("/").partition("/")[0]) if scheme == "python" else None
+    if distribution is not None:
+        files |= {f"package/{file.name}": file for file in licenses.files_of(distribution)}
+    digests = {name: _readable(file, digest_file) for name, file in files.items() if name != licenses.CARD}
+    if licenses.CARD in files:
+        digests |= _statements(files[licenses.CARD])
+    read = tuple(dict.fromkeys((*searched, *folders, *files.values())))
+    return Resolved(digest.of_tree(digests), path, read)
+
+
+def _statements(card: Path) -> dict[str, Digest]:
+    """Return the digest of what a model card says about the licence; nothing for a card that says nothing."""
+    from engine.kit.checkpoints import licenses
+
+    content = _readable(card, regular.read).decode("utf-8", "replace")
+    statements = [astuple(statement) for statement in licenses.of_card(content)]
+    return {licenses.CARD: digest.of_bytes(json.dumps(statements).encode())} if statements else {}
 
 
 def _onnx(path: Path, digest_file: Callable[[Path], Digest]) -> Resolved:
@@ -112,7 +149,7 @@ def _onnx(path: Path, digest_file: Callable[[Path], Digest]) -> Resolved:
     from engine.kit.onnx import onnx_source
 
     files = {"model.onnx": path, **{name: path.parent / name for name in onnx_source.data_files(path)}}
-    tree = digest.of_tree({name: _digest(file, digest_file) for name, file in files.items()})
+    tree = digest.of_tree({name: _readable(file, digest_file) for name, file in files.items()})
     return Resolved(tree, path, tuple(files.values()))
 
 
@@ -134,8 +171,8 @@ def _on_hub(repository: str, revision: str, remembered: Callable[[str], str | No
     return Resolved(named, named, resolution=(moving, commit))
 
 
-def _digest(path: Path, digest_file: Callable[[Path], Digest]) -> Digest:
+def _readable(path: Path, read: Callable[[Path], _T]) -> _T:
     try:
-        return digest_file(path)
+        return read(path)
     except OSError as error:
         raise StepError(f"{path} cannot be read", [str(error.strerror)]) from error

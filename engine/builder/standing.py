@@ -33,9 +33,9 @@ def examined(words: Sequence[str], reading: Reading) -> tuple[Lookup, list[Findi
         return None
     from engine.builder.findings import examine
     from engine.builder.stored import StoredLookup, StoredVariant, loading
-    from engine.store.store import Store
+    from engine.store.opening import open_store
 
-    lookup = StoredLookup(Store(Path(changes.path).parent.parent), plan, changes)
+    lookup = StoredLookup(open_store(Path(changes.path).parent.parent), plan, changes)
     variants = (StoredVariant(fields, loading(reading)) for fields in plan.every())
     findings = [finding for variant in variants for finding in examine(variant, lookup)]
     lookup.store.leave()

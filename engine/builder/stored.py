@@ -14,8 +14,9 @@ from engine.builder.job import Job, SourceName, Traits
 from engine.builder.lookup import Lookup, PlannedVariant
 from engine.builder.trace import declaring
 from engine.store.heads import Subject
+from engine.store.record import Record
 from engine.store.stat_cache import Row
-from engine.store.store import Record, Store
+from engine.store.store import Store
 from engine.system import watched
 
 if TYPE_CHECKING:
@@ -108,9 +109,9 @@ class StoredLookup(Lookup):
         self._plan = plan
         self._changes = changes
 
-    def own_rows(self, job: Job) -> Key:
+    def own_rows(self, job: Job, kind: str = "") -> Key:
         """Return the rows of a job's key for code, options, tools, facts and variables, as the stored plan has them."""
-        return job.rows if isinstance(job, StoredJob) else super().own_rows(job)
+        return job.rows if isinstance(job, StoredJob) else super().own_rows(job, kind)
 
     def tool_reasons(self) -> Mapping[str, str]:
         """Return why the code of tools may differ from what their versions promise: no row for a tool has changed."""
@@ -154,6 +155,11 @@ def fields_of(variant: PlannedVariant, records: Mapping[str, Record], rows: Call
 
 
 def _fields_of_job(job: Job, record: Record, rows: Key) -> dict[str, Any]:
+    return {**plain(job, rows=rows, last=str(record.digest)), "artifact": str(record.artifact)}
+
+
+def plain(job: Job, *, rows: Key, last: str) -> dict[str, Any]:
+    """Return a job as the plain data of which `StoredJob` makes it again; `last` is the digest of its last key."""
     traits = job.traits
     sources = {name: tuple(each) for name, each in traits.sources.items()}
     return {
@@ -163,6 +169,5 @@ def _fields_of_job(job: Job, record: Record, rows: Key) -> dict[str, Any]:
         "hermetic": job.hermetic,
         "traits": tuple({**traits._asdict(), "sources": sources}.values()),
         "rows": dict(rows),
-        "key": str(record.digest),
-        "artifact": str(record.artifact),
+        "key": last,
     }

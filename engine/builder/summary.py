@@ -16,7 +16,7 @@ from engine.kit.bench.report import BenchReport
 from engine.kit.bench.sample_report import SampleLengths
 from engine.reporting import TypedReport
 from engine.step import Section
-from engine.store.store import Record
+from engine.store.record import Record
 
 R = TypeVar("R", bound=TypedReport)
 
@@ -77,12 +77,16 @@ class Summary:
             **({Section.ENGINE: engine} if (engine := self._filed(Section.ENGINE)) else {}),
             Section.BENCH: self._filed(Section.BENCH).get("rows", []),
             **({Section.RUNTIME: choice} if (choice := self._filed(Section.RUNTIME)) else {}),
+            **({"licenses": self._filed_licenses()} if self._filed_licenses() else {}),
             **self._lengths(),
         }
 
     def proposal(self, lengths: SampleLengths) -> str:
         """Return the profiles and the batching that follow from the lengths of samples, as YAML; "" if not known."""
         return "" if self.facts is None else proposal.yaml(self.variant.loaded.recipe, self.facts, lengths)
+
+    def _filed_licenses(self) -> object:
+        return [] if self.facts is None else self.facts.to_json().get("licenses", [])
 
     def _lengths(self) -> Mapping[str, object]:
         """Return the lengths of samples, with the proposal for each; {} where no shape stands for lengths."""

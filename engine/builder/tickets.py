@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import cached_property
@@ -14,7 +14,7 @@ from engine.digest import Digest
 from engine.events import Ended
 from engine.key import Key, digest_of
 from engine.store.heads import Head
-from engine.store.store import Record
+from engine.store.record import Record
 
 
 class State(Enum):
@@ -27,9 +27,11 @@ class State(Enum):
     STARTABLE = auto()
     """The store has no record of the job, so the job starts as soon as a worker is free."""
     STARTABLE_ALONE = auto()
-    """The store has no record of the job, which measures time: the job starts when no other job runs or can start."""
+    """The store has no record of the job, which measures time: the job starts when its machine runs no other job."""
     LOCKED_ELSEWHERE = auto()
     """Another builder runs the job; this builder soon looks in the store again for the job's record."""
+    AWAITED = auto()
+    """The job needs hardware that this machine lacks; this builder looks again for the record of another machine."""
     RUNNING = auto()
     """A worker of this builder is running the job."""
     FOLLOWING = auto()
@@ -38,15 +40,19 @@ class State(Enum):
     """The job has ended: `Ticket.ended` says whether it is cached, built, skipped, failed or waiting for hardware."""
 
 
+_AFTER_STARTABLE = frozenset(
+    {State.READY, State.BLOCKED, State.RUNNING, State.FOLLOWING, State.LOCKED_ELSEWHERE, State.ENDED}
+)
 _NEXT: Mapping[State, frozenset[State]] = {
     State.BLOCKED: frozenset({State.READY}),
-    State.READY: frozenset({State.STARTABLE, State.STARTABLE_ALONE, State.FOLLOWING, State.ENDED}),
-    State.STARTABLE: frozenset({State.RUNNING, State.FOLLOWING, State.LOCKED_ELSEWHERE, State.ENDED}),
-    State.STARTABLE_ALONE: frozenset({State.RUNNING, State.FOLLOWING, State.LOCKED_ELSEWHERE, State.ENDED}),
+    State.READY: frozenset({State.STARTABLE, State.STARTABLE_ALONE, State.AWAITED, State.FOLLOWING, State.ENDED}),
+    State.STARTABLE: _AFTER_STARTABLE,
+    State.STARTABLE_ALONE: _AFTER_STARTABLE,
     State.LOCKED_ELSEWHERE: frozenset({State.READY}),
+    State.AWAITED: frozenset({State.READY, State.ENDED}),
     State.RUNNING: frozenset({State.READY, State.ENDED}),
     State.FOLLOWING: frozenset({State.READY, State.ENDED}),
-    State.ENDED: frozenset(),
+    State.ENDED: frozenset({State.READY}),
 }
 
 
@@ -59,6 +65,8 @@ class Ticket:
     open_needs: int
     urgency: float
     state: State = State.BLOCKED
+    lane: Hashable = None
+    """What the job needs of a machine, as its executor names it; tickets of one lane wait in one queue."""
     key: Key | None = None
     ended: Ended | None = None
     record: Record | None = None
@@ -82,8 +90,8 @@ class Ticket:
         """The digest of the key."""
         return digest_of(self.known_key)
 
-    def rekey(self, key: Key) -> None:
-        """Give this ticket the key of another machine's record, which is used as the record of the ticket's job."""
+    def rekey(self, key: Key | None) -> None:
+        """Give this ticket the key for another machine, or none: then the key is computed again."""
         self.key = key
         self.__dict__.pop("digest", None)
 

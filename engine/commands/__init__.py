@@ -17,6 +17,7 @@ COMMANDS = (
     "lock",
     "show",
     "serve",
+    "publish",
     "query",
     "loadtest",
     "logs",

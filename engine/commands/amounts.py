@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from engine.text import quantities, sizes
 
@@ -30,17 +30,12 @@ def age(text: str) -> float:
 
     A capital M is an error, because it may mean minutes or months.
     """
-    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([a-zA-Z]*)", text.strip())
-    if match is None or len(match[2]) > 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no age: write 30d, 12h or 2w")
-    number, unit = match[1], match[2]
-    if not unit:
-        raise argparse.ArgumentTypeError(f"{text!r} has no unit: write {number}d for days, {number}h for hours")
-    if unit == "M":
-        raise argparse.ArgumentTypeError(f"{text!r} may mean minutes or months: write {number}m, or the days as in 30d")
-    if unit.lower() not in _SECONDS:
-        raise argparse.ArgumentTypeError(f"{text!r} is no age: write 30d, 12h or 2w")
-    return float(number) * _SECONDS[unit.lower()]
+    return _time(text, "no age: write 30d, 12h or 2w", {"d": "days", "h": "hours"})
+
+
+def duration(text: str) -> float:
+    """Return the seconds of a duration: `30m`, `90s`, `2h`. Raises ArgumentTypeError, also for a capital M."""
+    return _time(text, "no duration: write 30m, 90s or 2h", {"m": "minutes", "s": "seconds"})
 
 
 def count(text: str) -> int:
@@ -92,6 +87,22 @@ def since(moment: float) -> str:
     unit = next((unit for unit in ("w", "d", "h", "m") if seconds >= _SECONDS[unit]), "s")
     names = {"w": "weeks", "d": "days", "h": "hours", "m": "minutes", "s": "seconds"}
     return f"{seconds / _SECONDS[unit]:.0f} {names[unit]}"
+
+
+def _time(text: str, wrong: str, units: Mapping[str, str]) -> float:
+    """Return the seconds of a number with a unit. `wrong` ends the error message; `units` are proposed for a number."""
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([a-zA-Z]*)", text.strip())
+    if match is None or len(match[2]) > 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is {wrong}")
+    number, unit = match[1], match[2]
+    if not unit:
+        proposed = ", ".join(f"{number}{each} for {name}" for each, name in units.items())
+        raise argparse.ArgumentTypeError(f"{text!r} has no unit: write {proposed}")
+    if unit == "M":
+        raise argparse.ArgumentTypeError(f"{text!r} may mean minutes or months: write {number}m, or the days as in 30d")
+    if unit.lower() not in _SECONDS:
+        raise argparse.ArgumentTypeError(f"{text!r} is {wrong}")
+    return float(number) * _SECONDS[unit.lower()]
 
 
 def _is_duration(number: float) -> bool:

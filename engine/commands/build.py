@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+import math
 import os
 import sys
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.commands import amounts, options
-from engine.errors import Exit, UserError
+from engine.errors import Exit, UsageError, UserError
+from engine.system import interrupts
 
 if TYPE_CHECKING:
     from engine.api import Session
@@ -19,7 +23,7 @@ if TYPE_CHECKING:
     from engine.events import Event
     from engine.report import BuildReport
 
-_NOT_REPEATABLE = ("force", "remake", "refresh", "dry_run")
+_NOT_REPEATABLE = ("force", "remake", "refresh", "dry_run", "is_elsewhere")
 """Options that make a repeated command build again; a build with such an option keeps no snapshot."""
 
 
@@ -27,6 +31,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `recipe build`."""
     options.add_recipes(parser)
     parser.add_argument("--to", metavar="STEP", action="append", default=[], help="build no further than this step")
+    parser.add_argument(
+        "--on",
+        metavar="WHERE",
+        default="local",
+        help="where jobs run: `local` for this machine (default), or a Ray cluster: ray://HOST:PORT or auto",
+    )
     parser.add_argument("-j", "--jobs", metavar="N", type=amounts.count, help="at most N jobs at a time")
     options.add_refresh(parser)
     parser.add_argument("--locked", action="store_true", help="build only what the recipe's lock says, else exit 2")
@@ -50,8 +60,26 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="read every source, stored file and package, whatever its times say",
     )
-    parser.add_argument(
+    modes = parser.add_mutually_exclusive_group()
+    modes.add_argument(
+        "--wait",
+        action="store_true",
+        help="wait for the results of jobs that other machines build with the same store or remote",
+    )
+    modes.add_argument(
         "--dry-run", action="store_true", help="say what would be built and what it costs, and build nothing"
+    )
+    modes.add_argument(
+        "--waiting",
+        action="store_true",
+        help="say what waits for other hardware, with the command to run there, and build nothing; with --json: a "
+        "matrix for CI",
+    )
+    parser.add_argument(
+        "--timeout",
+        metavar="TIME",
+        type=amounts.duration,
+        help="with --wait: for how long, as in 30m (default: no end)",
     )
     parser.add_argument(
         "-o", "--output", metavar="DIR", type=Path, help="where packages go (default: the project's build/)"
@@ -60,10 +88,31 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Exit:
-    """Build, and report the progress to a terminal, a log or a program."""
+    """Build, and report the progress to a terminal, a log or a program.
+
+    An interruption after the last event changes nothing: the build has ended.
+    """
+    interrupts.install()
     began_ns = time.time_ns()
+    reports: list[BuildReport] = []
+
+    def report_of(*, json: bool, many: bool) -> BuildReport:
+        reports.append(report_for(json=json, many=many))
+        return reports[-1]
+
     try:
-        resumed = _resume(arguments)
+        return _run(arguments, report_of, began_ns=began_ns)
+    except KeyboardInterrupt:
+        if arguments.json and not (arguments.dry_run or arguments.waiting):
+            _print_interruption(reports, seconds=(time.time_ns() - began_ns) / 1e9)
+        raise
+
+
+def _run(arguments: argparse.Namespace, report_of: Callable[..., BuildReport], *, began_ns: int) -> Exit:
+    arguments.wait = _patience(arguments)
+    arguments.is_elsewhere = arguments.on != "local"
+    try:
+        resumed = _resume(arguments, report_of)
         if resumed is not None:
             return resumed
         from engine import api
@@ -75,8 +124,10 @@ def run(arguments: argparse.Namespace) -> Exit:
         raise
     if arguments.dry_run:
         return _dry_run(session, arguments.jobs, as_json=arguments.json)
+    if arguments.waiting:
+        return _waiting(session, as_json=arguments.json)
     events: list[Event] = []
-    report = report_for(json=arguments.json, many=len(session.variants) > 1)
+    report = report_of(json=arguments.json, many=len(session.variants) > 1)
     with report:
 
         def on_event(event: Event) -> None:
@@ -91,6 +142,8 @@ def run(arguments: argparse.Namespace) -> Exit:
                 remake=arguments.remake,
                 keep_going=arguments.keep_going,
                 allow_waiting=arguments.allow_waiting,
+                wait=arguments.wait,
+                on=arguments.on,
                 on_event=on_event,
             )
         except UserError as error:
@@ -101,20 +154,34 @@ def run(arguments: argparse.Namespace) -> Exit:
 
     summaries = {each.variant.name: (each, table.tables([each])) for each in session.summaries()}
     report.finish(plain.data(finished, "".join(text for _, text in summaries.values())))
-    if not any(getattr(arguments, name) for name in _NOT_REPEATABLE):
+    gave_up = arguments.wait is not None and finished.state == "waiting"  # repeated, the command waits again
+    if not gave_up and not any(getattr(arguments, name) for name in _NOT_REPEATABLE):
         from engine.report import replay
 
-        replay.keep(arguments.words[1:], session, events, summaries, began_ns=began_ns)
+        with contextlib.suppress(KeyboardInterrupt), interrupts.raised():  # the next build then takes longer
+            replay.keep(arguments.words[1:], session, events, summaries, began_ns=began_ns)
     return finished.exit
 
 
-def _resume(arguments: argparse.Namespace) -> Exit | None:
+def _patience(arguments: argparse.Namespace) -> float | None:
+    """Return for how many seconds the build waits for results of other machines; None if it does not wait.
+
+    Raises UsageError for a time without `--wait`.
+    """
+    if arguments.timeout is not None and not arguments.wait:
+        raise UsageError("--timeout limits --wait", hint="add --wait, or leave --timeout out")
+    if not arguments.wait:
+        return None
+    return math.inf if arguments.timeout is None else arguments.timeout
+
+
+def _resume(arguments: argparse.Namespace, report_of: Callable[..., BuildReport]) -> Exit | None:
     """Build what reads the changed sources, and return the exit code; None if more than sources has changed."""
     if arguments.changes is None:
         return None
     from engine.report import early
 
-    return early.build(arguments, arguments.changes, reading=options.reading(arguments), report_for=report_for)
+    return early.build(arguments, arguments.changes, reading=options.reading(arguments), report_for=report_of)
 
 
 def report_for(*, json: bool, many: bool) -> BuildReport:
@@ -159,10 +226,30 @@ def _dry_run(session: Session, parallel: int | None, *, as_json: bool) -> Exit:
     return Exit.OK
 
 
+def _waiting(session: Session, *, as_json: bool) -> Exit:
+    from engine.report import matrix
+    from engine.system import streams
+
+    waiting = session.waiting()
+    streams.write_last(f"{matrix.line(waiting)}\n" if as_json else matrix.text(waiting))
+    session.refusals.refuse(len(session.selection.paths))
+    return Exit.OK
+
+
 def _cost(finding: Finding) -> str:
     from engine.report import costs
 
     return "" if finding.state == "cached" else costs.of_job(finding)
+
+
+def _print_interruption(reports: Sequence[BuildReport], *, seconds: float) -> None:
+    """Print the last event of a build that was interrupted before its loop, or for the second time."""
+    from engine.events import Finished
+    from engine.report.json_lines import JsonReport
+
+    report = reports[-1] if reports else JsonReport()
+    if isinstance(report, JsonReport) and not report.is_finished:
+        report.on_event(Finished("interrupted", round(seconds, 3), Exit.INTERRUPTED, {}))
 
 
 def _print_refusal(error: UserError) -> None:

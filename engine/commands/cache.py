@@ -1,4 +1,4 @@
-"""Show, verify and clean up the store: `stats`, `ls`, `verify`, `gc`."""
+"""Show, verify, clean up and share the store: `stats`, `ls`, `verify`, `gc`, and the actions of `sharing`."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.commands import amounts, options
+from engine.commands import amounts, options, sharing, trusting, upkeep
 from engine.errors import Exit, UsageError
 from engine.text import sizes
 
 if TYPE_CHECKING:
     from engine.store.collection import Collected
-    from engine.store.store import Record
-    from engine.store.verification import Verdict
+    from engine.store.record import Record
+    from engine.store.verdict import Verdict
 
 _MOST = 0.5
 """The share of the store's records or bytes that a collection may remove without a question."""
@@ -40,6 +40,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     verify.add_argument(
         "--sources", action="store_true", help="also read the sources and packages of builds, whatever their times say"
     )
+    verify.add_argument(
+        "--provenance", action="store_true", help="also check signatures, and files against the SHA-256 that was signed"
+    )
+    upkeep.add_remote(verify)
+    verify.add_argument("--deep", action="store_true", help="with --remote: also read every blob there")
     options.add_cache(verify)
     options.add_json(verify)
     collect = action("gc", "remove leftovers and what the limits do not let stay, safe beside running builds")
@@ -48,9 +53,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--max-size", metavar="SIZE", type=amounts.size, help="the longest unused go until the rest is smaller: 20GB"
     )
     collect.add_argument("--older-than", metavar="AGE", type=amounts.age, help="what was not used for so long: 30d")
+    upkeep.add_remote(collect)
     collect.add_argument("--dry-run", action="store_true", help="say what would go, and remove nothing")
     collect.add_argument("--yes", action="store_true", help="remove more than half of the store without a question")
     options.add_json(collect)
+    sharing.arguments(action)
+    trust = action("trust", "whose records are used: keys of remotes, and stores on this machine")
+    trusting.arguments(trust)
+    trust.set_defaults(run=trusting.run)
 
 
 def run(arguments: argparse.Namespace) -> Exit:
@@ -58,6 +68,10 @@ def run(arguments: argparse.Namespace) -> Exit:
     from engine.builder.selection import store_of
     from engine.store import file_lock
 
+    if getattr(arguments, "remote", None) is not None:
+        return {"verify": upkeep.verify, "gc": upkeep.collect}[arguments.action](arguments)
+    if getattr(arguments, "deep", False):
+        raise UsageError("--deep is for a remote: every file of a store is always read", hint="add --remote")
     recipes = getattr(arguments, "recipes", [])
     root = store_of(arguments.cache, recipes[0] if recipes else Path("recipe.yaml"))
     if not root.is_dir() or not any((root / name).exists() for name in ("format", "records")):
@@ -68,9 +82,9 @@ def run(arguments: argparse.Namespace) -> Exit:
 
 
 def _records(root: Path) -> Sequence[Record]:
-    from engine.store.store import Store
+    from engine.store.opening import open_store
 
-    return sorted(Store(root).records(), key=lambda record: record.made_at)
+    return sorted(open_store(root).records(), key=lambda record: record.made_at)
 
 
 def _stats(_arguments: argparse.Namespace, root: Path) -> Exit:
@@ -123,7 +137,27 @@ def _verify(arguments: argparse.Namespace, root: Path) -> Exit:
         _print_json_verdict(verdict, root)
     else:
         _print_verdict(verdict, root)
-    return Exit.FAILED if verdict.damages else Exit.OK
+    is_proven = not arguments.provenance or _check_provenance(root, as_json=arguments.json)
+    return Exit.OK if is_proven and not verdict.damages else Exit.FAILED
+
+
+def _check_provenance(root: Path, *, as_json: bool) -> bool:
+    """Check all statements of a store, print the result, and say whether nothing is wrong."""
+    from engine.report import grid
+    from engine.store.opening import open_store
+    from engine.store.remote import provenance, settings
+
+    checked = provenance.check(open_store(root), settings.own_keys()[1])
+    if as_json:
+        faults = [{"job": record.job, "key": record.digest, "why": why} for record, why in checked.faults]
+        numbers = {"statements": checked.statements, "files": checked.files, "signers": dict(checked.signers)}
+        print(json.dumps({"provenance": {"faults": faults, **numbers}}))
+    else:
+        grid.show([(record.job, record.digest, why) for record, why in checked.faults])
+        counts = checked.signers.items()
+        signers = ", ".join(f"{count} signed by {name}" if name else f"{count} not signed" for name, count in counts)
+        print(f"{checked.statements} statements: {signers or 'none to check'}; {checked.files} files compared")
+    return not checked.faults
 
 
 def _print_verdict(verdict: Verdict, root: Path) -> None:
@@ -160,11 +194,11 @@ def _inside(path: Path, root: Path) -> str:
 def _collect(arguments: argparse.Namespace, root: Path) -> Exit:
     from engine import api
     from engine.store.collection import CollectionLimits, collect
-    from engine.store.store import Store
+    from engine.store.opening import open_store
 
     reach = api.reach(arguments.recipes, **options.reading(arguments)) if arguments.recipes else None
     limits = CollectionLimits(reach, arguments.max_size, arguments.older_than)
-    store = Store(root)
+    store = open_store(root)
     ask = not arguments.json and sys.stdin.isatty() and sys.stdout.isatty()
     limited = any(limit is not None for limit in (limits.reach, limits.max_bytes, limits.older_than_seconds))
     if limited and not (

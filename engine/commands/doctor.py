@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from engine.errors import Exit
+from engine.system import own_stores
 from engine.text import distribution
 
 _TOOLS = {
@@ -30,6 +31,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--bundle", type=Path, metavar="FILE", help="write records, logs and facts, redacted, to FILE")
     parser.add_argument("--for", dest="recipes", type=Path, metavar="RECIPE", nargs="+",
                         help="say what this machine lacks to build RECIPE (then the exit code is 3)")  # fmt: skip
+    parser.add_argument(
+        "--on", metavar="WHERE", help="say what the nodes of a Ray cluster have: ray://HOST:PORT or auto"
+    )
 
 
 def run(arguments: argparse.Namespace) -> Exit:
@@ -37,6 +41,8 @@ def run(arguments: argparse.Namespace) -> Exit:
 
     With `--for`, print what the machine lacks for the recipes. Raises UserError for recipes that cannot be planned.
     """
+    if arguments.on is not None:
+        return _cluster(arguments.on, arguments.recipes or ())
     if arguments.recipes is not None:
         return _lacks(arguments.recipes)
     from engine.builder import facts, registry
@@ -48,7 +54,10 @@ def run(arguments: argparse.Namespace) -> Exit:
     if arguments.bundle is not None:
         from engine.report import bundle
 
-        count = bundle.write(arguments.bundle, Path(_store()), dict(facts.describing()))
+        store = Path(_store())
+        if store.is_dir():
+            own_stores.enter(str(store))
+        count = bundle.write(arguments.bundle, store, dict(facts.describing()))
         print(f"{arguments.bundle}: {count} files; look into it before you send it")
         return Exit.OK
     python = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
@@ -96,6 +105,24 @@ def _lacks(recipes: Sequence[Path]) -> Exit:
     if lacking.command or lacking.waits:
         return Exit.WAITING
     print("nothing is missing: every job can run here")
+    return Exit.OK
+
+
+def _cluster(address: str, recipes: Sequence[Path]) -> Exit:
+    """Print what each node of a cluster has, and which jobs of the recipes could never run there."""
+    from engine import api
+    from engine.cluster import overview
+    from engine.report import grid
+    from engine.runtimes.registry import runtimes
+
+    jobs = [job for variant in api.plan(recipes) for job in variant.jobs] if recipes else []
+    tools = dict.fromkeys((*_TOOLS, *(name for each in runtimes().values() for name in each.tools_for)))
+    cluster = overview.of(address, jobs, tools)
+    grid.show([(name, f"left out: {trouble}" if trouble else has) for name, has, trouble in cluster.nodes])
+    for name, lacks in cluster.never.items():
+        print(f"{name} could never run: {'; '.join(lacks) or 'there is no node'}")
+    if cluster.never or all(trouble for _, _, trouble in cluster.nodes):
+        return Exit.WAITING
     return Exit.OK
 
 

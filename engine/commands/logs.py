@@ -25,10 +25,10 @@ def run(arguments: argparse.Namespace) -> Exit:
     from engine.builder.planning import variants
     from engine.builder.selection import select
     from engine.store.heads import Heads
-    from engine.store.store import Store
+    from engine.store.opening import open_store
 
     selection = select(arguments.recipes, **options.reading(arguments))
-    store = Store(selection.store)
+    store = open_store(selection.store)
     heads = Heads(store.notes)
     titled: list[tuple[str, Path]] = []
     for variant in variants(selection):

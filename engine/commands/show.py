@@ -13,7 +13,7 @@ from engine.errors import Exit, UsageError
 from engine.text import sizes
 
 if TYPE_CHECKING:
-    from engine.store.store import Record
+    from engine.store.record import Record
 
 _PASSPORT = "passport.json"
 _ENGINE = ".plan"
@@ -22,11 +22,16 @@ _ENGINE = ".plan"
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `recipe show`."""
     options.add_recipes(parser, about="a recipe's YAML file, or a TensorRT engine: its .plan file or its folder")
+    parser.add_argument(
+        "--provenance", action="store_true", help="what made each artifact, from what; with --json as signed envelopes"
+    )
     options.add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> Exit:
     """Print the records of each variant's last build, or the passport of each engine."""
+    if arguments.provenance:
+        return _show_provenance(arguments)
     engines = [path for path in arguments.recipes if _is_engine(path)]
     if not engines:
         return _show_recipes(arguments)
@@ -60,6 +65,7 @@ def _show_engines(paths: Sequence[Path], *, as_json: bool) -> Exit:
 
 def _show_recipes(arguments: argparse.Namespace) -> Exit:
     from engine import api
+    from engine.builder.examining import not_verified
     from engine.report import grid
     from engine.report.table import table
 
@@ -69,8 +75,44 @@ def _show_recipes(arguments: argparse.Namespace) -> Exit:
         return Exit.OK
     for summary in summaries:
         print(table(summary), end="")
+        for about in () if summary.facts is None else summary.facts.licenses:
+            print(f"  licence of the {about.role}: {about.license}")
         rows = [_row(job.name, summary.records.get(job.name)) for job in summary.variant.jobs]
         grid.show(rows, [grid.LEFT, *[grid.RIGHT] * 4], indent=2)
+        if unknown := not_verified(summary.variant):
+            print(f"  warning: not verified: {unknown}")
+    return Exit.OK
+
+
+def _show_provenance(arguments: argparse.Namespace) -> Exit:
+    from engine import api
+    from engine.report import grid
+    from engine.store.remote import provenance, settings
+
+    session = api.session(arguments.recipes, **options.reading(arguments))
+    store = session.lookup.store
+    signer, trust = settings.own_keys()
+    every = [
+        (summary.variant.name, job.name, summary.records[job.name])
+        for summary in session.summaries()
+        for job in summary.variant.jobs
+        if job.name in summary.records
+    ]
+    envelopes = [provenance.of(store, record, signer) for _, _, record in every]
+    store.leave()
+    if arguments.json:
+        fields = [
+            {"recipe": recipe, "job": job, "envelope": json.loads(each.encode()), "statement": json.loads(each.payload)}
+            for (recipe, job, _), each in zip(every, envelopes, strict=True)
+        ]
+        print(json.dumps(fields, ensure_ascii=False, indent=1))
+        return Exit.OK
+    grid.show(
+        [
+            (recipe, job, each.artifact, each.came, trust.described(opened))
+            for (recipe, job, each), opened in zip(every, envelopes, strict=True)
+        ]
+    )
     return Exit.OK
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from engine.recipe.licenses import Licensed
 from engine.reporting import WRITTEN, TypedReport
 from engine.runtimes import axes
 
@@ -44,6 +45,9 @@ class ModelFacts(GraphFacts):
     """The size of the model's weights in bytes."""
     source: str | None = None
     """The source from which the model was fetched; None for a model that was inspected and not fetched."""
+
+    licenses: tuple[Licensed, ...] = ()
+    """What is known about the licences of the model, and of a tokenizer from elsewhere."""
 
     @property
     def dynamic(self) -> tuple[str, ...] | None:

@@ -12,7 +12,8 @@ from engine.errors import LockError, StepError, UserError
 from engine.key import Key, digest_of, key_of
 from engine.lockfile import names, observe, reported
 from engine.lockfile.content import Lock, LockedOutput, Place, Rows
-from engine.store.store import Record, Store
+from engine.store.record import Record
+from engine.store.store import Store
 
 
 class LockedLookup(Lookup):
@@ -36,16 +37,7 @@ class LockedLookup(Lookup):
 
     def accept(self, job: Job, record: Record) -> None:
         """Raise LockError where the lock has the same key as the record, but another artifact."""
-        locked = self._outputs[job.recipe].get((job.recipe, job.name))
-        if locked is None or locked.artifact is None or locked.key != record.digest:
-            return
-        if locked.artifact != record.artifact:
-            raise LockError(
-                f"the output of {job.name!r} of {job.recipe} differs from the locked output",
-                [f"artifact of {job.name} in {job.recipe}: locked {locked.artifact}, here {record.artifact}",
-                 "the inputs, tools and code are the same: the job's key is the locked key"],
-                "compare the two artifacts; `recipe lock` accepts the new one",
-            )  # fmt: skip
+        _refuse_other_artifact(self._outputs[job.recipe].get((job.recipe, job.name)), job, record)
 
 
 class FrozenLookup(Lookup):
@@ -82,6 +74,11 @@ class FrozenLookup(Lookup):
         lock = self._locks[job.recipe]
         locked = next((each for each in lock.outputs_of(job.recipe, job.name) if each.key == digest_of(key)), None)
         return reported.filed(self, job, key, locked) or super().find(job, key)
+
+    def accept(self, job: Job, record: Record) -> None:
+        """Raise LockError where the lock has the same key as the record, but another artifact."""
+        outputs = self._locks[job.recipe].outputs_of(job.recipe, job.name)
+        _refuse_other_artifact(next((each for each in outputs if each.key == record.digest), None), job, record)
 
     def changed_meanwhile(self, job: Job) -> Path | None:
         """Return the recipe's path for a job whose key was taken from the lock, so that the job fails.
@@ -123,6 +120,18 @@ class FrozenLookup(Lookup):
             if len(theirs) == len(set(used)) and theirs not in facts:
                 facts.append(theirs)
         return facts
+
+
+def _refuse_other_artifact(locked: LockedOutput | None, job: Job, record: Record) -> None:
+    if locked is None or locked.artifact is None or locked.key != record.digest:
+        return
+    if locked.artifact != record.artifact:
+        raise LockError(
+            f"the output of {job.name!r} of {job.recipe} differs from the locked output",
+            [f"artifact of {job.name} in {job.recipe}: locked {locked.artifact}, here {record.artifact}",
+             "the inputs, tools and code are the same: the job's key is the locked key"],
+            "compare the two artifacts; `recipe lock` accepts the new one",
+        )  # fmt: skip
 
 
 def _pinned(locks: Mapping[str, Lock]) -> dict[str, str]:

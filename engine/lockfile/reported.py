@@ -13,7 +13,7 @@ from engine.key import Key, digest_of, text_of
 from engine.lockfile.content import LockedOutput
 from engine.step import write_report
 from engine.store import binding, output
-from engine.store.store import Record
+from engine.store.record import Record
 
 _LOG = b"the figures are those of the lock; nothing was measured\n"
 

@@ -58,6 +58,12 @@ def gpus() -> tuple[LocalGpu, ...]:
     return () if nvml.library() is not None else tuple(_gpu(row) for row in query(_FIELDS))
 
 
+def look_again() -> None:
+    """Forget the GPUs: a process that lives for days looks again before it vouches for them."""
+    gpus.cache_clear()
+    cuda.devices.cache_clear()
+
+
 def hidden() -> str:
     """Return why programs cannot use the boards of this machine, if CUDA shows no GPU and NVML boards; else ""."""
     boards = nvml.boards()

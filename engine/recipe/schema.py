@@ -41,6 +41,7 @@ from engine.recipe.fields import (
     unknown,
     wrong,
 )
+from engine.recipe.licenses import License
 from engine.recipe.model_config import MODEL_CONFIG, PartName
 from engine.recipe.options import Generate, Preprocess, Quantization, TensorRTOptions
 from engine.runtimes import registry
@@ -273,6 +274,13 @@ class PackageSection(RecipePart):
     triton: Triton = Triton()
 
 
+class PolicySection(RecipePart):
+    """What may be packaged at all."""
+
+    licenses: Annotated[tuple[License, ...], Field(min_length=1, max_length=256), Distinct] | None = None
+    """The SPDX ids of the licences that model and tokenizer may have; None for any licence, even one not known."""
+
+
 class Recipe(RecipePart):
     """One variant of a recipe, complete: `extends`, `matrix` and `--set` are already applied."""
 
@@ -290,6 +298,7 @@ class Recipe(RecipePart):
     quantize: Quantization = {}
     generate: Generate = {}
     preprocess: Preprocess = {}
+    policy: PolicySection = PolicySection()
     hermetic: Flag = False
     """Whether a job fails that reads anything which no row of its key covers."""
     runtimes: Annotated[Mapping[Name, Mapping[str, Any]], Field(max_length=16)] = {}

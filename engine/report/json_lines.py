@@ -8,7 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Self
 
-from engine.events import Ended, Event, Finished, Noticed, Planned, Refused, RunsElsewhere, Started
+from engine.events import Awaits, Ended, Event, Finished, Moved, Noticed, Planned, Refused, RunsElsewhere, Started
+from engine.system import interrupts
 
 VERSION = 1
 """The version of the format of the JSON lines, which the first line about each recipe holds (docs/stability.md)."""
@@ -17,6 +18,10 @@ VERSION = 1
 class JsonReport:
     """Prints each event to standard output at once."""
 
+    def __init__(self) -> None:
+        self.is_finished = False
+        """Whether the last event of the build is printed."""
+
     def __enter__(self) -> Self:
         return self
 
@@ -24,8 +29,10 @@ class JsonReport:
         return
 
     def on_event(self, event: Event) -> None:
-        """Print the event's line."""
-        print(line(event), flush=True)
+        """Print the event's line, whole in any case."""
+        with interrupts.deferred():
+            print(line(event), flush=True)
+            self.is_finished = isinstance(event, Finished)
 
     def finish(self, data: str) -> None:
         """Print no results, because programs read the measured numbers with `recipe show --json`."""
@@ -51,10 +58,10 @@ def _fields(event: Event) -> dict[str, object]:
         case Planned():
             jobs = [{"job": name, "step": name, "needs": list(needs)} for name, needs in event.jobs]
             return {"event": "plan", "version": VERSION, "recipe": event.recipe, "jobs": jobs}
-        case Started():
-            return {"event": "start", "recipe": event.recipe, "job": event.job}
-        case RunsElsewhere() | Ended():
-            return _waiting(event) if isinstance(event, RunsElsewhere) else _ended(event)
+        case Started() | RunsElsewhere() | Awaits() | Moved():
+            return _under_way(event)
+        case Ended():
+            return _ended(event)
         case Finished():
             return {
                 "event": "build",
@@ -65,9 +72,20 @@ def _fields(event: Event) -> dict[str, object]:
             }
 
 
-def _waiting(event: RunsElsewhere) -> dict[str, object]:
-    by = {"pid": event.pid, "host": event.host, "since": event.since, "text": event.builder}
-    return {"event": "wait", "recipe": event.recipe, "job": event.job, "by": by}
+def _under_way(event: Started | RunsElsewhere | Awaits | Moved) -> dict[str, object]:
+    match event:
+        case Started():
+            node = {"node": event.node} if event.node else {}
+            return {"event": "start", "recipe": event.recipe, "job": event.job, **node}
+        case RunsElsewhere():
+            by = {"pid": event.pid, "host": event.host, "since": event.since, "text": event.builder}
+            return {"event": "wait", "recipe": event.recipe, "job": event.job, "by": by}
+        case Awaits():
+            waits = {"for": event.waits_for, "advice": event.advice}
+            return {"event": "await", "recipe": event.recipe, "job": event.job, **waits}
+        case Moved():
+            moved = {"jobs": list(event.jobs), "bytes": event.done, "of": event.total}
+            return {"event": "transfer", "direction": event.direction, "remote": event.remote, **moved}
 
 
 def _ended(event: Ended) -> dict[str, object]:
@@ -82,6 +100,8 @@ def _ended(event: Ended) -> dict[str, object]:
         fields |= {"key": event.key, "artifact": event.artifact, "path": str(event.path)}
     if event.waits_for is not None:
         fields |= {"for": event.waits_for, "advice": event.advice}
+    if event.arrival is not None:
+        fields["arrived"] = {"after": event.arrival.seconds, "from": event.arrival.machine}
     if event.gaps:
         fields["not_covered"] = [asdict(gap) for gap in event.gaps]
     if event.measured_at is not None:

@@ -15,9 +15,10 @@ from rich.table import Table
 from rich.text import Text
 
 from engine.builder.executors.outcomes import last_lines
-from engine.events import Ended, Event, Finished, Noticed, Planned, Refused, RunsElsewhere, Started
+from engine.events import Awaits, Ended, Event, Finished, Moved, Noticed, Planned, Refused, RunsElsewhere, Started
 from engine.report import plain
 from engine.report.reasons import Reasons
+from engine.report.transfers import TransferBars
 from engine.system import streams
 
 _MARKS = {
@@ -41,10 +42,19 @@ class _Line:
     job: str
     started: float | None = None
     log: Path | None = None
+    node: str = ""
+    """The machine of a cluster that runs the job."""
     waits_for: str | None = None
-    """The builder that runs the job, while this builder waits for it."""
+    """The builder that runs the job, or the hardware that it needs, while this builder waits for its result."""
     ended: Ended | None = None
     spinner: Spinner = field(default_factory=lambda: Spinner("dots"))
+
+    def begin(self, event: Started | RunsElsewhere | Awaits) -> None:
+        """Note that the job runs, or what the build waits for."""
+        if isinstance(event, Started):
+            self.started, self.log, self.node = time.monotonic(), event.log, event.node
+        else:
+            self.waits_for = event.whom
 
 
 class LiveReport:
@@ -57,6 +67,7 @@ class LiveReport:
         self._many = many
         self._lines: dict[tuple[str, str], _Line] = {}
         self._console = Console(stderr=True)
+        self._bars = TransferBars(self._console)
         self._live = Live(console=self._console, get_renderable=self._view, refresh_per_second=_FRAMES_PER_SECOND)
         self._finished: Finished | None = None
         self._reasons = Reasons()
@@ -79,11 +90,10 @@ class LiveReport:
             case Planned():
                 for job, _ in event.jobs:
                     self._lines[event.recipe, job] = _Line(event.recipe, job)
-            case Started():
-                line = self._lines[event.recipe, event.job]
-                line.started, line.log = time.monotonic(), event.log
-            case RunsElsewhere():
-                self._lines[event.recipe, event.job].waits_for = event.builder
+            case Started() | RunsElsewhere() | Awaits():
+                self._lines[event.recipe, event.job].begin(event)
+            case Moved():
+                self._bars.show(event)
             case Ended():
                 self._lines[event.recipe, event.job].ended = event
                 self._explain(event)
@@ -111,7 +121,7 @@ class LiveReport:
         grid = Table.grid(padding=(0, 1))
         for line in self._visible():
             grid.add_row(*self._row(line))
-        return Group(grid)
+        return Group(grid, self._bars.progress) if self._bars.progress.tasks else Group(grid)
 
     def _visible(self) -> Iterator[_Line]:
         """Yield the lines to show: of all jobs, or on a small screen of jobs that run, failed or wait for hardware."""
@@ -127,12 +137,14 @@ class LiveReport:
             mark, style = _MARKS[line.ended.state]
             took = f"{line.ended.seconds:.1f} s" if line.ended.state == "built" else ""
             remark = plain.how_to_continue(line.ended) if line.ended.waits_for else ""
+            if line.ended.arrival is not None:
+                remark = plain.how_it_came(line.ended.arrival)
             return (Text(mark, style), name, Text(line.ended.state, style), Text(took), Text(remark, "yellow"))
         if line.started is not None:
             elapsed = f"{time.monotonic() - line.started:.1f} s"
             doing = " ".join(last_lines(line.log, 1)) if line.log else ""
             shown = Text(doing, "dim", overflow="ellipsis", no_wrap=True)
-            return (line.spinner, name, Text("running", "cyan"), Text(elapsed), shown)
+            return (line.spinner, name, Text(plain.running(line.node), "cyan"), Text(elapsed), shown)
         if line.waits_for is not None:
             return (line.spinner, name, Text("waiting", "yellow"), Text(""), Text(f"for {line.waits_for}", "yellow"))
         return (Text(" "), name, Text("", "dim"), Text(""), Text(""))

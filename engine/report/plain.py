@@ -6,10 +6,23 @@ import sys
 from typing import Self
 
 from engine.builder.trace import declaring
-from engine.events import Ended, Event, Finished, Noticed, Planned, Refused, RunsElsewhere, Started
+from engine.events import (
+    Arrival,
+    Awaits,
+    Ended,
+    Event,
+    Finished,
+    Moved,
+    Noticed,
+    Planned,
+    Refused,
+    RunsElsewhere,
+    Started,
+)
 from engine.report.json_lines import shown
 from engine.report.reasons import Reasons
 from engine.system import streams
+from engine.text import durations
 
 _WIDTH = 9
 
@@ -53,15 +66,19 @@ def lines(event: Event, *, many: bool, reasons: Reasons | None = None) -> list[s
             return [f"note: {event.text}"]
         case Refused():
             return [f"{'failed':<{_WIDTH}}{event.path}", *(f"  {line}" for line in str(event.error).splitlines())]
-        case Planned():
+        case Planned() | Moved():
             return []
-        case Started() | RunsElsewhere():
-            state, whom = ("running", []) if isinstance(event, Started) else ("waiting", [f"  for {event.builder}"])
-            return [_row(state, event.recipe, event.job, many=many), *whom]
+        case Started() | RunsElsewhere() | Awaits():
+            return _begun(event, many=many)
         case Ended():
             return _ended(event, many=many, reasons=reasons or Reasons())
         case Finished():
             return [last_line(event.state, f"{event.seconds:.1f}", int(event.exit))]
+
+
+def running(node: str) -> str:
+    """Return the state of a running job, with the machine of a cluster that runs it."""
+    return f"running on {node}" if node else "running"
 
 
 def last_line(state: str, seconds: str, code: int) -> str:
@@ -69,9 +86,15 @@ def last_line(state: str, seconds: str, code: int) -> str:
     return f"{state} in {seconds} s" + (f" (exit {code})" if code else "")
 
 
-def how_to_continue(event: Ended) -> str:
+def how_to_continue(event: Ended | Awaits) -> str:
     """Return a remark that says how to continue with a job that waits for hardware."""
     return "; ".join(filter(None, (f"waits for: {event.waits_for}", event.advice)))
+
+
+def how_it_came(arrival: Arrival) -> str:
+    """Return a remark about a result that came from another machine: "arrived after 53 s, made on Tesla T4"."""
+    origin = f", made on {arrival.machine}" if arrival.machine else ""
+    return f"arrived after {durations.rounded(arrival.seconds)}{origin}"
 
 
 def warnings(event: Ended) -> list[str]:
@@ -80,6 +103,17 @@ def warnings(event: Ended) -> list[str]:
         return []
     title = f"  warning: {event.job} reads what no row of its key covers; if it changes, the job does not run again"
     return [title, *(f"    {declaring.sentence(gap)}" for gap in event.gaps)]
+
+
+def _begun(event: Started | RunsElsewhere | Awaits, *, many: bool) -> list[str]:
+    row = _row("running" if isinstance(event, Started) else "waiting", event.recipe, event.job, many=many)
+    match event:
+        case Started():
+            return [f"{row}  on {event.node}" if event.node else row]
+        case RunsElsewhere():
+            return [row, f"  for {event.whom}"]
+        case Awaits():
+            return [row, f"  {how_to_continue(event)}"]
 
 
 def _ended(event: Ended, *, many: bool, reasons: Reasons) -> list[str]:
@@ -92,6 +126,8 @@ def _state(event: Ended, *, many: bool, reasons: Reasons) -> list[str]:
     head = _row(event.state, event.recipe, event.job, many=many)
     if event.error is not None:
         return [head, *reasons.lines(event)]
+    if event.arrival is not None:
+        return [f"{head}  {how_it_came(event.arrival)}"]
     if event.waits_for is not None:
         return [head, f"  {how_to_continue(event)}"]
     return [head]

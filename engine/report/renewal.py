@@ -19,8 +19,8 @@ from engine.report.repeated import RepeatedLines
 from engine.snapshot import ChangedFiles
 from engine.store import stored_plan
 from engine.store.file_systems import tells_changes
+from engine.store.record import Record
 from engine.store.stat_cache import TICK_NS
-from engine.store.store import Record
 from engine.store.stored_plan import Fields, StoredPlan
 from engine.system import watched
 

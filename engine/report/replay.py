@@ -17,15 +17,16 @@ from engine.builder import planning_reads, registry
 from engine.builder.summary import Summary
 from engine.digest import Digest
 from engine.errors import Exit, UserError
-from engine.events import Ended, Event, Finished, Noticed, Refused, RunsElsewhere, Started
+from engine.events import Awaits, Ended, Event, Finished, Moved, Noticed, Refused, RunsElsewhere, Started
 from engine.machine import tools
 from engine.recipe.project import project_of
 from engine.recipe.ways import mark_of
 from engine.report import json_lines, outputs, plain, plan_storing
 from engine.snapshot import TOKEN_BYTES, Candidate, path_of
+from engine.store import revocations
 from engine.store.file_systems import mount_folder, overlay_number, tells_changes
+from engine.store.record import Record
 from engine.store.stat_cache import TICK_NS
-from engine.store.store import Record
 
 if TYPE_CHECKING:
     from engine.recipe.ways import Mark
@@ -48,6 +49,8 @@ def keep(
     finished = events[-1]
     if not isinstance(finished, Finished) or finished.exit not in (Exit.OK, Exit.WAITING) or _changed_meanwhile():
         return
+    if finished.state == "waiting" and session.lookup.store.tier is not None:
+        return  # the next build asks the remote for what other machines have made since
     with contextlib.suppress(OSError, UserError, ValueError):  # without a snapshot the next run only takes longer
         _keep(argv, session, events, finished, summaries=summaries, began_ns=began_ns)
     session.lookup.store.leave()
@@ -63,6 +66,8 @@ def _keep(
     began_ns: int,
 ) -> None:
     inputs, written = set(_inputs(session)), {*_folders(session, finished), *_outputs(session, summaries, finished)}
+    if _uses_remote(session, summaries):
+        inputs.add(str(revocations.folder() / revocations.LIST))  # a key that is revoked later ends the snapshot
     present = [name for name in inputs | written if os.path.exists(name)]  # what is absent has no time stamps
     if not all(map(tells_changes, present)):
         return
@@ -105,6 +110,11 @@ def _keep(
     )
 
 
+def _uses_remote(session: Session, summaries: Mapping[str, tuple[Summary, str]]) -> bool:
+    records = (record for summary, _ in summaries.values() for record in summary.records.values())
+    return session.lookup.store.tier is not None or any(record.origin for record in records)
+
+
 def _roots(session: Session) -> dict[str, str] | None:
     """Return the root of the project of one recipe in each folder, because the recipes in a folder have one project.
 
@@ -145,9 +155,11 @@ def _repeated(finished: Finished) -> Finished:
 def _again(event: Event) -> Event | None:
     """Return the event to report in place of `event` where nothing has to be built; None where `event` is left out."""
     match event:
-        case Ended(state="built"):
-            return replace(event, state="cached", seconds=0.0)
-        case Started() | Noticed() | Refused() | RunsElsewhere():
+        case Ended(state="built") | Ended(state="cached"):
+            return replace(event, state="cached", seconds=0.0, arrival=None)
+        case Noticed(lasting=True):
+            return event
+        case Started() | Noticed() | Refused() | RunsElsewhere() | Awaits() | Moved():
             return None
         case _:
             return event

@@ -11,20 +11,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine.builder.announcing import announcing
 from engine.builder.loop import Options, run
 from engine.builder.stored import StoredLookup, StoredVariant, loading
 from engine.errors import Exit
-from engine.events import Ended, Finished, Noticed
+from engine.events import Ended, Finished
 from engine.recipe.project import project_of
 from engine.report import plain, renewal
 from engine.report.renewal import Resumed
 from engine.report.repeated import RepeatedLines
-from engine.store import file_lock
-from engine.store.store import Store
+from engine.store.opening import open_store
 from engine.store.stored_plan import StoredPlan
 
 if TYPE_CHECKING:
-    from engine.builder.executors.local import LocalExecutor
+    from engine.builder.executors.executor import Executor
     from engine.builder.selection import Reading
     from engine.report import BuildReport
     from engine.snapshot import ChangedFiles
@@ -36,16 +36,17 @@ def prepared(changes: ChangedFiles, plan: StoredPlan, numbers: Sequence[int], re
     `reading` are the options for reading recipes.
     """
     fields = {number: plan.variant(number) for number in numbers}
-    store = Store(Path(changes.path).parent.parent)
-    lines = RepeatedLines(changes.snapshot, fields.values(), store, many=plan.size > 1)
     variants = {number: StoredVariant(each, loading(reading)) for number, each in fields.items()}
+    project = project_of(next(iter(variants.values())).subject.path)
+    store = open_store(Path(changes.path).parent.parent, project=project)
+    lines = RepeatedLines(changes.snapshot, fields.values(), store, many=plan.size > 1)
     return (
         Resumed(changes, plan, StoredLookup(store, plan, changes), fields, variants, lines) if lines.are_known else None
     )
 
 
 def build(
-    resumed: Resumed, executor: LocalExecutor, arguments: argparse.Namespace, report_for: Callable[..., BuildReport]
+    resumed: Resumed, executor: Executor, arguments: argparse.Namespace, report_for: Callable[..., BuildReport]
 ) -> Exit:
     """Run the jobs of a resumed build, print its events and results, and return the exit code.
 
@@ -65,13 +66,13 @@ def build(
 
 
 def _run(
-    resumed: Resumed, executor: LocalExecutor, arguments: argparse.Namespace, report: BuildReport
+    resumed: Resumed, executor: Executor, arguments: argparse.Namespace, report: BuildReport
 ) -> tuple[Finished, dict[tuple[str, str], str]]:
     """Run the loop on the variants that are built again, and return its last event and the keys of jobs."""
     keys: dict[tuple[str, str], str] = {}
     finished = Finished("failed", 0.0, Exit.FAILED, {})
     variants = list(resumed.variants.values())
-    with file_lock.announcing(lambda text: report.on_event(Noticed(text))):
+    with announcing(resumed.lookup.store, report.on_event):
         for event in run(variants, resumed.lookup, executor, _options(arguments)):
             if isinstance(event, Ended):
                 keys[event.recipe, event.job] = event.key or ""
@@ -86,6 +87,7 @@ def _options(arguments: argparse.Namespace) -> Options:
         out=arguments.output or project_of(arguments.recipes[0]) / "build",
         keep_going=arguments.keep_going,
         allow_waiting=arguments.allow_waiting,
+        wait=arguments.wait,
     )
 
 

@@ -86,6 +86,8 @@ def _refuse_plain(packages: Sequence[BuiltPackage]) -> None:
 
 def _link(package: Path, repository: Path) -> None:
     for source in sorted(package.rglob("*")):
+        if source.parent == package and not source.is_dir():
+            continue  # NOTICE, licences and the bill of materials: two packages have files of the same names
         target = repository / source.relative_to(package)
         if source.is_dir():
             target.mkdir(parents=True, exist_ok=True)

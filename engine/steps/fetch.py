@@ -7,15 +7,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from engine.errors import StepError
+from engine.errors import JudgementError, StepError
 from engine.feasibility.facts import GraphFacts, ModelFacts
-from engine.kit.checkpoints import checkpoint, hub, model_files, pickles, weights
+from engine.kit.checkpoints import checkpoint, hub, licenses, model_files, pickles, weights
 from engine.kit.onnx import onnx_files, onnx_source
 from engine.step import Source, Step, TypedReport
 from engine.store.copying import copy
 
 if TYPE_CHECKING:
+    from engine.recipe.licenses import Licensed
     from engine.recipe.schema import Recipe
+
+_ALLOW = "add the licence to policy.licenses, or take another model"
 
 
 class Fetch(Step):
@@ -26,9 +29,17 @@ class Fetch(Step):
     tools: ClassVar[tuple[str, ...]] = ("torch", "safetensors")
     report: ClassVar[type[TypedReport] | None] = ModelFacts
 
+    judged: ClassVar[tuple[str, ...]] = ("allowed_licenses",)
+
     source: Source
     tokenizer: Source | None = None
     weights: model_files.Weights = "safetensors"
+    license: Source | None = None
+    """The files that say something about the model's licence. They go into the report, not into the checkpoint."""
+    tokenizer_license: Source | None = None
+    """The same of a tokenizer that comes from elsewhere than the model."""
+    allowed_licenses: tuple[str, ...] | None = None
+    """The SPDX ids that the recipe's policy allows; None for a recipe without such a policy."""
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self:
@@ -38,6 +49,9 @@ class Fetch(Step):
             source=Source(uri=model.source, revision=model.revision),
             tokenizer=Source(uri=model.tokenizer, part="tokenizer") if model.tokenizer else None,
             weights=model.weights,
+            license=Source(uri=model.source, revision=model.revision, part="license"),
+            tokenizer_license=Source(uri=model.tokenizer, part="license") if model.tokenizer else None,
+            allowed_licenses=recipe.policy.licenses,
         )
 
     def tools_used(self) -> tuple[str, ...]:
@@ -50,7 +64,35 @@ class Fetch(Step):
         """Return what the model's own files say about the model, for example its inputs and its size."""
         return describe(place)
 
-    def run(self, out: Path, *, source: Path | str, tokenizer: Path | str | None = None) -> ModelFacts:
+    def licenses_at(self, **places: Path | str | None) -> tuple[Licensed, ...]:
+        """Return what the sources `license` and `tokenizer_license` say, which lie at `places`."""
+        sources = {"license": ("model", self.license), "tokenizer_license": ("tokenizer", self.tokenizer_license)}
+        return tuple(
+            licenses.of_source(role, source, places.get(name)).about
+            for name, (role, source) in sources.items()
+            if source is not None
+        )
+
+    def judge(self, report: ModelFacts) -> None:
+        """Compare the licences with the policy. Raises JudgementError for one that is not listed or not known."""
+        refusals = self.refusals(report.licenses)
+        if refusals:
+            raise JudgementError(f"policy.licenses refuses the model: {refusals[0]}", refusals[1:], _ALLOW)
+
+    def refusals(self, known: Sequence[Licensed]) -> list[str]:
+        """Return why the policy refuses some of the licences; nothing where it allows all, or where there is none."""
+        names = self.allowed_licenses
+        return [] if names is None else [each for about in known for each in about.refusals(names)]
+
+    def run(
+        self,
+        out: Path,
+        *,
+        source: Path | str,
+        tokenizer: Path | str | None = None,
+        license: Path | str | None = None,  # noqa: A002 - the name of the field
+        tokenizer_license: Path | str | None = None,
+    ) -> ModelFacts:
         """Write the checkpoint into `out`. Raises StepError where the model is incomplete or cannot be downloaded."""
         if isinstance(source, Path) and source.is_file():
             _copy_onnx(source, out)
@@ -65,7 +107,8 @@ class Fetch(Step):
         if any((out / name).is_file() for name in (model_files.PICKLE, model_files.PICKLE_INDEX)):
             pickles.convert(out)
         named = source if isinstance(source, str) else _without_path(self.source.uri)
-        return replace(describe(out), source=named)
+        known = self.licenses_at(license=license, tokenizer_license=tokenizer_license)
+        return replace(describe(out), source=named, licenses=known)
 
 
 def describe(place: Path) -> ModelFacts:

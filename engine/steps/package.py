@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
+from engine.kit.checkpoints import licenses
 from engine.kit.onnx import onnx_files
-from engine.kit.triton import repository, warmups
+from engine.kit.triton import notices, repository, warmups
 from engine.kit.triton.repository import PackageReport
 from engine.kit.triton.serving import Serving
 from engine.recipe import images
 from engine.recipe.schema import Recipe
+from engine.runtimes import registry
 from engine.step import Source, Step, TypedReport
 from engine.tasks import Modality
 
@@ -29,13 +33,36 @@ class Package(Step):
     """The data files that warm-ups name."""
     warmup_names: tuple[str, ...] = ()
     """The names of the warm-ups' data files in the package."""
+    not_verified: str | None = None
+    """Why nobody knows whether the recipe's Triton image loads the model; None where that is known."""
+
+    license: Source | None = None
+    """The files that say something about the model's licence; None for a step that was made without a recipe."""
+    tokenizer_license: Source | None = None
+    """The same of a tokenizer that comes from elsewhere than the model."""
+    image: str | None = None
+    """The image of the server that the recipe names."""
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self:
         """Return the step `package`, which every recipe needs."""
         called = warmups.names(recipe)
         sources = tuple(Source(uri=uri) for uri in called)
-        return cls(serving=Serving.for_recipe(recipe), warmup=sources, warmup_names=tuple(called.values()))
+        model = recipe.model
+        return cls(
+            serving=Serving.for_recipe(recipe),
+            warmup=sources,
+            warmup_names=tuple(called.values()),
+            license=Source(uri=model.source, revision=model.revision, part="license"),
+            tokenizer_license=Source(uri=model.tokenizer, part="license") if model.tokenizer else None,
+            image=recipe.package.triton.image,
+            not_verified=registry.of(recipe).not_verified(recipe),
+        )
+
+    def options(self) -> Mapping[str, Any]:
+        """Return the options that are rows of the key; `not_verified` is one only where it is written in the report."""
+        options = super().options()
+        return {name: value for name, value in options.items() if name != "not_verified" or value is not None}
 
     def code_used(self) -> tuple[str, ...]:
         """Return the names of the modules whose code is part of the key: of the step, the runtime, task and answers."""
@@ -46,12 +73,31 @@ class Package(Step):
         tools = (*self.tools, *self.serving.execution.by.package_tools())
         return (*tools, "pillow") if images.modality(self.serving.images) is Modality.IMAGE else tools
 
-    def run(self, out: Path, *, validated: Path, checkpoint: Path, **warmup: Path) -> PackageReport:
-        """Write the package and return its report.
+    def run(
+        self,
+        out: Path,
+        *,
+        validated: Path,
+        checkpoint: Path,
+        license: Path | str | None = None,  # noqa: A002 - the name of the field
+        tokenizer_license: Path | str | None = None,
+        **warmup: Path,
+    ) -> PackageReport:
+        """Write the package with its licences and its bill of materials, and return its report.
 
         Raises StepError where two models have one name, where Triton does not know a field of the recipe, or where
         Triton cannot serve the model.
         """
         files = {name: warmup[f"warmup_{number}"] for number, name in enumerate(self.warmup_names)}
         serving = self.serving.of_model(validated)
-        return repository.write(out, serving, validated=validated, checkpoint=checkpoint, data=files)
+        report = repository.write(out, serving, validated=validated, checkpoint=checkpoint, data=files)
+        sources = [("model", self.license, license), ("tokenizer", self.tokenizer_license, tokenizer_license)]
+        known = notices.write(
+            out,
+            [licenses.of_source(*each) for each in sources if each[0] == "model" or each[1] is not None],
+            name=report.name,
+            checkpoint=checkpoint,
+            tools=self.tools_used(),
+            image=self.image,
+        )
+        return replace(report, licenses=known, not_verified=self.not_verified, bytes=onnx_files.folder_size(out))

@@ -14,7 +14,8 @@ from engine import digest, snapshot
 from engine.digest import Digest
 from engine.errors import StoreError
 from engine.store import file_lock, heads, kept, presence, tool_contents
-from engine.store.store import Record, Store
+from engine.store.record import Record
+from engine.store.store import Store
 from engine.system import regular
 
 
@@ -132,6 +133,7 @@ class _Collection:
                     self._remove(path)
                 else:
                     path.unlink(missing_ok=True)
+            self.store.pushed.forget_all_but(now, self.store.presence.folder)
             for folder in self.store.layout.files.iterdir():
                 with contextlib.suppress(OSError):
                     folder.rmdir()
@@ -153,6 +155,10 @@ class _Collection:
         traces = {f"{record.trace}.json" for record in records.values()}
         if at.traces.is_dir():
             yield from (path for path in at.traces.iterdir() if path.name not in traces)
+        if at.envelopes.is_dir():
+            yield from (path for path in at.envelopes.iterdir() if path.stem not in records)
+        if at.incoming.is_dir() and self.limits.older_than_seconds is not None:
+            yield from at.incoming.iterdir()
         if at.quarantine.is_dir():
             yield from at.quarantine.iterdir()
         if self.limits.older_than_seconds is not None:

@@ -16,7 +16,8 @@ from engine.digest import Digest
 from engine.key import leaves
 from engine.reporting import TypedReport
 from engine.store.notes import Notes
-from engine.store.store import Record, Store
+from engine.store.record import Record
+from engine.store.store import Store
 
 if TYPE_CHECKING:
     from engine.builder.job import Job

@@ -74,6 +74,16 @@ class Layout:
         return self.root / "kept"
 
     @cached_property
+    def envelopes(self) -> Path:
+        """The signed statements of records that came from a remote or went there: `<digest of the key>.json`."""
+        return self.root / "envelopes"
+
+    @cached_property
+    def incoming(self) -> Path:
+        """Unfinished files of downloads: `<SHA-256 of the file>.part`."""
+        return self.root / "incoming"
+
+    @cached_property
     def quarantine(self) -> Path:
         """The folder of damaged files and folders, which no build reads."""
         return self.root / "quarantine"

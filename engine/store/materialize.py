@@ -14,7 +14,8 @@ from engine.errors import StoreError
 from engine.store import file_lock
 from engine.store.copying import MODE, copy
 from engine.store.disk import remove, replace
-from engine.store.store import Record, Store
+from engine.store.record import Record
+from engine.store.store import Store
 from engine.system import limits, regular
 
 PREVIOUS = ".previous"

@@ -15,8 +15,8 @@ from engine.system import regular, watched
 if TYPE_CHECKING:
     from engine.system.watched import Row
 
-KINDS = ("heads", "stat", "resolutions", "tools")
-"""The folders of notes: last builds, digests by stat row, commits of revisions on a hub, and the code of tools."""
+KINDS = ("heads", "stat", "resolutions", "tools", "pushed")
+"""The folders of notes: last builds, digests by stat row, commits of a hub, the code of tools, what remotes have."""
 
 
 class Notes:

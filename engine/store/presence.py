@@ -65,6 +65,8 @@ class Presence:
         finally:
             try:
                 os.rmdir(folder)
+            except FileNotFoundError:
+                pass  # its user has moved it into the store
             except OSError:
                 remove(Path(folder))
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-import stat
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -15,74 +13,22 @@ from engine import digest
 from engine.digest import Digest
 from engine.errors import StoreError
 from engine.key import Key, digest_of
-from engine.store import binding, file_lock, layout, output
-from engine.store.copying import link_or_copy
-from engine.store.disk import explained, remove, same_file
+from engine.store import file_lock, layout, output, revocations
+from engine.store.artifacts import Artifacts, put_aside
+from engine.store.disk import explained, fill_read_only, remove
 from engine.store.file_lock import FileLock
+from engine.store.file_pool import FilePool
 from engine.store.holder import Holder, holder_of
 from engine.store.layout import Layout
 from engine.store.notes import Notes
 from engine.store.output import Files
 from engine.store.presence import Presence, sweep
+from engine.store.pushed import Pushed
+from engine.store.record import Record
+from engine.store.remote_tier import RemoteTier
 from engine.store.sealed import sealed, unsealed
-from engine.store.stat_cache import StatCache, row_of
+from engine.store.stat_cache import StatCache
 from engine.system import regular
-
-_MOST_NUMBERS = 1 << 20
-"""The greatest number of files with one name in `quarantine/`; a further damaged file of the name is deleted."""
-
-
-@dataclass(frozen=True)
-class Record:
-    """The record of a job's run: the rows of its key, its artifact, and the measurements of the run."""
-
-    key: Key
-    artifact: Digest
-    files: Files
-    report: Mapping[str, object]
-    seconds: float
-    peak_bytes: int
-    machine: Mapping[str, str] = field(default_factory=dict)
-    made_at: float = 0.0
-    report_version: int = 1
-    """The version of the report's form; records without this field have version 1."""
-    log: str = ""
-    """The digest of the run's log; empty for an empty log."""
-    job: str = ""
-    """The name of the job, for explanations only."""
-    step: str = ""
-    """The class of the step that ran, as `module:Class`; empty in older records."""
-    binding: str = ""
-    """The digest of step, key, output and report (`engine.store.binding`), computed where the output was read.
-
-    The binding is empty in older records, which cannot be checked against it.
-    """
-    trace: str = ""
-    """The digest of the trace: what the run read. Empty for a record of a version that kept no traces."""
-    gaps: Sequence[Mapping[str, str]] = ()
-    """What the run read and no row of the key covers: the fields of each `Gap`."""
-    anonymous_bytes: int = 0
-    """The largest memory of the run without the pages of mapped files, from samples; 0 for a run without samples."""
-
-    @property
-    def digest(self) -> Digest:
-        """The digest of the key, under which the record is filed."""
-        return digest_of(self.key)
-
-    @property
-    def size(self) -> int:
-        """The artifact's size in bytes."""
-        return sum(size for size, _ in self.files.values())
-
-    @property
-    def is_bound(self) -> bool:
-        """Whether the output and the report were made for the record's own key and step, as far as the record tells."""
-        own = binding.of(step=self.step, key=self.digest, files=self.files, report=self.report)
-        return self.binding in ("", own)
-
-    def fields(self) -> dict[str, object]:
-        """Return the record's fields as a mapping from name to value, as the record's file has them."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
 class Store:
@@ -97,6 +43,7 @@ class Store:
     def __init__(self, root: Path, *, afresh: bool = False) -> None:
         """Open the store at `root`; a missing store is made. Raises StoreError.
 
+        Whose store it is is not checked: programs use `engine.store.opening.open_store`.
         If `afresh` is true, no stat row of an earlier build is trusted: every file is read once.
         """
         self.root = root.absolute()
@@ -104,8 +51,13 @@ class Store:
         self._presence: Presence | None = None
         with explained(self.root):
             layout.prepare(self.layout)
+        self.tier: RemoteTier | None = None
+        """The remote behind this store, if a command has joined one (`engine.store.opening`)."""
         self.notes = Notes(self.root, self.write)
         self.contents = StatCache(self.notes, afresh=afresh)
+        self.pool = FilePool(self.layout, self.contents)
+        self.artifacts = Artifacts(self.layout, self.contents, self.pool)
+        self.pushed = Pushed(self.root / "pushed")
 
     # -- reading ---------------------------------------------------------------------------------------------
 
@@ -113,11 +65,58 @@ class Store:
         """Return the record of a key with an undamaged artifact, or None.
 
         A damaged artifact is mended from the pool where that is possible, and moved to `quarantine/` otherwise.
+        The artifact of a record from a remote may still be there (`is_away`); `bring` brings it.
         """
         record = self.read(digest_of(key))
-        if record is None or record.key != key:
-            return None
-        return record if self.is_whole(record) or self._mended(record) else None
+        if record is not None and record.key == key and self._is_usable(record):
+            return record
+        return None if self.tier is None else self.tier.find(key)
+
+    def _is_usable(self, record: Record) -> bool:
+        if not self.counts(record):
+            return False
+        return self.is_away(record) or self.is_whole(record) or (self._mend(record) and not self.is_away(record))
+
+    def _mend(self, record: Record) -> bool:
+        try:
+            with self.presence.workplace() as folder, file_lock.hold(self.layout.gate, shared=True):
+                return self.artifacts.mend(record, folder)
+        except OSError:
+            return False  # the store cannot be written: the job runs again, or fails with the reason
+
+    def counts(self, record: Record) -> bool:
+        """Say whether a record may still be used: an own one, or one from a remote whose key is not revoked."""
+        if not record.origin:
+            return True
+        if record.origin.get("signer") in self._revoked:
+            return False
+        return self.tier is None or self.tier.counts_for(record)
+
+    @cached_property
+    def _revoked(self) -> frozenset[str]:
+        return revocations.revoked()
+
+    def is_away(self, record: Record) -> bool:
+        """Say whether the artifact of a record from a remote is still only there."""
+        return bool(record.origin) and not os.path.lexists(self.artifact_path(record.artifact))
+
+    def bring(self, record: Record) -> bool:
+        """Bring an artifact that is still at the remote; return False, and forget the record, if that fails."""
+        if not self.is_away(record):
+            return True
+        try:
+            if self.tier is not None:
+                self.tier.bring(record)
+                return True
+        except (StoreError, OSError):
+            pass
+        self.forget(record)
+        return False
+
+    def forget(self, record: Record) -> None:
+        """Remove a record from a remote whose artifact cannot be had. Its job runs again."""
+        with explained(self.root), file_lock.hold(self.layout.gate, shared=True):
+            remove(self.record_path(record.digest))
 
     def read(self, key: Digest | str) -> Record | None:
         """Return the record filed under a key's digest; None for a missing or damaged record."""
@@ -147,7 +146,7 @@ class Store:
 
         An artifact's files are read-only, and other artifacts may be hard links to the same files.
         """
-        return self.layout.artifacts / artifact
+        return self.artifacts.path(artifact)
 
     def log_path(self, key: Digest | str, *, failed: bool = False) -> Path:
         """Return the path of the log of the run that made a record, or of a failed run."""
@@ -167,29 +166,7 @@ class Store:
 
     def is_whole(self, record: Record) -> bool:
         """Say whether a record's artifact holds the record's files, unchanged, and nothing else."""
-        folder = self.artifact_path(record.artifact)
-        try:
-            return (
-                not folder.is_symlink()
-                and all(self._holds(folder / name, size, content) for name, (size, content) in record.files.items())
-                and digest.walk(folder) == sorted(record.files)
-            )
-        except OSError:
-            return False
-
-    def _holds(self, path: Path, size: int, content: Digest) -> bool:
-        status = os.lstat(path)
-        row = row_of(status)
-        if row[2] != size or not stat.S_ISREG(status.st_mode):
-            return False
-        if self.contents.known(row) == content:
-            return True
-        if self.contents.digest(path) != content:
-            return False
-        # The unknown stat row shows that this file or the pool's link has changed: the pool may lack the content.
-        with contextlib.suppress(OSError):
-            self.offer(path, content)
-        return True
+        return self.artifacts.is_whole(record)
 
     def drop_snapshots(self) -> None:
         """Remove all snapshots, so that the next build of each recipe reads its files."""
@@ -261,10 +238,72 @@ class Store:
             self.keep_log(record.digest, log)
             self._keep_trace(record, trace)
             for name, (_, content) in files.items():
-                self._pool(folder / name, content)
-            self._publish(folder, record)
+                self.pool.take(folder / name, content)
+            self.artifacts.publish(folder, record)
             self.write(self.record_path(record.digest), sealed(record.fields()))
         return record
+
+    def adopt(self, record: Record, envelope: bytes) -> None:
+        """File a record from a remote with its signed envelope. The artifact comes later. Raises OSError, StoreError.
+
+        The caller is `adding`.
+        """
+        self.keep_envelope(record.digest, envelope)
+        self.write(self.record_path(record.digest), sealed(record.fields()))
+
+    @contextlib.contextmanager
+    def adding(self) -> Iterator[None]:
+        """Keep collections out inside the `with` block. Raises StoreError."""
+        with explained(self.root), file_lock.hold(self.layout.gate, shared=True):
+            yield
+
+    def restore_small(self, record: Record, contents: Mapping[str, bytes]) -> None:
+        """Add a record's artifact, whose files have these contents of the record's digests. Raises OSError, StoreError.
+
+        The caller is `adding`.
+        """
+        with self.presence.workplace() as folder:
+            for name, content in contents.items():
+                path = folder / name
+                if "/" in name:
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                fill_read_only(path, content)
+                self.pool.take_new(path, record.files[name][1])
+            self.artifacts.publish(folder, record)
+
+    def restore(self, record: Record, folder: Path) -> None:
+        """Move the files of a record's artifact, which lie in `folder`, into the store. Raises StoreError."""
+        with explained(self.root), file_lock.hold(self.layout.gate, shared=True):
+            for name, (_, content) in record.files.items():
+                self.pool.take(folder / name, content)
+            self.artifacts.publish(folder, record)
+
+    def envelope(self, key: Digest) -> bytes | None:
+        """Return the signed envelope of a record that came from a remote or went there; None without one."""
+        try:
+            return regular.read(self.layout.envelopes / f"{key}.json")
+        except OSError:
+            return None
+
+    def keep_envelope(self, key: Digest, content: bytes) -> None:
+        """Keep the envelope of a record. Raises OSError, StoreError."""
+        path = self.layout.envelopes / f"{key}.json"
+        try:
+            self.write(path, content)
+        except FileNotFoundError:
+            self.layout.envelopes.mkdir(exist_ok=True)
+            self.write(path, content)
+
+    def keep_pushed(self, envelopes: Mapping[Digest, bytes], remote: str) -> None:
+        """Note that a remote has the records of these keys, with the envelopes that it has. Raises StoreError."""
+        with self.adding():
+            for key, envelope in envelopes.items():
+                self.keep_envelope(key, envelope)
+            self.pushed.add(envelopes, remote)
+
+    def is_pushed(self, key: Digest, remote: str) -> bool:
+        """Say whether this store has pushed a record to a remote."""
+        return self.pushed.has(key, remote)
 
     def write(self, path: Path, data: bytes) -> None:
         """Replace a file of the store in one step. Raises OSError, StoreError."""
@@ -284,91 +323,6 @@ class Store:
             self.layout.traces.mkdir(exist_ok=True)
             self.write(self.trace_path(record.trace), content)
 
-    def _pool(self, path: Path, content: Digest) -> None:
-        """Replace a staged file by a link to the pool's file of this content, or add it to the pool. Raises OSError."""
-        pooled = self.layout.pooled(content)
-        if same_file(path, pooled):
-            return
-        if self._is(pooled, content):
-            path.unlink()
-            link_or_copy(pooled, path)
-        else:
-            self.offer(path, content)
-
-    def lacks(self, content: Digest) -> bool:
-        """Return True if the pool has no file whose digest is `content`."""
-        return not self.layout.pooled(content).exists()
-
-    def offer(self, path: Path, content: Digest) -> bool:
-        """Add an undamaged file to the pool, unless the pool has an undamaged file of the same content.
-
-        Returns True if the file was added, False if the pool had the file already. Raises OSError.
-        """
-        pooled = self.layout.pooled(content)
-        if same_file(path, pooled) or self._is(pooled, content):
-            return False
-        if not pooled.parent.is_dir():
-            remove(pooled.parent)
-        pooled.parent.mkdir(exist_ok=True)
-        remove(pooled)
-        with contextlib.suppress(OSError):  # the file system has no hard links, or another builder was first
-            os.link(path, pooled)
-            return True
-        return False
-
-    def _is(self, path: Path, content: Digest) -> bool:
-        try:
-            return self.contents.digest(path) == content and not path.is_symlink()
-        except OSError:
-            return False
-
-    def _publish(self, folder: Path, record: Record) -> None:
-        place = self.artifact_path(record.artifact)
-        if os.path.lexists(place):
-            if self.is_whole(record):
-                return
-            self.put_aside(place)
-        try:
-            os.rename(folder, place)
-        except OSError:
-            # Another builder has published the same content first.
-            if not self.is_whole(record):
-                raise
-
-    def _mended(self, record: Record) -> bool:
-        """Mend a damaged artifact with the pool's files, or move it to `quarantine/`; say whether it is whole now."""
-        place = self.artifact_path(record.artifact)
-        try:
-            with self.presence.workplace() as folder, file_lock.hold(self.layout.gate, shared=True):
-                fresh = folder / "fresh"
-                fresh.mkdir()
-                whole = all(
-                    self._gathered(fresh / name, place / name, content) for name, (_, content) in record.files.items()
-                )
-                if os.path.lexists(place):
-                    self.put_aside(place)
-                if whole:
-                    os.rename(fresh, place)
-                return whole
-        except OSError:
-            return False  # the store cannot be written: the job runs again, or fails with the reason
-
-    def _gathered(self, target: Path, stored: Path, content: Digest) -> bool:
-        source = next((path for path in (self.layout.pooled(content), stored) if self._is(path, content)), None)
-        if source is None:
-            return False
-        target.parent.mkdir(parents=True, exist_ok=True)
-        link_or_copy(source, target)
-        return True
-
     def put_aside(self, path: Path) -> Path:
         """Move a damaged file or folder to `quarantine/`, where nothing reads it; return its path. Raises OSError."""
-        self.layout.quarantine.mkdir(exist_ok=True)
-        for number in range(_MOST_NUMBERS):
-            place = self.layout.quarantine / f"{path.name}.{number}"
-            if not os.path.lexists(place):
-                with contextlib.suppress(FileNotFoundError):
-                    os.rename(path, place)
-                return place
-        remove(path)
-        return path
+        return put_aside(self.layout, path)

@@ -4,50 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import os
-import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from engine import digest, snapshot
 from engine.digest import Digest
-from engine.store import file_lock, heads, kept, layout, presence, stat_cache
+from engine.store import file_lock, heads, kept, layout, presence
 from engine.store.disk import remove
-from engine.store.file_systems import tells_changes
+from engine.store.full_reading import FullReading
 from engine.store.notes import KINDS
+from engine.store.opening import open_store
+from engine.store.record import Record
 from engine.store.sealed import sealed
-from engine.store.stat_cache import Row, stat_row
-from engine.store.store import Record, Store
+from engine.store.stat_cache import stat_row
+from engine.store.store import Store
+from engine.store.verdict import Damage, Verdict
 
-_PROGRESS = ("stat", "verified")
-_SAVE_SECONDS = 2.0
 _CONTRADICTED = "the content changed, but the size and the times did not; the next build reads the file"
-
-
-@dataclass(frozen=True)
-class Damage:
-    """A damaged file or folder of the store."""
-
-    path: Path
-    why: str
-    mended: bool = False
-    """Whether the damage is repaired already; if not, the next build that needs the file makes the file again."""
-
-
-@dataclass
-class Verdict:
-    """The findings of a verification of the store (`recipe cache verify`)."""
-
-    damages: list[Damage] = field(default_factory=list)
-    records: int = 0
-    files: int = 0
-    bytes: int = 0
-    resumed: int = 0
-    """The number of files that an earlier, interrupted verification had read already."""
-    orphans: int = 0
-    """The number of undamaged artifacts and files that no record names, left by killed builds for collection."""
-    swept: int = 0
 
 
 def verify(
@@ -63,12 +37,12 @@ def verify(
     """
     verdict = Verdict()
     stamped = layout.is_stamped(root)
-    store = Store(root)
+    store = open_store(root)
     if not stamped:
         verdict.damages.append(Damage(store.layout.stamp, "the stamp was missing or damaged", mended=True))
     verdict.swept = presence.sweep(store.layout.staging, store.layout.gate)
     try:
-        contents = _Contents(store, verdict, parallel, on_progress)
+        contents = FullReading(store, verdict, parallel, on_progress)
         contents.read()
         _Inspection(store, verdict, contents).run()
         contents.finish()
@@ -84,85 +58,10 @@ def verify(
     return verdict
 
 
-class _Contents:
-    """The digest of every file under `artifacts/` and `files/`, each inode read once, by several threads."""
-
-    def __init__(self, store: Store, verdict: Verdict, parallel: int, on_progress: Callable[[int, int], None]) -> None:
-        self._store = store
-        self._verdict = verdict
-        self._parallel = parallel
-        self._on_progress = on_progress
-        self._read: dict[str, list[int | str]] = {}
-        self._saved = time.monotonic()
-
-    def read(self) -> None:
-        """Read the files that an earlier, interrupted verification has not read."""
-        earlier = self._store.notes.get(*_PROGRESS)
-        todo: dict[str, tuple[Path, Row]] = {}
-        for path in self._files():
-            with contextlib.suppress(OSError):
-                row = stat_row(path)
-                name = stat_cache.inode(row)
-                if name in todo or name in self._read:
-                    continue
-                self._verdict.files += 1
-                self._verdict.bytes += row[2]
-                if stat_cache.is_about(earlier.get(name), row) and tells_changes(path):
-                    self._read[name] = earlier[name]
-                    self._verdict.resumed += 1
-                else:
-                    todo[name] = (path, row)
-        total = self._verdict.files
-        try:
-            with ThreadPoolExecutor(self._parallel) as pool:
-                for name, row, content in pool.map(_hashed, todo.items()):
-                    self._read[name] = stat_cache.entry(row, content)
-                    self._on_progress(len(self._read), total)
-                    self._save(every=_SAVE_SECONDS)
-        except BaseException:
-            self._save(every=0.0)
-            raise
-
-    def of(self, path: Path) -> Digest | None:
-        """Return the digest of a file's bytes, None for a link and where the file cannot be read."""
-        if path.is_symlink():
-            return None
-        try:
-            row = stat_row(path)
-            known = self._read.get(stat_cache.inode(row))
-            if known is not None and stat_cache.is_about(known, row):
-                return Digest(str(known[3]))
-            return digest.of_file(path)
-        except OSError:
-            return None
-
-    def finish(self) -> None:
-        """Remove the note that lists the files which the verification has read, because the verification has ended."""
-        self._store.notes.drop(*_PROGRESS)
-
-    def _files(self) -> Iterator[Path]:
-        for folder in (self._store.layout.files, self._store.layout.artifacts):
-            for name in digest.walk(folder):
-                yield folder / name
-
-    def _save(self, *, every: float) -> None:
-        if time.monotonic() - self._saved >= every:
-            self._store.notes.keep(*_PROGRESS, self._read)
-            self._saved = time.monotonic()
-
-
-def _hashed(item: tuple[str, tuple[Path, Row]]) -> tuple[str, Row, str]:
-    name, (path, row) = item
-    try:
-        return name, row, digest.of_file(path)
-    except OSError as error:
-        return name, row, f"unreadable: {error.strerror}"
-
-
 class _Inspection:
     """One inspection of all parts of a store: records, pool, artifacts, logs, notes, kept files and snapshots."""
 
-    def __init__(self, store: Store, verdict: Verdict, contents: _Contents) -> None:
+    def __init__(self, store: Store, verdict: Verdict, contents: FullReading) -> None:
         self.store = store
         self.verdict = verdict
         self.contents = contents
@@ -247,14 +146,15 @@ class _Inspection:
         record = next(record for record in self.records.values() if record.artifact == artifact)
         folder = self.store.artifact_path(artifact)
         if folder.is_symlink() or not folder.is_dir():
-            return None if self.store.read(record.digest) is None else "the artifact is missing"
+            away = self.store.read(record.digest) is None or self.store.is_away(record)
+            return None if away else "the artifact is missing"
         for name, (_, content) in record.files.items():
             path = folder / name
             if self.contents.of(path) != content:
                 with contextlib.suppress(OSError):
                     self.store.contents.forget(stat_row(path))
                 return f"{name} is missing" if not path.exists() else f"the content of {name} is not what was stored"
-            if self.store.lacks(content) and self.store.offer(path, content):
+            if self.store.pool.lacks(content) and self.store.pool.offer(path, content):
                 self._say(self.store.layout.pooled(content), "the stored file is missing", mended=True)
         strangers = set(digest.walk(folder)) - set(record.files)
         return f"{min(strangers)} does not belong to it" if strangers else None
@@ -292,7 +192,9 @@ class _Inspection:
 
     def _traces(self) -> None:
         damaged = {
-            record.trace for record in self.records.values() if record.trace and self.store.trace(record) is None
+            record.trace
+            for record in self.records.values()
+            if record.trace and not record.origin and self.store.trace(record) is None
         }
         for name in sorted(damaged):
             path = self.store.trace_path(name)

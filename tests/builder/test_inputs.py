@@ -22,10 +22,10 @@ def harm(monkeypatch):
         prepare = Attempt.prepare.__func__
         left = [act]
 
-        def trapped(cls, lookup, job, *rest):
-            if job.name == name and left:
-                left.pop()(lookup.store)
-            return prepare(cls, lookup, job, *rest)
+        def trapped(cls, order):
+            if order.job.name == name and left:
+                left.pop()(order.lookup.store)
+            return prepare(cls, order)
 
         monkeypatch.setattr(Attempt, "prepare", classmethod(trapped))
 

@@ -231,3 +231,26 @@ def test_a_single_module_has_no_files(tmp_path, monkeypatch):
     fake_hub.write(tmp_path, {"lonely_module.py": b""})
     monkeypatch.syspath_prepend(str(tmp_path))
     assert "lonely_module is a single module" in refusal("python:lonely_module")
+
+
+def test_a_model_card_counts_by_what_it_states_about_the_licence(directory):
+    card = directory / "README.md"
+    without = find(f"file:{directory}", "license").row
+    card.write_text("# A model\n")
+    assert find(f"file:{directory}", "license").row == without
+    card.write_text("---\nlicense: mit\n---\n# A model\n")
+    stated = find(f"file:{directory}", "license")
+    assert stated.row != without
+    assert card in stated.files
+    card.write_text("---\nlicense: mit\ntags: [new]\n---\n# A model with other prose\n")
+    assert find(f"file:{directory}", "license").row == stated.row
+    card.write_text("---\nlicense: apache-2.0\n---\n# A model with other prose\n")
+    assert find(f"file:{directory}", "license").row not in (stated.row, without)
+
+
+def test_a_licence_text_counts_as_it_is(directory):
+    without = find(f"file:{directory}", "license").row
+    (directory / "LICENSE").write_text("Do what you like.")
+    one = find(f"file:{directory}", "license").row
+    (directory / "LICENSE").write_text("Do what you like!")
+    assert len({without, one, find(f"file:{directory}", "license").row}) == 3

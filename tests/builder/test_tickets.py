@@ -50,7 +50,7 @@ def test_what_another_builder_makes_is_looked_up_again():
         (State.READY, State.RUNNING),
         (State.LOCKED_ELSEWHERE, State.RUNNING),
         (State.RUNNING, State.STARTABLE),
-        (State.ENDED, State.READY),
+        (State.ENDED, State.RUNNING),
         (State.ENDED, State.ENDED),
     ],
 )

@@ -1,10 +1,10 @@
-"""The CI templates of the documents: their shell steps, run in fresh copies of a project with the store kept."""
+"""The CI templates of the documents: their shell steps, run in fresh copies of a project with a remote."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -22,48 +22,40 @@ def parsed(path):
     return yaml.load(path.read_text(), Loader=yaml.BaseLoader)
 
 
-def steps_of_github():
-    [job] = parsed(GITHUB)["jobs"].values()
-    return job["steps"]
+READING = {"AWS_ACCESS_KEY_ID": "reader", "AWS_SECRET_ACCESS_KEY": "reader-secret"}
+WRITING = {"RECIPE_WRITE_AWS_ACCESS_KEY_ID": "writer", "RECIPE_WRITE_AWS_SECRET_ACCESS_KEY": "writer-secret"}
+NOT_SECRET = ("RECIPE_REMOTE", "RECIPE_TRUST", "AWS_REGION")
+"""What is written in the file on GitHub, and what the project's variables are on GitLab."""
 
 
-def github():
-    """Return the shell commands, the kept folder, and how it is packed."""
-    steps = steps_of_github()
-    uses = {step["uses"].partition("@")[0]: step for step in steps if "uses" in step}
-    restored, saved = uses["actions/cache/restore"], uses["actions/cache/save"]
-    assert restored["with"]["key"] == saved["with"]["key"]
-    assert restored["with"]["path"] == saved["with"]["path"]
-    assert restored["with"]["key"].startswith(restored["with"]["restore-keys"].strip())
-    return [step["run"] for step in steps if "run" in step], saved["with"]["path"], tar
+def github(event, secrets):
+    """Return the shell commands and the variables of the job that an event starts, with the secrets that it gets."""
+    template = parsed(GITHUB)
+    jobs = [job for job in template["jobs"].values() if f"== '{event}'" in job["if"]]
+    assert len(jobs) == 1
+    [job] = jobs
+    assert set(template["env"]) == set(NOT_SECRET)
+    variables = {}
+    for name, value in job["env"].items():
+        [secret] = re.fullmatch(r"\$\{\{ secrets\.(\w+) \}\}", value).groups()
+        variables[name] = secrets.get(secret, "")  # GitHub gives "" for a secret that the run may not have
+    return [step["run"] for step in job["steps"] if "run" in step], variables
 
 
-def gitlab():
-    """Return the same of the template for GitLab."""
+def gitlab(event, secrets):
+    """Return the same of the template for GitLab, where the job gets all variables that it may have."""
     [job] = parsed(GITLAB).values()
-    [store] = [cache for cache in job["cache"] if cache["key"] == "recipe-store"]
-    [path] = store["paths"]
-    return job["script"], path.rstrip("/"), zipped
-
-
-def tar(folder, name):
-    """Pack a folder as GitHub's cache does: hard links and times are kept."""
-    return shutil.make_archive(name, "gztar", folder)
-
-
-def zipped(folder, name):
-    """Pack a folder as GitLab's cache does: a file of its own for each hard link, and no time before 1980."""
-    with zipfile.ZipFile(f"{name}.zip", "w", strict_timestamps=False) as archive:
-        for path in folder.rglob("*"):
-            archive.write(path, path.relative_to(folder))
-    return f"{name}.zip"
+    assert any(
+        {"push": "$CI_DEFAULT_BRANCH", "pull_request": "merge_request"}[event] in rule["if"] for rule in job["rules"]
+    )
+    return job["script"], dict(secrets)
 
 
 @pytest.fixture(
     params=[github, pytest.param(gitlab, marks=pytest.mark.whole)], ids=lambda param: getattr(param, "__name__", None)
 )
 def template(request):
-    return request.param()
+    return request.param
 
 
 @pytest.fixture
@@ -81,43 +73,41 @@ def repository(tiny_bert, tmp_path):
 
 
 class Runner:
-    """A CI of our own: each run gets a fresh checkout and the store that the last one kept."""
+    """A CI of our own: each run gets a fresh checkout, and no file of an earlier run."""
 
-    def __init__(self, repository, template, scratch):
-        self.repository, self.scratch = repository, scratch
-        self.commands, self.kept, self.packing = template
-        self.archive = None
+    def __init__(self, repository, template, scratch, variables):
+        self.repository, self.template, self.scratch = repository, template, scratch
         self.runs = 0
         programs = scratch / "bin"
         programs.mkdir()
         (programs / "recipe").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m engine "$@"\n')
         (programs / "recipe").chmod(0o755)
-        self.environment = Program(repository).environment | {
-            "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
-            "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
-        }
+        self.environment = (
+            Program(repository).environment
+            | variables
+            | {
+                "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+                "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
+            }
+        )
+        del self.environment["RECIPE_TRUST_CACHE"]  # nothing is restored here
 
-    def __call__(self):
+    def __call__(self, event, secrets, *, most=None):
         """Run the commands up to the first that fails; return what they said and the exit code."""
         self.runs += 1
         checkout = self.scratch / f"run {self.runs}" / "checkout"
         shutil.copytree(self.repository, checkout)
-        if self.archive is not None:
-            shutil.unpack_archive(self.archive, checkout / self.kept)
-        assert INSTALL in self.commands
+        commands, variables = self.template(event, secrets)
+        assert commands[0] == INSTALL
         runs = []
-        for command in self.commands:
-            if command == INSTALL:
-                continue
+        for command in commands[1:][:most]:
             done = subprocess.run(
-                ["bash", "-e", "-c", command], cwd=checkout, env=self.environment, capture_output=True, text=True,
-                check=False, timeout=300,
+                ["bash", "-e", "-c", command], cwd=checkout, env=self.environment | variables, capture_output=True,
+                text=True, check=False, timeout=300,
             )  # fmt: skip
             runs.append(done)
             if done.returncode:
                 break
-        name = str(self.scratch / f"store {self.runs}")
-        self.archive = self.packing(checkout / self.kept, name)
         return checkout, runs
 
 
@@ -127,42 +117,67 @@ def states(done):
 
 
 @pytest.mark.slow
-def test_a_kept_store_rebuilds_only_what_changed_and_the_lock_is_checked(repository, template, tmp_path):
+def test_main_pushes_and_a_pull_request_reads_and_cannot_write(repository, template, seaweed, tmp_path):
+    keys = tmp_path / "keys" / "signing.key"
+    keys.parent.mkdir()
+    Program(repository)("cache", "keygen", "-o", str(keys), expect=0)
+    secrets = READING | WRITING | {"RECIPE_SIGNING_KEY": keys.read_text()}
     (tmp_path / "ci").mkdir()
-    run = Runner(repository, template, tmp_path / "ci")
+    run = Runner(
+        repository, template, tmp_path / "ci",
+        {
+            "RECIPE_REMOTE": seaweed.url(f"ci-{template.__name__}"), "RECIPE_TRUST": Path(f"{keys}.pub").read_text(),
+            "AWS_REGION": "us-east-1", "AWS_ENDPOINT_URL": seaweed.environ("reader")["AWS_ENDPOINT_URL"],
+            "XDG_CONFIG_HOME": str(tmp_path / "settings"),
+        },
+    )  # fmt: skip
 
-    checkout, runs = run()
-    assert [done.returncode for done in runs] == [0, 0, 0], runs[-1].stderr
+    checkout, runs = run("push", secrets)
+    assert [done.returncode for done in runs] == [0, 0], runs[-1].stderr
     assert states(runs[1]) == dict.fromkeys(CHAIN, "built")
+    assert f"{len(CHAIN)} records went there" in runs[1].stderr
     assert (checkout / "build" / "tiny" / "tiny" / "config.pbtxt").is_file()
 
-    checkout, runs = run()
-    assert [done.returncode for done in runs] == [0, 0, 0], runs[-1].stderr
-    assert "would build" not in runs[0].stdout
+    checkout, runs = run("pull_request", READING)
+    assert [done.returncode for done in runs] == [0, 0], runs[-1].stderr
     assert states(runs[1]) == dict.fromkeys(CHAIN, "cached")
     assert (checkout / "build" / "tiny" / "tiny" / "config.pbtxt").is_file()
 
     samples = repository / "recipes" / "samples.jsonl"
     samples.write_text(samples.read_text().replace("bad", "sad"))
-    checkout, runs = run()
+    _, runs = run("pull_request", READING)
     assert [done.returncode for done in runs] == [2]
     assert "recipes/samples.jsonl: locked " in runs[0].stderr
-    assert not (checkout / "build").exists()
 
     Program(repository)("lock", "recipes/tiny.yaml", "--cache", str(tmp_path / "other"), expect=0)
-    _, runs = run()
-    assert {job for job, state in states(runs[1]).items() if state == "built"} == {"reference", "validate"}
+    for _ in range(2):  # the first pull request has written nothing that the second one could read
+        _, runs = run("pull_request", READING)
+        assert {job for job, state in states(runs[1]).items() if state == "built"} == {"reference", "validate"}
+        assert "went there" not in runs[1].stderr
+
+    _, [dry] = run("pull_request", {}, most=1)
+    assert dry.returncode == 0, f"a fork without any secret builds everything\n{dry.stderr}"
 
 
-def test_a_pull_request_reads_the_store_and_never_writes_it():
-    [save] = [step for step in steps_of_github() if "cache/save" in step.get("uses", "")]
-    assert "github.event_name == 'push'" in save["if"]
-    assert parsed(GITHUB)["permissions"] == {"contents": "read"}
-    assert "pull_request_target" not in parsed(GITHUB)["on"]
-    [job] = parsed(GITLAB).values()
-    policies = {rule["if"]: rule["variables"]["STORE_POLICY"] for rule in job["rules"]}
-    assert policies['$CI_PIPELINE_SOURCE == "merge_request_event"'] == "pull"
-    assert job["cache"][0]["policy"] == "$STORE_POLICY"
+def test_only_the_main_branch_has_what_can_write():
+    template = parsed(GITHUB)
+    assert template["permissions"] == {"contents": "read"}
+    assert "pull_request_target" not in template["on"]
+    for job in template["jobs"].values():
+        may_write = any(name.startswith("RECIPE_WRITE_") or name == "RECIPE_SIGNING_KEY" for name in job["env"])
+        assert may_write == ("'push'" in job["if"]) == (job.get("environment") == "recipes")
+    assert template["on"]["push"] == {"branches": ["main"]}
+    text = GITLAB.read_text()
+    assert "Protect variable" in text
+    assert all(name in text for name in [*WRITING, "RECIPE_SIGNING_KEY"])
+    assert not {"RECIPE_SIGNING_KEY", *WRITING} & set(parsed(GITLAB)["recipes"]["variables"])
+
+
+@pytest.mark.parametrize("path", [GITHUB, GITLAB], ids=lambda path: path.name)
+def test_no_template_restores_a_store(path):
+    text = path.read_text()
+    assert "RECIPE_TRUST_CACHE" not in text
+    assert "actions/cache" not in text
 
 
 @pytest.mark.parametrize("path", [GITHUB, GITLAB], ids=lambda path: path.name)

@@ -39,6 +39,9 @@ RUN = (
 NOT_HERE = {
     "recipe serve": "needs a server for GPUs; tests/e2e/test_serve.py runs it for a CPU",
     "recipe query": "needs a server for GPUs; tests/e2e/test_query.py runs it for a CPU",
+    "recipe build RECIPE... --waiting": "tests/e2e/test_waiting_machines.py runs it",
+    "recipe build recipes/minilm_t4_packaged.yaml --waiting": "tests/e2e/test_waiting_machines.py runs its like",
+    "recipe build RECIPE... --wait": "tests/e2e/test_waiting_machines.py runs it",
     "nvidia-smi": "the program of NVIDIA's driver",
     "pytest -m gpu": "needs a GPU; that pytest collects its tests is tested",
     "docker run --rm IMAGE dpkg-query -W libnvinfer-bin": "needs the image: its files are not here",

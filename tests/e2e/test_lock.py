@@ -212,6 +212,7 @@ BROKEN = ("r.lock:", "the lock is cut off", "names model")
     ("mutate", "message"),
     [pytest.param(*MUTATIONS[name], id=name, marks=() if name in QUICK else pytest.mark.slow) for name in MUTATIONS],
 )
+@pytest.mark.sample(5)
 def test_a_locked_build_names_whatever_differs_and_builds_nothing(project, mutate, message):
     mutate(project.folder, project.environment)
     before = sorted(path.name for path in (project.folder / "cache" / "records").iterdir())
@@ -257,6 +258,7 @@ def test_an_up_to_date_locked_build_imports_nothing_heavy(project):
     ],
     ids=["nothing", "comment", "layout", "shorthand", "a default", "touch", "readme", "docstring", "remark"],
 )
+@pytest.mark.sample(3)
 def test_what_does_not_matter_keeps_the_lock_valid_and_builds_nothing(project, change):
     change(project.folder, project.environment)
     for _ in range(2):

@@ -14,6 +14,7 @@ SMALL = "validate: {precision_share: 0.4}\n"
 
 @pytest.mark.slow
 @pytest.mark.parametrize("architecture", models.ARCHITECTURES)
+@pytest.mark.sample(3)
 def test_a_local_directory_becomes_a_validated_package_in_either_precision(empty, architecture):
     models.checkpoint(empty.folder / "model", architecture, task="text-classification")
     (empty.folder / "r.yaml").write_text(PLAIN + SMALL + "matrix: {precision: [fp32, int8]}\n")
@@ -28,6 +29,7 @@ def test_a_local_directory_becomes_a_validated_package_in_either_precision(empty
     "architecture",
     [pytest.param(each, marks=() if each in UNLIKE else pytest.mark.whole) for each in models.ARCHITECTURES],
 )
+@pytest.mark.sample(1)
 def test_a_model_saved_without_a_tokenizer_is_validated_on_random_tensors(empty, architecture):
     models.checkpoint(empty.folder / "model", architecture, tokenizer=False)
     (empty.folder / "r.yaml").write_text(PLAIN)
@@ -47,6 +49,7 @@ THEIRS = {
 
 @pytest.mark.parametrize("precision", ["fp32", "int8"])
 @pytest.mark.parametrize("kind", THEIRS)
+@pytest.mark.sample(3)
 def test_an_onnx_file_of_someone_else_becomes_a_validated_package_without_torch(empty, kind, precision):
     write, profile = THEIRS[kind]
     write(empty.folder / "theirs.onnx")

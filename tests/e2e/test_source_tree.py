@@ -85,6 +85,7 @@ def test_code_that_moves_or_is_renamed_makes_nothing_again(project):
     ],
     ids=["code that is shipped", "data that is read", "docstring"],
 )
+@pytest.mark.sample(2)
 def test_an_edit_rebuilds_what_it_reaches(project, file, old, new, rebuilt):
     path = project.folder / "src" / "engine" / file
     text = path.read_text()

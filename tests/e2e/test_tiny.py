@@ -85,6 +85,7 @@ def test_an_up_to_date_build_imports_nothing_heavy(project):
     ],
     ids=["comment", "key order", "layout", "shorthand", "bound"],
 )
+@pytest.mark.sample(2)
 def test_what_does_not_matter_rebuilds_nothing(project, edits):
     edit(project, *edits)
     assert rebuilt(project) == set()
@@ -110,6 +111,7 @@ def test_a_new_readme_beside_the_weights_rebuilds_nothing(project):
     ],
     ids=["name", "bench shape", "profile"],
 )
+@pytest.mark.sample(2)
 def test_a_change_rebuilds_only_what_depends_on_it(project, edits, expected, row):
     edit(project, *edits)
     changes = [change for finding in project.why("r.yaml").values() for change in finding["changes"]]

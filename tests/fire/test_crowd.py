@@ -42,6 +42,7 @@ def test_sixteen_at_once_on_an_empty_cache_make_each_key_once_in_all(field, tmp_
     assert ground.leftovers() == []
 
 
+@pytest.mark.whole
 def test_sixteen_with_four_workers_each_share_a_wide_recipe(tier, wide, tmp_path):
     for number in range(8 if tier.whole else 1):
         ground = wide.template.copy(tmp_path / str(number))
@@ -136,6 +137,7 @@ def test_a_key_whose_maker_dies_is_taken_over(field, ground, stopped):
 @pytest.mark.parametrize(
     "limits", [(), ("--older-than", "0s"), ("--max-size", "1MB")], ids=["leftovers", "age", "size"]
 )
+@pytest.mark.sample(1)
 def test_verify_and_gc_may_run_beside_builders(limits, tier, wide, tmp_path):
     for number in range(20 if tier.whole else 1):
         ground = wide.template.copy(tmp_path / str(number))

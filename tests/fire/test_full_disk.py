@@ -63,6 +63,7 @@ def sizes(tier, most):
 
 
 @pytest.mark.parametrize("of", ["bytes", "inodes"])
+@pytest.mark.sample(1)
 def test_a_store_on_a_disk_that_is_too_small(of, tier, away, disk):
     finished = refused = 0
     for number in sizes(tier, 1_400_000 if of == "bytes" else 180):

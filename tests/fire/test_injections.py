@@ -69,7 +69,7 @@ def texts(number):
 
 def test_an_input_edited_with_size_and_time_kept_is_seen_at_once_and_later(scene, tier):
     edit(scene.project.source, texts(0))
-    for number in range(1, 100 if tier.whole else 4):
+    for number in range(1, 100 if tier.whole else 3):
         scene.right(scene.build())
         before = scene.project.source.stat()
         time.sleep(tier.chance.choice([0, 0, 0, 0.004, 0.03, 0.1]))
@@ -80,7 +80,7 @@ def test_an_input_edited_with_size_and_time_kept_is_seen_at_once_and_later(scene
 def test_an_input_edited_right_before_and_right_behind_its_being_read_is_seen(scene, tier):
     """Both edits may lie within one tick of the clock, at the same size: nothing in the stat row tells them apart."""
     scene.last = ("--to", "read")
-    for number in range(1, 200 if tier.whole else 5):
+    for number in range(1, 200 if tier.whole else 3):
         edit(scene.project.source, texts(number % 5))
         hook = act_at(scene, tier.chance.randint(1, 30), texts((number + 1) % 5))
         assert scene.build(hook=hook, expect=None).code in (0, 1)
@@ -106,7 +106,7 @@ def act_at(scene, number, text, target=None):
 def test_an_output_edited_with_size_and_time_kept_is_restored(scene, tier):
     scene.last = ()
     scene.right(scene.build())
-    for number in range(50 if tier.whole else 4):
+    for number in range(50 if tier.whole else 2):
         place = tier.chance.choice(sorted(path for path in scene.ground.out.rglob("*") if path.is_file()))
         before = place.stat()
         raw = bytearray(place.read_bytes())
@@ -142,13 +142,13 @@ def test_an_edited_helper_of_a_step_is_seen_with_size_and_time_kept(scene):
 
 
 def test_an_input_may_change_at_any_moment_of_a_build(scene, tier):
-    _change_meanwhile(scene, scene.project.source, (texts(1), texts(2)), 200 if tier.whole else 3, tier.chance)
+    _change_meanwhile(scene, scene.project.source, (texts(1), texts(2)), 200 if tier.whole else 2, tier.chance)
 
 
 def test_the_code_may_change_at_any_moment_of_a_build(scene, tier):
     old = scene.helper.read_text()
     new = old.replace('MARK = "+"', 'MARK = "*"')
-    _change_meanwhile(scene, scene.helper, (old, new), 100 if tier.whole else 3, tier.chance)
+    _change_meanwhile(scene, scene.helper, (old, new), 100 if tier.whole else 2, tier.chance)
 
 
 def test_the_code_may_change_between_two_jobs_that_it_is_for(scene, tier):

@@ -52,7 +52,7 @@ class Watch:
 
 
 def test_nothing_is_lost_or_made_twice_when_killed_at_random_instants(tier, field, tmp_path):
-    kills = 1000 if tier.whole else 10
+    kills = 1000 if tier.whole else 5
     started = time.monotonic()
     timed = field.template.copy(tmp_path / "timed")
     field.builders.build(timed)
@@ -100,7 +100,7 @@ def trap(ground: Ground, **what):
 @pytest.mark.parametrize("with_workers", [False, True], ids=["alone", "with its workers"])
 def test_a_builder_may_be_killed_before_any_system_call(with_workers, tier, field, tmp_path):
     count = touches(field, tmp_path / "counted")
-    points = range(1 + with_workers, count + 1, 2) if tier.whole else sorted(tier.chance.sample(range(1, count + 1), 3))
+    points = range(1 + with_workers, count + 1, 2) if tier.whole else sorted(tier.chance.sample(range(1, count + 1), 2))
     killed = 0
     for point in points:
         watch = Watch(field, field.template.copy(tmp_path / f"ground{point}"))
@@ -118,7 +118,7 @@ def test_a_builder_may_be_killed_before_any_system_call(with_workers, tier, fiel
 
 def test_a_worker_may_be_killed_before_any_system_call(tier, field, tmp_path):
     most = 120
-    points = range(1, most + 1) if tier.whole else sorted(tier.chance.sample(range(1, most + 1), 3))
+    points = range(1, most + 1) if tier.whole else sorted(tier.chance.sample(range(1, most + 1), 2))
     for point in points:
         watch = Watch(field, field.template.copy(tmp_path / f"ground{point}"))
         hook = watch.ground.announcements / "hook"
@@ -138,7 +138,7 @@ def test_a_worker_may_be_killed_before_any_system_call(tier, field, tmp_path):
 
 def test_an_up_to_date_build_may_be_killed_before_any_system_call(tier, field, tmp_path):
     """Without its snapshot, so that it looks at everything, restores a package and writes all its notes."""
-    for point in range(1, 400) if tier.whole else sorted(tier.chance.sample(range(1, 300), 3)):
+    for point in range(1, 400) if tier.whole else sorted(tier.chance.sample(range(1, 300), 2)):
         watch = Watch(field, field.undisturbed.copy(tmp_path / f"ground{point}"))
         watch.look()
         for path in (watch.ground.cache / "snapshots").iterdir():
@@ -157,7 +157,7 @@ def test_an_up_to_date_build_may_be_killed_before_any_system_call(tier, field, t
 )
 def test_a_collection_may_be_killed_before_any_system_call(limits, tier, field, tmp_path):
     """What it has taken out is gone, which is no damage; what it left is whole."""
-    for point in range(1, 200) if tier.whole else sorted(tier.chance.sample(range(1, 120), 3)):
+    for point in range(1, 200) if tier.whole else sorted(tier.chance.sample(range(1, 120), 2)):
         watch = Watch(field, field.undisturbed.copy(tmp_path / f"ground{point}"))
         next((watch.ground.cache / "records").iterdir()).unlink()  # that leaves some leftovers
         field.builders.verify(watch.ground, expect=1)
@@ -172,7 +172,7 @@ def test_a_collection_may_be_killed_before_any_system_call(limits, tier, field, 
 
 def test_a_verification_may_be_killed_before_any_system_call(tier, field, tmp_path):
     """What it was about to put aside is found by the next one, and healed by a build in any case."""
-    for point in range(1, 400) if tier.whole else sorted(tier.chance.sample(range(1, 150), 3)):
+    for point in range(1, 400) if tier.whole else sorted(tier.chance.sample(range(1, 150), 2)):
         watch = Watch(field, field.undisturbed.copy(tmp_path / f"ground{point}"))
         for place in ("records", "logs", "files", "artifacts"):
             hurt = tier.chance.choice([path for path in (watch.ground.cache / place).rglob("*") if path.is_file()])

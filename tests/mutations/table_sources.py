@@ -22,6 +22,8 @@ from mutations.mutation import changes, nothing
 B, N, S = "bert", "net", "sentences"
 _ALL = "export reference shape-infer fuse quantize validate bench package"
 _SOURCE = {"fetch": "inputs.source"}
+_LICENSE = {"fetch": "inputs.license"}
+"""The licence goes into the report of `fetch` and into the package, not into the checkpoint."""
 _READERS = "export reference validate package"
 """Those that take the checkpoint: they look again, and make of it what they made before."""
 _NET = "reference shape-infer fuse validate bench package"
@@ -66,7 +68,11 @@ TABLE = (
             causes=_SOURCE, spreads=_NET),
     changes("one bit at the beginning of the weights' file", N, flip("net/net.data", at=3), causes=_SOURCE,
             spreads=_NET),
-    nothing("a README beside the weights", B, write("model/README.md", "about")),
+    nothing("a README beside the weights that states no licence", B, write("model/README.md", "about")),
+    changes("a README beside the weights that states a licence", B,
+            write("model/README.md", "---\nlicense: mit\n---\n"), causes=_LICENSE, spreads="package"),
+    changes("a LICENSE beside the weights", B, write("model/LICENSE", "text"), causes=_LICENSE,
+            spreads="package"),
     nothing("a .git folder beside the weights", B, write("model/.git/HEAD", "ref: refs/heads/main\n"),
             write("model/.gitattributes", "*")),
     nothing("an editor's backup of the configuration", B, copy("model/config.json", "model/config.json~"),

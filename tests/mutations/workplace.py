@@ -20,6 +20,7 @@ _SECONDS = 300
 def clean_environment() -> dict[str, str]:
     """Return this process's environment without what steers recipe itself."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("RECIPE_")} | {"CI": "true"}
+    kept["RECIPE_TRUST_CACHE"] = "1"  # tests copy stores
     kept.pop("PYTHONDONTWRITEBYTECODE", None)  # as users have it: Python keeps what it compiled
     return kept
 

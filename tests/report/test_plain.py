@@ -2,7 +2,7 @@
 
 import json
 
-from engine.events import Ended, Planned, RunsElsewhere
+from engine.events import Arrival, Awaits, Ended, Planned, RunsElsewhere
 from engine.report import json_lines, plain
 from engine.report.live import LiveReport
 
@@ -35,3 +35,31 @@ def test_a_wait_stands_in_the_live_view_until_the_job_has_ended():
     with report._console.capture() as shown:
         report._console.print(report._view(), width=200)
     assert "process 7" not in shown.get()
+
+
+AWAITS = Awaits("net", "trt-build", "T4 (sm_75) with tensorrt", "run it there")
+ARRIVED = Ended("net", "trt-build", "cached", arrival=Arrival(53.2, "Tesla T4"))
+
+
+def test_a_result_that_is_awaited_has_two_lines_when_the_wait_begins_and_one_when_it_arrives():
+    lines = plain.lines(AWAITS, many=False)
+    assert lines == ["waiting  trt-build", "  waits for: T4 (sm_75) with tensorrt; run it there"]
+    assert plain.lines(ARRIVED, many=False) == ["cached   trt-build  arrived after 53 s, made on Tesla T4"]
+
+
+def test_a_result_that_is_awaited_is_an_event_of_json_and_its_end_says_how_it_came():
+    assert json.loads(json_lines.line(AWAITS)) == {
+        "event": "await", "recipe": "net", "job": "trt-build", "for": "T4 (sm_75) with tensorrt",
+        "advice": "run it there",
+    }  # fmt: skip
+    assert json.loads(json_lines.line(ARRIVED))["arrived"] == {"after": 53.2, "from": "Tesla T4"}
+
+
+def test_a_result_that_is_awaited_stands_in_the_live_view():
+    report = LiveReport(many=False)
+    report.on_event(Planned("net", (("trt-build", ()),)))
+    for event, text in ((AWAITS, "for T4 (sm_75) with tensorrt"), (ARRIVED, "arrived after 53 s")):
+        report.on_event(event)
+        with report._console.capture() as shown:
+            report._console.print(report._view(), width=200)
+        assert text in shown.get()

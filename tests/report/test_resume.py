@@ -170,6 +170,7 @@ def _build(folder, output, words):
         sys.path[:] = [str(folder / "site"), *_import_path(), str(folder / "site" / ".." / "packages")]
         for name in [name for name in os.environ if name.startswith("RECIPE_")]:
             del os.environ[name]
+        os.environ["RECIPE_TRUST_CACHE"] = "1"  # tests copy stores
         handle = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(handle, 1)
         os.dup2(handle, 2)
@@ -259,6 +260,7 @@ def test_only_the_jobs_behind_a_changed_source_run_and_equal_output_stops_them(p
 
 def test_the_builder_imports_no_slow_package_for_a_changed_source(project):
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RECIPE_")}
+    environment["RECIPE_TRUST_CACHE"] = "1"
     environment["PYTHONPATH"] = os.pathsep.join([str(project.folder / "site"), *_import_path()])
     words = ["-X", "importtime", "-P", "-m", "engine", "build", "r.yaml", "--to", "join", "--json"]
 

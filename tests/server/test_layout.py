@@ -11,6 +11,7 @@ from engine.server.layout import BuiltPackage
 def test_packages_lie_in_one_repository_without_a_way_into_them(tmp_path):
     for name in ("one", "two"):
         model(tmp_path / name, f"m_{name}", ONNX, requirements_txt="tokenizers==0.22.1\n")
+        (tmp_path / name / "NOTICE").write_text("each package has one")
     both = [BuiltPackage(f"{name}.yaml", tmp_path / name) for name in ("one", "two")]
     (tmp_path / ".serving-dead").mkdir()
     with layout.together(both, tmp_path) as repository:

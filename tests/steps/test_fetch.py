@@ -253,6 +253,8 @@ def test_the_recipe_says_what_is_fetched():
     assert dict(step.sources()) == {
         "source": Source(uri="hf:acme/tiny", revision="v1"),
         "tokenizer": Source(uri="file:/t", part="tokenizer"),
+        "license": Source(uri="hf:acme/tiny", revision="v1", part="license"),
+        "tokenizer_license": Source(uri="file:/t", part="license"),
     }
     assert dict(step.options()) == {"weights": "safetensors"}
     assert "tokenizer" not in Fetch.for_recipe(Recipe(name="r", model={"source": "hf:acme/tiny"})).sources()

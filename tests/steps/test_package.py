@@ -65,6 +65,7 @@ def test_a_text_model_comes_with_its_tokenizer_and_an_ensemble(text, tmp_path):
     assert list(report.models) == ["films", "films_tokenizer", "films_postprocess", "films_text"]
     assert report.name == "films_text"
     assert digest.walk(out) == [
+        "NOTICE",
         "films/1/model.onnx",
         "films/config.pbtxt",
         "films_postprocess/1/classify.py",
@@ -79,6 +80,7 @@ def test_a_text_model_comes_with_its_tokenizer_and_an_ensemble(text, tmp_path):
         "films_tokenizer/1/tokenizer.py",
         "films_tokenizer/config.pbtxt",
         "films_tokenizer/requirements.txt",
+        "sbom.cdx.json",
     ]
     assert report.bytes == sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
     assert config(out, "films").platform == "onnxruntime_onnx"
@@ -119,6 +121,17 @@ def test_the_tokenizer_cuts_as_validation_does_and_pads_to_the_longest(text, tmp
             assert np.array_equal(array[row, :tokens], alone[name][0]), name
         assert not answers["attention_mask"][row, tokens:].any()
         assert (answers["input_ids"][row, tokens:] == tokenizer.pad).all()
+
+
+def test_the_report_says_what_nobody_knows_about_the_image_and_only_then_has_the_key_a_row(text, tmp_path):
+    target = TargetSection(device="T4", runtime="tensorrt")
+    package = PackageSection(triton=Triton.model_validate({"image": "25.06"}))
+    unsure = Package.for_recipe(Recipe(name="n", model=ModelSection(source="hf:a/b"), target=target, package=package))
+    assert unsure.options()["not_verified"].startswith("TensorRT 10.11 builds the engine")
+    assert "not_verified" not in Package.for_recipe(recipe()).options()
+    packing = step().model_copy(update={"not_verified": unsure.not_verified})
+    assert run(packing, *text, tmp_path / "unsure").not_verified == unsure.not_verified
+    assert run(step(), *text, tmp_path / "sure").not_verified is None
 
 
 def test_settings_of_a_tokenizer_that_are_no_object_leave_the_padding_to_its_file(text, tmp_path):
@@ -323,7 +336,9 @@ def test_an_rtx_engine_is_packed_as_a_plain_folder_for_no_server(text, tmp_path,
     out = tmp_path / "package"
     report = run(step(execution=RTX), engine, text[1], out)
     assert digest.walk(out) == [
-        f"films/{name}" for name in ("model.plan", "passport.json", "requirements.txt", "tokenizer.json")
+        "NOTICE",
+        *(f"films/{name}" for name in ("model.plan", "passport.json", "requirements.txt", "tokenizer.json")),
+        "sbom.cdx.json",
     ]
     assert list(report.models) == []
     assert "Triton's TensorRT backend does not load TensorRT-RTX engines" in capsys.readouterr().out

@@ -64,6 +64,7 @@ def cosines(first, second):
         ("deberta-v2", {"MatMul": 14}, ["1 Gather"]),
     ],
 )
+@pytest.mark.sample(4)
 def test_an_architecture_is_quantized_and_answers_alike_for_masks_of_every_kind(
     tmp_path, architecture, quantized, left
 ):
@@ -93,6 +94,7 @@ def test_minilm_keeps_its_meaning_in_a_quarter_of_its_size(tmp_path, minilm_expo
 
 @pytest.mark.slow
 @pytest.mark.parametrize("opset", [20, 23])
+@pytest.mark.sample(1)
 def test_minilm_answers_alone_as_in_a_batch(tmp_path, minilm_exported, opset):
     _, out = quantize(tmp_path, fused(tmp_path, minilm_exported), opset=opset)
     kinds = {node.op_type for node in onnx_files.load_graph(out).graph.node}

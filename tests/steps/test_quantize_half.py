@@ -106,6 +106,7 @@ def encoder(request, tmp_path_factory):
 
 
 @pytest.mark.slow
+@pytest.mark.sample(1)
 def test_a_bert_and_a_roberta_in_fp16_answer_as_in_fp32_and_become_engines(encoder):
     report, out = lowered(encoder)
     assert report.cosine.worst >= GOAL
@@ -120,6 +121,7 @@ def test_a_bert_and_a_roberta_in_fp16_answer_as_in_fp32_and_become_engines(encod
 
 
 @pytest.mark.slow
+@pytest.mark.sample(1)
 def test_a_bert_in_bf16_is_close_enough_and_becomes_an_engine_where_there_is_bf16(encoder):
     report, out = lowered(encoder, "bf16")
     assert report.cosine.worst >= GOAL

@@ -14,7 +14,8 @@ class Program:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.environment = {k: v for k, v in os.environ.items() if not k.startswith("RECIPE_")} | {"CI": "true"}
+        self.environment = {k: v for k, v in os.environ.items() if not k.startswith("RECIPE_")}
+        self.environment |= {"CI": "true", "RECIPE_TRUST_CACHE": "1"}  # tests copy stores
 
     def __call__(self, *words: str, expect: int | None = None) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "engine", *words]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from engine import digest
-from engine.store import output
+from engine.key import digest_of
+from engine.store import binding, output
 
 
 def put(store, key, files, log=b"", job="x"):
@@ -16,9 +17,12 @@ def put(store, key, files, log=b"", job="x"):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
         entries = output.take(out)
+        report = {"n": 1}
+        bound = binding.of(step="", key=digest_of(key), files=entries, report=report)
         return store.commit(
-            key, out, entries, report={"n": 1}, seconds=0.5, peak_bytes=7, machine={"os": "Linux"}, log=log, job=job
-        )
+            key, out, entries, report=report, seconds=0.5, peak_bytes=7, machine={"os": "Linux"}, log=log, job=job,
+            bound=bound,
+        )  # fmt: skip
 
 
 def every_file(root):

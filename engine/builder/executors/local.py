@@ -8,7 +8,7 @@ import os
 import selectors
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,10 @@ from engine.errors import StepError
 from engine.system import processes
 
 if TYPE_CHECKING:
-    from engine.builder.job import Traits
+    from engine.builder.attempt import Attempt
+    from engine.builder.executors.executor import RunOrder
+    from engine.builder.job import Job, Traits
+    from engine.store.file_lock import FileLock
 
 PRELOADED = ("torch", "transformers", "timm", "onnx", "sympy") if sys.platform == "linux" else ()
 """Tools that are slow to import and start no threads that outlive a fork: zygotes import them before jobs do.
@@ -34,7 +37,7 @@ _SERIAL = itertools.count()
 class _Job:
     """A job that a worker is running."""
 
-    ident: object
+    ident: str
     task: WorkerTask
     zygote: ZygoteHandle
     modules: tuple[str, ...]
@@ -55,11 +58,52 @@ class LocalExecutor:
         """Modules that no zygote imports, because a zygote with the module has several threads or dies."""
         self._selector = selectors.DefaultSelector()
         self._watched = 0.0
+        self._runs_alone: str | None = None
 
     @property
     def busy(self) -> int:
         """The number of running jobs."""
         return len(self._jobs)
+
+    def lane(self, job: Job) -> bool:
+        """Return whether a job must run alone."""
+        return job.traits.exclusive
+
+    def has_room(self, lane: Hashable) -> bool:
+        """Say whether a job can start now: in a free slot, or with nothing beside it if it must run alone."""
+        if lane:
+            return not self._jobs
+        return self._runs_alone is None and self.busy < self.slots
+
+    def claim(self, ident: str, lock: FileLock) -> FileLock:
+        """Return the lock of a key: builders that share a store need nothing else."""
+        del ident
+        return lock
+
+    def holder(self, ident: str) -> str:
+        """Return "": the lock of a key names its holder."""
+        del ident
+        return ""
+
+    def start(self, ident: str, order: RunOrder) -> Attempt:
+        """Start a job. Raises OSError where the system allows no further process or open file, and StoreError."""
+        from engine.builder.attempt import Attempt
+
+        attempt = Attempt.prepare(order)
+        traits = order.job.traits
+        try:
+            self.submit(
+                ident, attempt.task, tools=traits.tools, variables=traits.variables, time_limit=traits.time_limit
+            )
+        except OSError:
+            attempt.close()
+            raise
+        self._runs_alone = ident if traits.exclusive else None
+        return attempt
+
+    def has_changed(self) -> bool:
+        """Return False: this machine stays the same during a build."""
+        return False
 
     def start_early(self, traits: Traits) -> None:
         """Start a zygote that fits a job, although the job may turn out to be cached: Python takes long to start."""
@@ -67,7 +111,7 @@ class LocalExecutor:
             self._zygote(Lineage(traits.variables, _modules(traits.tools, traits.kind)), idle=True)
 
     def submit(
-        self, ident: object, task: WorkerTask, *, tools: Sequence[str], variables: Sequence[str], time_limit: float
+        self, ident: str, task: WorkerTask, *, tools: Sequence[str], variables: Sequence[str], time_limit: float
     ) -> None:
         """Give a worker one job to run; `poll` later returns the outcome of the run together with `ident`.
 
@@ -78,7 +122,7 @@ class LocalExecutor:
 
     def _start(
         self,
-        ident: object,
+        ident: str,
         task: WorkerTask,
         variables: tuple[str, ...],
         modules: tuple[str, ...],
@@ -116,9 +160,9 @@ class LocalExecutor:
         self._selector.register(zygote.control, selectors.EVENT_READ, zygote)
         return zygote
 
-    def poll(self, timeout: float = _POLL_SECONDS) -> list[tuple[object, Outcome]]:
+    def poll(self, timeout: float = _POLL_SECONDS) -> list[tuple[str, Outcome]]:
         """Wait up to `timeout` seconds for outcomes, and return each outcome with the `ident` of its task."""
-        done: list[tuple[object, Outcome]] = []
+        done: list[tuple[str, Outcome]] = []
         for event, _ in self._selector.select(timeout):
             zygote: ZygoteHandle = event.data
             try:
@@ -133,7 +177,7 @@ class LocalExecutor:
             done += self._watch(now)
         return done
 
-    def _handle(self, zygote: ZygoteHandle, message: Mapping[str, Any]) -> Iterator[tuple[object, Outcome]]:
+    def _handle(self, zygote: ZygoteHandle, message: Mapping[str, Any]) -> Iterator[tuple[str, Outcome]]:
         """Yield the outcome of the job that a zygote reports as ended."""
         job = self._job_of(zygote)
         if "threads" in message:
@@ -146,7 +190,7 @@ class LocalExecutor:
         else:
             yield self._finish(job, outcome(job.task, message, job.peak_bytes))
 
-    def _ended(self, zygote: ZygoteHandle) -> Iterator[tuple[object, Outcome]]:
+    def _ended(self, zygote: ZygoteHandle) -> Iterator[tuple[str, Outcome]]:
         """Yield the outcome of the job whose zygote has ended.
 
         If the zygote ended while it imported its modules, the job starts again from a zygote without these modules.
@@ -169,7 +213,7 @@ class LocalExecutor:
             self._jobs.remove(job)
             self._start(job.ident, job.task, zygote.lineage.variables, job.modules, job.time_limit)
 
-    def _watch(self, now: float) -> Iterator[tuple[object, Outcome]]:
+    def _watch(self, now: float) -> Iterator[tuple[str, Outcome]]:
         """Remember the peak memory of each worker, and yield the outcome of each job that is past its time limit."""
         for job in list(self._jobs):
             pids = processes.children(job.zygote.pid) if job.zygote.pid else []
@@ -189,8 +233,10 @@ class LocalExecutor:
     def _job_of(self, zygote: ZygoteHandle) -> _Job | None:
         return next((job for job in self._jobs if job.zygote is zygote), None)
 
-    def _finish(self, job: _Job, outcome: Outcome) -> tuple[object, Outcome]:
+    def _finish(self, job: _Job, outcome: Outcome) -> tuple[str, Outcome]:
         self._jobs.remove(job)
+        if job.ident == self._runs_alone:
+            self._runs_alone = None
         return job.ident, replace(outcome, anonymous_bytes=job.anonymous_bytes)
 
     def _remove(self, dead: ZygoteHandle) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from engine import feasibility
 from engine.builder.lookup import PlannedVariant
-from engine.builder.preflight import model, onnx_file, samples, servers, tools
+from engine.builder.preflight import licenses, model, onnx_file, samples, servers, tools
 from engine.builder.preflight.checked_variant import CheckedVariant
 
 
@@ -16,6 +16,7 @@ def look(variant: PlannedVariant, store: Path) -> CheckedVariant:
     Raises RecipeError for the first fault that a build of the variant would meet. `look` writes no file.
     """
     subject = model.checked(variant, store)
+    licenses.look(subject)
     if subject.facts is not None:
         feasibility.check_model(variant.loaded, subject.facts)
     model.look(subject)

@@ -13,7 +13,8 @@ from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.checkpoints import json_files, model_files, quantized, weights
 from engine.recipe import paths
 from engine.step import Source
-from engine.store.store import Store
+from engine.store.opening import open_store
+from engine.system import own_stores
 
 
 def checked(variant: PlannedVariant, store: Path) -> CheckedVariant:
@@ -66,11 +67,11 @@ def untried(subject: CheckedVariant) -> str | None:
 
 def _fetched(variant: PlannedVariant, store: Path) -> CheckedVariant:
     """Return a variant of a hub's model with what the last build of the recipe fetched."""
-    if not (store / "format").is_file():
+    if not (store / "format").is_file() or not own_stores.is_own(str(store)):
         return CheckedVariant(variant)
     from engine.builder.summary import summarize  # most checks need no report, and do not wait for this import
 
-    opened = Store(store)
+    opened = open_store(store)
     summary = summarize(Lookup(opened), variant)
     opened.leave()
     fetched = next((summary.records.get(job.name) for job in variant.jobs if job.step.report is ModelFacts), None)

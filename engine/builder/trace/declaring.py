@@ -9,7 +9,7 @@ from engine.builder.trace.naming import Naming
 from engine.builder.trace.reads import Kind, Read
 from engine.errors import StepError
 from engine.events import Gap
-from engine.store.store import Record
+from engine.store.record import Record
 
 FACTS: Mapping[str, str] = {"the number of CPUs": "cpu.count"}
 """The fact that stands for a property of the machine."""

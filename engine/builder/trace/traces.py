@@ -12,7 +12,7 @@ from engine.builder.trace.coverage import Rows
 from engine.builder.trace.report import Trace
 from engine.key import Key
 from engine.known import Known
-from engine.store.store import Record
+from engine.store.record import Record
 from engine.system import regular
 
 if TYPE_CHECKING:

@@ -64,6 +64,19 @@ def download(
     return chosen
 
 
+def download_licenses(repository: str, commit: str, out: Path) -> list[str]:
+    """Write the model card and the licence texts of a commit into `out`, and return their names. Raises StepError.
+
+    Where HF_HUB_OFFLINE is set, only the files in the hub's own cache are written.
+    """
+    place = Repository(_environment(), repository, commit)
+    listed = _in_cache(place) if place.hub.offline else _on_hub(place)
+    chosen = model_files.licenses_of(listed)
+    for name in chosen:
+        copy(hub_files.fetch(place, listed[name]), out / name)
+    return chosen
+
+
 def _environment() -> Hub:
     """Return the hub that the environment variables describe now, because they may change while a worker runs."""
     try:

@@ -26,6 +26,7 @@ _TOKENIZER = re.compile(
     r"|vocab\.(txt|json|bpe|tsv)|merges\.txt|bpe\.codes|[\w.-]+\.model|[\w.-]+\.spm"
     r"|chat_template\.(jinja|json)|additional_chat_templates/[\w.-]+\.jinja"
 )
+_LICENSES = re.compile(r"README\.md|(?i:(LICEN[CS]E|NOTICE|COPYING|USE_POLICY)([.-][\w.-]*)?)")
 _LISTED = 12
 """The largest number of file names that an error lists."""
 _SHARD = re.compile(r"model-\d+-of-\d+\.safetensors")
@@ -57,6 +58,11 @@ def listing(directory: Path) -> tuple[list[str], list[Path]]:
 def of_tokenizer(names: Iterable[str]) -> list[str]:
     """Return those of the file names that belong to a tokenizer, sorted."""
     return sorted(name for name in names if _TOKENIZER.fullmatch(name))
+
+
+def licenses_of(names: Iterable[str]) -> list[str]:
+    """Return those of the file names that say something about a licence, sorted: the model card, and the texts."""
+    return sorted(name for name in names if _LICENSES.fullmatch(name))
 
 
 def tokenizer_at(place: Path) -> list[str]:

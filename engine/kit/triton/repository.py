@@ -19,6 +19,7 @@ from engine.kit.triton.answers import by_task as answers
 from engine.kit.triton.config import Config, Signature
 from engine.kit.triton.parts import Part
 from engine.kit.triton.serving import Serving
+from engine.recipe.licenses import Licensed
 from engine.recipe.model_config import PartName
 from engine.reporting import TypedReport
 from engine.runtimes import axes
@@ -35,6 +36,10 @@ class PackageReport(TypedReport):
     name: str
     models: tuple[str, ...]
     bytes: int
+    licenses: tuple[Licensed, ...] = ()
+    """What is known about the licences of the model and the tokenizer."""
+    not_verified: str | None = None
+    """Why nobody knows whether the recipe's Triton image loads the model; None where that is known."""
 
 
 def write(

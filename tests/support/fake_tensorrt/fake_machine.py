@@ -4,6 +4,7 @@ A test that drives the whole program puts `import fake_machine` into a .pth file
 workers believe it, too; it needs a fake `nvidia-smi` besides.
 """
 
+import functools
 import json
 from pathlib import Path
 
@@ -11,5 +12,5 @@ from engine.machine import cuda
 
 GPU = json.loads(Path(__file__).with_name("gpu.json").read_text())
 _device = cuda.CudaDevice(**GPU)
-cuda.devices = lambda: (_device,)
+cuda.devices = functools.cache(lambda: (_device,))
 cuda.runtime_version = lambda: "12.9"

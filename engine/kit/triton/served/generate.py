@@ -31,6 +31,8 @@ class TritonPythonModel:
         from .greedy import Rules  # type: ignore[import-not-found]  # lies beside this file where it is served
 
         folder = Path(args["model_repository"]) / args["model_version"]
+        # All models of a package have one version: an older one, still loaded, must not call the graphs of a newer.
+        self.version = int(args["model_version"])
         said = json.loads((folder / "generation.json").read_text("utf-8"))
         self.settings, self.graphs = said["settings"], said["graphs"]
         self.rules = Rules(**self.settings["rules"])
@@ -88,7 +90,7 @@ class TritonPythonModel:
         greedy = Greedy(begun, self.rules, max_new_tokens=[row.most for row in rows])
         pad = self.settings["pad_token_id"]
         tokens, mask = padded([row.prompt for row in rows], pad, left=start is None)
-        past = Past(self.graphs, mask)
+        past = Past(self.graphs, mask, self.version)
         if start is not None:
             yield from past.encoded(tokens)
             tokens = np.array(begun, dtype=np.int64)

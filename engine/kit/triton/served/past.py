@@ -16,12 +16,13 @@ class Past:
     The KV cache goes from one call to the next as Triton's own tensors, without a copy into numpy.
     """
 
-    def __init__(self, said: Mapping[str, Any], mask: Array) -> None:
+    def __init__(self, said: Mapping[str, Any], mask: Array, version: int) -> None:
         """Start with an empty KV cache.
 
         `said` is the section `graphs` of generation.json, and `mask` is the attention mask of the prompts, int64 [rows,
-        longest].
+        longest]. `version` is the version of the graphs, which is that of the model that calls them.
         """
+        self.version = version
         self.model: str = said["decoder"]
         self.encoder: str | None = said["encoder"]
         self._outputs = {name: [*names] for name, names in said["outputs"].items()}
@@ -34,7 +35,7 @@ class Past:
         import triton_python_backend_utils as triton  # type: ignore[import-not-found]  # only inside the server
 
         given = [triton.Tensor("input_ids", tokens), triton.Tensor("attention_mask", self._mask)]
-        response = yield _request(str(self.encoder), given, self._outputs["encoder"])
+        response = yield _request(str(self.encoder), given, self._outputs["encoder"], self.version)
         self._hold(response)
 
     def step(self, tokens: Array) -> Generator[Request, Response, Array]:
@@ -43,7 +44,7 @@ class Past:
 
         inputs = {"input_ids": tokens, **self._masks(tokens.shape[1])}
         given = [triton.Tensor(name, array) for name, array in inputs.items()]
-        response = yield _request(self.model, [*given, *self._held.values()], self._outputs["decoder"])
+        response = yield _request(self.model, [*given, *self._held.values()], self._outputs["decoder"], self.version)
         self._seen += tokens.shape[1]
         return self._hold(response)[:, -1]
 
@@ -85,7 +86,9 @@ def _nothing(past: Mapping[str, Sequence[Any]], rows: int) -> Generator[tuple[st
         yield name, triton.Tensor(name, np.zeros((rows, heads, 0, size), dtype=dtype))
 
 
-def _request(model: str, given: list[Any], outputs: list[str]) -> Request:
+def _request(model: str, given: list[Any], outputs: list[str], version: int) -> Request:
     import triton_python_backend_utils as triton
 
-    return triton.InferenceRequest(model_name=model, requested_output_names=outputs, inputs=given)
+    return triton.InferenceRequest(
+        model_name=model, model_version=version, requested_output_names=outputs, inputs=given
+    )

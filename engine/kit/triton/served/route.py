@@ -17,6 +17,8 @@ class Work:
     def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
         self.routing = _module(folder / "routing.py").Routing(settings["routing"])
         self.models = settings["models"]
+        # All models of a package have one version: an older one, still loaded, must not call the models of a newer.
+        self.version = int(folder.name)
 
     def __call__(self, given: dict[str, Any]) -> dict[str, Any]:
         """Return the outputs without what padding added. Raises ValueError for shapes that no model takes."""
@@ -33,6 +35,7 @@ class Work:
 
         request = triton.InferenceRequest(
             model_name=name,
+            model_version=self.version,
             requested_output_names=list(self.routing.outputs),
             inputs=[triton.Tensor(each, array) for each, array in given.items()],
         )

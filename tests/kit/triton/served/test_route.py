@@ -26,8 +26,10 @@ class Recorded(route.Work):
 
 @pytest.fixture
 def router(tmp_path):
-    shutil.copy(Path(routing.__file__), tmp_path / "routing.py")
-    return Recorded(tmp_path, {"routing": FACTS, "models": ["m_1x8", "m_free"]})
+    folder = tmp_path / "1"
+    folder.mkdir()
+    shutil.copy(Path(routing.__file__), folder / "routing.py")
+    return Recorded(folder, {"routing": FACTS, "models": ["m_1x8", "m_free"]})
 
 
 @pytest.mark.parametrize(("tokens", "last"), [(8, ("m_1x8", (1, 8))), (7, ("m_1x8", (1, 8))), (3, ("m_free", (1, 3)))])

@@ -6,7 +6,7 @@ import json
 import os
 from pathlib import Path
 
-from tensorrt import _machine, _network
+from tensorrt import _machine, _network, _typed
 from tensorrt._enums import (
     BuilderFlag,
     HardwareCompatibilityLevel,
@@ -224,6 +224,9 @@ class Builder:
 
 
 def _problem(network, config):
+    lacking = _typed.unsupported_on(network._kinds, _machine.gpu()["sm"])
+    if lacking:
+        return lacking
     initialized = {tensor.name for tensor in network._model.graph.initializer}
     for value in network._model.graph.input:
         dims = value.type.tensor_type.shape.dim

@@ -3,16 +3,14 @@
 from pathlib import Path
 
 import onnx
-from onnx import TensorProto
 from onnx.external_data_helper import load_external_data_for_model
 
-from tensorrt._enums import DataType, LayerType
-from tensorrt._logging import complain, register
+from tensorrt import _nodes, _typed
+from tensorrt._enums import DataType, LayerType, NetworkDefinitionCreationFlag
+from tensorrt._logging import complain, register, remark
+from tensorrt._machine import gpu
+from tensorrt._operators import CUSTOM, TYPES
 
-_TYPES = {
-    "FLOAT": "FLOAT", "FLOAT16": "HALF", "BFLOAT16": "BF16", "INT8": "INT8", "INT32": "INT32", "INT64": "INT64",
-    "BOOL": "BOOL", "UINT8": "UINT8", "FLOAT8E4M3FN": "FP8", "INT4": "INT4",
-}  # fmt: skip
 _LAYERS = {
     "MatMul": "MATRIX_MULTIPLY", "Gemm": "MATRIX_MULTIPLY", "Conv": "CONVOLUTION", "Constant": "CONSTANT",
     "Shape": "SHAPE", "Cast": "CAST", "QuantizeLinear": "QUANTIZE", "DequantizeLinear": "DEQUANTIZE",
@@ -23,7 +21,7 @@ PLUGINS = []
 
 
 def dtype_of(elem_type):
-    return DataType[_TYPES.get(TensorProto.DataType.Name(elem_type), "FLOAT")]
+    return DataType[_nodes.name_of(elem_type) or "FLOAT"]
 
 
 class Dims(tuple):
@@ -56,22 +54,22 @@ class ILayer:
 
 
 class INetworkDefinition:
-    __slots__ = ("_flags", "_layers", "_model")
+    __slots__ = ("_flags", "_kinds", "_layers", "_model")
 
     def __init__(self, flags):
-        self._flags, self._model, self._layers = flags, None, []
+        self._flags, self._model, self._layers, self._kinds = flags, None, [], set()
 
     num_layers = property(lambda self: len(self._layers))
 
     def get_layer(self, index):
         return self._layers[index]
 
-    def _fill(self, model):
+    def _fill(self, model, nodes):
         self._model = model
-        known = onnx.shape_inference.infer_shapes(model).graph
-        types = {v.name: v.type.tensor_type.elem_type for v in (*known.value_info, *known.output, *known.input)}
+        self._kinds = {kind for node in nodes for kind in (*node.inputs, *node.outputs)}
+        types = {name: kind for node in nodes for name, kind in zip(node.proto.output, node.outputs, strict=True)}
         for node in model.graph.node:
-            outputs = [ITensor(name, dtype_of(types.get(name, TensorProto.FLOAT)), None) for name in node.output]
+            outputs = [ITensor(name, DataType[types.get(name) or "FLOAT"], None) for name in node.output]
             kind = LayerType[_LAYERS.get(node.op_type, "ELEMENTWISE")]
             self._layers.append(ILayer(node.name or f"node_of_{node.output[0]}", kind, outputs))
 
@@ -111,12 +109,22 @@ class OnnxParser:
             complain("Failed to parse ONNX model from file")
             return False
         load_external_data_for_model(read, str(Path(model).parent))
-        known = {schema.name for schema in onnx.defs.get_all_schemas()}
-        for node in read.graph.node:
-            if node.op_type not in known and node.op_type not in PLUGINS:
+        nodes = _nodes.read(read)
+        for node in nodes:
+            if not _is_known(node):
                 text = 'creator && "Plugin not found, are the plugin name, version, and namespace correct?"'
-                self._errors.append(ParserError(node.op_type, node.name, text))
+                self._errors.append(ParserError(node.op, node.proto.name, text))
+        if not self._errors and self._network._flags & 1 << NetworkDefinitionCreationFlag.STRONGLY_TYPED:
+            for node, text in _typed.refusals(nodes):
+                self._errors.append(ParserError(node.op, node.name, f"Invalid Node - {node.name}: {text}"))
+        for text in _typed.open_questions(nodes, gpu()["sm"]):
+            remark(f"unproven on a real TensorRT: {text}")
         if self._errors:
             return False
-        self._network._fill(read)
+        self._network._fill(read, nodes)
         return True
+
+
+def _is_known(node):
+    own = node.op in TYPES if node.proto.domain in ("", "ai.onnx") else node.op in CUSTOM
+    return own or node.op in PLUGINS

@@ -1,0 +1,106 @@
+"""What the build loop expects of an executor, wherever it runs jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from engine.errors import StepError
+
+if TYPE_CHECKING:
+    from engine.builder.job import Job
+    from engine.builder.lookup import Lookup
+    from engine.builder.worker_task import Outcome
+    from engine.key import Key
+    from engine.store.file_lock import FileLock
+    from engine.store.record import Record
+
+
+class DisplacedError(StepError):
+    """A job has lost its machine before it ended: the node is gone, or is not what it was. The job is placed again."""
+
+
+class LackingInputError(StepError):
+    """An input of a job cannot be had where the job is to run; `input` is the parameter that it stands for."""
+
+    def __init__(self, name: str, reason: str = "") -> None:
+        super().__init__(f"the input {name!r} cannot be brought", [reason] if reason else [])
+        self.input = name
+
+
+class Releasable(Protocol):
+    """The right to run the job of a key."""
+
+    def release(self) -> None:
+        """Give back the right."""
+
+
+@dataclass(frozen=True)
+class RunOrder:
+    """A job that is to run, with its key, the records of its inputs by parameter, and the lock of its key."""
+
+    lookup: Lookup
+    job: Job
+    key: Key
+    inputs: Mapping[str, Record]
+    lock: Releasable
+
+
+class Run(Protocol):
+    """One run of a job."""
+
+    @property
+    def log(self) -> Path:
+        """The path of the running job's log on this machine."""
+
+    @property
+    def node(self) -> str:
+        """The name of the machine that runs the job; "" for this machine."""
+
+    def record(self, outcome: Outcome) -> Record:
+        """Return the record of the run, which the store has now. Raises UserError if the run failed."""
+
+    def compare(self, outcome: Outcome, stored: Record, *, keep: Path) -> None:
+        """Raise UserError if the run failed, or if its output has other bytes than a stored record names.
+
+        Both outputs are then kept in the folder `keep`.
+        """
+
+    def close(self) -> None:
+        """Delete what is left of the run on this machine, and release the lock of the job's key."""
+
+
+class Executor(Protocol):
+    """Runs jobs. The build loop decides which job is next; the executor decides where there is room for it."""
+
+    def lane(self, job: Job) -> Hashable:
+        """Return what a job needs of a machine: jobs with equal needs wait in one queue."""
+
+    def has_room(self, lane: Hashable) -> bool:
+        """Say whether a job of a lane can start now."""
+
+    def claim(self, ident: str, lock: FileLock) -> Releasable | None:
+        """Return the right to run the job of a key, given this machine's lock of it.
+
+        Return None, and release the lock, if a builder on another machine has the right.
+        """
+
+    def holder(self, ident: str) -> str:
+        """Return the builder on another machine that has the right to run a job; "" if there is none."""
+
+    def start(self, ident: str, order: RunOrder) -> Run:
+        """Start a job; `poll` later returns the outcome together with `ident`.
+
+        The run owns the lock of the order. Raises LackingInputError, OSError and StoreError; the lock is free then.
+        """
+
+    def poll(self, timeout: float = ...) -> Iterable[tuple[str, Outcome]]:
+        """Wait up to `timeout` seconds for outcomes, and return each once, with the `ident` of its job."""
+
+    def has_changed(self) -> bool:
+        """Say, once for each change, whether machines came or left, so that jobs in the queues are placed again."""
+
+    def close(self) -> None:
+        """End all jobs and whatever they have started."""

@@ -1,0 +1,103 @@
+"""What waits for other hardware: the jobs of recipes by the machines that can run them, with a command for each."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.builder.costs import numbered_twins
+from engine.builder.findings import Finding
+from engine.builder.lookup import Lookup, PlannedVariant
+
+if TYPE_CHECKING:
+    from engine.builder.selection import Selection
+    from engine.step import Hardware
+
+
+@dataclass(frozen=True)
+class WaitingJob:
+    """A job that waits for hardware which this machine lacks."""
+
+    path: Path
+    """The recipe's file, as the user named it."""
+    finding: Finding
+    repeats: bool = False
+    """Whether a job before this one in the list is the same work, so that its seconds count once."""
+
+    @property
+    def seconds(self) -> float | None:
+        """The seconds that the job took in an earlier build; None if no build measured them."""
+        return None if self.finding.cost is None else self.finding.cost.seconds
+
+
+@dataclass(frozen=True)
+class MachineNeeded:
+    """A kind of machine, the jobs that wait for it, and the command that runs them there."""
+
+    hardware: Hardware
+    jobs: tuple[WaitingJob, ...]
+    command: str
+
+    @property
+    def seconds(self) -> float | None:
+        """The sum of the seconds of all jobs; None as soon as the seconds of one job are unknown."""
+        each = [job.seconds for job in self.jobs if not job.repeats]
+        known = [seconds for seconds in each if seconds is not None]
+        return sum(known) if len(known) == len(each) else None
+
+
+def by_machine(
+    variants: Sequence[PlannedVariant], findings: Sequence[Finding], lookup: Lookup, selection: Selection
+) -> tuple[MachineNeeded, ...]:
+    """Return what waits, by the machine that it waits for, in the order of the plans.
+
+    A job whose inputs are not built yet waits, too: nothing that this machine can build makes it run here.
+    """
+    paths = {variant.name: variant.loaded.path for variant in variants}
+    numbers = numbered_twins(findings)
+    counted: set[int] = set()
+    waiting: dict[Hardware, list[WaitingJob]] = {}
+    for finding in findings:
+        away = None if finding.state == "cached" else lookup.away(finding.job)
+        if away is not None:
+            number = numbers[finding.job.recipe, finding.job.name]
+            job = WaitingJob(paths[finding.job.recipe], finding, repeats=number in counted)
+            counted.add(number)
+            waiting.setdefault(away, []).append(job)
+    files = {hardware: {job.path for job in jobs} for hardware, jobs in waiting.items()}
+    return tuple(
+        MachineNeeded(
+            hardware, tuple(jobs), _command(selection, files[hardware], rest_waits=_rest_waits(files, hardware))
+        )
+        for hardware, jobs in waiting.items()
+    )
+
+
+def _rest_waits(files: dict[Hardware, set[Path]], hardware: Hardware) -> bool:
+    """Say whether a recipe with jobs for the hardware has other jobs, which still wait after those are built."""
+    return any(files[hardware] & other for each, other in files.items() if each != hardware)
+
+
+def _command(selection: Selection, paths: set[Path], *, rest_waits: bool) -> str:
+    """Return the command line that builds the recipes in `paths` as this selection does, quoted for a shell."""
+    words = ["recipe", "build", *(str(path) for path in selection.paths if path in paths)]
+    for option, values in (
+        ("--set", selection.set),
+        ("--only", selection.only),
+        ("--allow-path", selection.allow),
+        ("--to", selection.to),
+        ("--cache", (selection.cache,) if selection.cache is not None else ()),
+    ):
+        words += [word for value in values for word in (option, str(value))]
+    for option, is_chosen in (
+        ("--locked", selection.locked),
+        ("--frozen", selection.frozen),
+        ("--refresh", selection.refresh),
+        ("--paranoid", selection.paranoid),
+        ("--allow-waiting", rest_waits),
+    ):
+        words += [option] if is_chosen else []
+    return shlex.join(words)

@@ -1,0 +1,1 @@
+"""Clusters: the jobs of one build on many machines, which share nothing but a remote."""

@@ -1,0 +1,208 @@
+"""The executor of a cluster: it places jobs on nodes, and takes their records from the remote."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from engine.builder.answers import error_of
+from engine.builder.executors.executor import DisplacedError, LackingInputError, Releasable, RunOrder
+from engine.builder.worker_task import Outcome
+from engine.cluster.engine import ClusterEngine, Piece
+from engine.cluster.machines import ClusterMachines
+from engine.cluster.nodes import ClusterNode, Lane, lane_of
+from engine.cluster.orders import JobOrder, NodeAnswer, fields_of
+from engine.cluster.sending import Sender, tier_of
+from engine.errors import StepError, UserError
+from engine.key import digest_of, without_inputs
+from engine.store.file_lock import FileLock
+from engine.store.record import Record
+from engine.system import regular
+
+if TYPE_CHECKING:
+    from engine.builder.job import Job
+    from engine.builder.lookup import Lookup
+
+_POLL_SECONDS = 0.2
+
+
+@dataclass(frozen=True)
+class ClusterRun:
+    """One run of a job on a node, as the builder sees it. Its log is a copy of what the node has sent so far."""
+
+    order: RunOrder
+    lane: Lane
+    place: ClusterNode
+    cleanup: contextlib.ExitStack
+    log: Path
+
+    @property
+    def node(self) -> str:
+        """The name of the node."""
+        return self.place.name
+
+    def record(self, outcome: Outcome) -> Record:
+        """Return the record that the node has pushed, which the store has now. Raises UserError."""
+        store = self.order.lookup.store
+        if outcome.error is not None:
+            with contextlib.suppress(OSError):  # the error is reported in any case
+                store.keep_log(digest_of(self.order.key), regular.read(self.log), failed=True)
+            raise outcome.error
+        if store.tier is not None:
+            store.tier.look_again()
+        record = store.find(self.order.key)
+        if record is None:
+            facts = [f"node {self.node}", *filter(None, [store.tier.summary() if store.tier is not None else ""])]
+            hint = "the key of the node must be trusted here: `recipe cache trust --key KEY`"
+            raise StepError(f"the remote does not have the record of {self.order.job.name!r}", facts, hint)
+        if self.order.job.traits.delivers and not store.bring(record):
+            raise StepError(f"the output of {self.order.job.name!r} cannot be brought from the remote")
+        return record
+
+    def compare(self, outcome: Outcome, stored: Record, *, keep: Path) -> None:
+        """Raise StepError: nodes do not make stored jobs again."""
+        del outcome, keep
+        raise StepError(f"{stored.job!r} cannot be made again on a cluster")
+
+    def close(self) -> None:
+        """Delete the copy of the log, and give back the claim and the lock of the key."""
+        with contextlib.suppress(FileNotFoundError):  # most jobs end before their nodes send anything
+            os.unlink(self.log)
+        self.cleanup.close()
+
+
+@dataclass(frozen=True)
+class _Claimed:
+    """The lock of a key on this machine, and the claim on the key in the cluster."""
+
+    ident: str
+    lock: FileLock
+    engine: ClusterEngine
+
+    def release(self) -> None:
+        """Give back both."""
+        self.engine.release(self.ident)
+        self.lock.release()
+
+
+class ClusterExecutor:
+    """Runs jobs on the nodes of a cluster.
+
+    A job whose node is lost, or is not what it said, ends with DisplacedError; the build loop places it again.
+    """
+
+    def __init__(self, engine: ClusterEngine, lookup: Lookup, jobs: Sequence[Job]) -> None:
+        """Ask all nodes what they have, and let the look-up know them.
+
+        Raises UserError for a build without a remote, and without a usable node.
+        """
+        self._engine = engine
+        self._tier = tier_of(lookup.store)
+        self._sender = Sender(lookup.store, self._tier)
+        self._machines = lookup.machines = ClusterMachines(engine, jobs, remote=self._tier.settings.url)
+        self._nodes = self._machines.nodes
+        self._resources = contextlib.ExitStack()
+        self._logs = self._resources.enter_context(lookup.store.presence.workplace())
+        self._runs: dict[str, ClusterRun] = {}
+        self._holders: dict[str, str] = {}
+
+    def lane(self, job: Job) -> Lane:
+        """Return what a job needs of a node."""
+        return lane_of(job)
+
+    def has_room(self, lane: Hashable) -> bool:
+        """Say whether a node has room for a job of a lane."""
+        return self._nodes.best(cast("Lane", lane)) is not None
+
+    def claim(self, ident: str, lock: FileLock) -> Releasable | None:
+        """Return the lock of a key with the claim of the cluster on it; None if another builder has the claim."""
+        holder = self._engine.claim(ident)
+        if holder:
+            self._holders[ident] = holder
+            lock.release()
+            return None
+        if self._holders.pop(ident, None):
+            self._tier.look_again()  # the other builder may have pushed its result
+        return _Claimed(ident, lock, self._engine)
+
+    def holder(self, ident: str) -> str:
+        """Return the builder that has the claim on a key; "" if nobody else has it."""
+        return self._holders.get(ident, "")
+
+    def start(self, ident: str, order: RunOrder) -> ClusterRun:
+        """Send a job to the best node. Raises LackingInputError and StepError; the lock of the order is free then."""
+        lane = self.lane(order.job)
+        with contextlib.ExitStack() as resources:
+            resources.callback(order.lock.release)
+            own = without_inputs(order.key)
+            kinds = (kind for kind in self._nodes.kinds(lane) if order.lookup.own_rows(order.job, kind) == own)
+            node = next(filter(None, (self._nodes.best(lane, kind=kind) for kind in kinds)), None)
+            if node is None:
+                raise DisplacedError(f"no node has room for {order.job.name!r} any more")
+            self._sender.send_inputs(order)
+            sources = self._sender.sources(order)
+            inputs = {name: record.key for name, record in order.inputs.items()}
+            sent = JobOrder(fields_of(order.job), order.key, inputs, sources)
+            self._engine.submit(ident, node, lane, sent.encode())
+            run = ClusterRun(order, lane, node, resources.pop_all(), self._logs / ident)
+        self._nodes.begin(node, lane)
+        self._runs[ident] = run
+        return run
+
+    def poll(self, timeout: float = _POLL_SECONDS) -> list[tuple[str, Outcome]]:
+        """Wait up to `timeout` seconds for outcomes; keep what came of logs."""
+        done: list[tuple[str, Outcome]] = []
+        for piece in self._engine.poll(timeout):
+            run = self._runs.get(piece.ident)
+            if run is None:
+                continue  # a second answer, or one to a run that was given up
+            if piece.log:
+                with run.log.open("ab") as log:
+                    log.write(piece.log)
+            if piece.answer is not None or piece.lost:
+                del self._runs[piece.ident]
+                self._nodes.end(run.place, run.lane)
+                done.append((piece.ident, self._outcome(run, piece)))
+        self._machines.look_now_and_then()
+        return done
+
+    def has_changed(self) -> bool:
+        """Say, once for each change, whether nodes came or left."""
+        return self._machines.has_changed()
+
+    def close(self) -> None:
+        """End all runs and leave the cluster."""
+        self._runs.clear()
+        self._engine.close()
+        self._resources.close()
+
+    def _outcome(self, run: ClusterRun, piece: Piece) -> Outcome:
+        name = run.order.job.name
+        if piece.answer is None:
+            if piece.node_is_gone:
+                self._machines.leave_out(run.place, piece.lost)
+            return _failed(DisplacedError(f"node {run.node} was lost while it ran {name!r}: {piece.lost}"))
+        try:
+            answer = NodeAnswer.decode(piece.answer)
+        except (ValueError, TypeError) as wrong:
+            self._machines.leave_out(run.place, "its answer is no answer")
+            return _failed(DisplacedError(f"node {run.node} gave no answer about {name!r}: {wrong}"))
+        outcome = Outcome(None, None, answer.seconds, answer.peak_bytes, anonymous_bytes=answer.anonymous_bytes)
+        if answer.differs:
+            rows = ", ".join(f"{row} is {here}, not {ordered}" for row, ordered, here in answer.differs[:3])
+            self._machines.leave_out(run.place, f"it is not what it was: {rows}")
+            return _failed(DisplacedError(f"node {run.node} is not what it was: {rows}"))
+        if answer.lacks:
+            return replace(outcome, error=LackingInputError(answer.lacks, f"node {run.node}: {answer.log}"))
+        if answer.error:
+            run.log.write_bytes(answer.log.encode())
+            return replace(outcome, error=error_of(answer.error))
+        return outcome
+
+
+def _failed(error: UserError) -> Outcome:
+    return Outcome(None, error, 0.0, 0)

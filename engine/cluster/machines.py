@@ -1,0 +1,122 @@
+"""The machines of a cluster as a build knows them: the nodes that can run its jobs, and why others cannot."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from engine.builder.lookup import MachineRows
+from engine.cluster import nodes as placing
+from engine.cluster import survey
+from engine.cluster.engine import ClusterEngine
+from engine.cluster.nodes import ClusterNode, Nodes
+from engine.cluster.survey import Question, unusable
+from engine.errors import StepError, UserError
+
+if TYPE_CHECKING:
+    from engine.builder.job import Job
+    from engine.step import Hardware
+
+_LOOK_SECONDS = 5.0
+"""The time between two looks for nodes that came or left."""
+
+
+def surveyed(engine: ClusterEngine, nodes: Sequence[ClusterNode], question: Question) -> Sequence[ClusterNode]:
+    """Ask nodes for their surveys, and return the nodes with them."""
+    answers = engine.ask(nodes, question.to_json()) if nodes else {}
+    for node in nodes:
+        node.survey = survey.read(answers.get(node.id, "no answer"))
+    return nodes
+
+
+class ClusterMachines:
+    """The nodes of a cluster that use the build's remote; they are the `Machines` of its look-up."""
+
+    def __init__(self, engine: ClusterEngine, jobs: Iterable[Job], *, remote: str) -> None:
+        """Ask all nodes what they have. Raises UserError if no job could run on any of them."""
+        self.nodes = Nodes()
+        self._engine = engine
+        self._remote = remote
+        self._question = Question.about(jobs)
+        self._left_out: dict[str, ClusterNode] = {}
+        self._changed = False
+        self.look()
+        if not len(self.nodes):
+            raise UserError(
+                f"no node of {engine.shown} can run jobs", self._lacks(), "`recipe doctor --on ADDRESS` says more"
+            )
+
+    # -- for the look-up ------------------------------------------------------------------------------------
+
+    def away(self, job: Job) -> Hardware | None:
+        """Return the hardware that a job needs and every node lacks, or None."""
+        return None if self.nodes.suited(placing.lane_of(job)) else job.step.hardware()
+
+    def advice(self, hardware: Hardware) -> str:
+        """Return what the nodes lack for some hardware."""
+        return "; ".join(self._lacks(str(hardware))) or f"{self._engine.shown} has no node"
+
+    def kinds(self, job: Job) -> Sequence[str]:
+        """Return the kinds of nodes that can run a job; first that of the node to which it would go now."""
+        lane = placing.lane_of(job)
+        if not self.nodes.suited(lane):
+            self.look()
+        kinds = self.nodes.kinds(lane)
+        if not kinds:
+            raise StepError(f"no node of {self._engine.shown} can run {job.name!r}", self._lacks(lane.hardware))
+        if len(kinds) == 1:
+            return [*kinds]
+        best = self.nodes.best(lane)
+        return sorted(kinds, key=lambda kind: (best is None or kind != best.kind, kind))
+
+    def rows(self, job: Job, kind: str) -> MachineRows:
+        """Return the values of a kind of node that are rows of a job's key."""
+        lane, step = placing.lane_of(job), job.step
+        own = self.nodes.kinds(lane)[kind]
+        facts = own.facts[lane.hardware]
+        return MachineRows(
+            tools={name: own.tools[name] for name in step.tools_used()},
+            facts={name: facts[name] for name in step.facts_used()},
+            variables={name: own.variables[name] for name in step.variables if name in own.variables},
+        )
+
+    # -- nodes that come and leave --------------------------------------------------------------------------
+
+    def look_now_and_then(self) -> None:
+        """Look for nodes that came or left, if the last look was a while ago."""
+        if time.monotonic() - self._looked > _LOOK_SECONDS:
+            self.look()
+
+    def look(self) -> None:
+        """Look for nodes that came or left, and ask new ones what they have."""
+        self._looked = time.monotonic()
+        alive = {node.id: node for node in self._engine.nodes()}
+        for node in self.nodes:
+            if node.id not in alive:
+                self.leave_out(node, "it has left the cluster")
+        new = [node for name, node in alive.items() if name not in self.nodes and name not in self._left_out]
+        for node in surveyed(self._engine, new, self._question):
+            remote = node.survey.remote if node.survey is not None else ""
+            if not node.trouble and remote != self._remote:
+                node.survey = unusable(f"the node has the remote {remote}, not {self._remote}")
+            if node.trouble:
+                self._left_out[node.id] = node
+            else:
+                self.nodes.add(node)
+                self._changed = True
+
+    def leave_out(self, node: ClusterNode, reason: str) -> None:
+        """Give a node no further job in this build."""
+        if self.nodes.remove(node.id) is not None:
+            self._changed = True
+            self._left_out[node.id] = replace(node, survey=unusable(reason))
+
+    def has_changed(self) -> bool:
+        """Say, once for each change, whether nodes came or left."""
+        changed, self._changed = self._changed, False
+        return changed
+
+    def _lacks(self, hardware: str = survey.NO_HARDWARE) -> list[str]:
+        return placing.lack_lines([*self.nodes, *self._left_out.values()], hardware)

@@ -1,0 +1,233 @@
+"""What a node does: it answers surveys, and runs one job at a time in a worker process of its own."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+
+from engine.builder.executors import environment
+from engine.builder.executors.executor import LackingInputError, RunOrder
+from engine.builder.executors.local import LocalExecutor
+from engine.builder.job import Job, SourceName
+from engine.builder.lookup import Lookup
+from engine.builder.sources import Resolved
+from engine.builder.worker_task import Outcome
+from engine.cluster import sending, survey
+from engine.cluster.orders import JobOrder, NodeAnswer, SentSource, job_of
+from engine.cluster.survey import Question
+from engine.errors import StepError, UserError
+from engine.key import changes, digest_of, inputs_of
+from engine.machine import local_gpus
+from engine.step import Source
+from engine.store import user_notes
+from engine.store.file_lock import FileLock
+from engine.store.opening import join, open_store
+from engine.store.record import Record
+from engine.store.store import Store
+from engine.system import regular
+
+STORE = "RECIPE_NODE_STORE"
+"""The variable that names the folder of the store in which a node works."""
+_LOG_SECONDS = 1.0
+"""The shortest time between two pieces of a log that go to the builder."""
+_LOCKED_SECONDS = 0.1
+_LONGEST_LOG = 1 << 20
+"""The number of bytes of a log that go back with an error: the end of the log."""
+
+Send = Callable[[bytes], None]
+
+
+class NodeLookup(Lookup):
+    """The look-up of a node: sources are where the node has put them."""
+
+    def __init__(self, store: Store, sources: Mapping[SourceName, Resolved]) -> None:
+        super().__init__(store)
+        self._sent = sources
+
+    def source(self, source: Source | SourceName) -> Resolved:
+        """Return the location of a source on this node."""
+        return self._sent[SourceName(source.uri, source.revision, source.part)]
+
+    def changed_source(self, job: Job) -> Path | None:
+        """Return None: the store checks each artifact that it brings, and nobody else writes there."""
+        del job
+        return None
+
+
+class NodeStore:
+    """The store of a node with its remote, and the executor of the process that this node's jobs share."""
+
+    def __init__(self) -> None:
+        folder = Path(os.environ.get(STORE) or user_notes.folder() / "node")
+        folder.mkdir(parents=True, exist_ok=True)
+        self.store = open_store(folder)
+        join(self.store, folder, brief=False)
+        self._executor: LocalExecutor | None = None
+
+    @cached_property
+    def trouble(self) -> str:
+        """Why no job can run here; "" if jobs can run."""
+        tier = self.store.tier
+        if tier is None:
+            return "the node has no remote: set RECIPE_REMOTE where its Ray process starts"
+        if not tier.settings.pushes:
+            return "the node may not push: it has no signing key (`recipe cache keygen`), or RECIPE_PUSH is 0"
+        return ""
+
+    @property
+    def remote(self) -> str:
+        """The URL of the node's remote."""
+        return "" if self.store.tier is None else self.store.tier.settings.url
+
+    @property
+    def executor(self) -> LocalExecutor:
+        """The executor of this process."""
+        if self._executor is None:
+            self._executor = LocalExecutor(1)
+        return self._executor
+
+    def forget_executor(self) -> None:
+        """End all workers, so that the next job starts with fresh ones."""
+        if self._executor is not None:
+            self._executor.close()
+            self._executor = None
+
+    def run(self, order: JobOrder, send: Send) -> NodeAnswer:
+        """Run a job, unless the store or the remote has its record, and push the record. Raises UserError."""
+        if self.store.tier is not None:
+            self.store.tier.look_again()
+        sources = {name: self._placed(source) for name, source in order.sources.items()}
+        job = job_of(order.job)
+        named = {SourceName(*job.traits.sources[name]): source for name, source in sources.items()}
+        lookup = NodeLookup(self.store, named)
+        if job.traits.needs_hardware:
+            local_gpus.look_again()
+        differs = [
+            (change.row, change.new, change.old) for change in changes(lookup.key(job, _inputs(order)), order.key)
+        ]
+        if differs:
+            return NodeAnswer(differs=differs)
+        lock = self._locked(order, job)
+        try:
+            record = self.store.find(order.key)
+            if record is not None:
+                lock.release()
+                self._push(record)
+                return NodeAnswer(seconds=0.0, peak_bytes=record.peak_bytes, anonymous_bytes=record.anonymous_bytes)
+            taken = {name: self._input(name, key) for name, key in order.inputs.items()}
+        except BaseException:
+            lock.release()
+            raise
+        return self._ran(RunOrder(lookup, job, order.key, taken, lock), send)
+
+    def _ran(self, order: RunOrder, send: Send) -> NodeAnswer:
+        attempt = self.executor.start(str(digest_of(order.key)), order)
+        try:
+            outcome = self._outcome(attempt.log, send)
+            try:
+                record = attempt.record(outcome)
+            except UserError as error:
+                log = _tail(attempt.log)
+                return NodeAnswer(outcome.seconds, outcome.peak_bytes, outcome.anonymous_bytes, error.fields(), log=log)
+            self._push(record)
+            return NodeAnswer(outcome.seconds, outcome.peak_bytes, outcome.anonymous_bytes)
+        except BaseException:
+            self.forget_executor()
+            raise
+        finally:
+            attempt.close()
+
+    def _outcome(self, log: Path, send: Send) -> Outcome:
+        """Wait for the outcome of the only job, and send what its log gets meanwhile."""
+        sent, looked = 0, time.monotonic()
+        while True:
+            for _, outcome in self.executor.poll():
+                return outcome
+            if time.monotonic() - looked > _LOG_SECONDS:
+                looked = time.monotonic()
+                piece = _from(log, sent)
+                sent += len(piece)
+                if piece:
+                    send(environment.redacted(piece))
+
+    def _locked(self, order: JobOrder, job: Job) -> FileLock:
+        """Wait until no other process of this node runs the job, and return the lock of its key."""
+        while True:
+            lock = self.store.try_lock(digest_of(order.key), task=f"{job.recipe} {job.name}")
+            if lock is not None:
+                return lock
+            time.sleep(_LOCKED_SECONDS)
+
+    def _input(self, name: str, key: Mapping[str, str]) -> Record:
+        record = self.store.find(dict(key))
+        if record is None or not self.store.bring(record):
+            raise LackingInputError(name, "" if self.store.tier is None else self.store.tier.summary())
+        return record
+
+    def _placed(self, source: SentSource) -> Resolved:
+        if source.hub:
+            return Resolved(source.row, source.hub)
+        record = self._input(source.name, source.key)
+        return Resolved(source.row, self.store.artifact_path(record.artifact) / source.name)
+
+    def _push(self, record: Record) -> None:
+        """Push a record, and wait until the remote has it. Raises StepError."""
+        tier = self.store.tier
+        if tier is None:
+            raise StepError(self.trouble)
+        error = sending.pushed(tier, [record])
+        if error is not None:
+            raise StepError("the node cannot push what it has built", [error.what, *error.facts], error.hint)
+
+
+_here: NodeStore | None = None
+
+
+def _node() -> NodeStore:
+    global _here  # noqa: PLW0603 - the jobs of a process share its store and its workers
+    if _here is None:
+        _here = NodeStore()
+    return _here
+
+
+def answer_survey(question: Mapping[str, object]) -> dict[str, object]:
+    """Return this node's survey as plain data."""
+    try:
+        here = _node()
+        lookup = Lookup(here.store)
+        local_gpus.look_again()
+        taken = survey.take(Question.from_json(question), lookup, remote=here.remote, trouble=here.trouble)
+        return taken.to_json()
+    except UserError as error:
+        return survey.unusable(error).to_json()
+
+
+def run_order(raw: bytes, send: Send) -> bytes:
+    """Run the job of an order, and return the answer. Pieces of the log go to `send` while the job runs."""
+    try:
+        return _node().run(JobOrder.decode(raw), send).encode()
+    except LackingInputError as error:
+        return NodeAnswer(lacks=error.input, log="; ".join(error.facts)).encode()
+    except UserError as error:
+        return NodeAnswer(error=error.fields()).encode()
+
+
+def _inputs(order: JobOrder) -> dict[str, str]:
+    """Return the rows of the inputs, which the builder alone can know."""
+    return {name: value for name, value in inputs_of(order.key).items() if name not in order.sources}
+
+
+def _from(log: Path, start: int) -> bytes:
+    with suppress(OSError), regular.open_file(log) as file:
+        file.seek(start)
+        return file.read()
+    return b""
+
+
+def _tail(log: Path) -> str:
+    raw = environment.redacted(_from(log, 0))
+    return raw[-_LONGEST_LOG:].decode("utf-8", "replace")

@@ -1,0 +1,58 @@
+"""What a cluster has: which node has which GPU and tools, and which jobs could never run there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engine.cluster import nodes as placing
+from engine.cluster.machines import surveyed
+from engine.cluster.nodes import Nodes
+from engine.cluster.opening import engine_of
+from engine.cluster.survey import Question
+from engine.text import sizes
+
+if TYPE_CHECKING:
+    from engine.builder.job import Job
+
+
+@dataclass(frozen=True)
+class Overview:
+    """What a cluster has. `nodes` has a row for each node: its name, what it has, and why no job can run there, if so.
+
+    `never` maps the name of a job to what each node lacks for it.
+    """
+
+    nodes: Sequence[tuple[str, str, str]]
+    never: Mapping[str, Sequence[str]]
+
+
+def of(address: str, jobs: Sequence[Job], tools: Iterable[str]) -> Overview:
+    """Return what the cluster at an address has, also for some jobs. Raises UsageError and UserError."""
+    own = Question.about(jobs)
+    question = Question((*own.tools, *tools), own.variables, own.hardware, own.facts)
+    engine = engine_of(address)
+    try:
+        every = surveyed(engine, engine.nodes(), question)
+    finally:
+        engine.close()
+    usable = Nodes()
+    for node in every:
+        if not node.trouble:
+            usable.add(node)
+    rows = []
+    for node in sorted(every, key=lambda each: each.name):
+        machine = {} if node.survey is None else node.survey.machine
+        versions = {} if node.survey is None else node.survey.tools
+        has = [f"{node.threads} CPUs", sizes.binary(node.memory), f"GPU: {machine.get('gpu.name', 'unknown')}"]
+        if machine.get("gpu.driver", "none") != "none":
+            has.append(f"driver {machine['gpu.driver']}")
+        has += [f"{tool} {version}" for tool, version in versions.items() if version != "missing"]
+        rows.append((node.name, ", ".join(has), node.trouble))
+    never = {}
+    for job in jobs:
+        lane = placing.lane_of(job)
+        if not usable.suited(lane):
+            never[f"{job.recipe} {job.name}"] = placing.lack_lines(every, lane.hardware)
+    return Overview(rows, never)

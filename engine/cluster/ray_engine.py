@@ -1,0 +1,279 @@
+"""Ray as the engine of a cluster. This is the only module that imports Ray."""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import logging
+import os
+import socket
+import threading
+import uuid
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from engine.cluster import node as node_side
+from engine.cluster.claims import SILENCE, ClaimTable
+from engine.cluster.engine import Piece
+from engine.cluster.nodes import ClusterNode, Lane
+from engine.errors import UsageError, UserError
+from engine.text import distribution
+
+SCHEME = "ray://"
+_NAMESPACE = "recipe"
+_CONNECT_SECONDS = 5.0
+_ATTEMPTS = 3
+"""How often a build asks a Ray client server, which gives up where a busy head is slow to start a process for it."""
+_ASK_SECONDS = 60.0
+_INSTALL = distribution.install("cluster")
+_TOKEN, _MODE = "RAY_AUTH_TOKEN", "RAY_AUTH_MODE"
+
+
+class Journal:
+    """Keeps the pieces of logs that nodes send until the builder takes them. An actor of the cluster."""
+
+    def __init__(self) -> None:
+        self._pieces: list[tuple[str, bytes]] = []
+
+    def add(self, ident: str, piece: bytes) -> None:
+        """Keep a piece of the log of a run."""
+        self._pieces.append((ident, piece))
+
+    def take(self) -> list[tuple[str, bytes]]:
+        """Return all pieces, and forget them."""
+        pieces, self._pieces = self._pieces, []
+        return pieces
+
+
+def _run(ident: str, order: bytes, journal: Any) -> bytes:
+    return node_side.run_order(order, lambda piece: journal.add.remote(ident, piece))
+
+
+def _survey(question: Mapping[str, Any]) -> Mapping[str, Any]:
+    return node_side.answer_survey(question)
+
+
+class RayEngine:
+    """A Ray cluster. Each job is a task on the node that the executor chose, with the CPUs and memory of its lane.
+
+    Ray counts what the tasks of all builders take, so that a node is never oversubscribed, even by two builds.
+    """
+
+    def __init__(self, address: str) -> None:
+        """Connect to a cluster: `auto`, or `ray://HOST:PORT` of a Ray client server.
+
+        Raises UsageError for an address that is none, and UserError for a cluster that does not answer.
+        """
+        self.shown = address
+        self._ray = _connected(address)
+        self.builder = f"{getpass.getuser()}@{socket.gethostname()} {os.getpid()} {uuid.uuid4().hex[:6]}"
+        remote = self._ray.remote
+        self._task = remote(max_retries=0)(_run)
+        self._survey = remote(max_retries=0, num_cpus=0)(_survey)
+        self._journal = remote(num_cpus=0, resources=_HEAD)(Journal).remote()
+        table = remote(num_cpus=0, resources=_HEAD, max_restarts=-1)(ClaimTable)
+        self._claims = table.options(
+            name="claims", namespace=_NAMESPACE, get_if_exists=True, lifetime="detached"
+        ).remote()
+        self._runs: dict[Any, tuple[str, ClusterNode]] = {}
+        self._pieces: Any = None
+        self._ended = threading.Event()
+        self._beats = threading.Thread(target=self._beat, name="claims", daemon=True)
+        self._beats.start()
+
+    def nodes(self) -> list[ClusterNode]:
+        """Return the nodes that are alive, without their surveys."""
+        alive = [each for each in self._ray.nodes() if each["Alive"]]
+        names = [_name(each) for each in alive]
+        return [
+            ClusterNode(
+                id=each["NodeID"],
+                name=name if names.count(name) == 1 else f"{name} {each['NodeID'][:6]}",
+                threads=int(each["Resources"].get("CPU", 0)),
+                memory=int(each["Resources"].get("memory", 0)),
+                gpus=float(each["Resources"].get("GPU", 0)),
+            )
+            for each, name in zip(alive, names, strict=True)
+            if each["Resources"].get("CPU", 0)
+        ]
+
+    def ask(self, nodes: Iterable[ClusterNode], question: Mapping[str, Any]) -> dict[str, Mapping[str, Any] | str]:
+        """Ask nodes for their surveys, for at most a minute; a text says why a node has not answered."""
+        refs = {
+            node.id: self._on(self._survey, node, gpus=_SHARE if node.gpus else 0).remote(question) for node in nodes
+        }
+        ready, _ = self._ray.wait(list(refs.values()), num_returns=len(refs), timeout=_ASK_SECONDS)
+        answers: dict[str, Mapping[str, Any] | str] = {}
+        for name, ref in refs.items():
+            try:
+                answers[name] = self._ray.get(ref) if ref in ready else f"no answer after {_ASK_SECONDS:g} s"
+            except self._ray.exceptions.RayError as error:
+                answers[name] = _cause(error)
+        return answers
+
+    def submit(self, ident: str, node: ClusterNode, lane: Lane, order: bytes) -> None:
+        """Send an order to a node."""
+        task = self._on(
+            self._task,
+            node,
+            cpus=node.threads if lane.alone else lane.threads,
+            memory=lane.memory,
+            gpus=1 if lane.hardware and node.gpus else 0,
+            name=f"recipe {ident}",
+        )
+        self._runs[task.remote(ident, order, self._journal)] = (ident, node)
+
+    def poll(self, timeout: float) -> list[Piece]:
+        """Wait up to `timeout` seconds for pieces, and return those that have come."""
+        if not self._runs:
+            self._ended.wait(timeout)
+            return []
+        ready, _ = self._ray.wait([*self._runs], timeout=timeout)
+        if ready and len(self._runs) > 1:
+            ready, _ = self._ray.wait([*self._runs], num_returns=len(self._runs), timeout=0)
+        logs = [Piece(ident, log=log) for ident, log in self._logs()]
+        return [*logs, *map(self._answer, ready)]
+
+    def claim(self, key: str) -> str:
+        """Take the right to build a key; return "" for success, else the builder that has it."""
+        try:
+            return str(self._ray.get(self._claims.claim.remote(key, self.builder), timeout=_CONNECT_SECONDS))
+        except self._ray.exceptions.RayError:  # without the table, two builders may build one key: waste, no harm
+            return ""
+
+    def release(self, key: str) -> None:
+        """Give back the right to build a key; `close` has given back all."""
+        if not self._ended.is_set():
+            with contextlib.suppress(self._ray.exceptions.RayError):
+                self._claims.release.remote(key, self.builder)
+
+    def close(self) -> None:
+        """End all runs of this build, and leave the cluster."""
+        if self._ended.is_set():
+            return
+        self._ended.set()
+        self._beats.join()
+        with contextlib.suppress(Exception):  # the cluster may be gone: then nothing of ours runs there
+            for run in self._runs:
+                self._ray.cancel(run, force=True)
+            self._ray.get(self._claims.leave.remote(self.builder), timeout=_CONNECT_SECONDS)
+        self._runs.clear()
+        self._ray.shutdown()
+
+    def _on(
+        self, task: Any, node: ClusterNode, *, cpus: int = 0, memory: int = 0, gpus: float = 0, name: str = "recipe"
+    ) -> Any:
+        """Return a task with its place and what it takes there."""
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        place = NodeAffinitySchedulingStrategy(node.id, soft=False)
+        return task.options(
+            scheduling_strategy=place, num_cpus=cpus, memory=memory or None, num_gpus=gpus or None, name=name
+        )
+
+    def _answer(self, ref: Any) -> Piece:
+        ident, _ = self._runs.pop(ref)
+        errors = self._ray.exceptions
+        try:
+            return Piece(ident, answer=self._ray.get(ref))
+        except (errors.WorkerCrashedError, errors.OutOfMemoryError, errors.TaskCancelledError) as error:
+            return Piece(ident, lost=_first_line(error))
+        except errors.RayTaskError as error:
+            return Piece(ident, lost=f"the program failed there: {_cause(error)}", node_is_gone=True)
+        except errors.RayError as error:
+            return Piece(ident, lost=_first_line(error), node_is_gone=True)
+
+    def _logs(self) -> list[tuple[str, bytes]]:
+        """Return the pieces of logs that have come since the last call, without waiting for more."""
+        if self._pieces is None:
+            self._pieces = self._journal.take.remote()
+        ready, _ = self._ray.wait([self._pieces], timeout=0)
+        if not ready:
+            return []
+        refs, self._pieces = self._pieces, None
+        try:
+            return list(self._ray.get(refs))
+        except self._ray.exceptions.RayError:  # logs are a comfort, no more
+            return []
+
+    def _beat(self) -> None:
+        while not self._ended.wait(SILENCE / 5):
+            with contextlib.suppress(Exception):  # `poll` meets the same trouble, and says so
+                self._claims.hear.remote(self.builder)
+
+
+_HEAD = {"node:__internal_head__": 0.001}
+"""What Ray gives only on the head node, which lives as long as the cluster."""
+_SHARE = 0.01
+"""The part of a GPU that a survey takes, so that Ray shows the GPU to it."""
+
+
+def _connected(address: str) -> Any:
+    where = address.removeprefix(SCHEME)
+    if not address.startswith(SCHEME) and address != "auto":
+        raise UsageError(
+            f"{address!r} is no address of a cluster", hint="--on ray://HOST:PORT, --on auto, or --on local"
+        )
+    try:
+        import ray
+    except ImportError:
+        raise UsageError("Ray is not installed", hint=f"{_INSTALL}, in the version of the cluster") from None
+    if where != "auto":
+        _refuse_silence(where)
+    if _MODE not in os.environ and (_TOKEN in os.environ or (Path.home() / ".ray" / "auth_token").exists()):
+        os.environ[_MODE] = "token"
+    for _ in range(_ATTEMPTS):
+        try:
+            ray.init(
+                "auto" if where == "auto" else address,
+                namespace=_NAMESPACE,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+                configure_logging=False,
+            )
+        except Exception as error:  # noqa: BLE001 - Ray raises errors of many kinds
+            refusal = error
+            ray.shutdown()
+            if where == "auto":
+                break
+        else:
+            return ray
+    raise UserError(
+        f"the cluster {address} does not take this build",
+        [_first_line(refusal)],
+        "`ray status` there says whether it runs; Ray and Python must have the versions of the cluster",
+    ) from None
+
+
+def _refuse_silence(where: str) -> None:
+    """Raise UserError for an address at which nobody listens: Ray itself waits for half a minute."""
+    host, _, port = where.rpartition(":")
+    if not host or not port.isdigit():
+        raise UsageError(
+            f"{SCHEME}{where} is no address of a cluster", hint="--on ray://head:10001 names a host and a port"
+        )
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS).close()
+    except OSError as error:
+        raise UserError(
+            f"no cluster answers at {SCHEME}{where}",
+            [str(error)],
+            "the head node runs `ray start --head --ray-client-server-port PORT`; a firewall may be in the way",
+        ) from None
+
+
+def _name(node: Mapping[str, Any]) -> str:
+    name, host = str(node.get("NodeName", "")), str(node["NodeManagerHostname"])
+    return host if name in ("", node["NodeManagerAddress"]) else name
+
+
+def _cause(error: BaseException) -> str:
+    """Return the error of the program on a node, without Ray's frame around it."""
+    cause = getattr(error, "cause", None)
+    return f"{type(cause).__name__}: {_first_line(cause)}" if isinstance(cause, BaseException) else _first_line(error)
+
+
+def _first_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__

@@ -1,0 +1,181 @@
+"""Share what was built: `cache push`, `pull`, `export`, `import`, `keygen`."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.commands import options
+from engine.errors import Exit, StoreError, UsageError
+from engine.text import sizes
+
+if TYPE_CHECKING:
+    from engine.api import Session
+    from engine.store.remote.tier import Tier
+    from engine.store.store import Store
+
+Add = Callable[[str, str], argparse.ArgumentParser]
+
+
+def arguments(action: Add) -> None:
+    """Declare the actions; `action` adds one with its name and description."""
+    push = action("push", "push what recipes have built to the remote")
+    options.add_recipes(push)
+    _add_remote(push)
+    push.add_argument("--locked", action="store_true", help="push only what the recipe's lock says, else exit 2")
+    pull = action("pull", "bring the packages of recipes from the remote; nothing is built")
+    options.add_recipes(pull)
+    _add_remote(pull)
+    pull.add_argument("--locked", dest="frozen", action="store_true", help="by the recipe's lock: no model, no tools")
+    pull.add_argument("-o", "--output", metavar="DIR", type=Path, help="where packages go (default: build/)")
+    options.add_json(pull)
+    export = action("export", "write what recipes have built into one file, for a machine without a network")
+    options.add_recipes(export)
+    export.add_argument("-o", "--output", metavar="FILE", type=Path, required=True, help="the new file")
+    taking = action("import", "take what `recipe cache export` wrote into the store")
+    taking.add_argument("file", metavar="FILE", type=Path, help="what `recipe cache export` wrote")
+    options.add_cache(taking)
+    keygen = action("keygen", "make a pair of keys: the private one signs what this user pushes")
+    keygen.add_argument("-o", "--output", metavar="FILE", type=Path, help="the private key; FILE.pub is the public one")
+    for parser, run in ((push, _push), (pull, _pull), (export, _export), (taking, _import), (keygen, _keygen)):
+        parser.set_defaults(run=run)
+
+
+def _add_remote(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--remote", metavar="URL", default="", help="s3://, gs://, az://, file:// or https:// (default: RECIPE_REMOTE)"
+    )
+
+
+def _push(arguments: argparse.Namespace) -> Exit:
+    session = _session(arguments)
+    tier = _joined(session.lookup.store, session.selection.project, arguments.remote)
+    if tier.settings.proposed:
+        raise UsageError(
+            f"the remote {tier.shown} is only proposed by the project, and nothing is pushed there",
+            hint="name it yourself: --remote, RECIPE_REMOTE, or the user's config.toml",
+        )
+    return _pushed(session, tier)
+
+
+def _export(arguments: argparse.Namespace) -> Exit:
+    from engine.store.remote.archive import ArchivePlace
+
+    session = _session(arguments)
+    tier = _tier(session.lookup.store, ArchivePlace(arguments.output, mode="x"))
+    try:
+        return _pushed(session, tier)
+    except BaseException:
+        arguments.output.unlink(missing_ok=True)
+        raise
+
+
+def _pushed(session: Session, tier: Tier) -> Exit:
+    from engine.builder import sharing
+
+    if tier.settings.signer is None and not tier.settings.trust.everything:
+        raise UsageError(
+            "nothing is pushed without a signature, and there is no signing key",
+            hint="`recipe cache keygen` makes one; RECIPE_SIGNING_KEY names one; RECIPE_TRUST=none does without",
+        )
+    with _progress(tier):
+        count = sharing.push(tier, session.variants, session.findings())
+        tier.close()
+    new = tier.counts.pushed
+    print(f"{tier.shown}: {count} records, {new} of them new, {sizes.decimal(tier.counts.bytes_out)} of files written")
+    session.lookup.store.leave()
+    return Exit.OK
+
+
+def _pull(arguments: argparse.Namespace) -> Exit:
+    from engine.commands.build import report_for
+    from engine.report import plain, table
+
+    session = _session(arguments)
+    tier = _joined(session.lookup.store, session.selection.project, arguments.remote)
+    if tier.settings.trust.is_empty:
+        raise UsageError(
+            f"nothing of the remote {tier.shown} is used: no key is trusted",
+            hint="`recipe cache trust --key KEY` adds the key of whoever pushes; RECIPE_TRUST=none trusts everything",
+        )
+    with report_for(json=arguments.json, many=len(session.variants) > 1) as report:
+        finished = session.build(
+            out=arguments.output, parallel=None, force=(), keep_going=True, allow_waiting=False, runs=False,
+            on_event=report.on_event,
+        )  # fmt: skip
+    text = "".join(table.tables([each]) for each in session.summaries())
+    report.finish(plain.data(finished, text))
+    return finished.exit
+
+
+def _import(arguments: argparse.Namespace) -> Exit:
+    from engine.builder.selection import store_of
+    from engine.store.opening import open_store
+    from engine.store.remote.archive import ArchivePlace
+
+    place = ArchivePlace(arguments.file, mode="r")
+    store = open_store(store_of(arguments.cache, Path("recipe.yaml")))
+    store.tier = tier = _tier(store, place)
+    with _progress(tier):
+        records = tier.take_all()
+        with contextlib.suppress(StoreError):  # one file that is refused; then one after the other
+            tier.bring_all(records)
+        brought = [record for record in records if store.bring(record)]
+        tier.close()
+    print(f"{arguments.file}: {len(brought)} records taken, {sizes.decimal(tier.counts.bytes_in)} of files")
+    store.leave()
+    if not tier.trouble:
+        return Exit.OK
+    print(f"error: {tier.trouble}", file=sys.stderr)
+    return Exit.FAILED
+
+
+def _keygen(arguments: argparse.Namespace) -> Exit:
+    from engine.store.remote import keys, settings
+
+    path = arguments.output or settings.signing_key_path()
+    pair = keys.generate(path)
+    print(f"private key: {path} (keep it; a CI gets it as the secret {keys.VARIABLE})")
+    print(f"public key:  {pair.public}")
+    print(f"whoever uses what you push: recipe cache trust --key {pair.public}")
+    return Exit.OK
+
+
+def _session(arguments: argparse.Namespace) -> Session:
+    """Return the session of the recipes, without a remote: the action joins the one that it is about."""
+    from engine import api
+
+    reading: Any = options.reading(arguments)
+    return api.session(arguments.recipes, remote=False, **reading)
+
+
+def _joined(store: Store, project: Path, url: str) -> Tier:
+    from engine.store import opening
+
+    tier = opening.join(store, project, url=url, brief=False)
+    if tier is None:
+        raise UsageError("no remote is named", hint="--remote s3://BUCKET/PREFIX, or RECIPE_REMOTE")
+    return tier
+
+
+def _tier(store: Store, place: Any) -> Tier:
+    from engine.store.remote import settings
+    from engine.store.remote.tier import Tier
+
+    chosen = settings.without_remote(os.environ)
+    return Tier(store, chosen, brief=False, place=place)
+
+
+@contextmanager
+def _progress(tier: Tier) -> Iterator[None]:
+    """Show on a terminal how many bytes have travelled."""
+    from engine.report import transfers
+
+    with transfers.bar(tier.shown) as tier.on_bytes:
+        yield

@@ -1,0 +1,150 @@
+"""A built package as it is published: its models, their configurations and files, and the package's SHA-256."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from engine.errors import StepError, UsageError
+from engine.kit.triton import config as configs
+from engine.kit.triton import loading, parts
+from engine.kit.triton.config import Config
+from engine.runtimes.backends import Backend
+
+_BUILT = str(loading.VERSION)
+_WARMUP = "warmup"
+_SHORT = 12
+"""Hexadecimal digits of a digest that name a warm-up's file."""
+_PIECE = 1 << 20
+
+
+@dataclass(frozen=True)
+class PackageFile:
+    """A file of the package: where it is, its bytes, and their SHA-256 in hexadecimal digits."""
+
+    path: Path
+    size: int
+    sha256: str
+
+    @classmethod
+    def of(cls, path: Path) -> PackageFile:
+        """Read a file. Raises OSError."""
+        digest, size = hashlib.sha256(), 0
+        with path.open("rb") as stream:
+            while piece := stream.read(_PIECE):
+                digest.update(piece)
+                size += len(piece)
+        return cls(path, size, digest.hexdigest())
+
+
+@dataclass(frozen=True)
+class PublishedModel:
+    """A model of the package; `files` are named below the model's folder, without config.pbtxt."""
+
+    name: str
+    config: Config
+    files: Mapping[str, PackageFile]
+
+    @property
+    def started_by(self) -> str:
+        """The name of the file that makes a version's folder loadable; empty for an ensemble."""
+        backend = Backend.of(platform=self.config.platform, backend=self.config.backend)
+        return str(self.config.default_model_filename or backend.file)
+
+    def placed(self, version: int) -> dict[str, PackageFile]:
+        """Return the files by their names in the repository.
+
+        Files of the built version, and requirements.txt, lie in the folder of the new version. A warm-up's data lies
+        beside the versions, which share the folder; the file's digest in its name keeps warm-ups of versions apart.
+        """
+        named: dict[str, PackageFile] = {}
+        for name, file in self.files.items():
+            folder, _, rest = name.partition("/")
+            if folder == _BUILT:
+                place = f"{version}/{rest}"
+            elif folder == _WARMUP:
+                place = f"{_WARMUP}/{warmup_name(file, rest)}"
+            elif name == parts.REQUIREMENTS:
+                place = f"{version}/{name}"
+            else:
+                raise UsageError(
+                    f"{self.name}/{name} cannot be published: all versions of a model would share it",
+                    hint="build the package again with this version of recipe",
+                )
+            named[f"{self.name}/{place}"] = file
+        return named
+
+
+@dataclass(frozen=True)
+class PackageContent:
+    """A package: the recipe's name, the digest of the job's key, the models, and the model that clients call."""
+
+    recipe: str
+    key: str
+    models: tuple[PublishedModel, ...]
+    entry: PublishedModel
+    config_digests: Mapping[str, str]
+    """The name of each config.pbtxt in the package -> its SHA-256."""
+
+    @property
+    def name(self) -> str:
+        """The name of the model that clients call, which is the package's name in a repository."""
+        return self.entry.name
+
+    @cached_property
+    def sha256(self) -> str:
+        """The SHA-256 of the lines that `sha256sum` prints for the package's files, sorted by name as bytes."""
+        digests = dict(self.config_digests)
+        for model in self.models:
+            digests |= {f"{model.name}/{name}": file.sha256 for name, file in model.files.items()}
+        lines = "".join(f"{digests[name]}  {name}\n" for name in sorted(digests, key=str.encode))
+        return hashlib.sha256(lines.encode()).hexdigest()
+
+
+def warmup_name(file: PackageFile, name: str) -> str:
+    """Return the name of a warm-up's data in a published model."""
+    return f"{file.sha256[:_SHORT]}-{name}"
+
+
+def read(folder: Path, *, recipe: str, key: str) -> PackageContent:
+    """Read a built package. Raises StepError for a package that Triton cannot load, UsageError for other faults."""
+    models: list[PublishedModel] = []
+    config_digests: dict[str, str] = {}
+    for place in sorted(path for path in folder.iterdir() if path.is_dir()):
+        if not (place / configs.FILE).is_file():
+            raise StepError(f"{recipe}: {place.name} is no model of Triton: Triton has no backend that runs it")
+        files = {
+            path.relative_to(place).as_posix(): PackageFile.of(path)
+            for path in sorted(place.rglob("*"))
+            if path.is_file() and path.relative_to(place).as_posix() != configs.FILE
+        }
+        config_digests[f"{place.name}/{configs.FILE}"] = PackageFile.of(place / configs.FILE).sha256
+        config = configs.read(place)
+        _refuse_policy(recipe, place.name, config)
+        models.append(PublishedModel(place.name, config, files))
+    if not models:
+        raise StepError(f"{recipe}: the package {folder} has no models", hint="build it again")
+    return PackageContent(recipe, key, tuple(models), _entry(recipe, models), config_digests)
+
+
+def _refuse_policy(recipe: str, name: str, config: Any) -> None:
+    policy = config.version_policy
+    if config.HasField("version_policy") and not (policy.HasField("latest") and policy.latest.num_versions == 1):
+        raise UsageError(
+            f"{recipe}: the model {name} sets version_policy, which `recipe publish` sets itself",
+            ["a version is loaded only when config.pbtxt lists it, so that no half version is ever loaded"],
+            "remove version_policy from package.triton of the recipe",
+        )
+
+
+def _entry(recipe: str, models: list[PublishedModel]) -> PublishedModel:
+    marked = [model for model in models if parts.TASK in model.config.parameters]
+    chosen = marked if len(models) > 1 else models
+    if len(chosen) != 1:
+        names = ", ".join(model.name for model in (marked or models))
+        raise UsageError(f"{recipe}: which model do clients call: {names}?", hint=f"one has the parameter {parts.TASK}")
+    return chosen[0]

@@ -1,0 +1,141 @@
+"""A model repository at a place: reads and writes with attempts, large files in parts, and creation that is sure."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import unquote, urlsplit
+
+from engine.errors import StepError, UsageError
+from engine.publishing.manifest import Listing
+from engine.publishing.package import PackageFile
+from engine.store.remote import attempts
+from engine.store.remote.errors import MissingError
+from engine.store.remote.objects import shown
+from engine.store.remote.places import OBJECT_STORES, place_of
+from engine.system import regular
+
+if TYPE_CHECKING:
+    from engine.store.remote.object_store import ObjectStorePlace
+
+T = TypeVar("T")
+_WHOLE = 8 << 20
+"""Files up to this size are written by one request."""
+_PIECE = 8 << 20
+_MOST = 16 << 20
+"""The largest object, in bytes, that is read whole."""
+
+
+class ModelRepository:
+    """A Triton model repository in a folder or an object store."""
+
+    def __init__(self, url: str, *, writes: bool) -> None:
+        """Raises UsageError for a URL where no model repository can be, and RemoteError for wrong settings."""
+        parts = urlsplit(url)
+        if parts.scheme not in OBJECT_STORES:
+            raise UsageError(
+                f"no model repository can be at {shown(url)!r}",
+                [f"schemes: {', '.join(f'{each}://' for each in OBJECT_STORES)}"],
+                f"a folder is named like file://{Path(url).absolute() if not parts.scheme else '/mnt/models'}",
+            )
+        if parts.scheme == "file" and (parts.netloc or not parts.path.startswith("/")):
+            raise UsageError(f"{url} names no folder of this machine", hint="write file:///PATH, with three slashes")
+        self.shown = shown(url).rstrip("/")
+        self._folder = Path(unquote(parts.path)) if parts.scheme == "file" else None
+        self._attempts = attempts.patient()
+        # A reader must not make the folder that it reads; obstore would.
+        absent = not writes and self._folder is not None and not self._folder.is_dir()
+        self._place = None if absent else place_of(url, environ=os.environ, writes=writes)
+
+    async def listing(self) -> Listing:
+        """Return all objects."""
+        place = self._place
+        if place is None:
+            return Listing({})
+
+        async def listed() -> Listing:
+            return Listing({entry.name: entry async for entry in place.list("")})
+
+        return await self._created(listed)
+
+    async def read(self, name: str, *, most: int = _MOST) -> bytes | None:
+        """Return an object, or None for a missing one."""
+        place = self._place
+        if place is None:
+            return None
+        try:
+            return await self._created(lambda: place.read(name, most=most))
+        except MissingError:
+            return None
+
+    async def write(self, name: str, data: bytes) -> None:
+        """Write an object, over the one that is there."""
+        place = self._writable()
+        await self._created(lambda: place.write(name, data))
+
+    async def create(self, name: str, data: bytes) -> bool:
+        """Write an object unless there is one; returns whether the object has this `data` now.
+
+        An attempt whose answer was lost may have written the object, so the object is compared.
+        """
+        place = self._writable()
+        if await self._created(lambda: place.write(name, data, create=True)):
+            return True
+        return await self.read(name) == data
+
+    async def upload(self, name: str, file: PackageFile, on_bytes: Callable[[int], None]) -> None:
+        """Write a file that has a name of its own, in parts where it is large.
+
+        Raises StepError, before the object can be seen, where the file is not what was read before.
+        """
+        place = self._writable()
+        if file.size <= _WHOLE:
+            data = regular.read(file.path)
+            _same(file, hashlib.sha256(data).hexdigest())
+            await self._created(lambda: place.write(name, data))
+            on_bytes(file.size)
+        else:
+            await self._created(lambda: place.upload(name, _pieces(file, on_bytes), file.size))
+
+    async def remove(self, name: str) -> None:
+        """Remove an object."""
+        place = self._writable()
+        await self._created(lambda: place.remove(name))
+
+    def remove_folder(self, name: str) -> None:
+        """Remove what an object store has not: an empty folder, and parts that a killed writer has left in it."""
+        if self._folder is not None:
+            with contextlib.suppress(OSError):
+                shutil.rmtree(self._folder / name)
+
+    def _writable(self) -> ObjectStorePlace:
+        from engine.store.remote.object_store import ObjectStorePlace
+
+        if not isinstance(self._place, ObjectStorePlace):
+            raise TypeError(f"{self.shown} was opened for reading only")
+        return self._place
+
+    async def _created(self, request: Callable[[], Awaitable[T]]) -> T:
+        return await self._attempts.make(request)
+
+
+async def _pieces(file: PackageFile, on_bytes: Callable[[int], None]) -> AsyncIterator[bytes]:
+    """Yield a file's bytes. Raises StepError at the end, where the bytes are not those that were read before."""
+    digest = hashlib.sha256()
+    with file.path.open("rb") as stream:
+        while piece := stream.read(_PIECE):
+            digest.update(piece)
+            on_bytes(len(piece))
+            if stream.tell() >= file.size:
+                _same(file, digest.hexdigest())
+            yield piece
+
+
+def _same(file: PackageFile, digest: str) -> None:
+    if digest != file.sha256:
+        raise StepError(f"{file.path} changed while it was published", hint="build again, then publish again")

@@ -1,0 +1,57 @@
+"""Open a store: whether it is the user's own is checked here, and the remote is put behind it."""
+
+# Only this module makes a `Store`, and only it joins one with a remote, so that no command forgets the check.
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.store.disk import explained
+from engine.store.store import Store
+from engine.system import own_stores
+
+if TYPE_CHECKING:
+    from engine.store.remote.tier import Tier
+
+REMOTE = "RECIPE_REMOTE"
+
+
+def open_store(root: Path, *, afresh: bool = False, project: Path | None = None) -> Store:
+    """Open the store at `root`, with the remote that the settings of `project` name, if any, behind it.
+
+    A missing store is made. Raises StoreError, and UsageError for somebody else's store and for wrong settings.
+    `afresh` is that of `Store`.
+    """
+    place = root.absolute()
+    with explained(place):
+        own_stores.enter(str(place))
+    store = Store(place, afresh=afresh)
+    if project is not None:
+        join(store, project)
+    return store
+
+
+def join(store: Store, project: Path, *, url: str = "", brief: bool = True) -> Tier | None:
+    """Put the remote of the settings behind a store and return it; None without a remote. Raises UsageError.
+
+    `brief` is for builds, which go on without a remote that is slow; a command that is about the remote is patient.
+    """
+    if not (url or _is_named(project)):
+        return None
+    from engine.store.remote import settings
+    from engine.store.remote.tier import Tier
+
+    chosen = settings.of(project, os.environ, url=url)
+    if chosen is None:
+        return None
+    store.tier = tier = Tier(store, chosen, brief=brief)
+    return tier
+
+
+def _is_named(project: Path) -> bool:
+    """Say whether anything may name a remote, without importing what reads settings."""
+    base = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
+    user = os.path.join(base, "recipe", "config.toml")
+    return bool(os.environ.get(REMOTE)) or os.path.lexists(user) or os.path.lexists(project / "recipe.toml")

@@ -1,0 +1,75 @@
+"""Attempts at a remote: retries with growing pauses, and a total after which the remote is left alone."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from engine.store.remote.errors import DeniedError, MissingError, RefusedError, RemoteError
+
+T = TypeVar("T")
+
+
+@dataclass
+class Attempts:
+    """The attempts of one command or build at one remote.
+
+    `lost` sums the seconds of failed attempts and of pauses. When it reaches `budget`, the remote is `gone`: no further
+    request is made.
+    """
+
+    tries: int
+    budget: float
+    pause: float = 0.2
+    """The pause in seconds before the second attempt; each further pause is twice as long."""
+    lost: float = 0.0
+    gone: RemoteError | None = None
+    _counted: float = 0.0
+    """The moment up to which lost time is counted: requests that fail side by side lose the same seconds."""
+
+    def renew(self) -> None:
+        """Begin to count the lost seconds anew."""
+        self.lost, self.gone = 0.0, None
+
+    def _lose(self, start: float, end: float) -> None:
+        self.lost += max(0.0, end - max(start, self._counted))
+        self._counted = max(self._counted, end)
+
+    async def make(self, request: Callable[[], Awaitable[T]]) -> T:
+        """Return the result of a request that is made up to `tries` times.
+
+        Raises MissingError, DeniedError and RefusedError at once, and RemoteError after the last attempt.
+        """
+        for number in range(1, self.tries + 1):
+            if self.gone is not None:
+                raise self.gone
+            start = time.monotonic()
+            try:
+                return await request()
+            except (MissingError, DeniedError, RefusedError):
+                raise
+            except RemoteError as error:
+                self._lose(start, time.monotonic())
+                if self.lost >= self.budget:
+                    self.gone = self.gone or error
+                if number == self.tries or self.gone is not None:
+                    raise
+            pause = self.pause * 2 ** (number - 1) * random.uniform(0.5, 1.0)  # noqa: S311 - spreads clients
+            now = time.monotonic()
+            self._lose(now, now + pause)
+            await asyncio.sleep(pause)
+        raise AssertionError("a request has at least one attempt")
+
+
+def patient() -> Attempts:
+    """Return the attempts of a command whose purpose is the remote, such as `recipe cache push`."""
+    return Attempts(tries=6, budget=60.0, pause=0.5)
+
+
+def brief() -> Attempts:
+    """Return the attempts of a build, which goes on without the remote after a few seconds."""
+    return Attempts(tries=2, budget=4.0)

@@ -1,0 +1,153 @@
+"""A place in an object store (S3, Google Cloud Storage, Azure) or in a folder, by obstore."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import obstore
+from obstore import exceptions
+from obstore.store import LocalStore, from_url
+
+from engine.store.remote import pace
+from engine.store.remote.errors import DeniedError, MissingError, RefusedError, RemoteError
+from engine.store.remote.objects import Entry, shown
+
+_CLOUDS = ("AWS_", "GOOGLE_", "AZURE_")
+_WRITE = "RECIPE_WRITE_"
+_CONNECT = "3s"
+_LONGEST = "3600s"
+"""The limit of obstore for one request. `pace` ends slow requests much earlier."""
+_PIECE = 1 << 18
+"""Bytes of an object that are read between two looks at the pace."""
+
+
+class ObjectStorePlace:
+    """A prefix of a bucket, or a folder. obstore never shows a partly written object."""
+
+    def __init__(self, url: str, *, environ: Mapping[str, str], writes: bool) -> None:
+        """Raises RemoteError for settings that obstore refuses."""
+        self.shown = shown(url)
+        with self._explained(""):
+            self._store = _opened(url, environ=environ, writes=writes)
+
+    async def read(self, name: str, *, most: int) -> bytes:
+        """Return an object, as `RemotePlace.read` describes."""
+        with self._explained(name):
+            result = await pace.within(pace.PATIENCE, obstore.get_async(self._store, name))
+            if result.meta["size"] > most:
+                raise RefusedError("too long", f"{name} has {result.meta['size']} bytes, at most {most} are allowed")
+            if result.meta["size"] <= _PIECE:
+                return bytes(await pace.within(pace.limit(result.meta["size"]), result.bytes_async()))
+            meter = pace.Meter(name)
+            pieces: list[bytes] = []
+            stream = aiter(result.stream(min_chunk_size=_PIECE))
+            while (piece := await meter.next(stream)) is not None:
+                pieces.append(bytes(piece))
+            return b"".join(pieces)
+
+    async def write(self, name: str, data: bytes, *, create: bool = False) -> bool:
+        """Write an object, as `RemotePlace.write` describes."""
+        with self._explained(name):
+            try:
+                mode: Any = "create" if create else "overwrite"
+                put = obstore.put_async(self._store, name, data, mode=mode, use_multipart=False)
+                await pace.within(pace.limit(len(data)), put)
+            except (exceptions.AlreadyExistsError, exceptions.PreconditionError):
+                return False
+            return True
+
+    async def upload(self, name: str, pieces: AsyncIterator[bytes], size: int) -> None:
+        """Write an object of `size` bytes, in parts where it is large; nothing is seen before its last byte is there.
+
+        Raises RemoteError, and what `pieces` raises.
+        """
+        with self._explained(name):
+            await pace.within(pace.limit(size), obstore.put_async(self._store, name, pieces))
+
+    async def entry(self, name: str) -> Entry | None:
+        """Return what is known of an object, as `RemotePlace.entry` describes."""
+        try:
+            with self._explained(name):
+                meta = await pace.within(pace.PATIENCE, obstore.head_async(self._store, name))
+        except MissingError:
+            return None
+        return Entry(name, int(meta["size"]), meta["last_modified"].timestamp())
+
+    async def list(self, prefix: str) -> AsyncIterator[Entry]:
+        """Yield the objects of a folder, as `RemotePlace.list` describes."""
+        with self._explained(prefix):
+            async for batch in obstore.list(self._store, prefix, chunk_size=1000):
+                for meta in batch:
+                    yield Entry(str(meta["path"]), int(meta["size"]), meta["last_modified"].timestamp())
+
+    async def remove(self, name: str) -> None:
+        """Remove an object, as `RemotePlace.remove` describes."""
+        try:
+            with self._explained(name):
+                await pace.within(pace.PATIENCE, obstore.delete_async(self._store, name))
+        except MissingError:
+            return
+
+    async def close(self) -> None:
+        """Do nothing: obstore closes its connections itself."""
+
+    @contextmanager
+    def _explained(self, name: str) -> Iterator[None]:
+        """Raise the errors of obstore as RemoteError. Their texts are shortened: they may have the query of a URL."""
+        place = f"{self.shown}/{name}" if name else self.shown
+        try:
+            yield
+        except TimeoutError:
+            raise RemoteError(f"{place}: no answer in time") from None
+        except (exceptions.NotFoundError, FileNotFoundError):
+            raise MissingError(f"{place}: there is no such object") from None
+        except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError, PermissionError) as error:
+            raise DeniedError(f"{place}: the credentials are refused", [_first_line(error)]) from None
+        except (exceptions.BaseError, OSError, ValueError) as error:
+            raise RemoteError(f"{place}: {_first_line(error)}") from None
+
+
+def _opened(url: str, *, environ: Mapping[str, str], writes: bool) -> Any:
+    parts = urlsplit(url)
+    if parts.scheme == "file":
+        return LocalStore(unquote(parts.path), mkdir=True)
+    prefix = {"s3": "AWS_", "gs": "GOOGLE_", "az": "AZURE_"}[parts.scheme]
+    # An empty variable is an unset one: a CI sets a secret that a pull request does not get to "".
+    environ = {name: value for name, value in environ.items() if value}
+    config = {name.lower(): value for name, value in environ.items() if name.startswith(prefix)}
+    if writes:
+        own = {name.removeprefix(_WRITE).lower(): value for name, value in environ.items() if name.startswith(_WRITE)}
+        config.update({name: value for name, value in own.items() if name.upper().startswith(_CLOUDS)})
+    endpoint = config.get("aws_endpoint_url", config.get("aws_endpoint", ""))
+    options: Any = {"connect_timeout": _CONNECT, "timeout": _LONGEST, "allow_http": endpoint.startswith("http://")}
+    allowed = config.pop("aws_allow_http", None)
+    if allowed is not None:
+        options["allow_http"] = allowed.lower() == "true"
+    if parts.scheme == "s3" and "aws_access_key_id" not in config and not any("role" in name for name in config):
+        config.setdefault("aws_skip_signature", "true")
+    return _from_url(url, config, options)
+
+
+def _from_url(url: str, config: dict[str, str], options: Any) -> Any:
+    """Open a bucket. Variables of other programs, such as AWS_PAGER, are left out when obstore does not know them."""
+    while True:
+        settings: Any = config
+        try:
+            # The attempts are counted by `engine.store.remote.attempts`, which knows how long a build may wait.
+            return from_url(url, config=settings, client_options=options, retry_config={"max_retries": 0})
+        except exceptions.UnknownConfigurationKeyError as error:
+            unknown = [name for name in config if f"'{name}'" in str(error)]
+            if not unknown:
+                raise
+            for name in unknown:
+                del config[name]
+
+
+def _first_line(error: BaseException) -> str:
+    """Return the first line of an error, without the query of a URL, which may hold a signature."""
+    line = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    words = [word.partition("?")[0] if "://" in word else word for word in line.split(" ")]
+    return " ".join(words)

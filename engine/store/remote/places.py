@@ -1,0 +1,46 @@
+"""The place of a URL: which transport it needs."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from engine.errors import UsageError
+from engine.store.remote.objects import RemotePlace, shown
+from engine.text import distribution
+
+OBJECT_STORES = ("s3", "gs", "az", "file")
+"""Schemes that obstore serves; `file` is a folder, for example a mounted share."""
+WEB = ("http", "https")
+
+
+def place_of(url: str, *, environ: Mapping[str, str], writes: bool) -> RemotePlace:
+    """Return the place of a URL. Raises UsageError for a URL that no transport serves.
+
+    With `writes`, the credentials are those for writing (variables that begin with RECIPE_WRITE_) where there are any.
+    """
+    scheme = urlsplit(url).scheme
+    if scheme in OBJECT_STORES:
+        _need("obstore", url)
+        from engine.store.remote.object_store import ObjectStorePlace
+
+        return ObjectStorePlace(url, environ=environ, writes=writes)
+    if scheme in WEB:
+        _need("httpx", url)
+        from engine.store.remote.web import WebPlace
+
+        return WebPlace(url, environ=environ, writes=writes)
+    raise UsageError(
+        f"no remote can be at {shown(url)!r}",
+        [f"schemes: {', '.join(f'{each}://' for each in (*OBJECT_STORES, *WEB))}"],
+        "a folder is named like file:///mnt/team/cache",
+    )
+
+
+def _need(module: str, url: str) -> None:
+    if importlib.util.find_spec(module) is None:
+        raise UsageError(
+            f"the remote {shown(url)} needs the Python package {module}, which is not installed",
+            hint=distribution.install("remote"),
+        )

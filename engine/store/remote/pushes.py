@@ -1,0 +1,215 @@
+"""The records on their way to a remote: many small ones at a time, new ones first, each noted when it is there."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import threading
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from engine.digest import Digest
+from engine.errors import UserError
+from engine.key import Key
+from engine.store.record import Record
+from engine.store.remote import machines, names
+from engine.store.remote.admission import LARGEST_RECORD
+from engine.store.remote.background import Background, together
+from engine.store.remote.batches import Batches
+from engine.store.remote.counts import Counts
+from engine.store.remote.errors import MissingError, RefusedError
+from engine.store.remote.uploads import Upload
+from engine.store.store import Store
+
+_LISTINGS = 4
+_LISTING_PAUSE = 0.2
+"""Seconds: two machines that finish at the same moment write a list one after the other."""
+_BATCH = 32
+"""The most small records that are prepared or noted at a time."""
+_UNDER_WAY = 64
+"""The most pushes that have begun; `Upload` says how many requests are made at a time."""
+
+
+@dataclass
+class Push:
+    """A record on its way to the remote."""
+
+    record: Record
+    earlier: Sequence[Record]
+    is_known: bool
+    """Whether this store has pushed the record before."""
+    raw: bytes | None = None
+    """Its envelope, once it is made."""
+    end: Future[None] = field(default_factory=Future)
+
+
+class Pushes:
+    """The pushes of one process."""
+
+    def __init__(
+        self, store: Store, upload: Upload, background: Background, counts: Counts, *, wrong: Collection[Digest],
+        check: Callable[[bytes, Key], object],
+    ) -> None:  # fmt: skip
+        """`wrong` has the keys of records that are written in any case, because their blobs cannot be used.
+
+        `check` raises RefusedError for the envelope of a record that this user would not use.
+        """
+        self._store = store
+        self._upload = upload
+        self._background = background
+        self._counts = counts
+        self._wrong = wrong
+        self._check = check
+        self._lock = threading.Lock()
+        self._every: dict[Digest, Push] = {}
+        self._waiting: list[Push] = []
+        self._known: list[Push] = []
+        """Pushes that `wait` starts: a push that was cut goes on with what is new."""
+        self._is_running = False
+
+    def begin(self, record: Record, earlier: Sequence[Record]) -> None:
+        """Begin to push a record, unless its push has begun already."""
+        if record.digest in self._every:
+            return
+        push = Push(record, tuple(earlier), self._store.is_pushed(record.digest, self._upload.shown))
+        self._every[record.digest] = push
+        if push.is_known:
+            self._known.append(push)
+        else:
+            self._start([push])
+
+    def wait(self) -> None:
+        """Wait until all pushes have ended. Errors that are no UserError or OSError are raised."""
+        known, self._known = self._known, []
+        self._start(known)
+        for push in list(self._every.values()):
+            with contextlib.suppress(UserError, OSError, CancelledError):
+                self._background.result(push.end)
+        self._every.clear()
+
+    def _start(self, pushes: Sequence[Push]) -> None:
+        with self._lock:
+            self._waiting += pushes
+            is_first, self._is_running = not self._is_running, True
+        if is_first:
+            self._background.start(self._run())
+
+    async def _run(self) -> None:
+        try:
+            await self._begun()
+        except BaseException as error:
+            with self._lock:
+                self._is_running = False
+            for push in [each for each in self._every.values() if not each.end.done()]:
+                if isinstance(error, Exception):
+                    push.end.set_exception(error)
+                else:
+                    push.end.cancel()
+            raise
+
+    async def _begun(self) -> None:
+        slots = asyncio.Semaphore(_UNDER_WAY)
+        kept: Batches[Push] = Batches(self._keep, most=_BATCH)
+
+        async def one(push: Push) -> None:
+            try:
+                push.raw = await self._written(push)
+                if machines.needs_listing(push.record):
+                    await self._listed(push.record, push.earlier)
+                await kept.add(push)
+            except (UserError, OSError) as error:
+                self._counts.note(error)
+                push.end.set_exception(error)
+            finally:
+                slots.release()
+
+        async with together() as group:
+            while batch := self._next():
+                await asyncio.to_thread(self._pack, batch)
+                for push in batch:
+                    await slots.acquire()
+                    group.create_task(one(push))
+        await kept.end()
+
+    def _next(self) -> list[Push]:
+        with self._lock:
+            batch = self._waiting[:_BATCH]
+            del self._waiting[:_BATCH]
+            self._is_running = bool(batch)
+        return batch
+
+    def _pack(self, pushes: Sequence[Push]) -> None:
+        """Make the envelopes of small records. An error shows again when the record is pushed by itself."""
+        new = [push for push in pushes if not push.is_known and push.record.digest not in self._wrong]
+        if self._upload.signs_at_once == 1:
+            for push in new:
+                self._pack_one(push)
+            return
+        with ThreadPoolExecutor(self._upload.signs_at_once) as pool:
+            list(pool.map(self._pack_one, new))
+
+    def _pack_one(self, push: Push) -> None:
+        with contextlib.suppress(UserError, OSError):
+            push.raw = self._upload.packed(push.record)
+
+    def _keep(self, pushes: Sequence[Push]) -> None:
+        envelopes = {push.record.digest: push.raw for push in pushes if push.raw is not None}
+        try:
+            self._store.keep_pushed(envelopes, self._upload.shown)
+        except (UserError, OSError) as error:
+            for push in pushes:
+                push.end.set_exception(error)
+        else:
+            for push in pushes:
+                push.end.set_result(None)
+
+    async def _written(self, push: Push) -> bytes:
+        """Return the envelope that the remote has of a record, after writing it where that is needed.
+
+        A new record is written at once: most are not there yet. One that this store has pushed is asked for first.
+        """
+        record = push.record
+        if record.digest in self._wrong:
+            return await self._replaced(record)
+        usable = await self._usable(record.key) if push.is_known else None
+        if usable is not None:
+            return usable
+        if push.raw is not None:
+            raw = push.raw if await self._upload.create(record, push.raw) else None
+        else:
+            raw = await self._upload.record(record, create=True)
+        if raw is not None:
+            self._counts.pushed += 1
+            return raw
+        return await self._usable(record.key) or await self._replaced(record)
+
+    async def _replaced(self, record: Record) -> bytes:
+        raw = await self._upload.record(record, create=False)
+        self._counts.pushed += 1
+        if raw is None:
+            raise AssertionError("a record that replaces another one is always written")
+        return raw
+
+    async def _usable(self, key: Key) -> bytes | None:
+        """Return the envelope that the remote has for a key; None if there is none that this user would use."""
+        try:
+            raw = await self._upload.read(names.record(key), most=LARGEST_RECORD)
+            self._check(raw, key)
+        except (MissingError, RefusedError):
+            return None
+        return raw
+
+    async def _listed(self, record: Record, earlier: Sequence[Record]) -> None:
+        """Add a record to its list, and read the list again: another machine may have written it at the same moment."""
+        name, new = names.machines(record.key), machines.candidate(record, earlier)
+        for _ in range(_LISTINGS):
+            try:
+                every = machines.decode(await self._upload.read(name, most=machines.LARGEST))
+            except (MissingError, RefusedError):
+                every = ()
+            if any(each.name == new.name for each in every):
+                return
+            await self._upload.write(name, machines.encode(machines.with_candidate(every, new)))
+            await asyncio.sleep(random.uniform(0.0, _LISTING_PAUSE))  # noqa: S311 - spreads the writers

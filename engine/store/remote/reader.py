@@ -1,0 +1,230 @@
+"""Records and artifacts that come from a remote into a store."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from engine.digest import Digest
+from engine.errors import UserError
+from engine.key import Key, digest_of
+from engine.store.record import Record
+from engine.store.remote import machines, names
+from engine.store.remote.admission import LARGEST_RECORD, admitted, judged
+from engine.store.remote.anew import Anew
+from engine.store.remote.attempts import Attempts
+from engine.store.remote.background import Background, together
+from engine.store.remote.batches import Batches
+from engine.store.remote.blobs import Blob
+from engine.store.remote.counts import Counts
+from engine.store.remote.downloads import AT_ONCE, Download
+from engine.store.remote.errors import RefusedError, RemoteError
+from engine.store.remote.many import each
+from engine.store.remote.moving import Moving
+from engine.store.remote.objects import RemotePlace
+from engine.store.remote.settings import RemoteSettings
+from engine.store.remote.statement import Statement
+from engine.store.store import Store
+
+_MISS_SECONDS = 5.0
+_BATCH = 32
+"""The most records that are added to the store at a time."""
+
+
+class RemoteReader:
+    """Brings what a store lacks from a remote. Looking up raises nothing, as `Tier` describes."""
+
+    def __init__(
+        self, store: Store, place: RemotePlace, attempts: Attempts, background: Background, counts: Counts, *,
+        settings: RemoteSettings, anew: Anew, moving: Moving,
+    ) -> None:  # fmt: skip
+        """What cannot be brought goes to `anew`."""
+        self._store = store
+        self._place = place
+        self._attempts = attempts
+        self._background = background
+        self._counts = counts
+        self._trust = settings.trust
+        self._retention = settings.retention
+        self._anew = anew
+        self._missed: dict[Digest, float] = {}
+        """When a record was missing: the builder looks twice, before and after it takes the lock of a key."""
+        self._download = Download(store, place, attempts, on_bytes=counts.receive, moving=moving)
+
+    def find(self, key: Key) -> Record | None:
+        """Return the record of a key, now also in the store, or None. The artifact stays where it is: see `bring`."""
+        digest = digest_of(key)
+        just_missed = time.monotonic() - self._missed.get(digest, -_MISS_SECONDS) < _MISS_SECONDS
+        if not self.reads or just_missed or digest in self._anew.keys:
+            return None
+        record = self._background.run(self._looked_up(key))
+        if record is None:
+            self._missed[digest] = time.monotonic()
+        return record
+
+    def look_again(self) -> None:
+        """Forget what was missing and what failed: a build that waits for results gives the remote another chance."""
+        self._missed.clear()
+        self._attempts.renew()
+
+    @property
+    def reads(self) -> bool:
+        """Whether the remote is asked: it answers, and some signature counts."""
+        return not self._trust.is_empty and self._attempts.gone is None
+
+    def bring(self, record: Record) -> None:
+        """Bring the artifact of a record that came from a remote. Raises RemoteError, OSError."""
+        self._anew.keys.add(record.digest)
+        raw = self._store.envelope(record.digest)
+        if raw is None:
+            raise RemoteError(f"the store has no envelope for the record of {record.job!r}")
+        try:
+            checked = admitted(raw, record.key, self._trust)
+            objects = {names.blob(blob) for file in checked.files.values() for blob in file.blobs}
+            self._anew.objects |= objects
+            self._background.run(self._download.artifact(checked))
+        except RefusedError as error:
+            self._counts.refuse(error)
+            raise
+        except (UserError, OSError) as error:
+            self._counts.note(error)
+            raise
+        self._anew.objects -= objects
+        self._anew.keys.discard(record.digest)
+
+    def gather(self, key: Key) -> None:
+        """Add the records that other machines made for a job with the code, options and inputs of `key` to the store.
+
+        The builder decides which of them fits.
+        """
+        if self.reads:
+            self._background.run(self._gathered(key))
+
+    def take_all(self) -> list[Record]:
+        """Add every record of the remote to the store, and return those that the store has now. Raises RemoteError."""
+        return self._background.run(self._every())
+
+    async def _every(self) -> list[Record]:
+        listed = iter([entry.name async for entry in self._place.list(names.RECORDS)])
+        taken: list[Record] = []
+        known = await asyncio.to_thread(self._known)
+        batches: Batches[bytes] = Batches(lambda raws: taken.extend(self._taken(raws)), most=_BATCH)
+
+        async def worker() -> None:
+            for name in listed:
+                if name in known:
+                    taken.append(known[name])
+                    continue
+                try:
+                    await batches.add(await self._read(name))
+                except RefusedError as error:
+                    self._counts.refuse(error)
+
+        async with together() as group:
+            for _ in range(AT_ONCE):
+                group.create_task(worker())
+        await batches.end()
+        return taken
+
+    def _known(self) -> dict[str, Record]:
+        """Return the store's own answers, by the names of their objects: a pull that was cut goes on behind them."""
+        return {
+            names.record(record.key): record
+            for record in self._store.records()
+            if (not record.origin or self._trust.counts(record.origin.get("signer", "")))
+            and self._store.counts(record)
+            and self._store.is_whole(record)
+        }
+
+    def _taken(self, raws: Sequence[bytes]) -> list[Record]:
+        """Add the records in some envelopes to the store, each with its artifact where the envelope has the bytes."""
+        taken = []
+        with self._store.adding():
+            for raw in raws:
+                try:
+                    read, signer = judged(raw, None, self._trust)
+                    record = self._filed(read, signer, raw)
+                    if self._store.is_away(record) and read.is_small:
+                        self._download.unpack(read)
+                except RefusedError as error:
+                    self._counts.refuse(error)
+                else:
+                    taken.append(record)
+        return taken
+
+    def bring_all(self, records: Iterable[Record]) -> None:
+        """Bring the artifacts of many records at a time. Raises RemoteError, OSError."""
+        self._background.run(self._brought(list(records)))
+
+    async def _brought(self, records: Sequence[Record]) -> None:
+        left = iter(records)
+
+        async def worker() -> None:
+            for record in left:
+                raw = self._store.envelope(record.digest) if self._store.is_away(record) else None
+                if raw is not None:
+                    await self._download.artifact(admitted(raw, record.key, self._trust))
+
+        try:
+            async with together() as group:
+                for _ in range(AT_ONCE):
+                    group.create_task(worker())
+        except RefusedError as error:
+            self._counts.refuse(error)
+            raise
+
+    async def _looked_up(self, key: Key) -> Record | None:
+        try:
+            raw = await self._read(names.record(key))
+            read, signer = judged(raw, key, self._trust)
+            await self._check_files(read)
+            with self._store.adding():
+                return self._filed(read, signer, raw)
+        except RefusedError as error:
+            self._counts.refuse(error)
+        except RemoteError:
+            pass
+        return None
+
+    async def _check_files(self, read: Statement) -> None:
+        """Raise RefusedError if the remote lacks a blob of a record that has outlived the remote's retention."""
+        if self._retention is None or time.time() - read.signed_at < self._retention:
+            return
+        every = {blob for file in read.files.values() for blob in file.blobs if blob.inline is None}
+
+        async def one(blob: Blob) -> None:
+            if await self._attempts.make(lambda: self._place.entry(names.blob(blob))) is None:
+                raise RefusedError("missing blob", f"the remote lacks the blob {blob.sha256}")
+
+        await each(every, one)
+
+    def _filed(self, read: Statement, signer: str, raw: bytes) -> Record:
+        """Return the store's own record of the key, or add the one that was read; the caller is `adding`."""
+        origin = {"remote": self._place.shown, "signer": signer}
+        own = self._store.read(read.record.digest)
+        if own is not None and own.key == read.record.key and self._store.counts(own) and self._store.is_whole(own):
+            return own
+        record = replace(read.record, origin=origin)
+        self._store.adopt(record, raw)
+        self._counts.taken += 1
+        return record
+
+    async def _gathered(self, key: Key) -> None:
+        try:
+            raw = await self._attempts.make(lambda: self._place.read(names.machines(key), most=machines.LARGEST))
+            chosen = machines.nearest(machines.decode(raw), key)
+            for name in chosen:
+                if not self._store.record_path(name.key).exists():
+                    raw = await self._read(name.object)
+                    read, signer = judged(raw, None, self._trust)
+                    with self._store.adding():
+                        self._filed(read, signer, raw)
+        except RefusedError as error:
+            self._counts.refuse(error)
+        except RemoteError:
+            return
+
+    async def _read(self, name: str) -> bytes:
+        return await self._attempts.make(lambda: self._place.read(name, most=LARGEST_RECORD))

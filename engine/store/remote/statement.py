@@ -1,0 +1,175 @@
+"""The statement of a record: an in-toto statement with SLSA provenance, which says what was made, from what, how."""
+
+# The statement also has the record itself, and where the bytes of each file lie, so one signature covers all of it.
+# Sources: https://in-toto.io/Statement/v1 and https://slsa.dev/spec/v1.0/provenance.
+
+from __future__ import annotations
+
+import base64
+import binascii
+import datetime as dt
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import metadata
+from typing import Any
+
+from engine.digest import Digest
+from engine.store import binding, output
+from engine.store.record import Record
+from engine.store.remote.blobs import Blob
+from engine.store.remote.errors import RefusedError
+from engine.text import distribution
+
+STATEMENT = "https://in-toto.io/Statement/v1"
+PREDICATE = "https://slsa.dev/provenance/v1"
+BUILD_TYPE = "urn:recipe-build:job:1"
+BUILDER = "urn:recipe-build:recipe"
+_RECORD = "record"
+_FORM = 1
+_INPUT, _OPTION, _TOOL = "inputs.", "options.", "tools."
+_LEFT_OUT = ("log", "origin")
+"""Fields of a record that stay on the machine: a log may hold anything that a step prints."""
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """A file of an artifact at the remote: the SHA-256 of its content, and its blobs in order."""
+
+    sha256: str
+    blobs: tuple[Blob, ...]
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A record, and where the bytes of its files are."""
+
+    record: Record
+    files: Mapping[str, StoredFile]
+    signed_at: float
+
+    @property
+    def is_small(self) -> bool:
+        """Whether the statement has the bytes of all files itself."""
+        return all(blob.inline is not None for file in self.files.values() for blob in file.blobs)
+
+
+def write(record: Record, files: Mapping[str, StoredFile]) -> bytes:
+    """Return the statement of a record as JSON, signed now."""
+    fields = {name: value for name, value in record.fields().items() if name not in _LEFT_OUT}
+    content = {
+        "form": _FORM,
+        "record": fields,
+        "blobs": {name: [blob.fields() for blob in file.blobs] for name, file in files.items()},
+        "signed_at": round(time.time(), 3),
+    }
+    key = record.key
+    statement = {
+        "_type": STATEMENT,
+        "subject": [{"name": name, "digest": {"sha256": file.sha256}} for name, file in sorted(files.items())],
+        "predicateType": PREDICATE,
+        "predicate": {
+            "buildDefinition": {
+                "buildType": BUILD_TYPE,
+                "externalParameters": {"job": record.job, "step": record.step, "options": _rows(key, _OPTION)},
+                "internalParameters": {"key": dict(key)},
+                "resolvedDependencies": [
+                    *({"name": name, "annotations": {"content": value}} for name, value in _rows(key, _INPUT).items()),
+                    *({"uri": f"pkg:pypi/{name}", "annotations": {"version": value}}
+                      for name, value in _rows(key, _TOOL).items()),
+                ],
+            },
+            "runDetails": {
+                "builder": {"id": BUILDER, "version": {distribution.NAME: _version()}},
+                "metadata": {
+                    "invocationId": record.digest,
+                    "startedOn": _moment(record.made_at - record.seconds),
+                    "finishedOn": _moment(record.made_at),
+                },
+                "byproducts": [
+                    {"name": "machine", "annotations": dict(record.machine)},
+                    {"name": _RECORD, "mediaType": "application/json",
+                     "content": base64.b64encode(json.dumps(content, sort_keys=True).encode()).decode()},
+                ],
+            },
+        },
+    }  # fmt: skip
+    return json.dumps(statement, sort_keys=True).encode()
+
+
+def read(payload: bytes) -> Statement:
+    """Return the statement of a signed payload.
+
+    Raises RefusedError for a payload that is no statement of this form, for a file whose path leads out of the
+    artifact, and for blobs that cannot be the named files.
+    """
+    try:
+        statement = json.loads(payload)
+        if statement["_type"] != STATEMENT or statement["predicateType"] != PREDICATE:
+            raise RefusedError("wrong statement", "the payload is no in-toto statement with SLSA provenance")
+        byproducts = statement["predicate"]["runDetails"]["byproducts"]
+        content = next(each["content"] for each in byproducts if each["name"] == _RECORD)
+        fields = json.loads(base64.b64decode(content, validate=True))
+        if fields["form"] != _FORM:
+            raise RefusedError("newer form", f"the record has the form {fields['form']!r}: another version wrote it")
+        record = _record(fields["record"])
+        subjects = {str(each["name"]): str(each["digest"]["sha256"]) for each in statement["subject"]}
+        blobs = {str(name): tuple(map(Blob.parse, each)) for name, each in fields["blobs"].items()}
+        signed_at = float(fields["signed_at"])
+    except (ValueError, KeyError, TypeError, AttributeError, StopIteration, RecursionError, binascii.Error):
+        raise RefusedError("wrong statement", "the payload has not the fields of a record") from None
+    _check(record, subjects, blobs)
+    return Statement(record, {name: StoredFile(subjects[name], blobs[name]) for name in record.files}, signed_at)
+
+
+def _record(fields: Mapping[str, Any]) -> Record:
+    files = {str(name): (int(size), Digest(str(content))) for name, (size, content) in fields["files"].items()}
+    key = {str(row): str(value) for row, value in fields["key"].items()}
+    rest = {name: value for name, value in fields.items() if name not in ("files", "key", *_LEFT_OUT)}
+    rest["gaps"] = tuple(rest.get("gaps", ()))
+    return Record(**rest, key=key, files=files)
+
+
+def _check(record: Record, subjects: Mapping[str, str], blobs: Mapping[str, Sequence[Blob]]) -> None:
+    if not record.files.keys() == subjects.keys() == blobs.keys():
+        raise RefusedError("other files", "the record, the subjects and the blobs name different files")
+    for name, (size, _) in record.files.items():
+        if not is_inside(name):
+            raise RefusedError("path", f"the record has a file whose path leads out of the artifact: {name[:80]!r}")
+        if sum(blob.size for blob in blobs[name]) != size:
+            raise RefusedError("wrong size", f"the blobs of {name!r} have not the {size} bytes of the file")
+        if len(blobs[name]) == 1 and blobs[name][0].sha256 != subjects[name]:
+            raise RefusedError("other digest", f"the subject {name!r} has another SHA-256 than its only blob")
+    if any(folder in record.files for name in record.files if "/" in name for folder in _folders(name)):
+        raise RefusedError("path", "the record has a file that is a folder, too")
+    own = binding.of_tree(step=record.step, key=record.digest, tree=record.artifact, report=record.report)
+    if output.tree(record.files) != record.artifact or record.binding != own:
+        raise RefusedError("not bound", "the record's artifact or binding is not that of its key, files and report")
+
+
+def is_inside(name: str) -> bool:
+    """Say whether a path stays in its folder: relative, in its shortest form, without `..` and control characters."""
+    plain = name.isprintable() and "\\" not in name and len(name) < 4096  # noqa: PLR2004 - the longest path of Linux
+    return plain and not any(part in {"", ".", ".."} for part in name.split("/"))
+
+
+def _folders(name: str) -> Iterator[str]:
+    """Yield the folders above a file."""
+    while "/" in name:
+        name = name.rpartition("/")[0]
+        yield name
+
+
+def _rows(key: Mapping[str, str], prefix: str) -> dict[str, str]:
+    return {row.removeprefix(prefix): value for row, value in key.items() if row.startswith(prefix)}
+
+
+@cache
+def _version() -> str:
+    return metadata.version(distribution.NAME)
+
+
+def _moment(seconds: float) -> str:
+    return dt.datetime.fromtimestamp(seconds, dt.UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -1,0 +1,262 @@
+"""Which stores are this user's own: those that `recipe` made for the user here, and those that the user trusts."""
+
+# A no-op build imports this module, so it imports little. A store of somebody else, for example one that came with a
+# cloned repository, is not read at all: its records would be answers of strangers.
+
+from __future__ import annotations
+
+import os
+
+from engine.system import git_index, regular
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+VARIABLE = "RECIPE_TRUST_CACHE"
+"""The environment variable that trusts every store if it is "1", for a CI that restores its own stores."""
+_ID = "id"
+"""The file in a store with the store's random number, which names the entry in the user's list."""
+_NOWHERE = os.devnull
+"""A path below which nothing can be."""
+_DIGITS = 32
+_LONGEST = 8192
+_SHOWN = 3
+"""The number of tracked files that a message names."""
+_READ = frozenset({
+    _ID, "format", "artifacts", "files", "records", "logs", "traces", "staging", "locks", "snapshots", "plans", "kept",
+    "heads", "stat", "resolutions", "tools", "pushed", "envelopes", "incoming", "quarantine",
+})  # fmt: skip
+"""The names in a store's folder that are read. A folder without any of them is an empty store."""
+
+
+def is_own(root: str) -> bool:
+    """Say whether the store in the folder `root` is on the user's list: its number, for this very folder.
+
+    A copy of a store is another folder. A folder that was moved on its file system is the same one. A store with files
+    that git tracks is nobody's own: a pull may have brought them.
+    """
+    if os.environ.get(VARIABLE) == "1":
+        return True
+    try:
+        entry, seen = _own_entry(root)
+        state = git_index.state(root)
+        if state != seen:
+            if _tracked(root):
+                return False
+            _remember(entry, state)
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def enter(root: str) -> None:
+    """Let this program use the store in `root`. An empty store is put on the list. Raises UsageError for others."""
+    if is_own(root):
+        return
+    if _is_empty(root):
+        _make(root)
+        _refuse_tracked(root)
+        if _adopt(root, replace=False) or is_own(root):
+            return
+    elif _is_listed(root):
+        _refuse_tracked(root)
+        return  # git's index has changed since `is_own`
+    from engine.errors import UsageError
+
+    raise UsageError(
+        f"the store at {root} is not yours: nothing in it was read",
+        [
+            "it came with a repository, or is a copy, or is older than the list of the stores that `recipe` made here",
+            f"list: {folder()}",
+        ],
+        f"remove it; or, if you know who made it, `recipe cache trust {root}`; a CI that restores its own store sets "
+        f"{VARIABLE}=1",
+    )
+
+
+def trust(root: str) -> None:
+    """Put a store on the user's list, under a new number. Raises OSError, and UsageError where git tracks it."""
+    _refuse_tracked(root)
+    _adopt(root, replace=True)
+
+
+def forget(root: str) -> bool:
+    """Take the store of a folder off the user's list; return whether it was there. Raises OSError."""
+    numbers = {number for number, place in _listed() if place == os.path.abspath(root)}
+    try:
+        own = {_number(root)}  # of a store that was moved
+    except (OSError, ValueError):
+        own = set()
+    numbers |= own & {number for number, _ in _listed()}
+    for number in numbers:
+        os.unlink(_entry(number))
+    return bool(numbers)
+
+
+def listed() -> list[str]:
+    """Return the folders of all stores on the user's list, as they were when they were put there."""
+    return sorted({place for _, place in _listed()})
+
+
+def folder() -> str:
+    """Return the folder of the user's list: `recipe/stores` in XDG_STATE_HOME, which is `~/.local/state` by default.
+
+    A relative path is ignored, as the XDG specification says: a repository could bring the list. A user without a home
+    has no list.
+    """
+    base = os.environ.get("XDG_STATE_HOME", "")
+    if not os.path.isabs(base):
+        base = os.path.join(os.path.expanduser("~"), ".local", "state")
+    return os.path.join(base if os.path.isabs(base) else _NOWHERE, "recipe", "stores")
+
+
+def _listed() -> Iterator[tuple[str, str]]:
+    try:
+        numbers = os.listdir(folder())
+    except OSError:
+        return
+    for number in numbers:
+        try:
+            yield number, _read(_entry(number)).partition("\n")[2].rstrip("\n")
+        except (OSError, ValueError):
+            continue
+
+
+def _is_empty(root: str) -> bool:
+    try:
+        return _READ.isdisjoint(os.listdir(root))
+    except FileNotFoundError:
+        return not os.path.islink(root)
+
+
+def _make(root: str) -> None:
+    """Make the folder of a new store. A folder that is there must be the user's: another could put records into it."""
+    try:
+        os.makedirs(root)
+    except FileExistsError:
+        owner = os.stat(root).st_uid
+        if owner == os.geteuid():
+            return
+    else:
+        return
+    from engine.errors import UsageError
+
+    raise UsageError(
+        f"the folder {root} is empty and belongs to another user: no store is made in it",
+        [f"its owner is the user {owner}, and you are the user {os.geteuid()}"],
+        f"take another folder; or, if you know its owner, `recipe cache trust {root}`",
+    )
+
+
+def _own_entry(root: str) -> tuple[str, str]:
+    """Return the path of a store's entry, and the state of git's indexes in it.
+
+    Raises OSError and ValueError for a store that is not on the user's list.
+    """
+    entry = _entry(_number(root))
+    inode, _, seen = _read(entry).partition("\n")[0].partition(" ")
+    if inode != str(os.stat(root).st_ino) or os.stat(entry).st_uid != os.geteuid():
+        raise ValueError(inode)
+    return entry, seen
+
+
+def _is_listed(root: str) -> bool:
+    """Say whether a store is on the user's list, whatever git tracks."""
+    try:
+        _own_entry(root)
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _tracked(root: str) -> list[str]:
+    """Return the files of a store that git tracks and that are read. Raises OSError and ValueError."""
+    return [name for name in git_index.tracked(root) if name.partition("/")[0].lower() in _READ]
+
+
+def _refuse_tracked(root: str) -> None:
+    """Raise UsageError for a store with files that git tracks, and where git's index cannot be read."""
+    from engine.errors import UsageError
+
+    try:
+        names = _tracked(root)
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"it is not known whether git tracks files of the store at {root}: nothing in it was read",
+            [str(error)],
+            f"move the store out of the work tree; or set {VARIABLE}=1, if you know all that git brings",
+        ) from None
+    if names:
+        more = [f"and {len(names) - _SHOWN} more"] if len(names) > _SHOWN else []
+        raise UsageError(
+            f"git tracks files of the store at {root}: nothing in it was read",
+            [*names[:_SHOWN], *more, "a pull or a checkout brings such files: records of somebody else"],
+            f"`git rm -r {root}` removes these files; if you know who made them, `git rm -r --cached {root}` only "
+            f"takes them out of git, and `recipe cache trust {root}` trusts the store then; {VARIABLE}=1 trusts it as "
+            "it is",
+        )
+
+
+def _adopt(root: str, *, replace: bool) -> bool:
+    """Write the entry and then the store's number; return False if another process was first. Raises OSError.
+
+    If the user's list cannot be written, an empty store is used all the same: nothing of it is anybody's answer.
+    """
+    number = os.urandom(_DIGITS // 2).hex()
+    try:
+        os.makedirs(folder(), mode=0o700, exist_ok=True)
+        _write(_entry(number), _text(str(os.stat(root).st_ino), "", os.path.abspath(root)))
+    except OSError:
+        if replace:
+            raise
+        return True
+    place = os.path.join(root, _ID)
+    if replace and os.path.lexists(place):
+        os.unlink(place)
+    try:
+        _write(place, f"{number}\n")
+    except FileExistsError:
+        os.unlink(_entry(number))
+        return False
+    return True
+
+
+def _number(root: str) -> str:
+    number = _read(os.path.join(root, _ID)).strip()
+    if len(number) != _DIGITS or not number.isalnum():
+        raise ValueError(number)
+    return number
+
+
+def _text(inode: str, seen: str, place: str) -> str:
+    """Return the text of an entry: the inode, the state of git's indexes when nothing was tracked, and the folder."""
+    return f"{inode} {seen}\n{place}\n"
+
+
+def _remember(entry: str, seen: str) -> None:
+    """Write into an entry with which state of git's indexes nothing was tracked, so that no build reads them again."""
+    inode, _, rest = _read(entry).partition("\n")
+    new = f"{entry}.{os.getpid()}"
+    try:
+        _write(new, _text(inode.partition(" ")[0], seen, rest.removesuffix("\n")))
+        os.replace(new, entry)
+    except OSError:
+        return  # the next build reads them again
+
+
+def _entry(number: str) -> str:
+    return os.path.join(folder(), number)
+
+
+def _read(path: str) -> str:
+    with regular.open_file(path) as file:
+        return file.read(_LONGEST).decode("utf-8", "surrogateescape")
+
+
+def _write(path: str, text: str) -> None:
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(handle, text.encode("utf-8", "surrogateescape"))
+    finally:
+        os.close(handle)

@@ -1,0 +1,426 @@
+"""What every executor does: this machine's, the cluster's over processes, and the cluster's over Ray."""
+
+import os
+import secrets
+import time
+from pathlib import Path
+
+import pytest
+from cluster_steps import After, Allocate, CopySource, DieOnce, Endless, Fail, Letter, Tell, TellAlone
+from process_cluster import ProcessCluster
+from ray_cluster import RayCluster
+from small_builds import project_in, states, variant
+
+from engine.builder.executors.local import LocalExecutor
+from engine.builder.lookup import Lookup
+from engine.builder.loop import Options, run
+from engine.cluster.executor import ClusterExecutor
+from engine.cluster.ray_engine import RayEngine
+from engine.events import Ended, Noticed, RunsElsewhere, Started
+from engine.store.opening import open_store
+from engine.store.store import Store
+from engine.system import processes
+
+
+class Here:
+    """Jobs run on this machine, two at a time."""
+
+    slots, salt = 2, 0
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def lookup(self):
+        return Lookup(Store(self.folder / "cache"))
+
+    def executor(self, lookup, jobs, **_):
+        return LocalExecutor(self.slots)
+
+    def close(self):
+        pass
+
+
+class OnNodes:
+    """Jobs run on nodes, with a remote between them and the builder."""
+
+    slots = 2
+
+    def __init__(self, folder, cluster):
+        self.folder, self.cluster = folder, cluster
+        self.salt = secrets.randbelow(1 << 30)  # the nodes of Ray know the jobs of earlier tests
+
+    def lookup(self, store="cache"):
+        return Lookup(open_store(self.folder / store, project=self.folder))
+
+    def executor(self, lookup, jobs, builder="test"):
+        return ClusterExecutor(self.cluster.engine(builder), lookup, jobs)
+
+    def kill(self, name):
+        self.cluster.kill(name)
+
+    def close(self):
+        self.cluster.close()
+
+
+class RayNodes:
+    """The nodes of a Ray cluster, for one test after another."""
+
+    def __init__(self, folder):
+        (folder / "remote").mkdir()
+        self.remote = f"file://{folder / 'remote'}"
+        self.folder = folder / "nodes"
+        self.head = RayCluster()
+        self.threads = {}
+
+    def add(self, name, **variables):
+        own = {"RECIPE_REMOTE": self.remote, "RECIPE_NODE_STORE": str(self.folder / name), **variables}
+        self.head.add(name, environment=own)
+        self.threads[name] = 1
+
+    def kill(self, name):
+        self.head.kill(name)
+        del self.threads[name]
+
+    def engine(self, _builder):
+        return RayEngine("auto")
+
+    def close(self):
+        """Leave the nodes to the next test."""
+
+
+KINDS = ["processes", pytest.param("ray", marks=pytest.mark.whole)]
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def ray_nodes(tmp_path_factory):
+    nodes = RayNodes(tmp_path_factory.mktemp("ray"))
+    yield nodes
+    nodes.head.close()
+
+
+@pytest.fixture(params=["here", *KINDS])
+def site(request, tmp_path, monkeypatch):
+    yield from _with_nodes(request, tmp_path, monkeypatch)
+
+
+@pytest.fixture(params=KINDS)
+def cluster(request, tmp_path, monkeypatch):
+    yield from _with_nodes(request, tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def processes_alone(tmp_path, monkeypatch):
+    """A cluster of processes without nodes."""
+    project_in(tmp_path)
+    site = OnNodes(tmp_path, ProcessCluster(tmp_path / "nodes", _remote(tmp_path, monkeypatch)))
+    yield site
+    site.close()
+
+
+def _remote(folder, monkeypatch):
+    (folder / "remote").mkdir()
+    return _use(f"file://{folder / 'remote'}", monkeypatch)
+
+
+def _use(remote, monkeypatch):
+    monkeypatch.setenv("RECIPE_REMOTE", remote)
+    monkeypatch.setenv("RECIPE_TRUST", "none")
+    return remote
+
+
+def _with_nodes(request, folder, monkeypatch):
+    project_in(folder)
+    if request.param == "here":
+        yield Here(folder)
+        return
+    if request.param == "ray":
+        nodes = request.getfixturevalue("ray_nodes")
+        _use(nodes.remote, monkeypatch)
+        for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN"):
+            monkeypatch.setenv(name, nodes.head.environment[name])
+        monkeypatch.setenv("RAY_ADDRESS", nodes.head.gcs)
+    else:
+        nodes = ProcessCluster(folder / "nodes", _remote(folder, monkeypatch))
+    site = OnNodes(folder, nodes)
+    try:
+        for name in ("one", "two"):
+            if name not in nodes.threads:
+                nodes.add(name)
+        yield site
+    finally:
+        site.close()
+
+
+def loop(site, *variants, store=None, builder="test", **options):
+    lookup = site.lookup() if store is None else site.lookup(store)
+    jobs = [job for each in variants for job in each.jobs]
+    executor = site.executor(lookup, jobs, builder=builder)
+    return run(variants, lookup, executor, Options(out=site.folder / "build", **options)), lookup
+
+
+def build(site, *variants, **options):
+    events, lookup = loop(site, *variants, **options)
+    return list(events), lookup
+
+
+def records(lookup, job):
+    return [record for record in lookup.store.records() if record.job == job]
+
+
+def tells(site, count, *, seconds=0.0, kind=Tell):
+    return [variant(site.folder, kind(number=site.salt + n, seconds=seconds), name=f"r{n}") for n in range(count)]
+
+
+def test_a_job_runs_after_the_jobs_that_it_needs(site):
+    events, lookup = build(site, variant(site.folder, Tell(number=site.salt), After()))
+    assert states(events) == {"tell": "built", "after": "built"}
+    [first], [second] = records(lookup, "tell"), records(lookup, "after")
+    assert first.report["ended"] <= second.report["began"]
+    assert lookup.store.bring(second)
+    assert (lookup.store.artifact_path(second.artifact) / "number").read_text() == f"{site.salt}!"
+
+
+def test_the_second_build_has_nothing_to_do(site):
+    tell = variant(site.folder, Tell(number=site.salt), After())
+    build(site, tell)
+    events, _ = build(site, tell)
+    assert states(events) == {"tell": "cached", "after": "cached"}
+    assert not [event for event in events if isinstance(event, Started)]
+
+
+def test_as_many_jobs_run_at_a_time_as_there_are_slots_and_no_more(site):
+    _, lookup = build(site, *tells(site, 4, seconds=0.3))
+    spans = [(record.report["began"], record.report["ended"]) for record in records(lookup, "tell")]
+    assert len(spans) == 4
+    together = [sum(began <= moment < ended for began, ended in spans) for moment, _ in spans]
+    assert max(together) == site.slots
+
+
+def test_a_job_that_measures_time_runs_alone_on_its_machine(site):
+    alone = [variant(site.folder, TellAlone(number=site.salt, seconds=0.5), name="alone")]
+    _, lookup = build(site, *tells(site, 3, seconds=0.2), *alone)
+    [own] = records(lookup, "tell-alone")
+    beside = [
+        record
+        for record in records(lookup, "tell")
+        if store_of(record) == store_of(own)
+        and record.report["began"] < own.report["ended"]
+        and own.report["began"] < record.report["ended"]
+    ]
+    assert beside == []
+
+
+def store_of(record):
+    """The store in which a job ran: the folder before `staging`."""
+    return record.report["place"].partition("/staging/")[0]
+
+
+def test_a_file_of_the_builder_reaches_the_job(site):
+    (site.folder / "words.txt").write_text("hello")
+    source = {"uri": f"file:{site.folder / 'words.txt'}"}
+    events, lookup = build(site, variant(site.folder, CopySource(source=source)))
+    assert states(events) == {"copy-source": "built"}
+    [record] = records(lookup, "copy-source")
+    assert lookup.store.bring(record)
+    assert (lookup.store.artifact_path(record.artifact) / "words.txt").read_text() == "hello"
+
+
+def test_an_error_of_a_step_comes_back_in_its_own_words_and_with_its_log(site):
+    events, lookup = build(site, variant(site.folder, Fail()))
+    [ended] = [event for event in events if isinstance(event, Ended)]
+    assert (ended.state, ended.error.what, ended.error.hint) == ("failed", "this cannot be", "do it otherwise")
+    assert "the last words" in lookup.store.log_path(ended.key, failed=True).read_text()
+
+
+def test_a_job_past_its_time_limit_is_ended(site):
+    events, _ = build(site, variant(site.folder, Endless()))
+    [ended] = [event for event in events if isinstance(event, Ended)]
+    assert "longer than its limit of 1 s" in ended.error.what
+
+
+def test_the_log_of_a_running_job_can_be_read_here(site):
+    events, _ = loop(site, *tells(site, 1, seconds=2.5))
+    for event in events:
+        if isinstance(event, Started):
+            until(lambda log=event.log: log.exists() and "begun" in log.read_text(), events)
+            break
+    assert [event.state for event in events if isinstance(event, Ended)] == ["built"]
+
+
+def until(is_true, events, seconds=20):
+    """Let the loop go on until something is true."""
+    lookup_executor = events.gi_frame.f_locals["build"].executor
+    end = time.monotonic() + seconds
+    kept = []
+    while not is_true():
+        kept += lookup_executor.poll(0.1)
+        assert time.monotonic() < end
+    assert kept == []
+
+
+def test_the_peak_memory_of_a_job_is_measured_where_it_runs(site):
+    _, lookup = build(site, variant(site.folder, Allocate()))
+    [record] = records(lookup, "allocate")
+    assert 200 << 20 < record.peak_bytes < 1 << 30
+
+
+def test_a_worker_that_is_killed_fails_its_job_and_no_other(site):
+    mark = site.folder / "mark"
+    die, tell = DieOnce(mark=str(mark)), tells(site, 2)
+    events, _ = build(site, variant(site.folder, die, name="die"), *tell, keep_going=True)
+    ended = {event.recipe: event for event in events if isinstance(event, Ended)}
+    assert "was killed from outside" in ended["die"].error.what
+    assert (ended["r0"].state, ended["r1"].state) == ("built", "built")
+    events, _ = build(site, variant(site.folder, die, name="die"))
+    assert states(events) == {"die-once": "built"}
+
+
+def test_an_interrupted_build_leaves_nothing_that_runs(site):
+    events, lookup = loop(site, *tells(site, 2, seconds=60))
+    started = 0
+    for event in events:
+        started += isinstance(event, Started)
+        if started == 2:
+            break
+    pids = wait_for(lambda: pids_of_steps(site), 2)
+    events.throw(KeyboardInterrupt)
+    assert list(events) == []
+    until_gone(pids)
+    assert records(lookup, "tell") == []
+
+
+def pids_of_steps(site):
+    """The processes that have a folder of this site's stores as their working folder: the workers."""
+    pids = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                place = os.readlink(entry / "cwd")
+            except OSError:
+                continue
+            if "/staging/" in place and str(site_root(site)) in place:
+                pids.append(int(entry.name))
+    return pids
+
+
+def site_root(site):
+    return getattr(getattr(site, "cluster", None), "folder", site.folder)
+
+
+def wait_for(values, count, seconds=30):
+    end = time.monotonic() + seconds
+    while len(every := values()) < count:
+        assert time.monotonic() < end, every
+        time.sleep(0.05)
+    return every
+
+
+def until_gone(pids, seconds=30):
+    end = time.monotonic() + seconds
+    while left := [
+        pid for pid in pids if os.path.exists(f"/proc/{pid}") and processes.children(os.getpid()) is not None
+    ]:
+        assert time.monotonic() < end, left
+        time.sleep(0.05)
+
+
+def test_a_node_that_is_lost_in_mid_job_is_replaced_by_another(cluster):
+    events, lookup = loop(cluster, *tells(cluster, 2, seconds=1))
+    seen, killed = [], ""
+    for event in events:
+        seen.append(event)
+        if isinstance(event, Started) and not killed:
+            killed = event.node
+            wait_for(lambda: pids_of_steps(cluster), 1)
+            cluster.kill(killed)
+    assert [event.state for event in seen if isinstance(event, Ended)] == ["built", "built"], seen
+    assert any("runs again" in event.text for event in seen if isinstance(event, Noticed))
+    places = {Path(store_of(record)).name for record in records(lookup, "tell")}
+    assert places == {"one", "two"} - {killed}
+
+
+def test_a_node_whose_facts_changed_is_refused_and_its_job_runs_with_a_right_key(processes_alone):
+    site = processes_alone
+    site.cluster.add("one", TOY_LETTER="a")
+    events, lookup = loop(site, variant(site.folder, Letter()))
+    site.cluster.change("one", TOY_LETTER="b")
+    site.cluster.add("two", TOY_LETTER="a")
+    seen = list(events)
+    assert states(seen) == {"letter": "built"}
+    assert any(
+        "not what it was" in event.text and "TOY_LETTER" in event.text for event in seen if isinstance(event, Noticed)
+    )
+    [record] = records(lookup, "letter")
+    assert (record.key["env.TOY_LETTER"], Path(lookup.store.root).name) == ("a", "cache")
+    assert lookup.store.bring(record)
+    assert (lookup.store.artifact_path(record.artifact) / "letter").read_text() == "a"
+
+
+def test_a_job_has_the_key_of_the_kind_of_node_that_runs_it(processes_alone):
+    site = processes_alone
+    site.cluster.add("with", TOY_LETTER="a")
+    site.cluster.add("without")
+    letters = [variant(site.folder, Letter(), name=name) for name in ("r0", "r1")]
+    events, lookup = build(site, *letters)
+    assert [event.state for event in events if isinstance(event, Ended)] == ["built", "built"]
+    assert not [event for event in events if isinstance(event, Noticed) and "not what it was" in event.text]
+    every = records(lookup, "letter")
+    assert {record.key.get("env.TOY_LETTER", "none") for record in every} == {"a", "none"}
+    for record in every:
+        assert lookup.store.bring(record)
+        text = (lookup.store.artifact_path(record.artifact) / "letter").read_text()
+        assert text == record.key.get("env.TOY_LETTER", "none")
+
+
+def test_a_builder_that_comes_back_uses_what_its_nodes_have_made(cluster):
+    events, _ = loop(cluster, *tells(cluster, 3, seconds=0.2))
+    for event in events:
+        if isinstance(event, Ended):
+            break
+    events.close()  # as if this builder had been killed: its store is gone, too
+    again, lookup = build(cluster, *tells(cluster, 3, seconds=0.2), store="fresh")
+    ended = [event.state for event in again if isinstance(event, Ended)]
+    assert sorted(ended) in (["built", "built", "cached"], ["built", "cached", "cached"], ["cached"] * 3)
+    assert len(records(lookup, "tell")) == 3
+
+
+def test_an_answer_that_comes_twice_counts_once(processes_alone, monkeypatch):
+    site = processes_alone
+    site.cluster.add("one")
+    engine = site.cluster.engine
+
+    def twice(builder):
+        own = engine(builder)
+        poll = own.poll
+
+        def polled(timeout):
+            pieces = poll(timeout)
+            own.again += [piece for piece in pieces if piece.answer is not None]
+            return [*pieces, *own.again]
+
+        own.poll = polled
+        return own
+
+    monkeypatch.setattr(site.cluster, "engine", twice)
+    events, lookup = build(site, *tells(site, 2))
+    assert [event.state for event in events if isinstance(event, Ended)] == ["built", "built"]
+    assert len(records(lookup, "tell")) == 2
+
+
+def test_two_builders_build_one_key_once(processes_alone):  # with Ray: tests/e2e/test_ray.py
+    cluster = processes_alone
+    for name in ("one", "two"):
+        cluster.cluster.add(name)
+    first, _ = loop(cluster, *tells(cluster, 1, seconds=1), builder="first")
+    for event in first:
+        if isinstance(event, Started):
+            break
+    second, _ = loop(cluster, *tells(cluster, 1, seconds=1), store="other", builder="second")
+    seen = []
+    for event in second:
+        seen.append(event)
+        if isinstance(event, RunsElsewhere):
+            assert [each.state for each in first if isinstance(each, Ended)] == ["built"]
+    assert [event.state for event in seen if isinstance(event, Ended)] == ["cached"]
+    assert any(isinstance(event, RunsElsewhere) for event in seen)

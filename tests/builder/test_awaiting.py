@@ -1,0 +1,180 @@
+"""Builds that wait for the results of other machines: results arrive one by one, and the waiting has an end."""
+
+import time
+from types import SimpleNamespace
+
+import pytest
+import toy
+from small_builds import build, project_in, states, variant
+
+from engine.builder import awaiting
+from engine.builder.awaiting import LONGEST_PAUSE, Awaiting
+from engine.builder.executors.local import LocalExecutor
+from engine.builder.lookup import Lookup
+from engine.builder.loop import Options, run
+from engine.errors import Exit
+from engine.events import Awaits, Ended, Started
+from engine.step import Device, Hardware
+from engine.store.store import Store
+
+T4 = Hardware(devices=(Device(name="T4", sm=75),), tool="tensorrt")
+
+
+class OnT4(toy.Shout):
+    """Shouts on a T4."""
+
+    def hardware(self):
+        return T4
+
+
+class AlsoOnT4(toy.Measure):
+    """Measures on a T4."""
+
+    def hardware(self):
+        return T4
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    monkeypatch.setattr(awaiting, "SHORTEST_PAUSE", 0.01)
+    return project_in(tmp_path)
+
+
+@pytest.fixture
+def on_t4(project):
+    """Build on a machine that has the T4, with the same store."""
+
+    def there(*steps):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Lookup, "away", lambda *_: None)
+            patch.setattr("engine.builder.facts.of", lambda *_: None)
+            patch.setattr(Lookup, "describe_machine", lambda _: {"gpu.name": "Tesla T4"})
+            return states(build(project, variant(project, *steps)))
+
+    return there
+
+
+def events_of(project, *variants, **options):
+    lookup = Lookup(Store(project / "cache"))
+    return run(variants, lookup, LocalExecutor(2), Options(out=project / "build", **options))
+
+
+def until(events, kind, job=None):
+    """Return the events up to the first of a kind, for a job."""
+    taken = []
+    for event in events:
+        taken.append(event)
+        if isinstance(event, kind) and job in (None, event.job):
+            return taken
+    raise AssertionError(taken)
+
+
+def test_a_build_waits_and_goes_on_as_results_arrive_one_by_one(project, on_t4):
+    steps = (toy.Begin(), OnT4(), AlsoOnT4(), toy.Close())
+    events = events_of(project, variant(project, *steps), wait=60.0)
+    begun = until(events, Awaits)
+    assert states(begun) == {"begin": "built"}
+    assert (begun[-1].job, begun[-1].waits_for) == ("on-t4", "T4 (sm_75) with tensorrt")
+    assert "run the same command there" in begun[-1].advice
+    assert on_t4(toy.Begin(), OnT4()) == {"begin": "cached", "on-t4": "built"}
+    [arrived, *_] = until(events, Awaits, "also-on-t4")
+    assert (arrived.job, arrived.state, arrived.arrival.machine) == ("on-t4", "cached", "Tesla T4")
+    assert arrived.arrival.seconds > 0
+    assert on_t4(*steps[:-1]) == {"begin": "cached", "on-t4": "cached", "also-on-t4": "built"}
+    rest = list(events)
+    assert states(rest) == {"also-on-t4": "cached", "close": "built"}
+    assert rest[-1].exit is Exit.OK
+
+
+def test_meanwhile_other_jobs_run_here(project):
+    one = variant(project, toy.Begin(), OnT4(), name="one")
+    two = variant(project, toy.Begin(text="other"), toy.Shout(), name="two")
+    ended = {(event.recipe, event.job): event.state for event in events_of(project, one, two, wait=1.0)
+             if isinstance(event, Ended)}  # fmt: skip
+    assert ended == {("one", "begin"): "built", ("one", "on-t4"): "waiting",
+                     ("two", "begin"): "built", ("two", "shout"): "built"}  # fmt: skip
+
+
+def test_when_the_time_is_over_the_build_says_what_still_waits(project):
+    events = list(events_of(project, variant(project, toy.Begin(), OnT4(), AlsoOnT4()), wait=0.1))
+    assert states(events) == {"begin": "built", "on-t4": "waiting", "also-on-t4": "skipped"}
+    assert [event.waits_for for event in events if isinstance(event, Ended) and event.state == "waiting"] == [str(T4)]
+    assert events[-1].exit is Exit.WAITING
+
+
+def test_with_allow_waiting_the_end_of_the_time_is_no_failure(project):
+    planned = variant(project, toy.Begin(), OnT4())
+    assert list(events_of(project, planned, wait=0.05, allow_waiting=True))[-1].exit is Exit.OK
+
+
+def test_an_interruption_ends_the_waiting_and_says_what_still_waits(project, monkeypatch):
+    events = events_of(project, variant(project, toy.Begin(), OnT4()), wait=float("inf"))
+    until(events, Awaits)
+
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(awaiting, "time", SimpleNamespace(monotonic=time.monotonic, sleep=interrupted))
+    rest = list(events)
+    assert states(rest) == {"on-t4": "waiting"}
+    assert rest[-1].exit is Exit.WAITING
+
+
+def test_an_interruption_while_it_looks_ends_the_waiting_too(project, monkeypatch):
+    events = events_of(project, variant(project, toy.Begin(), OnT4()), wait=float("inf"))
+    until(events, Awaits)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Lookup, "find", interrupted)
+    rest = list(events)
+    assert states(rest) == {"on-t4": "waiting"}
+    assert rest[-1].exit is Exit.WAITING
+
+
+def test_an_interruption_while_a_job_runs_here_interrupts_the_build(project):
+    one = variant(project, toy.Begin(), OnT4(), name="one")
+    two = variant(project, toy.Misbehave(how="sleep"), name="two")
+    events = events_of(project, one, two, wait=float("inf"))
+    until(events, Started, "misbehave")
+    assert events.throw(KeyboardInterrupt).exit is Exit.INTERRUPTED
+
+
+def test_a_failed_job_ends_the_waiting(project):
+    one = variant(project, toy.Begin(), OnT4(), name="one")
+    two = variant(project, toy.Misbehave(how="raise"), name="two")
+    events = list(events_of(project, one, two, wait=float("inf")))
+    assert states(events)["on-t4"] in ("waiting", "skipped")
+    assert events[-1].exit is Exit.FAILED
+
+
+def test_a_job_that_is_forced_is_not_awaited(project, on_t4):
+    on_t4(toy.Begin(), OnT4())
+    planned = variant(project, toy.Begin(), OnT4())
+    assert states(events_of(project, planned, wait=float("inf"), force=frozenset({"on-t4"})))["on-t4"] == "waiting"
+
+
+def test_the_pauses_grow_up_to_the_longest_and_are_short_again_after_an_arrival(monkeypatch):
+    now, slept = [0.0], []
+
+    def sleep(seconds):
+        slept.append(seconds)
+        now[0] += seconds
+
+    monkeypatch.setattr(awaiting, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=sleep))
+
+    lookup = SimpleNamespace(store=SimpleNamespace(tier=None))
+    ticket, record = object(), SimpleNamespace(machine={"gpu.name": "Tesla T4"})
+    waiting = Awaiting(1000.0)
+    monkeypatch.setattr(Awaiting, "still", ())
+    waiting.add(ticket, T4)
+    for _ in range(7):
+        waiting.rest()
+        waiting.look(lookup)
+    assert slept == [1.0, 2.0, 4.0, 8.0, 16.0, LONGEST_PAUSE, LONGEST_PAUSE]
+    assert waiting.arrived(ticket, record).seconds == sum(slept)
+    assert waiting.left == 1.0
+    assert waiting.is_on
+    now[0] = 1000.0
+    assert not waiting.is_on

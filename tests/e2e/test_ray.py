@@ -1,0 +1,145 @@
+"""The command line on a real Ray cluster on the loopback: a head, a node with a (fake) T4, and a node without a GPU."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from fake_t4 import FakeT4
+from gpu_project import ANYWHERE, ON_T4, project_in
+from program import Program
+from ray_cluster import RayCluster
+
+pytestmark = [pytest.mark.slow, pytest.mark.whole]
+
+RECIPE = "recipes/net0.yaml"
+
+
+class Team:
+    """The cluster, its remote, and the laptops of a team."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        (folder / "remote").mkdir(parents=True)
+        self.remote = f"file://{folder / 'remote'}"
+        self.ray = RayCluster()
+        t4 = FakeT4(project_in(folder / "t4"), folder / "machine")
+        nodes = {"RECIPE_REMOTE": self.remote}
+        self.ray.add("plain", environment={**nodes, "RECIPE_NODE_STORE": str(folder / "store-plain")})
+        own = {name: t4.environment[name] for name in ("PATH",)}
+        self.ray.add(
+            "t4", python=t4.python, labels="ray.io/accelerator-type=T4",
+            environment={**nodes, **own, "RECIPE_NODE_STORE": str(folder / "store-t4")},
+        )  # fmt: skip
+
+    def laptop(self, name, *, precisions=("fp16",)):
+        """Return the program in a project of its own, with an empty store."""
+        program = Program(project_in(self.folder / name, precisions=precisions))
+        names = ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN")
+        program.environment |= {each: self.ray.environment[each] for each in names}
+        program.environment |= {
+            "RAY_ADDRESS": self.ray.gcs, "RECIPE_REMOTE": self.remote, "RECIPE_TRUST": "none",
+            "XDG_CONFIG_HOME": str(program.folder / ".config"), "XDG_CACHE_HOME": str(program.folder / ".user"),
+        }  # fmt: skip
+        return program
+
+
+@pytest.fixture(scope="module")
+def team(tmp_path_factory):
+    team = Team(tmp_path_factory.mktemp("team"))
+    yield team
+    team.ray.close()
+
+
+def ended(events):
+    return {event["job"]: event for event in events if event["event"] == "end"}
+
+
+def test_each_job_runs_where_its_hardware_is_with_the_keys_and_bytes_of_one_machine(team):
+    laptop = team.laptop("one")
+    events = laptop.events(RECIPE, "--on", team.ray.address)
+    nodes = {event["job"]: event["node"] for event in events if event["event"] == "start"}
+    assert {job: event["state"] for job, event in ended(events).items()} == dict.fromkeys((*ANYWHERE, *ON_T4), "built")
+    assert {nodes[job] for job in ON_T4[:2]} == {"t4"}
+    assert set(nodes.values()) == {"plain", "t4"}
+    assert (laptop.folder / "build" / "net0" / "net0" / "1" / "model.plan").read_bytes().startswith(b"FAKE ENGINE")
+    alone = FakeT4(project_in(team.folder / "alone"), team.folder / "other-machine")
+    there = ended(alone.events(RECIPE))
+    # The key of `package` has the tools of the node that runs it, and the one without a GPU has no TensorRT.
+    assert [job for job, event in ended(events).items() if event["key"] != there[job]["key"]] in ([], ["package"])
+    same = [job for job in ANYWHERE if ended(events)[job]["artifact"] == there[job]["artifact"]]
+    assert set(same) >= {"fetch", "reference", "shape-infer", "quantize"}
+    assert {event["state"] for event in ended(laptop.events(RECIPE, "--on", "auto")).values()} == {"cached"}
+
+
+def test_what_the_cluster_has_and_what_could_never_run_there(team):
+    laptop = team.laptop("doctor")
+    shown = laptop("doctor", "--on", "auto", "--for", RECIPE, expect=0).stdout
+    [plain] = [line for line in shown.splitlines() if line.startswith("plain")]
+    [t4] = [line for line in shown.splitlines() if line.startswith("t4")]
+    assert "Tesla T4" in t4
+    assert "GPU: none" in plain
+    recipe = laptop.folder / RECIPE
+    recipe.write_text(recipe.read_text().replace("device: T4", "device: L4"))
+    shown = laptop("doctor", "--on", "auto", "--for", RECIPE, expect=3).stdout
+    assert "net0 trt-build could never run: " in shown
+    waits = laptop("build", RECIPE, "--on", "auto", expect=3).stderr
+    assert "waits for: L4" in waits
+    assert "t4: this machine has Tesla T4" in waits
+
+
+def test_a_killed_builder_comes_back_and_goes_on(team):
+    laptop = team.laptop("killed", precisions=("fp32", "fp16"))
+    command = [sys.executable, "-m", "engine", "build", *recipes(laptop), "--on", "auto", "--json"]
+    with subprocess.Popen(
+        command, cwd=laptop.folder, env=laptop.environment, stdout=subprocess.PIPE, text=True
+    ) as process:
+        for line in process.stdout:
+            if json.loads(line)["event"] == "end":
+                os.kill(process.pid, signal.SIGKILL)
+                break
+    fresh = team.laptop("fresh", precisions=("fp32", "fp16"))
+    events = fresh.events(*recipes(fresh), "--on", "auto")
+    states = [event["state"] for event in events if event["event"] == "end"]
+    assert set(states) == {"built", "cached"}
+    for program in (laptop, fresh):
+        program("cache", "verify", expect=0)
+
+
+def recipes(laptop):
+    return sorted(str(Path("recipes") / path.name) for path in (laptop.folder / "recipes").glob("*.yaml"))
+
+
+def test_two_builders_build_each_key_once_in_the_whole_cluster(team):
+    laptops = [team.laptop(name, precisions=("fp32",)) for name in ("left", "right")]
+    new = ("--set", "tensorrt.optimization_level=2")
+    builds = [
+        subprocess.Popen(
+            [sys.executable, "-m", "engine", "build", RECIPE, *new, "--on", "auto", "--json"],
+            cwd=laptop.folder, env=laptop.environment, stdout=subprocess.PIPE, text=True,
+        )
+        for laptop in laptops
+    ]  # fmt: skip
+    lines = [build.communicate()[0].splitlines() for build in builds]
+    assert [build.returncode for build in builds] == [0, 0], lines
+    built = [
+        event["key"]
+        for each in lines
+        for event in map(json.loads, each)
+        if event["event"] == "end" and event["state"] == "built"
+    ]
+    assert len(built) == len(set(built)) > 0
+
+
+def test_what_a_build_on_a_cluster_refuses(team):
+    laptop = team.laptop("refused")
+    assert (
+        "--force is about jobs on this machine"
+        in laptop("build", RECIPE, "--on", "auto", "--force", "fetch", expect=2).stderr
+    )
+    laptop.environment.pop("RECIPE_REMOTE")
+    assert "needs a remote" in laptop("build", RECIPE, "--on", "auto", expect=2).stderr
+    assert "no cluster answers" in laptop("build", RECIPE, "--on", "ray://127.0.0.1:1", expect=1).stderr

@@ -1,0 +1,93 @@
+"""A package becomes the next version: numbers, what is served, the same package again, two publishers, cleaning up."""
+
+import asyncio
+import threading
+
+from published import SERVICE, half_versions
+
+from engine.publishing import manifest, publisher, served
+from engine.publishing.publisher import PublishState
+from engine.publishing.repository import ModelRepository
+
+MODELS = ("films_first", "films_second", SERVICE)
+
+
+def config(look, name):
+    return served.parsed(look.read(f"{name}/config.pbtxt"))
+
+
+def test_each_package_gets_the_next_number_in_all_its_models(publish, built, look):
+    first, second = publish(built(1)), publish(built(2))
+    assert [(each.state, each.version) for each in (first, second)] == [("published", 1), ("published", 2)]
+    entry = config(look, SERVICE)
+    assert list(entry.version_policy.specific.versions) == [2]
+    assert {step.model_version for step in entry.ensemble_scheduling.step} == {2}
+    for name in MODELS[:2]:
+        assert list(config(look, name).version_policy.specific.versions) == [1, 2]
+        assert {f"{name}/{version}/model.py" for version in (1, 2)} < look.names()
+    assert half_versions(look.read, look.names) == []
+
+
+def test_the_configuration_says_which_package_is_served(publish, built, look):
+    package = built(7)
+    publish(package)
+    for name in MODELS:
+        facts = {each: value.string_value for each, value in config(look, name).parameters.items()}
+        assert facts["recipe_version"] == "1"
+        assert facts["recipe_key"] == "key-7"
+        assert facts["recipe_sha256"] == package.sha256
+
+
+def test_the_same_package_again_is_no_new_version(publish, built, look):
+    publish(built(1))
+    before = look.names()
+    again = publish(built(1))
+    assert (again.state, again.version) == (PublishState.UNCHANGED, 1)
+    assert look.names() == before
+
+
+def test_an_older_package_is_served_again_under_its_number(publish, built, look):
+    publish(built(1))
+    publish(built(2))
+    back = publish(built(1))
+    assert (back.state, back.version, back.serves) == (PublishState.SERVED_AGAIN, 1, 1)
+    assert list(config(look, SERVICE).version_policy.specific.versions) == [1]
+    assert half_versions(look.read, look.names) == []
+
+
+def test_a_dry_run_names_every_file_and_writes_nothing(publish, built, look):
+    planned = publish(built(1), dry=True)
+    assert look.names() == set()
+    done = publish(built(1))
+    assert planned.written == done.written
+    assert set(done.written) < look.names()
+    assert done.written[-1] == f"{SERVICE}/config.pbtxt"
+
+
+def test_two_publishers_at_once_get_two_numbers(publish, built, look):
+    results = []
+    packages = [built(number) for number in (1, 2, 3)]
+    threads = [threading.Thread(target=lambda each=each: results.append(publish(each))) for each in packages]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert sorted(each.version for each in results) == [1, 2, 3]
+    assert list(config(look, SERVICE).version_policy.specific.versions) == [3]
+    assert half_versions(look.read, look.names) == []
+
+
+def test_a_killed_publishers_number_is_not_used_again_and_its_files_are_removed(publish, built, look, url):
+    publish(built(1))
+    repository = ModelRepository(url, writes=True)
+    claim = manifest.claim_name(SERVICE, 2)
+    asyncio.run(repository.create(claim, b'{"models": ["films_first"]}'))
+    asyncio.run(repository.write("films_first/2/weights.bin", b"half"))
+    assert publish(built(2)).version == 3
+    assert {claim, "films_first/2/weights.bin"} < look.names()  # the claim is young: its publisher may live
+    assert publish(built(3), stale=-3600.0).version == 4
+    assert not {claim, "films_first/2/weights.bin"} & look.names()
+    rows = asyncio.run(publisher.versions(ModelRepository(url, writes=False)))
+    assert [(row.version, bool(row.decision and row.decision.complete), row.served) for row in rows] == [
+        (1, True, False), (2, False, False), (3, True, False), (4, True, True),
+    ]  # fmt: skip

@@ -1,0 +1,52 @@
+"""What waits, as a matrix that GitHub Actions takes, and as text."""
+
+import json
+
+import pytest
+import toy
+from small_builds import project_in, variant
+
+from engine.builder.findings import Cost, Finding
+from engine.builder.waiting import MachineNeeded, WaitingJob
+from engine.report import matrix
+from engine.step import Device, Hardware
+
+HARDWARE = Hardware(devices=(Device(name="T4", sm=75), Device(name="T4G", sm=75)), tool="tensorrt", version="10.x")
+
+
+@pytest.fixture
+def machine(tmp_path):
+    project = project_in(tmp_path)
+    [begin, shout] = variant(project, toy.Begin(), toy.Shout()).jobs
+    jobs = (WaitingJob(project / "r.yaml", Finding(begin, "stale", cost=Cost(90.0))),
+            WaitingJob(project / "r.yaml", Finding(shout, "unknown")))  # fmt: skip
+    return MachineNeeded(HARDWARE, jobs, "recipe build r.yaml")
+
+
+def test_the_matrix_is_one_line_with_an_entry_for_each_machine(machine, tmp_path):
+    line = matrix.line([machine])
+    assert "\n" not in line
+    path = str(tmp_path / "r.yaml")
+    assert json.loads(line) == {"include": [{
+        "device": "T4", "sm": 75, "devices": [{"device": "T4", "sm": 75}, {"device": "T4G", "sm": 75}],
+        "tool": "tensorrt", "version": "10.x", "requirement": '"tensorrt==10.*"', "minutes": None,
+        "command": "recipe build r.yaml",
+        "jobs": [
+            {"recipe": path, "variant": "r", "step": "begin", "state": "would build", "minutes": 1.5},
+            {"recipe": path, "variant": "r", "step": "shout", "state": "may build", "minutes": None},
+        ],
+    }]}  # fmt: skip
+
+
+def test_where_nothing_waits_the_matrix_is_empty():
+    assert json.loads(matrix.line([])) == {"include": []}
+    assert matrix.text([]) == "nothing waits for other hardware\n"
+
+
+def test_the_text_has_the_jobs_their_costs_and_the_command(machine):
+    assert matrix.text([machine]).splitlines() == [
+        "T4 (sm_75) or T4G (sm_75) with tensorrt 10.x: 2 jobs, cost unknown",
+        "  would build  r  begin  about 90 s",
+        "  may build    r  shout  cost unknown",
+        "  there: recipe build r.yaml",
+    ]

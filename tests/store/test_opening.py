@@ -1,0 +1,65 @@
+"""Stores are opened in one place, which checks whose they are and puts the remote behind them."""
+
+import ast
+import shutil
+from pathlib import Path
+
+import pytest
+
+import engine
+from engine.errors import UsageError
+from engine.store.opening import open_store
+
+
+def calling(*names):
+    """Return the modules of the program that call a function or class of one of these names."""
+    folder = Path(engine.__file__).parent
+    return {
+        path.relative_to(folder).as_posix()
+        for path in folder.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and (getattr(node.func, "id", None) or getattr(node.func, "attr", None)) in names
+    }
+
+
+def naming_aside(name):
+    """Return the modules that import a class under another name, or inherit from it."""
+    folder = Path(engine.__file__).parent
+    return {
+        path.relative_to(folder).as_posix()
+        for path in folder.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if (isinstance(node, ast.ImportFrom) and any(each.name == name and each.asname for each in node.names))
+        or (isinstance(node, ast.ClassDef) and any(getattr(base, "id", None) == name for base in node.bases))
+    }
+
+
+def test_only_one_module_makes_stores_and_every_command_asks_it():
+    assert calling("Store") == {"store/opening.py"}
+    assert naming_aside("Store") == set()
+    assert {"api.py", "report/resume.py", "commands/sharing.py"} <= calling("open_store")
+
+
+def test_only_this_module_and_that_of_archives_make_remotes_behind_stores():
+    assert calling("Tier") == {"store/opening.py", "commands/sharing.py"}
+
+
+def test_a_store_of_somebody_else_is_not_opened(tmp_path, monkeypatch):
+    monkeypatch.delenv("RECIPE_TRUST_CACHE")
+    own = open_store(tmp_path / "cache")
+    own.write(own.layout.records / "x.json", b"{}")
+    own.leave()
+    assert open_store(tmp_path / "cache").root == tmp_path / "cache"
+    shutil.copytree(tmp_path / "cache", tmp_path / "copy")
+    before = sorted(path.name for path in (tmp_path / "copy").rglob("*"))
+    with pytest.raises(UsageError, match="is not yours: nothing in it was read"):
+        open_store(tmp_path / "copy")
+    assert sorted(path.name for path in (tmp_path / "copy").rglob("*")) == before
+
+
+def test_the_remote_of_the_settings_is_behind_a_store_of_a_project(tmp_path, monkeypatch):
+    monkeypatch.setenv("RECIPE_REMOTE", f"file://{tmp_path}/shared")
+    assert open_store(tmp_path / "cache").tier is None
+    store = open_store(tmp_path / "cache", project=tmp_path)
+    assert store.tier.settings.url == f"file://{tmp_path}/shared"
+    store.tier.close()

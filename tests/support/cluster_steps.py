@@ -1,0 +1,123 @@
+"""Steps that tell where and when they ran, for the tests of executors."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any, ClassVar
+
+from engine.errors import StepError
+from engine.step import Report, Source, Step
+
+
+class Tell(Step):
+    """Takes its time, and tells where and when it ran."""
+
+    makes: ClassVar[str] = "place"
+    number: int = 0
+    seconds: float = 0.0
+
+    def run(self, out: Path) -> Report:
+        began = time.time()
+        print("begun", flush=True)
+        time.sleep(self.seconds)
+        (out / "number").write_text(str(self.number))
+        return {"place": str(out), "pid": os.getpid(), "began": began, "ended": time.time()}
+
+
+class Numbered(Tell):
+    """The same, with the number in the name of the recipe."""
+
+    @classmethod
+    def for_recipe(cls, recipe):
+        return cls(number=int(recipe.name[1:]))
+
+
+class TellAlone(Tell):
+    """The same, with nothing beside it on its machine."""
+
+    makes: ClassVar[str] = "place_alone"
+    exclusive: ClassVar[bool] = True
+
+
+class After(Step):
+    """Reads what `Tell` wrote."""
+
+    makes: ClassVar[str] = "after"
+
+    @classmethod
+    def for_recipe(cls, recipe):
+        return cls()
+
+    def run(self, out: Path, *, place: Path) -> Report:
+        (out / "number").write_text((place / "number").read_text() + "!")
+        return {"place": str(out), "began": time.time()}
+
+
+class CopySource(Step):
+    """Copies a file of the builder."""
+
+    makes: ClassVar[str] = "copied"
+    source: Source
+
+    def run(self, out: Path, *, source: Path) -> None:
+        (out / source.name).write_bytes(source.read_bytes())
+
+
+class Allocate(Step):
+    """Uses memory."""
+
+    makes: ClassVar[str] = "nothing"
+    mib: int = 200
+
+    def run(self, out: Path) -> None:
+        block = bytearray(self.mib << 20)
+        block[:: 1 << 12] = b"x" * len(block[:: 1 << 12])
+        time.sleep(0.5)
+        (out / "done").write_text("")
+
+
+class Fail(Step):
+    """Fails, with words of its own."""
+
+    makes: ClassVar[str] = "failure"
+
+    def run(self, out: Path, **_: Any) -> None:
+        print("the last words", flush=True)
+        raise StepError("this cannot be", ["fact one"], "do it otherwise")
+
+
+class Endless(Step):
+    """Never ends by itself."""
+
+    makes: ClassVar[str] = "end"
+    time_limit: ClassVar[float] = 1.0
+
+    def run(self, out: Path) -> None:
+        print("waiting", flush=True)
+        time.sleep(600)
+
+
+class DieOnce(Step):
+    """Is killed by the system in its first run."""
+
+    makes: ClassVar[str] = "life"
+    mark: str
+
+    def run(self, out: Path) -> None:
+        if not os.path.exists(self.mark):
+            Path(self.mark).write_text("")
+            os.kill(os.getpid(), signal.SIGKILL)
+        (out / "done").write_text("")
+
+
+class Letter(Step):
+    """Has a row in its key that differs from machine to machine."""
+
+    makes: ClassVar[str] = "letter"
+    variables: ClassVar[tuple[str, ...]] = ("TOY_LETTER",)
+
+    def run(self, out: Path) -> None:
+        (out / "letter").write_text(os.environ.get("TOY_LETTER", "none"))

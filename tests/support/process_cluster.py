@@ -1,0 +1,163 @@
+"""A cluster engine whose nodes are processes of this machine: the product's node code, without Ray."""
+
+import base64
+import json
+import os
+import selectors
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from engine.cluster.claims import ClaimTable
+from engine.cluster.engine import Piece
+from engine.cluster.nodes import ClusterNode
+from engine.system import processes
+
+SUPPORT = Path(__file__).parent
+
+
+class Slot:
+    """A process that runs one job at a time."""
+
+    def __init__(self, name, environment):
+        self.name, self.ident = name, None
+        read, write = os.pipe()
+        self.process = subprocess.Popen(
+            [sys.executable, SUPPORT / "node_process.py", str(write)],
+            env=environment, stdin=subprocess.PIPE, pass_fds=(write,), start_new_session=True,
+        )  # fmt: skip
+        os.close(write)
+        self.pipe = os.fdopen(read, "rb", buffering=0)
+        self.rest = b""
+
+    def send(self, message):
+        self.process.stdin.write(json.dumps(message).encode() + b"\n")
+        self.process.stdin.flush()
+
+    def messages(self):
+        data = self.pipe.read(1 << 16)
+        if not data:
+            raise EOFError
+        *lines, self.rest = (self.rest + data).split(b"\n")
+        return [json.loads(line) for line in lines]
+
+    def kill(self):
+        processes.end(self.process.pid)
+        self.process.wait()
+        self.process.stdin.close()
+        self.pipe.close()
+
+
+class ProcessCluster:
+    """Nodes that live as long as the test, for one engine after another."""
+
+    def __init__(self, folder, remote):
+        self.folder, self.remote = folder, remote
+        self.slots, self.threads, self.surveyors, self.environments = [], {}, {}, {}
+        self.claims = ClaimTable()
+
+    def add(self, name, *, cpus=1, **variables):
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("RECIPE_")}
+        environment |= {
+            "RECIPE_REMOTE": self.remote, "RECIPE_TRUST": "none", "RECIPE_NODE_STORE": str(self.folder / name),
+            "RECIPE_TRUST_CACHE": "1", "PYTHONPATH": f"{SUPPORT}:{SUPPORT.parent.parent}", **variables,
+        }  # fmt: skip
+        self.threads[name], self.environments[name] = cpus, environment
+        self.surveyors[name] = Slot(name, environment)
+        self.slots += [Slot(name, environment) for _ in range(cpus)]
+
+    def renew(self, slot):
+        """End a process with its job, and start another in its place."""
+        slot.kill()
+        self.slots.remove(slot)
+        self.slots.append(Slot(slot.name, self.environments[slot.name]))
+
+    def kill(self, name):
+        del self.threads[name]
+        for slot in [self.surveyors.pop(name), *(slot for slot in self.slots if slot.name == name)]:
+            slot.kill()
+
+    def change(self, name, **variables):
+        """Start a node's processes again with other variables, and tell nobody."""
+        cpus = self.threads[name]
+        self.kill(name)
+        self.slots = [slot for slot in self.slots if slot.name != name]
+        self.add(name, cpus=cpus, **variables)
+
+    def close(self):
+        for name in [*self.threads]:
+            self.kill(name)
+
+    def engine(self, builder="test"):
+        return ProcessEngine(self, builder)
+
+
+class ProcessEngine:
+    """The engine of one build."""
+
+    def __init__(self, cluster, builder):
+        self.shown = "the processes of a test"
+        self.cluster, self.builder = cluster, builder
+        self.again = []
+        self.own = set()
+
+    def nodes(self):
+        return [ClusterNode(name, name, cpus, 1 << 34) for name, cpus in self.cluster.threads.items()]
+
+    def ask(self, nodes, question):
+        answers = {}
+        for node in nodes:
+            slot = self.cluster.surveyors[node.id]
+            slot.send({"question": question})
+            while not (messages := slot.messages()):
+                pass
+            answers[node.id] = messages[0]["survey"]
+        return answers
+
+    def submit(self, ident, node, lane, order):
+        slot = next(slot for slot in self.cluster.slots if slot.name == node.id and slot.ident is None)
+        slot.ident = ident
+        self.own.add(ident)
+        slot.send({"ident": ident, "order": base64.b64encode(order).decode()})
+
+    def poll(self, timeout):
+        pieces, self.again = self.again, []
+        running = [slot for slot in self.cluster.slots if slot.ident in self.own]
+        if not running:
+            time.sleep(timeout)
+        with selectors.DefaultSelector() as selector:
+            for slot in running:
+                if slot.pipe.closed:
+                    pieces.append(Piece(slot.ident, lost="its process was killed", node_is_gone=True))
+                    slot.ident = None
+                else:
+                    selector.register(slot.pipe, selectors.EVENT_READ, slot)
+            for event, _ in selector.select(0 if pieces or not running else timeout):
+                pieces += self._pieces(event.data)
+        return pieces
+
+    def _pieces(self, slot):
+        try:
+            messages = slot.messages()
+        except EOFError:
+            ident, slot.ident = slot.ident, None
+            return [Piece(ident, lost="its process has ended", node_is_gone=True)]
+        pieces = []
+        for message in messages:
+            log, answer = (base64.b64decode(message.get(name, "")) for name in ("log", "answer"))
+            pieces.append(Piece(message["ident"], log=log, answer=answer or None))
+            if answer:
+                slot.ident = None
+        return pieces
+
+    def claim(self, key):
+        return self.cluster.claims.claim(key, self.builder)
+
+    def release(self, key):
+        self.cluster.claims.release(key, self.builder)
+
+    def close(self):
+        self.cluster.claims.leave(self.builder)
+        for slot in [slot for slot in self.cluster.slots if slot.ident in self.own and not slot.pipe.closed]:
+            self.cluster.renew(slot)

@@ -1,0 +1,106 @@
+"""A real Ray cluster on the loopback: a head without CPUs for jobs, and nodes with environments of their own."""
+
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from engine.system import processes
+
+SUPPORT = Path(__file__).parent
+_START_SECONDS = 90
+_LOWEST_PORT, _HIGHEST_PORT = 20_000, 30_000  # Ray gives its workers the ports from 10,002 to 19,999
+
+
+class RayCluster:
+    """Starts `ray start` for the head and for each node, and ends them with all that they have started."""
+
+    def __init__(self, *, environment=None):
+        ray = Path(sys.executable).with_name("ray")
+        if not ray.exists():
+            pytest.skip("Ray is not installed (the extra `dev-cluster`)")
+        self.folder = Path(tempfile.mkdtemp(prefix="ray", dir="/tmp"))  # a socket's path has at most 107 bytes
+        self.environment = {
+            **(environment or os.environ),
+            "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32), "RAY_USAGE_STATS_ENABLED": "0",
+            "RAY_health_check_period_ms": "500", "RAY_health_check_failure_threshold": "3",
+            "PYTHONPATH": f"{SUPPORT}:{SUPPORT.parent.parent}", "RECIPE_TRUST": "none", "RECIPE_TRUST_CACHE": "1",
+            "XDG_STATE_HOME": str(self.folder / "state"), "XDG_CACHE_HOME": str(self.folder / "user"),
+            "XDG_CONFIG_HOME": str(self.folder / "config"),
+        }  # fmt: skip
+        self.port, self.client_port, *_ = _ports(2)
+        self.address = f"ray://127.0.0.1:{self.client_port}"
+        self.nodes = {}
+        self.gcs = f"{socket.gethostbyname(socket.gethostname())}:{self.port}"
+        self._python = sys.executable
+        self._start(
+            "head", self._python, self.environment, "--head", f"--port={self.port}", "--num-cpus=0",
+            f"--ray-client-server-port={self.client_port}", "--include-dashboard=false",
+            f"--temp-dir={self.folder}",
+        )  # fmt: skip
+        self._until(lambda: _listens(self.port) and _listens(self.client_port), "the head does not listen")
+
+    def add(self, name, *, cpus=1, python=None, environment=None, labels=""):
+        """Start a node, and wait until it is there: Ray fails where two start together on one machine.
+
+        `python` and `environment` can be those of a fake machine.
+        """
+        own = {**self.environment, **(environment or {})}
+        own.setdefault("RECIPE_NODE_STORE", str(self.folder / name))
+        words = [f"--address={self.gcs}", f"--num-cpus={cpus}", f"--node-name={name}"]
+        words += [f"--labels={labels}"] if labels else []
+        self._start(name, python or self._python, own, *words)
+        self._until(lambda: "Ray runtime started" in self.log(name), f"node {name} does not start")
+
+    def _start(self, name, python, environment, *words):
+        log = (self.folder / f"{name}.log").open("wb")
+        command = [python, "-m", "ray.scripts.scripts", "start", "--block", "--object-store-memory=100000000", *words]
+        self.nodes[name] = subprocess.Popen(
+            command, env=environment, stdout=log, stderr=log, start_new_session=True, cwd=self.folder
+        )
+
+    def log(self, name):
+        return (self.folder / f"{name}.log").read_text(errors="replace")
+
+    def kill(self, name):
+        """Kill a node with SIGKILL, and all processes that it has started."""
+        node = self.nodes.pop(name)
+        processes.end(node.pid)
+        node.wait()
+
+    def close(self):
+        for name in reversed([*self.nodes]):
+            self.kill(name)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _until(self, is_true, what):
+        end = time.monotonic() + _START_SECONDS
+        while not is_true():
+            ended = {name: self.log(name) for name, node in self.nodes.items() if node.poll() is not None}
+            assert not ended, ended
+            assert time.monotonic() < end, what
+            time.sleep(0.1)
+
+
+def _ports(count):
+    every = []
+    while len(every) < count:
+        port = _LOWEST_PORT + secrets.randbelow(_HIGHEST_PORT - _LOWEST_PORT)
+        if not _listens(port) and port not in every:
+            every.append(port)
+    return every
+
+
+def _listens(port):
+    try:
+        socket.create_connection(("127.0.0.1", port), 1).close()
+    except OSError:
+        return False
+    return True
