@@ -7,6 +7,7 @@ import binascii
 import json
 from dataclasses import dataclass
 
+from engine.store.remote import untrusted
 from engine.store.remote.errors import RefusedError
 from engine.store.remote.keys import Signer
 
@@ -46,13 +47,13 @@ def seal(payload: bytes, signer: Signer | None) -> Envelope:
 def decode(raw: bytes) -> Envelope:
     """Return the envelope in JSON. Raises RefusedError for other bytes."""
     try:
-        fields = json.loads(raw)
+        fields = untrusted.parse(raw)
         signatures = tuple(
             (str(each.get("keyid", "")), base64.b64decode(each["sig"], validate=True)) for each in fields["signatures"]
         )
         payload = base64.b64decode(fields["payload"], validate=True)
         kind = fields["payloadType"]
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, binascii.Error):
+    except (ValueError, KeyError, TypeError, AttributeError, binascii.Error):
         raise RefusedError("no envelope", "the record is no DSSE envelope") from None
     if kind != PAYLOAD_TYPE:
         raise RefusedError("wrong type", f"the envelope has the type {str(kind)[:80]!r}, not {PAYLOAD_TYPE}")

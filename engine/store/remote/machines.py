@@ -12,7 +12,7 @@ from typing import Any
 
 from engine.key import Key, digest_of
 from engine.store.record import Record
-from engine.store.remote import names
+from engine.store.remote import names, untrusted
 from engine.store.remote.errors import RefusedError
 
 LARGEST = 4 << 20
@@ -90,9 +90,9 @@ def decode(raw: bytes) -> tuple[ListedRecord, ...]:
                 tuple(_checked(*pair) for pair in each["earlier"]),
                 float(each["time"]),
             )
-            for each in json.loads(raw)
+            for each in untrusted.parse(raw)
         )
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         raise RefusedError("wrong list", "a list of other machines' records is in an unknown form") from None
 
 

@@ -19,6 +19,7 @@ from typing import Any
 from engine.digest import Digest
 from engine.store import binding, output
 from engine.store.record import Record
+from engine.store.remote import untrusted
 from engine.store.remote.blobs import Blob
 from engine.store.remote.errors import RefusedError
 from engine.text import distribution
@@ -106,19 +107,19 @@ def read(payload: bytes) -> Statement:
     artifact, and for blobs that cannot be the named files.
     """
     try:
-        statement = json.loads(payload)
+        statement = untrusted.parse(payload)
         if statement["_type"] != STATEMENT or statement["predicateType"] != PREDICATE:
             raise RefusedError("wrong statement", "the payload is no in-toto statement with SLSA provenance")
         byproducts = statement["predicate"]["runDetails"]["byproducts"]
         content = next(each["content"] for each in byproducts if each["name"] == _RECORD)
-        fields = json.loads(base64.b64decode(content, validate=True))
+        fields = untrusted.parse(base64.b64decode(content, validate=True))
         if fields["form"] != _FORM:
             raise RefusedError("newer form", f"the record has the form {fields['form']!r}: another version wrote it")
         record = _record(fields["record"])
         subjects = {str(each["name"]): str(each["digest"]["sha256"]) for each in statement["subject"]}
         blobs = {str(name): tuple(map(Blob.parse, each)) for name, each in fields["blobs"].items()}
         signed_at = float(fields["signed_at"])
-    except (ValueError, KeyError, TypeError, AttributeError, StopIteration, RecursionError, binascii.Error):
+    except (ValueError, KeyError, TypeError, AttributeError, StopIteration, binascii.Error):
         raise RefusedError("wrong statement", "the payload has not the fields of a record") from None
     _check(record, subjects, blobs)
     return Statement(record, {name: StoredFile(subjects[name], blobs[name]) for name in record.files}, signed_at)
