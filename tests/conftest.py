@@ -26,6 +26,9 @@ settings.load_profile("patient")
 _SEED = "RECIPE_SAMPLE_SEED"
 _OTHER_TEMPORARY = ("/var/tmp", "~")
 """Folders for temporary files, in place of a file system that is not believed, on which no build is a no-op."""
+_CACHES = (".hypothesis", ".import_linter_cache", ".mypy_cache", ".ruff_cache")
+"""Folders that tools make in the clone. The clone is on the import path, so a no-op build watches its entries: a folder
+that appears in it ends the snapshot of a build in another test."""
 _LONG = ("tests/e2e/", "tests/fire/", "tests/mutations/")
 
 
@@ -36,6 +39,8 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     # Files in the order of `pytest_collection_modifyitems`, not by how many tests they have.
     config.option.loadscopereorder = False
+    for name in _CACHES:
+        (config.rootpath / name).mkdir(exist_ok=True)
     # In the environment, so that the processes of pytest-xdist draw the same sample.
     os.environ.setdefault(_SEED, "1")
     # No test reads the settings and keys of whoever runs the tests.

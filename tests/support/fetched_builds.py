@@ -21,11 +21,13 @@ from engine.commands import parse
 
 @dataclass(frozen=True)
 class Build:
-    """One `recipe build`: whether the snapshot answered, the exit code, and the events."""
+    """One `recipe build`: whether the snapshot answered, the exit code, the events, and the files that changed."""
 
     answered: bool
     code: int
     events: list[dict]
+    changed: tuple[str, ...] = ()
+    """The watched files that kept the snapshot from answering."""
 
     @property
     def weights(self) -> bytes:
@@ -70,7 +72,8 @@ def build(*words: str, to: str = "fetch") -> Build:
             code = int(arguments.run(arguments))
         else:
             code = answer
-    return Build(isinstance(answer, int), code, [json.loads(line) for line in out.getvalue().splitlines()])
+    changed = tuple(answer.names) if isinstance(answer, snapshot.ChangedFiles) else ()
+    return Build(isinstance(answer, int), code, [json.loads(line) for line in out.getvalue().splitlines()], changed)
 
 
 def settled(*words: str) -> Build:
