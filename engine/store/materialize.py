@@ -17,6 +17,7 @@ from engine.store.disk import remove, replace
 from engine.store.record import Record
 from engine.store.store import Store
 from engine.system import limits, regular
+from engine.system.exchange import exchange
 
 PREVIOUS = ".previous"
 """The name of the folder to which builds move older packages."""
@@ -170,7 +171,10 @@ def _mark(place: Path, text: str) -> None:
 
 
 def _replace(store: Store, record: Record, place: Path) -> None:
-    """Make a new copy of the package beside the old package, and exchange the two by renaming."""
+    """Make a new copy of the package beside the old package, and exchange the two.
+
+    Where the system cannot exchange two folders, there is no package for the moment between two renames.
+    """
     fresh, old, _ = _beside(place)
     fresh.mkdir()
     try:
@@ -178,6 +182,8 @@ def _replace(store: Store, record: Record, place: Path) -> None:
             copy(store.artifact_path(record.artifact) / relative, fresh / relative)
         _mark(place, "")  # before the package, so that a killed build leaves no package without a marker
         if os.path.lexists(place):
+            if exchange(fresh, place):
+                return
             os.rename(place, old)
         os.rename(fresh, place)
     finally:

@@ -7,6 +7,7 @@ import pytest
 
 from engine.errors import StoreError
 from engine.key import key_of
+from engine.store import materialize as materializing
 from engine.store import output
 from engine.store.materialize import is_in_place, marker, materialize
 from engine.store.store import Store
@@ -140,3 +141,25 @@ def test_what_no_build_made_is_refused_and_stays(stranger, store, record, tmp_pa
     with pytest.raises(StoreError, match="is in the way"):
         materialize(store, record, place)
     assert os.path.samestat(os.lstat(place), before)
+
+
+def test_a_package_is_there_at_every_moment_while_it_is_replaced(store, record, place, monkeypatch):
+    (place / "config.pbtxt").write_text("older")
+    rename = os.rename
+
+    def renamed(old, new, **more):
+        assert str(old) != str(place), "the package is away until the next rename"
+        rename(old, new, **more)
+
+    monkeypatch.setattr(os, "rename", renamed)
+    materialize(store, record, place)
+    assert is_exact(place)
+    assert sorted(path.name for path in place.parent.iterdir()) == [".net.artifact", "net"]
+
+
+def test_a_package_is_replaced_on_a_system_that_cannot_exchange_folders(store, record, place, monkeypatch):
+    (place / "config.pbtxt").write_text("older")
+    monkeypatch.setattr(materializing, "exchange", lambda *_: False)
+    materialize(store, record, place)
+    assert is_exact(place)
+    assert sorted(path.name for path in place.parent.iterdir()) == [".net.artifact", "net"]
