@@ -21,6 +21,7 @@ import torch
 import transformers
 import triton_server
 from tritonclient import grpc
+from tritonclient.utils import InferenceServerException
 
 from engine.kit.triton.serving import Serving
 from engine.recipe.images import Images
@@ -173,7 +174,7 @@ class OverHttp:
             with urllib.request.urlopen(request, timeout=60) as answer:
                 outputs = json.load(answer)["outputs"]
         except urllib.error.HTTPError as error:
-            raise RuntimeError(json.load(error)["error"]) from None
+            raise RuntimeError(f"{error.code}: {json.load(error)['error']}") from None
         return {each["name"]: self.array(each) for each in outputs}
 
     @staticmethod
@@ -350,11 +351,25 @@ def test_what_is_wrong_with_a_request_is_said_and_hurts_no_other(ask, files):
         ("tags_text", "TEXT", b"\xff\xfe"): "utf-8",
         ("middle_image", "IMAGE", b"no image at all"): "15 bytes that are no image",
         ("middle_image", "IMAGE", files["png"][:200]): "IMAGE: ",
+        ("tags_text", "TEXT", "word " * 200_000): "1000000 bytes; this model takes at most 16384 bytes",
+        ("questions_text", "TEXT", ("why", "x" * 16_385)): "16385 bytes; this model takes at most 16384 bytes",
     }
     for (model, name, row), message in wrong.items():
-        with pytest.raises(Exception, match=message):
+        with pytest.raises(Exception, match=message) as refused:
             ask(model, name, bytes_of([row]))
+        assert str(refused.value).startswith(("400: ", "[StatusCode.INVALID_ARGUMENT] ")), refused.value
     assert ask("tags_text", "TEXT", bytes_of([SHORT]))
+
+
+@pytest.mark.parametrize("megabytes", [10, pytest.param(100, marks=pytest.mark.whole)])
+def test_a_large_text_is_refused_and_short_ones_are_answered_after_it(server, megabytes):
+    """Over gRPC: Triton 2.51 itself dies of a body of more than 4 MB over HTTP (docs/serving.md)."""
+    ask = OverGrpc(server)
+    for _ in range(2):
+        with pytest.raises(InferenceServerException, match=f"a text of {megabytes}000000 bytes") as refused:
+            ask("tags_text", "TEXT", bytes_of(["x " * (megabytes * 500_000)]))
+        assert refused.value.status() == "StatusCode.INVALID_ARGUMENT"
+        assert ask("tags_text", "TEXT", bytes_of([SHORT]))
 
 
 # Images

@@ -17,6 +17,9 @@ Config = Any
 """A `ModelConfig`, the protobuf message that Triton reads as config.pbtxt."""
 FILE = "config.pbtxt"
 
+_MOST_WAITING = 1024
+_LONGEST_WAIT_MICROSECONDS = 30_000_000
+"""The limits of a model's queue. Triton's own default is a queue without limits: in an overload every client waits."""
 _GRAPH_LEVELS = {"basic": -1, "extended": 1, "disabled": 2}
 """Name of ONNX Runtime's optimization level -> its number in `optimization.graph.level`.
 
@@ -103,10 +106,18 @@ def model_config(
     group.count = 1
     group.kind = type(group).KIND_GPU if gpu else type(group).KIND_CPU
     if batch > 1:
-        config.dynamic_batching.SetInParent()
+        join_requests(config)
     if level in _GRAPH_LEVELS:
         config.optimization.graph.level = _GRAPH_LEVELS[level]
     return config
+
+
+def join_requests(config: Config) -> None:
+    """Let Triton join requests, and refuse a request at once where many wait, or after the request waited for long."""
+    policy = config.dynamic_batching.default_queue_policy
+    policy.max_queue_size = _MOST_WAITING
+    policy.timeout_action = type(policy).REJECT
+    policy.default_timeout_microseconds = _LONGEST_WAIT_MICROSECONDS
 
 
 def as_text(config: Config) -> str:

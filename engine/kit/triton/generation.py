@@ -15,7 +15,7 @@ from engine.kit.generation import settings
 from engine.kit.generation.settings import Settings
 from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.onnx import graphs, past
-from engine.kit.triton import fields, served
+from engine.kit.triton import fields, served, text
 from engine.kit.triton import model as models
 from engine.kit.triton import parts as python_models
 from engine.kit.triton.config import Config, Signature
@@ -73,7 +73,7 @@ def parts(
     generation_settings = settings.read(checkpoint, max_new_tokens=serving.max_new_tokens, longest=longest)
     print("\n".join(generation_settings.notes) or "text is generated greedily, as the model's own settings have it")
     tokenizer.backend.no_truncation()
-    shipped = _files(tokenizer.backend, _generation_json(generation_settings, by_folder, serving.largest))
+    shipped = _files(tokenizer.backend, _generation_json(generation_settings, by_folder, serving))
     for name, streams in ((f"{serving.model_name}_stream", True), (serving.ensemble, False)):
         listed.append(_entry(name, by_folder, shipped, task=task, streams=streams))
         fields.overridden(listed[-1].config, serving, "stream" if streams else "generate")
@@ -122,22 +122,25 @@ def _files(tokenizer: Any, generation_json: Mapping[str, Any]) -> dict[str, byte
     }
 
 
-def _generation_json(generation_settings: Settings, by_folder: Graphs, largest: Mapping[str, int]) -> dict[str, object]:
+def _generation_json(generation_settings: Settings, by_folder: Graphs, serving: Serving) -> dict[str, object]:
     """Return the content of generation.json: what the python models must know of the graphs and their settings."""
     has_encoder = graphs.ENCODER in by_folder
     decoder, signature = by_folder[graphs.DECODER if has_encoder else graphs.WHOLE]
     # A decoder after an encoder also takes the encoder's past. Only the decoder's own past begins empty.
     own = f".{past.OWN}." if has_encoder else "."
     first = {name: each for name, each in signature.inputs.items() if name.startswith(f"{past.PAST}.") and own in name}
+    largest = serving.largest
     sequence = largest.get("sequence")
     limits = (largest.get("encoder_sequence", sequence), generation_settings.positions) if has_encoder else (sequence,)
+    longest = min((limit for limit in limits if limit is not None), default=None)
     return {
         "settings": generation_settings.as_json(),
         "prompts": {
-            "longest": min((limit for limit in limits if limit is not None), default=None),
+            "longest": longest,
             "positions": generation_settings.positions,
             "encoder": has_encoder,
             "empty": generation_settings.first_token_id,
+            "max_text_bytes": text.max_text_bytes(serving, longest or generation_settings.positions),
         },
         "graphs": {
             "decoder": decoder.name,

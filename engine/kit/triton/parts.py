@@ -11,7 +11,7 @@ from typing import Any
 
 from engine.errors import StepError
 from engine.kit.triton import served
-from engine.kit.triton.config import Config, named
+from engine.kit.triton.config import Config, join_requests, named
 from engine.tasks import AnswerTensor
 
 TASK = "recipe_task"
@@ -68,7 +68,7 @@ def python(
     group = config.instance_group.add()
     group.count, group.kind = 1, type(group).KIND_CPU
     if model.max_batch_size > 1:
-        config.dynamic_batching.SetInParent()
+        join_requests(config)
         for tensor in config.input:  # the code handles each request by itself, so their shapes may differ
             tensor.allow_ragged_batch = -1 in tensor.dims
     return Part(config, code(work, settings, files or {}), _requirements(needs))

@@ -40,6 +40,8 @@ class Serving(Frozen):
     """Fields of Triton's ModelConfig that the recipe sets for the main model of the package."""
     models: Mapping[PartName, Mapping[str, Any]] = {}
     """Fields of Triton's ModelConfig that the recipe sets for the other models of the package."""
+    max_text_bytes: int | None = None
+    """The most bytes of one text of a request; None where the recipe names no limit."""
     max_new_tokens: int | None = None
     """Upper limit of the tokens of a generated answer; None where the recipe names no limit."""
 
@@ -56,6 +58,7 @@ class Serving(Frozen):
             tokenizer=triton.tokenizer,
             postprocess=triton.postprocess,
             max_batch_size=triton.max_batch_size,
+            max_text_bytes=triton.max_text_bytes,
             largest=greatest(recipe.profiles),
             task=recipe.model.task,
             images=pixels,

@@ -20,6 +20,10 @@ from engine.tasks import AnswerTensor, Task
 OFFSETS = "offsets"
 TOKENIZER = "tokenizer.json"
 """The file of a tokenizer in a package."""
+_BYTES_PER_TOKEN = 64
+_LEAST_BYTES = 16 * 1024
+_LONGEST = 8192
+"""The number of tokens from which the limit of a text follows where the model cuts no text."""
 _EXTRA = {
     "input_ids": AnswerTensor("input_ids", "TYPE_INT64", (-1,)),
     "attention_mask": AnswerTensor("attention_mask", "TYPE_INT64", (-1,)),
@@ -35,6 +39,8 @@ class ServedTokenizer:
     tokenizer: tokenizers.Tokenizer
     row: AnswerTensor
     file: str
+    max_bytes: int
+    """The most bytes of each text of a request."""
     context: bool = False
     """Whether each row is a pair of a question and a context that contains the answer."""
 
@@ -51,7 +57,23 @@ def load(serving: Serving, signature: Signature, checkpoint: Path, task: str) ->
         return None
     definition = tasks.find(task)
     row = AnswerTensor(TEXT, "TYPE_STRING", (definition.texts,))
-    return ServedTokenizer(tokenizer, row, _file(tokenizer, fixed, definition), definition.context)
+    return ServedTokenizer(
+        tokenizer,
+        row,
+        _file(tokenizer, fixed, definition),
+        max_text_bytes(serving, tokenizer.longest),
+        definition.context,
+    )
+
+
+def max_text_bytes(serving: Serving, longest: int | None) -> int:
+    """Return the most bytes of UTF-8 that a text of a request may have.
+
+    A tokenizer reads all of a text, at about 1 MB a second, before it cuts the text to `longest` tokens. Without a
+    limit of the recipe, a text may have 64 bytes for each token that the model can take, and at least 16 KiB. A token
+    of natural language has 3 to 6 bytes.
+    """
+    return serving.max_text_bytes or max(_BYTES_PER_TOKEN * (longest or _LONGEST), _LEAST_BYTES)
 
 
 def part(name: str, model: Config, text: ServedTokenizer, *, also: Collection[str]) -> Part:
@@ -62,6 +84,7 @@ def part(name: str, model: Config, text: ServedTokenizer, *, also: Collection[st
     settings = {
         "outputs": {tensor.name: configs.dtype(tensor.type) for tensor in gives},
         "offsets_of": 1 if text.context else 0,
+        "max_text_bytes": text.max_bytes,
     }
     return parts.python(
         name, model, takes=[text.row], gives=gives, work=served.TOKENIZER, settings=settings, needs=("tokenizers",),

@@ -67,11 +67,17 @@ class Asked:
             own = [] if stops is None else [_text(stop, "STOP") for stop in stops[number].reshape(-1)]
             yield _text(text, "TEXT"), new, own
 
-    def fail(self, why: str) -> None:
-        """Make the response to the request an error with the message `why`."""
+    def refuse(self, why: str) -> None:
+        """Make the response to the request an error: a mistake of the client (INVALID_ARG), for the reason `why`."""
         import triton_python_backend_utils as triton  # type: ignore[import-not-found]  # only inside the server
 
-        self.error = triton.TritonError(why)
+        self.error = triton.TritonError(why, triton.TritonError.INVALID_ARG)
+
+    def fail(self, why: str) -> None:
+        """Make the response to the request an error: a fault of the server (INTERNAL), for the reason `why`."""
+        import triton_python_backend_utils as triton
+
+        self.error = triton.TritonError(why, triton.TritonError.INTERNAL)
 
     def look(self) -> None:
         """End the rows of a request whose client cancelled the request."""

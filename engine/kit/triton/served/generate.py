@@ -117,7 +117,7 @@ class TritonPythonModel:
                 pieces = Pieces(self._decode, context=context, stops=every, whole=not self.streams)
                 asked.rows.append(Row(prompt, most, pieces))
         except ValueError as error:
-            asked.fail(str(error))
+            asked.refuse(str(error))
         return asked
 
     def _decode(self, tokens: list[int]) -> str:

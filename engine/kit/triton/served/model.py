@@ -23,19 +23,33 @@ class TritonPythonModel:
         self.again = settings.get("again", [])
 
     def execute(self, requests: list[Any]) -> list[Any]:
-        """Answer each request by itself: what is wrong with one is no fault of the others."""
+        """Answer each request by itself: what is wrong with one is no fault of the others.
+
+        A ValueError of the work is a mistake of the client (INVALID_ARG: HTTP 400), any other exception is not (500).
+        """
+        return [self._answer(request) for request in requests]
+
+    def _answer(self, request: Any) -> Any:
         import triton_python_backend_utils as triton  # type: ignore[import-not-found]  # only inside the server
 
-        answers = []
-        for request in requests:
-            try:
-                given = {tensor.name(): tensor.as_numpy() for tensor in request.inputs()}
-                made = {**{name: given[name] for name in self.again}, **self.work(given)}
-            except ValueError as error:
-                answers.append(triton.InferenceResponse(error=triton.TritonError(str(error))))
-                continue
-            answers.append(triton.InferenceResponse([triton.Tensor(name, array) for name, array in made.items()]))
-        return answers
+        codes = triton.TritonError
+        if request.is_cancelled():  # nobody waits for the answer
+            return _failed("the request was cancelled", codes.CANCELLED)
+        try:
+            given = {tensor.name(): tensor.as_numpy() for tensor in request.inputs()}
+            made = {**{name: given[name] for name in self.again}, **self.work(given)}
+        except ValueError as error:
+            return _failed(str(error), codes.INVALID_ARG)
+        except Exception as error:  # noqa: BLE001 - the other requests are answered, whatever it is
+            return _failed(f"{type(error).__name__}: {error}", codes.INTERNAL)
+        return triton.InferenceResponse([triton.Tensor(name, array) for name, array in made.items()])
+
+
+def _failed(why: str, code: Any) -> Any:
+    """Return a response with an error and its code, one of `TritonError` of Triton's python backend."""
+    import triton_python_backend_utils as triton
+
+    return triton.InferenceResponse(error=triton.TritonError(why, code))
 
 
 def _module(path: Path) -> Any:

@@ -19,12 +19,13 @@ class Prompts:
     def __init__(self, tokenizer: Any, said: Mapping[str, Any]) -> None:
         """Read the limits of prompts from `said`, the section `prompts` of generation.json.
 
-        The section `prompts` has the fields "longest", "positions", "encoder" and "empty".
+        The section `prompts` has the fields "longest", "positions", "encoder", "empty" and "max_text_bytes".
         """
         self.longest: int | None = said["longest"]
         self.positions: int | None = said["positions"]
         self.encoder: bool = said["encoder"]
         self.empty: int | None = said["empty"]
+        self.max_text_bytes: int = said["max_text_bytes"]
         self._tokenizer = tokenizer
         self._special = tokenizer.num_special_tokens_to_add(False)  # noqa: FBT003 - of one text, no pair
         self._bytes = {tokenizer.token_to_id(f"<0x{byte:02X}>") for byte in range(256)} - {None}
@@ -32,9 +33,12 @@ class Prompts:
     def tokens(self, text: str, *, new: int) -> list[int]:
         """Return the tokens of a text with its special tokens, cut so that `new` more tokens have room.
 
-        Raises ValueError where `new` tokens leave no room for a text, where the tokenizer cannot read the text, and
-        where an empty text has no token from which the model could begin.
+        Raises ValueError where the text has more than `max_text_bytes`, where `new` tokens leave no room for a text,
+        where the tokenizer cannot read the text, and where an empty text has no token from which the model could begin.
         """
+        size = len(text.encode("utf-8"))
+        if size > self.max_text_bytes:  # the tokenizer reads all of a text before it cuts the text
+            raise ValueError(f"TEXT: a text of {size} bytes; this model takes at most {self.max_text_bytes} bytes")
         try:
             encoded = self._tokenizer.encode(text, add_special_tokens=False)
         except Exception as error:  # tokenizers raises plain Exception

@@ -30,7 +30,7 @@ class Work:
         return outputs if index < 0 else self.routing.cropped(outputs, sizes)
 
     def called(self, name: str, given: dict[str, Any]) -> dict[str, Any]:
-        """Return the outputs of a model of this server. Raises ValueError with the message of a failed call."""
+        """Return the outputs of a model of this server. Raises RuntimeError with the message of a failed call."""
         import triton_python_backend_utils as triton  # type: ignore[import-not-found]  # only inside the server
 
         request = triton.InferenceRequest(
@@ -41,7 +41,7 @@ class Work:
         )
         response = request.exec()
         if response.has_error():
-            raise ValueError(f"{name}: {response.error().message()}")
+            raise RuntimeError(f"{name}: {response.error().message()}")
         return {tensor.name(): tensor.as_numpy() for tensor in response.output_tensors()}
 
 

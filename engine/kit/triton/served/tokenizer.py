@@ -10,7 +10,8 @@ class Work:
     """Each row of TEXT holds one text, or two that belong together.
 
     The tokenizer.json beside this file says how texts are cut and padded. Settings: `outputs`, the dtype of each
-    tensor, and `offsets_of`, the number of the text whose characters `offsets` count.
+    tensor, `offsets_of`, the number of the text whose characters `offsets` count, and `max_text_bytes`, the most bytes
+    of a text: the tokenizer reads all of a text before it cuts the text, and no other request is served meanwhile.
     """
 
     def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
@@ -20,6 +21,7 @@ class Work:
         self.tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
         self.dtypes = {name: np.dtype(dtype) for name, dtype in settings["outputs"].items()}
         self.text = settings["offsets_of"]
+        self.max_text_bytes = settings["max_text_bytes"]
         self.readers = {
             "input_ids": lambda row: row.ids,
             "attention_mask": lambda row: row.attention_mask,
@@ -42,6 +44,9 @@ class Work:
         """Return the rows as tokens, all of one length. Raises ValueError as calling does."""
         if not rows or any(len(row) not in (1, 2) for row in rows):
             raise ValueError("TEXT: each row holds one text, or two that belong together")
+        size = max(len(text) for row in rows for text in row)
+        if size > self.max_text_bytes:
+            raise ValueError(f"TEXT: a text of {size} bytes; this model takes at most {self.max_text_bytes} bytes")
         try:
             texts = [[text.decode("utf-8") for text in row] for row in rows]
             if len(texts) == 1:  # the threads behind encode_batch cost more than they give

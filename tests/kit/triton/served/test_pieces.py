@@ -7,7 +7,7 @@ from tokenizers import Tokenizer
 from engine.kit.triton.served.pieces import Pieces
 from engine.kit.triton.served.prompts import Prompts
 
-ALL = {"longest": None, "positions": None, "encoder": False, "empty": None}
+ALL = {"longest": None, "positions": None, "encoder": False, "empty": None, "max_text_bytes": 10_000}
 
 
 @pytest.fixture(scope="module")

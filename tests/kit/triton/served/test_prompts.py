@@ -6,7 +6,7 @@ from tokenizers import Tokenizer, models
 
 from engine.kit.triton.served.prompts import Prompts
 
-ALL = {"longest": None, "positions": None, "encoder": False, "empty": None}
+ALL = {"longest": None, "positions": None, "encoder": False, "empty": None, "max_text_bytes": 10_000}
 
 
 @pytest.fixture(scope="module")
@@ -58,3 +58,22 @@ def test_a_text_that_the_tokenizer_cannot_read_is_an_error():
     words = Tokenizer(models.WordLevel({"a": 0}, unk_token="[UNK]"))
     with pytest.raises(ValueError, match="TEXT: the tokenizer cannot read it"):
         Prompts(words, ALL).tokens("b", new=8)
+
+
+def test_a_text_of_too_many_bytes_is_refused_before_the_tokenizer_reads_it():
+    limited = {**ALL, "max_text_bytes": 6}
+    with pytest.raises(ValueError, match="TEXT: a text of 7 bytes; this model takes at most 6 bytes"):
+        Prompts(_Untouched(), limited).tokens("äöü!", new=8)
+
+
+class _Untouched:
+    """A tokenizer that encodes nothing."""
+
+    def num_special_tokens_to_add(self, _pair):
+        return 0
+
+    def token_to_id(self, _token):
+        return None
+
+    def encode(self, *_arguments, **_options):
+        raise AssertionError("the text was encoded")
