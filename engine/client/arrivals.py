@@ -50,7 +50,9 @@ def _points(text: str, number: Callable[[str], _Number], form: str) -> list[_Num
             raise UsageError(f"{text!r} is no list of loads", hint="write 1,8,32 or 1:32:2x or 4:16:4")
         first, last = number(match[1]), number(match[2] or match[1])
         step, multiplies = number(match[3] or "1"), bool(match[4])
-        if first <= 0 or last < first or step <= (1 if multiplies else 0):
+        if first <= 0:
+            raise UsageError(f"a load of {match[1]} sends no requests", hint="the smallest is 1, as in 1,8,32")
+        if last < first or step <= (1 if multiplies else 0):
             raise UsageError(f"{part.strip()!r} does not lead from one load to a higher one", hint="write 1:32:2x")
         while first <= last and len(points) <= _MOST_POINTS:
             points.append(first)

@@ -47,7 +47,7 @@ class InContainer(Installation):
         """
         outside, inside = place.ports, Ports(*USUAL, address="0.0.0.0")  # noqa: S104 - inside the container alone
         published = [
-            f"--publish={outside.address}:{here}:{there}"
+            f"--publish={outside.written}:{here}:{there}"
             for here, there in zip((outside.http, outside.grpc, outside.metrics), USUAL, strict=True)
         ]
         name = place.name.replace("_", "-")

@@ -78,7 +78,8 @@ def options(place: Place, repository: str, ports: Ports) -> list[str]:
     cache = [f"--cache-config=local,size={_CACHE_BYTES}"] if place.needs.cached else []
     return [
         f"--model-repository={repository}",
-        *(f"--{name}-address={ports.address}" for name in ("http", "grpc", "metrics")),
+        *(f"--{name}-address={_of_libevent(ports)}" for name in ("http", "metrics")),
+        f"--grpc-address={ports.written}",
         f"--http-port={ports.http}",
         f"--grpc-port={ports.grpc}",
         f"--metrics-port={ports.metrics}",
@@ -90,6 +91,14 @@ def options(place: Place, repository: str, ports: Ports) -> list[str]:
         *_of_engines(place.needs, repository),
         *cache,
     ]
+
+
+def _of_libevent(ports: Ports) -> str:
+    """Return the address in the form of the library that serves HTTP and metrics.
+
+    Source: libevhtp, evhtp.c, `evhtp_bind_socket`: an IPv6 address needs the prefix `ipv6:`.
+    """
+    return f"ipv6:{ports.address}" if ":" in ports.address else ports.address
 
 
 def _of_engines(needs: Needs, repository: str) -> list[str]:

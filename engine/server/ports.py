@@ -11,6 +11,8 @@ from engine.errors import UsageError
 
 USUAL = (8000, 8001, 8002)
 """Triton's default ports for HTTP, gRPC and metrics."""
+_LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # noqa: S104 - where to ask, not to listen
+"""The address for any network -> the host that a client on this machine asks."""
 _TRIES = 20
 """How many groups of three ports are tried: 8000 to 8002, then 8010 to 8012, and so on."""
 _STRIDE = 10
@@ -24,6 +26,17 @@ class Ports:
     grpc: int
     metrics: int
     address: str = "127.0.0.1"
+    """An IPv4 or IPv6 address in digits. Triton listens on 255.255.255.255 where it is given a name."""
+
+    @property
+    def written(self) -> str:
+        """The address as it is written before a port: `127.0.0.1`, `[::1]`."""
+        return f"[{self.address}]" if ":" in self.address else self.address
+
+    @property
+    def host(self) -> str:
+        """Where a client on this machine finds the server, as in a URL."""
+        return _LOOPBACK.get(self.address, self.written)
 
 
 def free(address: str = "127.0.0.1") -> Ports:
@@ -40,9 +53,11 @@ def free(address: str = "127.0.0.1") -> Ports:
 def choose(address: str, http: int | None, grpc: int | None, metrics: int | None) -> Ports:
     """Return the ports that the user names, and a free port for each argument that is None.
 
-    The free ports are Triton's default ports or ports after them. Raises UsageError where a named port is taken or
-    named twice, or where the address does not belong to this machine.
+    `address` is an IPv4 or IPv6 address, or a host's name. The free ports are Triton's default ports or ports after
+    them. Raises UsageError where a named port is taken or named twice, or where the address does not belong to this
+    machine.
     """
+    address = _in_digits(address)
     ports = (http, grpc, metrics)
     named = [port for port in ports if port is not None]
     if len(set(named)) < len(named):
@@ -66,6 +81,21 @@ def choose(address: str, http: int | None, grpc: int | None, metrics: int | None
     return Ports(http or others.http, grpc or others.grpc, metrics or others.metrics, address)
 
 
+def _in_digits(address: str) -> str:
+    """Return the address of a host's name in digits, IPv4 where it has both. Raises UsageError for an unknown name."""
+    bare = address[1:-1] if address.startswith("[") and address.endswith("]") else address
+    try:
+        known = socket.getaddrinfo(bare or None, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise UsageError(
+            f"--address {address} is no address, and no host that this machine knows",
+            [str(error)],
+            "name an address of this machine: 127.0.0.1, ::1, or 0.0.0.0 for every network",
+        ) from None
+    first = min(known, key=lambda each: each[0] != socket.AF_INET)
+    return str(first[4][0])
+
+
 def _is_free(address: str, port: int) -> bool:
     try:
         _bound(address, port).close()
@@ -76,7 +106,7 @@ def _is_free(address: str, port: int) -> bool:
 
 def _bound(address: str, port: int) -> socket.socket:
     """Return a socket that is bound to the port. Raises UsageError where no socket can be bound to the port."""
-    bound = socket.socket()
+    bound = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind((address, port))

@@ -208,8 +208,7 @@ def _ready(plan: _Plan, name: str, keeping: Keeping, ports: Ports, log: Path) ->
     `name` is the name that the started server gives to clients; another server on the port has another name.
     """
     pid = int((keeping.process.stdout.readline() if keeping.process.stdout else b"") or 0)
-    host = "127.0.0.1" if ports.address == "0.0.0.0" else ports.address  # noqa: S104 - where to ask, not to listen
-    http = f"{host}:{ports.http}"
+    http = f"{ports.host}:{ports.http}"
     deadline = time.monotonic() + plan.patience
     while not health.is_there(http, name):
         if keeping.process.poll() is not None:
@@ -224,8 +223,8 @@ def _ready(plan: _Plan, name: str, keeping: Keeping, ports: Ports, log: Path) ->
     if failed:
         raise _failed(failed)
     return Server(
-        http, f"{host}:{ports.grpc}", f"{host}:{ports.metrics}", plan.installation.kind, health.version(http),
-        plan.installation.stand_in, states, log, pid, keeping,
+        http, f"{ports.host}:{ports.grpc}", f"{ports.host}:{ports.metrics}", plan.installation.kind,
+        health.version(http), plan.installation.stand_in, states, log, pid, keeping,
     )  # fmt: skip
 
 

@@ -25,3 +25,5 @@ def test_a_sweep_is_listed_doubled_or_stepped():
     for broken in ("", "1,", "0", "8:1:2x", "1:8:1x", "1:8", "1:9999:1", "1.5"):
         with pytest.raises(UsageError):
             arrivals.concurrencies(broken)
+    with pytest.raises(UsageError, match="a load of 0 sends no requests"):
+        arrivals.concurrencies("1,0")

@@ -14,7 +14,9 @@ import fake_docker
 import graphs
 import pytest
 from program import Program
+from tritonclient import grpc
 
+from engine.errors import UsageError
 from engine.server import keeper, ports, scratch
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("interruptible")]
@@ -154,6 +156,23 @@ def test_two_packages_in_one_repository_are_served_shown_and_cleared(project):
     assert project.states("plain.yaml", "cached.yaml")["package"] == "cached"
 
 
+@pytest.mark.parametrize(("address", "host"), [("localhost", "127.0.0.1"), ("::1", "[::1]")])
+def test_a_server_listens_where_its_name_or_ipv6_address_is(project, address, host):
+    try:
+        ports.choose(address, None, None, None)
+    except UsageError as error:
+        pytest.skip(f"this machine has no {address}: {error.facts}")
+    with Served(project, "plain.yaml", "--server", "pip", "--address", address, *given_ports()) as served:
+        for name, protocol in (("http", "http"), ("grpc", "grpc"), ("metrics", "http")):
+            assert served.status[name].startswith(f"{protocol}://{host}:")
+        assert served.ask("plain")
+        line = served.status["curl"]["plain"]
+        answer = subprocess.run(["sh", "-c", line], capture_output=True, timeout=PATIENCE, check=True).stdout
+        assert b'"outputs"' in answer
+        assert urllib.request.urlopen(served.status["metrics"], timeout=PATIENCE).status == 200
+        assert grpc.InferenceServerClient(served.status["grpc"].removeprefix("grpc://")).is_server_ready()
+
+
 def test_a_killed_server_is_said_and_cleared_and_served_again(project):
     with Served(project, "plain.yaml") as served:
         os.kill(served.status["pid"], signal.SIGKILL)
@@ -248,6 +267,7 @@ def test_two_packages_with_a_model_of_one_name_are_refused_before_they_are_built
         (["--http-port", "0"], "0 is not from 1 to 65535"),
         (["--http-port", "9100", "--grpc-port", "9100"], "two of the ports are the same"),
         (["--address", "203.0.113.7"], "nothing can listen on 203.0.113.7"),
+        (["--address", "no-such-host.invalid"], "is no address, and no host that this machine knows"),
     ],
 )
 def test_ports_that_cannot_be_are_refused_before_anything_is_built(project, words, says):

@@ -24,3 +24,10 @@ def test_triton_loads_the_plugins_of_every_engine():
     assert of_engines(*engines) == [
         "--backend-config=tensorrt,plugins=/models/a/1/plugins/x.so;/models/b/1/plugins/x.so"
     ]
+
+
+def test_each_protocol_takes_an_address_of_ipv6_in_its_own_form():
+    words = options(place(Needs()), "/models", Ports(8000, 8001, 8002, "::1"))
+    assert [word for word in words if "-address=" in word] == [
+        "--http-address=ipv6:::1", "--metrics-address=ipv6:::1", "--grpc-address=[::1]"
+    ]  # fmt: skip

@@ -21,3 +21,40 @@ def test_ports_are_the_usual_ones_or_others_and_those_that_are_given():
     assert len({chosen.http, chosen.grpc, chosen.metrics}) == 3
     with pytest.raises(UsageError, match="two of the ports are the same"):
         ports.choose("127.0.0.1", given.http, given.http, None)
+
+
+@pytest.mark.parametrize(
+    ("given", "address", "written", "host"),
+    [
+        ("127.0.0.1", "127.0.0.1", "127.0.0.1", "127.0.0.1"),
+        ("localhost", "127.0.0.1", "127.0.0.1", "127.0.0.1"),
+        ("0.0.0.0", "0.0.0.0", "0.0.0.0", "127.0.0.1"),
+    ],
+)
+def test_an_address_is_in_digits_whatever_the_user_names(given, address, written, host):
+    chosen = ports.choose(given, None, None, None)
+    assert (chosen.address, chosen.written, chosen.host) == (address, written, host)
+
+
+@pytest.mark.usefixtures("ipv6")
+@pytest.mark.parametrize(
+    ("given", "address", "written"), [("::1", "::1", "[::1]"), ("[::1]", "::1", "[::1]"), ("::", "::", "[::]")]
+)
+def test_an_address_of_ipv6_has_brackets_before_a_port(given, address, written):
+    chosen = ports.choose(given, None, None, None)
+    assert (chosen.address, chosen.written, chosen.host) == (address, written, "[::1]")
+
+
+@pytest.mark.parametrize("given", ["", "no-such-host.invalid", "300.0.0.1", "a" * 70, "::1::"])
+def test_a_name_that_is_no_address_is_an_error(given):
+    with pytest.raises(UsageError, match="is no address, and no host that this machine knows"):
+        ports.choose(given, None, None, None)
+
+
+@pytest.fixture
+def ipv6():
+    try:
+        with socket.socket(socket.AF_INET6) as probe:
+            probe.bind(("::1", 0))
+    except OSError as error:
+        pytest.skip(f"this machine has no IPv6: {error}")
