@@ -5,6 +5,7 @@ import queue
 import shutil
 import threading
 import time
+import urllib.error
 from concurrent.futures import ThreadPoolExecutor
 
 import generators
@@ -198,13 +199,25 @@ def test_a_request_that_cannot_be_is_an_error_of_its_own(server, oracles, more, 
         with grpc.InferenceServerClient(server.grpc) as client:
             if number % 2:
                 return ask(client, "gpt2_text", TEXTS[:1])[0][:2]
-            with pytest.raises(InferenceServerException, match=why):
+            with pytest.raises(InferenceServerException, match=why) as refused:
                 client.infer("gpt2_text", given, client_timeout=60)
+            assert refused.value.status() == "StatusCode.INVALID_ARGUMENT"
             return None
 
     with ThreadPoolExecutor(8) as pool:
         streamed = list(pool.map(one, range(8)))
     assert streamed[1::2] == [oracles["gpt2"](TEXTS[0])] * 4
+
+
+@pytest.mark.parametrize("model", ["gpt2_text/generate", "gpt2_stream/generate_stream"])
+def test_a_parameter_that_would_be_ignored_is_refused(server, model):
+    body = {"TEXT": TEXTS[0], "MAX_NEW_TOKENS": 4, "temperature": 0.7, "Top_K": 3, "trace_id": 9}
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        post(server, model, body)
+    assert refused.value.code == 400
+    assert "Top_K, temperature: this model takes no such parameters" in refused.value.read().decode()
+    del body["temperature"], body["Top_K"]
+    assert "finish_reason" in post(server, model, body)
 
 
 def test_a_stream_says_what_is_wrong_with_its_request(server):

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .pieces import Pieces
 
 _STOP = "stop"
+_UNSUPPORTED = {
+    "bad_words", "beam_width", "best_of", "do_sample", "early_stopping", "frequency_penalty", "length_penalty",
+    "logit_bias", "logprobs", "max_length", "max_new_tokens", "max_tokens", "min_length", "min_new_tokens", "min_p",
+    "min_tokens", "n", "no_repeat_ngram_size", "num_beams", "presence_penalty", "random_seed", "repetition_penalty",
+    "seed", "stop", "stop_words", "temperature", "top_k", "top_p", "typical_p",
+}  # fmt: skip
+"""Parameters that clients of other servers send: the names of transformers, of OpenAI's API and of Triton's backends.
+
+A parameter with another name may come from the server itself, for example a forwarded header.
+"""
 
 
 class Row:
@@ -51,8 +62,9 @@ class Asked:
     def texts(self, most: int) -> Iterator[tuple[str, int, list[str]]]:
         """Yield for each row the text, the limit of new tokens (`most` by default) and the stop strings.
 
-        Raises ValueError for inputs of a wrong shape or value.
+        Raises ValueError for inputs of a wrong shape or value, and for parameters that would not be followed.
         """
+        _refuse_parameters(json.loads(self._request.parameters() or "{}"))
         texts = self._input("TEXT")
         limits, stops = self._input("MAX_NEW_TOKENS"), self._input("STOP")
         if texts is None or texts.ndim != 2 or not len(texts) or texts.shape[1] != 1:  # noqa: PLR2004 - rows of one
@@ -125,6 +137,16 @@ class Asked:
 
         tensor = triton.get_input_tensor_by_name(self._request, name)
         return None if tensor is None else tensor.as_numpy()
+
+
+def _refuse_parameters(parameters: Mapping[str, Any]) -> None:
+    """Raise ValueError for parameters by which the client means another generation than the package's."""
+    unsupported = sorted(name for name in parameters if name.lower() in _UNSUPPORTED)
+    if unsupported:
+        raise ValueError(
+            f"{', '.join(unsupported)}: this model takes no such parameters, and generates as its package says; "
+            "the inputs are TEXT, MAX_NEW_TOKENS and STOP"
+        )
 
 
 def _text(value: bytes, name: str) -> str:
