@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
@@ -39,22 +40,41 @@ class TritonPythonModel:
         path = Path(args["model_repository"]) / args["model_version"] / name
         self.session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         self.texts = {each["name"] for each in config["input"] if each["data_type"] == "TYPE_STRING"}
+        self.joins = int(config.get("max_batch_size", 0)) > 0
 
     def execute(self, requests: list[Any]) -> list[Any]:
-        """Return a response for each request. Requests run one by one, so that an error fails one request only."""
-        import triton_python_backend_utils as triton  # type: ignore[import-not-found]  # only inside the server
+        """Return a response for each request. Requests that Triton joined run as one batch, as in Triton's own backend.
 
-        responses = []
-        for request in requests:
-            names = list(request.requested_output_names())
-            try:
-                outputs = self.session.run(names, {tensor.name(): self.value(tensor) for tensor in request.inputs()})
-            except Exception as error:  # noqa: BLE001 - any error of ONNX Runtime is the response to the request
-                responses.append(triton.InferenceResponse(error=triton.TritonError(str(error))))
-                continue
-            tensors = [triton.Tensor(name, array) for name, array in zip(names, outputs, strict=True)]
-            responses.append(triton.InferenceResponse(tensors))
-        return responses
+        If the batch fails, its requests run one by one, so that the error fails one request only. Triton's own backend
+        fails all requests of the batch.
+        """
+        given = [{tensor.name(): self.value(tensor) for tensor in request.inputs()} for request in requests]
+        names = [list(request.requested_output_names()) for request in requests]
+        if len(requests) > 1 and self.joins:
+            with contextlib.suppress(Exception):  # below, the request that causes the error gets it
+                return self._joined(given, names)
+        return [self._alone(tensors, listed) for tensors, listed in zip(given, names, strict=True)]
+
+    def _joined(self, given: list[dict[str, Any]], names: list[list[str]]) -> list[Any]:
+        """Return the responses to requests that run as one batch: each response has the request's own rows."""
+        import numpy as np
+
+        rows = [len(next(iter(tensors.values()))) for tensors in given]
+        every = sorted({name for listed in names for name in listed})
+        joined = {name: np.concatenate([tensors[name] for tensors in given]) for name in given[0]}
+        outputs = {}
+        for name, output in zip(every, self.session.run(every, joined), strict=True):
+            if len(output) != sum(rows):
+                raise ValueError(f"{name} has {len(output)} rows for a batch of {sum(rows)}")
+            outputs[name] = np.split(output, np.cumsum(rows)[:-1])
+        return [_response({name: outputs[name][place] for name in listed}) for place, listed in enumerate(names)]
+
+    def _alone(self, tensors: dict[str, Any], names: list[str]) -> Any:
+        """Return the response to one request."""
+        try:
+            return _response(dict(zip(names, self.session.run(names, tensors), strict=True)))
+        except Exception as error:  # noqa: BLE001 - any error of ONNX Runtime is the response to the request
+            return _refusal(str(error))
 
     def value(self, tensor: Any) -> Any:
         """Return an input as ONNX Runtime takes it: Triton passes texts as bytes, ONNX Runtime takes str."""
@@ -65,3 +85,18 @@ class TritonPythonModel:
             return array
         texts = [text.decode("utf-8") for text in array.reshape(-1)]
         return np.array(texts, dtype=object).reshape(array.shape)
+
+
+def _response(tensors: dict[str, Any]) -> Any:
+    import numpy as np
+    import triton_python_backend_utils as triton  # type: ignore[import-not-found]  # only inside the server
+
+    return triton.InferenceResponse(
+        [triton.Tensor(name, np.ascontiguousarray(array)) for name, array in tensors.items()]
+    )
+
+
+def _refusal(text: str) -> Any:
+    import triton_python_backend_utils as triton
+
+    return triton.InferenceResponse(error=triton.TritonError(text))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from engine import digest
 from engine.errors import StoreError
-from engine.store import file_lock
+from engine.store import attempt, file_lock
 from engine.store.copying import MODE, copy
 from engine.store.disk import remove, replace
 from engine.store.record import Record
@@ -23,6 +23,9 @@ PREVIOUS = ".previous"
 """The name of the folder to which builds move older packages."""
 _ABOUT_PLACE = {errno.EROFS, errno.EACCES, errno.ENOSPC, errno.EDQUOT}
 """Errors for which another folder helps."""
+_OVERTAKEN = {errno.ENOENT, errno.EEXIST, errno.ENOTEMPTY}
+"""Errors of a builder whose package another builder replaces meanwhile, on a file system without locks."""
+_TRIES = 5
 
 
 def materialize(store: Store, record: Record, place: Path) -> None:
@@ -31,18 +34,17 @@ def materialize(store: Store, record: Record, place: Path) -> None:
     A folder that already holds exactly the artifact's files is not touched. Builders that write the same folder take
     turns.
     """
-    if is_in_place(store, record, place) and not any(os.path.lexists(left) for left in _beside(place)):
+    if is_in_place(store, record, place) and not attempt.leftovers(place):
         _forget_withdrawn(place)
         return
     try:
-        with _turn(store, place):
-            for left in _beside(place):  # left by a build that was killed
-                remove(left)
-            if not _holds(store, record, place):
-                refuse_strangers(place)
-                _replace(store, record, place)
-            _give_modes(record, place)
-            _mark(place, f"{record.artifact}\n")
+        for left in reversed(range(_TRIES)):
+            try:
+                _deliver(store, record, place)
+                break
+            except OSError as error:
+                if error.errno not in _OVERTAKEN or not left:
+                    raise
         _forget_withdrawn(place)
     except OSError as error:
         reached = limits.reached(error)
@@ -53,6 +55,16 @@ def materialize(store: Store, record: Record, place: Path) -> None:
             if reached is not None and error.errno not in _ABOUT_PLACE
             else "name a writable folder with -o; the package itself is in the store",
         ) from error
+
+
+def _deliver(store: Store, record: Record, place: Path) -> None:
+    """Write the package, its modes and its marker, where they are not right. Raises StoreError, and OSError."""
+    with _turn(store, place), attempt.temporary(place) as folder:
+        if not _holds(store, record, place):
+            refuse_strangers(place)
+            _replace(store, record, place, folder)
+        _give_modes(record, place)
+        _mark(place, f"{record.artifact}\n", folder)
 
 
 def withdraw(store: Store, place: Path) -> Path | None:
@@ -157,35 +169,28 @@ def refuse_strangers(place: Path) -> None:
     )
 
 
-def _beside(place: Path) -> tuple[Path, Path, Path]:
-    """Return the temporary paths for a new copy of the package, for the old package and for a new marker."""
-    fresh, old, mark = (place.parent / f".{place.name}.{kind}" for kind in ("fresh", "old", "mark"))
-    return fresh, old, mark
-
-
-def _mark(place: Path, text: str) -> None:
-    """Write the package's marker in the place of whatever lies there. Raises OSError."""
+def _mark(place: Path, text: str, folder: Path) -> None:
+    """Write the package's marker in the place of whatever lies there; `folder` is temporary. Raises OSError."""
     if marker(place).is_dir() and not marker(place).is_symlink():
         remove(marker(place))
-    replace(marker(place), text.encode(), fresh=_beside(place)[-1])
+    replace(marker(place), text.encode(), fresh=folder / "marker")
 
 
-def _replace(store: Store, record: Record, place: Path) -> None:
-    """Make a new copy of the package beside the old package, and exchange the two.
+def _replace(store: Store, record: Record, place: Path, folder: Path) -> None:
+    """Make a new copy of the package in a temporary folder, and exchange it with the old package. Raises OSError.
 
     Where the system cannot exchange two folders, there is no package for the moment between two renames.
     """
-    fresh, old, _ = _beside(place)
+    fresh = folder / "package"
     fresh.mkdir()
-    try:
-        for relative in record.files:
-            copy(store.artifact_path(record.artifact) / relative, fresh / relative)
-        _mark(place, "")  # before the package, so that a killed build leaves no package without a marker
-        if os.path.lexists(place):
-            if exchange(fresh, place):
-                return
-            os.rename(place, old)
-        os.rename(fresh, place)
-    finally:
-        for left in (fresh, old):
-            remove(left)
+    for relative in record.files:
+        copy(store.artifact_path(record.artifact) / relative, fresh / relative)
+    _mark(place, "", folder)  # before the package, so that a killed build leaves no package without a marker
+    if os.path.lexists(place):
+        if place.is_dir() and not place.is_symlink():
+            with contextlib.suppress(OSError):
+                place.chmod(0o755)  # a folder can only move to another folder if its owner may write to it
+        if exchange(fresh, place):
+            return
+        os.rename(place, folder / "old")
+    os.rename(fresh, place)

@@ -3,6 +3,7 @@
 import json
 import shutil
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import graphs
@@ -181,6 +182,15 @@ def test_triton_reports_the_configuration_that_was_packaged(server):
 # Sentence embeddings
 
 
+def test_the_model_behind_the_embeddings_writes_no_hidden_states(server):
+    client = grpc.InferenceServerClient(server.grpc)
+    outputs = {
+        model: [each.name for each in client.get_model_config(model).config.output] for model in ("minilm", "states")
+    }
+    client.close()
+    assert outputs == {"minilm": ["sentence_embedding"], "states": ["last_hidden_state"]}
+
+
 def sentences():
     """1,000 distinct lines of the project's own texts: mostly English, some code, and what is seldom in it."""
     odd = ["", "word " * 600, "👍🏽 🎬 good!", "日本語のテキストです。"]
@@ -240,5 +250,34 @@ def test_in_int8_every_sentence_keeps_a_cosine_of_99_per_cent(server, embedded, 
     session = ort.session(repository / "small" / "1", threads=1, level="basic")
     tokenizer = tokenizers.load(minilm_checkpoint)
     for number in [*range(0, len(lines), 25), int(cosines.argmin())]:
-        states = ort.run(session, tokenizer.row(lines[number]))["last_hidden_state"][0].mean(axis=0)
-        assert np.abs(states / np.linalg.norm(states) - vectors[number]).max() < 1e-5
+        [vector] = ort.run(session, tokenizer.row(lines[number]))["sentence_embedding"]
+        assert np.abs(vector - vectors[number]).max() < 1e-5
+
+
+def at_once(server, entry, lines):
+    """The entry's vectors, each line asked by a request of its own, all requests on their way at one time."""
+    with ThreadPoolExecutor(16) as clients:
+        return np.concatenate(list(clients.map(lambda line: vectors_of(server, entry, [line], together=1), lines)))
+
+
+def counts(server, model):
+    """The numbers of requests that a model has answered, and of its executions."""
+    with urllib.request.urlopen(f"http://{server.http}/v2/models/{model}/stats", timeout=30) as answer:
+        [stats] = json.load(answer)["model_stats"]
+    return stats["inference_count"], stats["execution_count"]
+
+
+def test_requests_that_triton_joins_get_the_answers_that_each_gets_alone(server, embedded, minilm_checkpoint):
+    lines, _ = embedded
+    tokenizer = tokenizers.load(minilm_checkpoint)
+    equally_long = [line for line in lines if tokenizer.row(line)["input_ids"].shape[1] == 12][:32]
+    assert len(equally_long) >= 16
+    alone = vectors_of(server, "small_text", equally_long, together=1)
+    requests, executions = counts(server, "small")
+    together = at_once(server, "small_text", equally_long * 8)
+    requests_after, executions_after = counts(server, "small")
+    assert requests_after - requests == len(equally_long) * 8
+    assert executions_after - executions < len(equally_long) * 4, "Triton joined no requests"
+    cosines = (together * np.tile(alone, (8, 1))).sum(axis=1)
+    print(f"cosine to each alone: mean {cosines.mean():.5f}, least {cosines.min():.5f}")
+    assert cosines.min() > 0.9999

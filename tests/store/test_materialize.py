@@ -11,6 +11,7 @@ from engine.store import materialize as materializing
 from engine.store import output
 from engine.store.materialize import is_in_place, marker, materialize
 from engine.store.store import Store
+from engine.system.exchange import exchange
 
 FILES = {"config.pbtxt": "name", "1/model.onnx": "graph"}
 
@@ -154,6 +155,34 @@ def test_a_package_is_there_at_every_moment_while_it_is_replaced(store, record, 
     monkeypatch.setattr(os, "rename", renamed)
     materialize(store, record, place)
     assert is_exact(place)
+    assert sorted(path.name for path in place.parent.iterdir()) == [".net.artifact", "net"]
+
+
+def test_a_package_that_another_builder_moves_away_meanwhile_is_written_again(store, record, place, monkeypatch):
+    (place / "config.pbtxt").write_text("older")
+    overtaken = []
+
+    def exchanged_late(fresh, other):
+        if not overtaken:
+            overtaken.append(other)
+            other.rename(other.with_name("away"))
+        return exchange(fresh, other)
+
+    monkeypatch.setattr(materializing, "exchange", exchanged_late)
+    materialize(store, record, place)
+    assert overtaken == [place]
+    assert is_exact(place)
+
+
+def test_a_builder_that_is_overtaken_again_and_again_gives_up(store, record, place, monkeypatch):
+    (place / "config.pbtxt").write_text("older")
+
+    def overtaken(fresh, other):
+        raise FileNotFoundError(2, "No such file or directory", str(other))
+
+    monkeypatch.setattr(materializing, "exchange", overtaken)
+    with pytest.raises(StoreError, match="cannot be written to"):
+        materialize(store, record, place)
     assert sorted(path.name for path in place.parent.iterdir()) == [".net.artifact", "net"]
 
 

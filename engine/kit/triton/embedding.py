@@ -24,8 +24,11 @@ _RANK = 3
 """The axes of the hidden states: batch, tokens, hidden."""
 
 
-def pooled(model: Path, checkpoint: Path, out: Path) -> Path:
+def pooled(model: Path, checkpoint: Path, out: Path, *, with_states: bool = True) -> Path:
     """Write into `out` the model with the sentence embedding as a further output, and return `out`.
+
+    Without `with_states` the embedding takes the place of the hidden states among the outputs: a server then need not
+    write the states of all tokens to memory for each request.
 
     The embedding is the mean of all tokens' hidden states, or the hidden state of the first token. The embedding is
     scaled to length 1 where the sentence-transformers modules of the checkpoint say so (`sentences.load`). For a
@@ -37,6 +40,8 @@ def pooled(model: Path, checkpoint: Path, out: Path) -> Path:
     if modules is None or not _suits(graph):
         return model
     _append(graph, modules)
+    if not with_states:
+        graph.graph.output.remove(next(output for output in graph.graph.output if output.name == STATES))
     onnx_files.save_graph(graph, out)
     for path in model.iterdir():
         if path.name != onnx_files.MODEL:

@@ -53,6 +53,14 @@ def says(serving: Serving, part: Literal["model"] | PartName, field: str) -> boo
     return any(field in overrides for _, overrides in _sections(serving, part))
 
 
+def lists_output(serving: Serving, name: str) -> bool:
+    """Tell whether the recipe lists an output of the built model by its name."""
+    outputs = (
+        output for _, overrides in _sections(serving, "model") for output in cast("Any", overrides.get("output") or ())
+    )
+    return any(isinstance(output, Mapping) and output.get("name") == name for output in outputs)
+
+
 def refuse_unused(serving: Serving, parts: Collection[str]) -> None:
     """Raise StepError where the recipe overrides a model that is not in `parts`, the models of the package."""
     for part in serving.models:

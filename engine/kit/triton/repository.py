@@ -180,12 +180,15 @@ def _with_embedding(serving: Serving, validated: Path, checkpoint: Path, scratch
     """Return the folder with the model that Triton is to serve.
 
     For a task whose answers are sentence embeddings, `embedding.pooled` adds to the graph the nodes that compute the
-    embedding, where the checkpoint has a pooling that `embedding` supports.
+    embedding, where the checkpoint has a pooling that `embedding` supports. The hidden states remain an output of the
+    model where the recipe lists them under `package.triton.output`.
     """
     embeds = _answers(serving) and tasks.find(_task(serving, checkpoint)).embeds
     if not embeds or not (validated / onnx_files.MODEL).is_file():
         return validated
-    return embedding.pooled(validated, checkpoint, scratch / "pooled")
+    return embedding.pooled(
+        validated, checkpoint, scratch / "pooled", with_states=fields.lists_output(serving, embedding.STATES)
+    )
 
 
 def _write_plain(out: Path, serving: Serving, model: Served, directory: Path, checkpoint: Path) -> PackageReport:

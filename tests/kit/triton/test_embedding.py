@@ -46,6 +46,19 @@ def test_the_graph_gives_the_vector_that_the_python_backend_would(model, tmp_pat
         assert np.allclose(np.linalg.norm(answers["sentence_embedding"][:3], axis=1), 1)
 
 
+def test_the_embedding_can_take_the_place_of_the_hidden_states(model, tmp_path):
+    source = checkpoint(tmp_path / "c", "mean", normalize=True)
+    both = embedding.pooled(model, source, tmp_path / "both")
+    alone = embedding.pooled(model, source, tmp_path / "alone", with_states=False)
+    onnx.checker.check_model(onnx_files.load(alone), full_check=True)
+    ids = np.random.default_rng(0).integers(1, len(models.vocabulary("bert")), (2, 6))
+    feed = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+    answers = ort.run(ort.session(alone, threads=1), feed)
+    assert list(answers) == ["sentence_embedding"]
+    with_states = ort.run(ort.session(both, threads=1), feed)["sentence_embedding"]
+    assert np.abs(answers["sentence_embedding"] - with_states).max() < 1e-6
+
+
 @pytest.mark.parametrize("modes", ["max", ["cls", "mean"]])
 def test_what_the_graph_cannot_do_is_left_to_the_python_backend(model, tmp_path, modes):
     assert embedding.pooled(model, checkpoint(tmp_path / "c", modes, normalize=True), tmp_path / "out") == model
