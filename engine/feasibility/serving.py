@@ -24,6 +24,7 @@ def check(loaded: LoadedRecipe) -> None:
     """Raise RecipeError for an image, a max_batch_size or an override with which Triton would not load the package."""
     _image(loaded)
     _batches(loaded)
+    _threads(loaded)
     overrides.check(loaded)
 
 
@@ -65,6 +66,17 @@ def _batches(loaded: LoadedRecipe) -> None:
     profiles.
     """
     _refuse_larger(loaded, greatest(loaded.recipe.profiles).get("batch"))
+
+
+def _threads(loaded: LoadedRecipe) -> None:
+    """Raise RecipeError for a number of threads where no backend of Triton computes on a CPU with such a number."""
+    if loaded.recipe.package.triton.threads is None:
+        return
+    runtime = registry.of(loaded.recipe)
+    if loaded.recipe.target.device != "cpu" or runtime.threads_in_triton is None:
+        raise loaded.error(
+            "threads are of a model that Triton runs on a CPU", "package", "triton", "threads", hint="leave it out"
+        )
 
 
 def check_model(loaded: LoadedRecipe, facts: ModelFacts) -> None:

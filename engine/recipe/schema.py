@@ -251,6 +251,8 @@ class Triton(RecipePart):
     max_batch_size: Annotated[int, Field(strict=True, ge=0, le=65536)] | None = None
     max_text_bytes: Annotated[int, Field(strict=True, ge=1, le=2**31 - 1)] | None = None
     """The most bytes of UTF-8 in one text of a request; None for a limit by the tokens that the model can take."""
+    threads: Annotated[int, Field(strict=True, ge=1, le=1024)] | None = None
+    """The threads with which one instance of a model on a CPU computes; None for the default of Triton's backend."""
     models: Annotated[Mapping[PartName, Mapping[str, Any]], Field(max_length=16)] = {}
     """Fields of ModelConfig for the package's further models, such as `tokenizer`, by the name of the model. Fields of
     ModelConfig for the main model are written directly in `package.triton`.

@@ -64,7 +64,7 @@ def started(
     folder = scratch / "repository"
     names = []
     for model in models:
-        options = _with_threads(_served_by_tensors(model.serving), threads)
+        options = _served_by_tensors(model.serving, threads)
         written = repository.write(folder, options, validated=model.directory, checkpoint=checkpoint)
         names.append(written.name)
     with serving.start(folder) as server, contextlib.ExitStack() as stack:
@@ -153,22 +153,12 @@ def _url(way: str, server: Server) -> str:
     return f"grpc://{server.grpc}" if way == "triton-grpc" else f"http://{server.http}"
 
 
-def _served_by_tensors(options: Serving) -> Serving:
-    """Return the options without image preprocessing: clients then send tensors.
+def _served_by_tensors(options: Serving, threads: int) -> Serving:
+    """Return the options without image preprocessing: clients then send tensors. The recipe's own threads win.
 
     The time that image preprocessing takes depends on the image files that clients send, and bench has no image files.
     """
-    return options.model_copy(update={"images": None})
-
-
-def _with_threads(options: Serving, threads: int) -> Serving:
-    if options.execution.on_gpu:
-        return options
-    parameter = options.execution.by.threads_in_triton
-    if parameter is None:
-        return options
-    parameters = {parameter: {"string_value": str(threads)}, **(options.fields.get("parameters") or {})}
-    return options.model_copy(update={"fields": {**options.fields, "parameters": parameters}})
+    return options.model_copy(update={"images": None, "threads": options.threads or threads})
 
 
 def _refuse_generation(checkpoint: Path, options: Serving) -> None:

@@ -156,3 +156,10 @@ def test_a_model_larger_than_the_gpu_is_refused_by_what_its_precision_takes(reci
 
 def test_a_report_that_says_nothing_of_axes_is_no_reason_to_refuse(recipe):
     feasibility.check_model(recipe("profiles: [{anything: 1}]"), ModelFacts(kind="timm"))
+
+
+def test_threads_are_of_models_on_a_cpu(recipe):
+    error = refused(feasibility.check, recipe("package: {triton: {threads: 2}}"))
+    assert "on a CPU" in error.what
+    feasibility.check(recipe("package: {triton: {threads: 2}}", "cpu", "onnxruntime"))
+    feasibility.check(recipe("package: {triton: {threads: 2}}", "cpu", "openvino"))

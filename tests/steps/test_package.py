@@ -257,6 +257,15 @@ def test_triton_s_own_fields_end_up_in_the_model(text, tmp_path):
     assert config(tmp_path / "package", "films_text").max_batch_size == 4
 
 
+def test_the_threads_of_the_recipe_are_the_models_and_no_other_part_s(text, tmp_path):
+    run(Package.for_recipe(recipe(threads=3)), *text, tmp_path / "package")
+    assert config(tmp_path / "package", "films").parameters["intra_op_thread_count"].string_value == "3"
+    assert "intra_op_thread_count" not in config(tmp_path / "package", "films_tokenizer").parameters
+    own = {"intra_op_thread_count": {"string_value": "1"}}
+    run(Package.for_recipe(recipe(threads=3, parameters=own)), *text, tmp_path / "own")
+    assert config(tmp_path / "own", "films").parameters["intra_op_thread_count"].string_value == "1"
+
+
 def test_a_recipe_gives_names_and_the_most_of_its_profiles():
     serving = Serving.for_recipe(recipe())
     assert (serving.model_name, serving.ensemble) == ("films", "films_text")

@@ -8,7 +8,7 @@ from typing import Literal
 
 from engine.kit.onnx import onnx_files
 from engine.kit.triton import config as configs
-from engine.kit.triton import engine_loading, fields, gpu, loading
+from engine.kit.triton import engine_loading, fields, gpu, loading, warmups
 from engine.kit.triton.config import Config, Signature
 from engine.kit.triton.serving import Serving
 from engine.recipe.model_config import PartName
@@ -46,12 +46,17 @@ def config(serving: Serving, model: Served, *, part: Literal["model"] | PartName
     )
     for name, value in sorted(model.parameters.items()):
         message.parameters[name].string_value = value
+    parameter = serving.execution.by.threads_in_triton
+    if serving.threads is not None and parameter is not None and not model.on_gpu:
+        message.parameters[parameter].string_value = str(serving.threads)
     if model.cuda_graphs is not None:
         gpu.cuda_graphs(message, model.cuda_graphs)
     if model.accelerator is not None:
         gpu.accelerated(message, *model.accelerator(message.name))
     _check_batch(message, signature, serving)
     fields.overridden(message, serving, part, profiles=model.profiles)
+    if (model.profiles or 1) == 1 and not fields.says(serving, part, "model_warmup"):
+        warmups.add_usual(message, signature, largest=serving.largest, on_gpu=model.on_gpu)
     if model.on_gpu:
         gpu.finish(message, profiles=model.profiles or 1)
     if model.profiles is not None:

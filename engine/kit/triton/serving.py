@@ -28,6 +28,8 @@ class Serving(Frozen):
     max_batch_size: int | None = None
     largest: Mapping[str, int] = {}
     """Name of an axis -> the greatest extent of the axis in any profile."""
+    threads: int | None = None
+    """The threads with which an instance of a model on a CPU computes; None for the default of Triton's backend."""
     task: str | None = None
     images: Images | None = None
     """For a model of timm: how image files become the model's input tensor."""
@@ -60,6 +62,7 @@ class Serving(Frozen):
             max_batch_size=triton.max_batch_size,
             max_text_bytes=triton.max_text_bytes,
             largest=greatest(recipe.profiles),
+            threads=triton.threads,
             task=recipe.model.task,
             images=pixels,
             mean=recipe.preprocess.get("mean", ()),

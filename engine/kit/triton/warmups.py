@@ -15,9 +15,14 @@ from engine.runtimes.triton_tensors import BYTES
 from engine.store.copying import copy
 
 if TYPE_CHECKING:
+    from engine.kit.triton.config import Signature
     from engine.recipe.schema import Recipe
 
 _FOLDER, _FILE = "warmup", "input_data_file"
+_USUAL_SIZES = {"batch": 1, "sequence": 16}
+"""The sizes of a warm-up on a CPU, where a warm-up with the largest shapes would keep their memory reserved."""
+_TAKES_ZEROS = {"input_ids", "attention_mask", "token_type_ids", "pixel_values"}
+"""The inputs of which zeros are valid values: the first token of the vocabulary, no padding mask, a black image."""
 
 
 def names(recipe: Recipe) -> dict[str, str]:
@@ -48,6 +53,33 @@ def _renamed(value: Any, names: Mapping[str, str]) -> Any:
             key: names.get(inner, inner) if key == _FILE else _renamed(inner, names) for key, inner in value.items()
         }
     return [_renamed(element, names) for element in value] if isinstance(value, list | tuple) else value
+
+
+def add_usual(config: Any, signature: Signature, *, largest: Mapping[str, int], on_gpu: bool) -> None:
+    """Add one request of zeros to `config`, a model's configuration, so that the first client does not wait.
+
+    ONNX Runtime, OpenVINO and TensorRT reserve memory and choose kernels in the first call. `largest` has the
+    greatest sizes of axes, which are the sizes of the warm-up on a GPU: a profile of an engine may take no smaller
+    ones. Nothing is added where zeros may be no valid input, or where the size of an axis is not known.
+    """
+    if not set(signature.inputs) <= _TAKES_ZEROS:
+        return
+    usual = {axis: min(size, largest.get(axis, size)) for axis, size in _USUAL_SIZES.items()}
+    sizes = largest if on_gpu else usual
+    shapes = {
+        name: [extent if isinstance(extent, int) else sizes.get(extent) for extent in tensor.shape]
+        for name, tensor in signature.inputs.items()
+    }
+    if any(extent is None for shape in shapes.values() for extent in shape):
+        return
+    batched = config.max_batch_size > 0
+    sample = config.model_warmup.add(name="zeros")
+    sample.batch_size = min(next(iter(shapes.values()))[0], config.max_batch_size) if batched else 1
+    for tensor in config.input:
+        warmup_input = sample.inputs[tensor.name]
+        warmup_input.data_type = tensor.data_type
+        warmup_input.dims.extend(shapes[tensor.name][1:] if batched else shapes[tensor.name])
+        warmup_input.zero_data = True
 
 
 def add(folder: Path, config: Any, files: Mapping[str, Path] | None) -> None:

@@ -5,8 +5,14 @@ import pytest
 from tritonclient.grpc import model_config_pb2
 
 from engine.errors import StepError
+from engine.kit.onnx.onnx_files import Input
+from engine.kit.triton import config as configs
 from engine.kit.triton import fields, warmups
+from engine.kit.triton.config import Signature
 from engine.recipe.schema import Recipe
+from engine.runtimes.backends import Backend
+
+INT64 = model_config_pb2.DataType.Value("TYPE_INT64")
 
 
 def recipe(*files):
@@ -55,3 +61,39 @@ def test_a_server_without_the_files_is_not_warmed_up_by_them(tmp_path):
     message.model_warmup.add(name="zeros").inputs["x"].zero_data = True
     warmups.add(tmp_path / "m", message, None)
     assert [sample.name for sample in message.model_warmup] == ["zeros"]
+
+
+TEXT = {name: Input(name, "int64", ("batch", "sequence")) for name in ("input_ids", "attention_mask")}
+
+
+@pytest.mark.parametrize(
+    ("largest", "on_gpu", "rows", "tokens"),
+    [
+        ({}, False, 1, 16),
+        ({"batch": 8, "sequence": 512}, False, 1, 16),
+        ({"batch": 8, "sequence": 12}, False, 1, 12),
+        ({"batch": 8, "sequence": 512}, True, 8, 512),
+    ],
+)
+def test_a_model_of_texts_gets_a_warm_up_of_zeros(largest, on_gpu, rows, tokens):
+    message = configs.model_config("m", Signature(TEXT, TEXT), backend=Backend.ONNXRUNTIME, batch=8, gpu=on_gpu)
+    warmups.add_usual(message, Signature(TEXT, TEXT), largest=largest, on_gpu=on_gpu)
+    [sample] = message.model_warmup
+    assert sample.batch_size == rows
+    assert {name: list(each.dims) for name, each in sample.inputs.items()} == dict.fromkeys(TEXT, [tokens])
+    assert all(each.zero_data and each.data_type == INT64 for each in sample.inputs.values())
+
+
+def test_a_model_that_joins_no_requests_is_warmed_up_with_whole_shapes():
+    message = configs.model_config("m", Signature(TEXT, TEXT), backend=Backend.ONNXRUNTIME, batch=0)
+    warmups.add_usual(message, Signature(TEXT, TEXT), largest={}, on_gpu=False)
+    [sample] = message.model_warmup
+    assert (sample.batch_size, list(sample.inputs["input_ids"].dims)) == (1, [1, 16])
+
+
+@pytest.mark.parametrize("tensor", [Input("table", "int64", ("batch", 4)), Input("input_ids", "int64", ("batch", "n"))])
+def test_no_warm_up_is_added_where_zeros_or_sizes_may_be_wrong(tensor):
+    signature = Signature({tensor.name: tensor}, TEXT)
+    message = configs.model_config("m", signature, backend=Backend.ONNXRUNTIME, batch=8)
+    warmups.add_usual(message, signature, largest={}, on_gpu=False)
+    assert not message.model_warmup
