@@ -75,7 +75,7 @@ def _threads(loaded: LoadedRecipe) -> None:
     runtime = registry.of(loaded.recipe)
     if loaded.recipe.target.device != "cpu" or runtime.threads_in_triton is None:
         raise loaded.error(
-            "threads are of a model that Triton runs on a CPU", "package", "triton", "threads", hint="leave it out"
+            "threads are of a model that Triton runs on a CPU", "package", "triton", "threads", hint="leave threads out"
         )
 
 

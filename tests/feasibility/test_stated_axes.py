@@ -132,6 +132,7 @@ _BY_HAND = {
     "at most ",  # tests/feasibility/test_infeasible.py: tokens beyond the positions
     "widen a profile, or measure a shape inside one",  # the same: shapes that no profile takes
     "widen a profile (and package.triton.max_batch_size), or use via: [in-process]",  # the same: through a server
+    "leave threads out",  # tests/feasibility/test_feasibility.py: threads are of models on a CPU
     "is the sample one that the model is made for?",  # a question about the user's own file
 }
 

@@ -46,15 +46,16 @@ def config(serving: Serving, model: Served, *, part: Literal["model"] | PartName
     )
     for name, value in sorted(model.parameters.items()):
         message.parameters[name].string_value = value
-    parameter = serving.execution.by.threads_in_triton
-    if serving.threads is not None and parameter is not None and not model.on_gpu:
-        message.parameters[parameter].string_value = str(serving.threads)
     if model.cuda_graphs is not None:
         gpu.cuda_graphs(message, model.cuda_graphs)
     if model.accelerator is not None:
         gpu.accelerated(message, *model.accelerator(message.name))
     _check_batch(message, signature, serving)
     fields.overridden(message, serving, part, profiles=model.profiles)
+    parameter = serving.execution.by.threads_in_triton
+    is_free = parameter is not None and parameter not in message.parameters and not model.on_gpu
+    if serving.threads is not None and is_free:
+        message.parameters[parameter].string_value = str(serving.threads)
     if (model.profiles or 1) == 1 and not fields.says(serving, part, "model_warmup"):
         warmups.add_usual(message, signature, largest=serving.largest, on_gpu=model.on_gpu)
     if model.on_gpu:
