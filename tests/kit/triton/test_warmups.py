@@ -80,7 +80,7 @@ def test_a_model_of_texts_gets_a_warm_up_of_zeros(largest, on_gpu, rows, tokens)
     warmups.add_usual(message, Signature(TEXT, TEXT), largest=largest, on_gpu=on_gpu)
     [sample] = message.model_warmup
     assert sample.batch_size == rows
-    assert {name: list(each.dims) for name, each in sample.inputs.items()} == dict.fromkeys(TEXT, [tokens])
+    assert {name: list(each.dims) for name, each in sample.inputs.items()} == {key: [tokens] for key in TEXT}
     assert all(each.zero_data and each.data_type == INT64 for each in sample.inputs.values())
 
 
