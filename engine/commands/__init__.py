@@ -13,6 +13,7 @@ from engine.text import distribution
 COMMANDS = (
     "build",
     "why",
+    "new",
     "check",
     "lock",
     "show",

@@ -25,22 +25,23 @@ def profiles(facts: ModelFacts, stated: Mapping[str, Range] | None = None) -> st
 
     The other sizes are guesses by the names and the places of the axes. A model may run with other sizes only.
     """
-    return as_yaml(_ranges(facts, stated or {}))
+    return as_yaml(ranges(facts, stated or {}))
 
 
 def shape(facts: ModelFacts, stated: Mapping[str, Range]) -> str:
     """Return a shape of `bench` as `{batch: 1, ...}`, with the sizes in `stated` and guesses for the other axes."""
-    usual = {axis: extents.opt for axis, extents in _ranges(facts, stated).items()}
+    usual = {axis: extents.opt for axis, extents in ranges(facts, stated).items()}
     return "{" + ", ".join(f"{axes.as_key(axis)}: {size}" for axis, size in usual.items()) + "}"
 
 
-def as_yaml(ranges: Mapping[str, Range]) -> str:
+def as_yaml(proposed: Mapping[str, Range]) -> str:
     """Return a profile as `profiles: [...]`, as a recipe writes it."""
-    pairs = (f"{axes.as_key(axis)}: {in_words(extents)}" for axis, extents in ranges.items())
+    pairs = (f"{axes.as_key(axis)}: {in_words(extents)}" for axis, extents in proposed.items())
     return "profiles: [{" + ", ".join(pairs) + "}]"
 
 
-def _ranges(facts: ModelFacts, stated: Mapping[str, Range]) -> dict[str, Range]:
+def ranges(facts: ModelFacts, stated: Mapping[str, Range]) -> dict[str, Range]:
+    """Return the sizes of all axes of any size: those in `stated`, and guesses for the others."""
     return {axis: stated.get(axis) or _guess(axis, facts) for axis in facts.dynamic or ()}
 
 

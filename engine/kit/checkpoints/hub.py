@@ -77,6 +77,24 @@ def download_licenses(repository: str, commit: str, out: Path) -> list[str]:
     return chosen
 
 
+def download_settings(repository: str, commit: str, out: Path) -> None:
+    """Write the config, tokenizer and licence files of a commit into `out`, and an empty file for each file of weights.
+
+    Raises StepError. A repository without weights is refused before any download.
+    """
+    place = Repository(_environment(), repository, commit)
+    listed = _in_cache(place) if place.hub.offline else _on_hub(place)
+    model_files.refuse_incomplete(sorted(listed), weights="pickle-tensors-only", where=f"hf:{repository}")
+    weights = set(model_files.weights_of(sorted(listed)))
+    chosen = {*model_files.of_model(listed), *model_files.licenses_of(listed)}
+    for name in sorted(chosen):
+        (out / name).parent.mkdir(parents=True, exist_ok=True)
+        if name in weights:
+            (out / name).touch()
+        else:
+            copy(hub_files.fetch(place, listed[name]), out / name)
+
+
 def _environment() -> Hub:
     """Return the hub that the environment variables describe now, because they may change while a worker runs."""
     try:

@@ -1,0 +1,110 @@
+"""Checkpoint folder: the draft of a model of transformers, sentence-transformers or timm, by its config files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from engine import tasks
+from engine.drafts import device, licence, tensors, texts
+from engine.drafts.draft import Draft, SampleFile
+from engine.errors import StepError, UsageError
+from engine.kit.checkpoints import checkpoint as checkpoints
+from engine.kit.checkpoints import json_files, model_files, sentences
+from engine.tasks import Modality, Task
+
+_LONG, _USUAL, _SHORT = 512, 128, 16
+_PROMPT = 128
+
+
+def add(draft: Draft, place: Path, *, task: str | None, on: str | None) -> None:
+    """Fill a draft from the config files in `place`. Raises UserError for a model that cannot be built."""
+    purpose = _purpose(place, task)
+    layout = checkpoints.kind(place)
+    draft.about.append(_about(place, purpose))
+    draft.about.append(licence.line(place))
+    draft.put("model.task", purpose.name, "as --task names it" if task else "as the model's own files name it")
+    if layout == "transformers":
+        _put_weights(draft, place)
+    is_gpu = device.put(draft, on, generates=purpose.generates is not None)
+    if is_gpu and purpose.generates is not None:
+        raise UsageError(f"models for {purpose.name} are built for CPUs only", hint="say --device cpu")
+    if layout == "timm" or purpose.modality is Modality.IMAGE:
+        _put_images(draft, place)
+    else:
+        _put_texts(draft, place, purpose)
+    draft.put("package.triton.name", draft.fields["name"])
+
+
+def _purpose(place: Path, task: str | None) -> Task:
+    """Return the task of a model. Raises UserError where neither --task nor the model's files name one."""
+    try:
+        return tasks.find(checkpoints.task(place, task))
+    except StepError as error:
+        hint = error.hint if task else "say what it is for: --task TASK"
+        raise UsageError(error.what, error.facts, hint) from None
+
+
+def _about(place: Path, purpose: Task) -> str:
+    fields = checkpoints.config(place)
+    named = checkpoints.architecture(place) or fields.get("architecture") or fields.get("model_type") or "unknown"
+    pooled = "; modules.json pools its answers into one vector of a text" if sentences.has_pooling(place) else ""
+    return f"{named}, for {purpose.name}{pooled}."
+
+
+def _put_weights(draft: Draft, place: Path) -> None:
+    names, _ = model_files.listing(place)
+    chosen = model_files.weights_of(names)
+    if chosen and chosen[0] in {model_files.PICKLE, model_files.PICKLE_INDEX}:
+        draft.put("model.weights", "pickle-tensors-only", "the model has no safetensors: its pickle is converted once")
+
+
+def _put_images(draft: Draft, place: Path) -> None:
+    """Set the profile, the shapes and the samples of an image classifier."""
+    size = checkpoints.timm_config(place).get("input_size")
+    draft.put("profiles", [{"batch": [1, 1, 8]}], "[min, opt, max]; the size of an image is fixed")
+    draft.put("bench.shapes", [{"batch": 1}])
+    draft.put("bench.against", [{"runtime": "pytorch"}])
+    if isinstance(size, list) and all(isinstance(each, int) for each in size):
+        draft.samples = SampleFile(".npz", tensors.images(checkpoints.IMAGES, size))
+        draft.put("validate", {}, "the samples are random tiles: put real images, normalized, in their place")
+    else:
+        draft.about.append("config.json does not say the size of an image: validation takes random images.")
+
+
+def _put_texts(draft: Draft, place: Path, purpose: Task) -> None:
+    """Set the profiles, the shapes and the samples of a model of texts."""
+    stated = _longest(place)
+    longest = min(stated or _LONG, _LONG)
+    note = f"the model takes {stated} tokens" if stated else f"the model's files name no limit: {_LONG} is a choice"
+    usual, short = min(_USUAL, longest), min(_SHORT, longest)
+    generates = purpose.generates is not None
+    sizes = [1, short, min(_PROMPT, longest)] if generates else [1, usual, longest]
+    batch = [1, 1, 4] if generates else [1, 1, 8]
+    draft.put("profiles", [{"batch": batch, "sequence": sizes}], f"[min, opt, max]; {note}")
+    draft.put("bench.shapes", [{"batch": 1, "sequence": short}], "add the shapes that your clients send")
+    draft.put("bench.against", [{"runtime": "pytorch"}])
+    if generates:
+        draft.put("generate.max_new_tokens", 32, "the most tokens of an answer")
+    if checkpoints.has_tokenizer(place):
+        draft.samples = SampleFile(".jsonl", texts.lines(purpose))
+        draft.put("validate", {}, "the samples are examples: put texts of your users in their place")
+        draft.put("package.triton.ensemble", f"{draft.fields['name']}_text", "the entry that takes texts")
+        return
+    draft.about.append("The model has no tokenizer: `model.tokenizer` may name one; until then clients send token ids.")
+    vocabulary = checkpoints.config(place).get("vocab_size")
+    if isinstance(vocabulary, int) and vocabulary > 0 and not generates:
+        names = tuple(checkpoints.axes(place)) or checkpoints.token_inputs(0)
+        draft.samples = SampleFile(".npz", tensors.tokens(names, vocabulary, short))
+        draft.put("validate", {}, "the samples are random token ids: put those of real texts in their place")
+
+
+def _longest(place: Path) -> int | None:
+    """Return the largest number of tokens of a text: the least that config, tokenizer and modules name."""
+    limits: list[Any] = [
+        checkpoints.max_sequence(place),
+        json_files.settings(place / "tokenizer_config.json").get("model_max_length"),
+        json_files.settings(place / "sentence_bert_config.json").get("max_seq_length"),
+    ]
+    # transformers writes 10 ** 30 where a tokenizer has no limit
+    return min((each for each in limits if isinstance(each, int) and 0 < each < 10**6), default=None)

@@ -1,0 +1,39 @@
+"""Model: the draft of a recipe for the argument MODEL of `recipe new`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from engine.drafts import checkpoint_folder, onnx_file, place
+from engine.drafts.draft import Draft, SampleFile
+from engine.drafts.source import ModelSource
+from engine.kit.checkpoints import hub, model_files
+
+_BRANCH = "main"
+
+
+def draft(source: ModelSource, recipe: Path, *, task: str | None, on: str | None) -> Draft:
+    """Return the draft of a recipe for a model. Raises UserError where the model cannot be read or built."""
+    name = place.name_of(source.name)
+    drawn = Draft({"name": name}, ["Written by `recipe new`, from what the model's own files say."])
+    drawn.put("model.source", source.written)
+    _add(drawn, source, task=task, on=on)
+    if drawn.samples is not None:
+        drawn.samples = SampleFile(place.samples_file(recipe, drawn.samples.name), drawn.samples.content)
+        drawn.put("validate.samples", drawn.samples.name)
+    return drawn
+
+
+def _add(drawn: Draft, source: ModelSource, *, task: str | None, on: str | None) -> None:
+    if source.place is not None and source.place.is_file():
+        onnx_file.add(drawn, source.place, task=task, on=on)
+    elif source.place is not None:
+        model_files.model_at(source.place)
+        checkpoint_folder.add(drawn, source.place, task=task, on=on)
+    elif source.repository is not None:
+        commit = hub.commit_of(source.repository, _BRANCH)
+        drawn.put("model.revision", commit, f"the commit of {_BRANCH} today; or a branch or tag")
+        with TemporaryDirectory() as folder:
+            hub.download_settings(source.repository, commit, Path(folder))
+            checkpoint_folder.add(drawn, Path(folder), task=task, on=on)

@@ -1,0 +1,66 @@
+"""Place: where a new recipe and its samples go; no file that exists is changed."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+from engine.drafts import writer
+from engine.drafts.draft import Draft
+from engine.errors import UsageError
+
+_UNFIT = re.compile(r"[^A-Za-z0-9_.-]+")
+_FOLDER = "recipes"
+
+
+def name_of(text: str) -> str:
+    """Return a text as the name of a recipe: letters, digits and `.`, `_`, `-`; the first is a letter or a digit."""
+    return _UNFIT.sub("-", text).strip("-._")[:100] or "model"
+
+
+def recipe_file(name: str, chosen: Path | None) -> Path:
+    """Return the path of a new recipe: the chosen one, or a file in `recipes/` where that folder is here."""
+    if chosen is not None:
+        return chosen if chosen.suffix in {".yaml", ".yml"} else chosen.with_name(f"{chosen.name}.yaml")
+    return Path(_FOLDER, f"{name}.yaml") if Path(_FOLDER).is_dir() else Path(f"{name}.yaml")
+
+
+def refuse_existing(recipe: Path) -> None:
+    """Raise UsageError where a new recipe would replace a file."""
+    if os.path.lexists(recipe):
+        raise UsageError(f"{recipe} exists: it is left as it is", hint="name another file: -o FILE")
+
+
+def samples_file(recipe: Path, suffix: str) -> str:
+    """Return the name of a new recipe's samples, relative to the recipe's folder; no file has the name yet."""
+    for number in range(1, 1000):
+        name = f"samples/{recipe.stem}{'' if number == 1 else f'-{number}'}{suffix}"
+        if not os.path.lexists(recipe.parent / name):
+            return name
+    raise UsageError(f"{recipe.parent / 'samples'} has a thousand files for {recipe.stem}", hint="-o FILE")
+
+
+def write(draft: Draft, recipe: Path) -> list[Path]:
+    """Write a draft, its samples and the schema for editors, and return the new files.
+
+    Raises UsageError where the recipe exists or a file cannot be written.
+    """
+    from engine.recipe.load import json_schema
+
+    files = {recipe: writer.text(draft).encode()}
+    if draft.samples is not None:
+        files[recipe.parent / draft.samples.name] = draft.samples.content
+    schema = recipe.parent / writer.SCHEMA
+    if not os.path.lexists(schema):
+        files[schema] = (json.dumps(json_schema(), indent=1) + "\n").encode()
+    refuse_existing(recipe)
+    try:
+        for path, content in files.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("xb") as file:  # another program may have written it since
+                file.write(content)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}", hint="name another file: -o FILE") from None
+    return list(files)

@@ -1,0 +1,73 @@
+"""Source: what the argument MODEL names: a local directory or file, a Python package, or a repository of a hub."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.errors import UsageError
+from engine.kit.checkpoints import packages
+from engine.recipe import paths
+
+_ON_HUB = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)?")
+_SCHEMES = ("hf:", "timm:")
+_PACKAGE = "python:"
+
+
+@dataclass(frozen=True)
+class ModelSource:
+    """A model: its place on this machine or its repository on the hub, and the value of `model.source`."""
+
+    written: str
+    place: Path | None = None
+    repository: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The last part of the model's name, without its ending."""
+        last = self.written.rstrip("/").rpartition("/")[2].rpartition(":")[2]
+        return last.removesuffix(".onnx") if last.strip(".") else (self.place or Path("model")).name
+
+
+def of(model: str, folder: Path) -> ModelSource:
+    """Return what MODEL names, for a recipe in `folder`. Raises UsageError where it names nothing."""
+    if model.startswith(_PACKAGE):
+        return ModelSource(model, packages.locate(model.removeprefix(_PACKAGE))[0])
+    if model.startswith(_SCHEMES):
+        return ModelSource(model, repository=(paths.hub_name(model) or "").removeprefix("hf:"))
+    place = Path(model).expanduser()
+    if place.exists():
+        _refuse_other_file(place)
+        real = Path(os.path.abspath(place))
+        return ModelSource(Path(os.path.relpath(real, os.path.abspath(folder))).as_posix(), real)
+    if _is_path(model):
+        raise UsageError(f"there is no {model}", hint="name a model's directory, an .onnx file, or hf:OWNER/NAME")
+    if "/" not in model and _is_of_timm(model):
+        return ModelSource(f"timm:{model}", repository=f"timm/{model}")
+    return ModelSource(f"hf:{model}", repository=model)
+
+
+def _is_path(model: str) -> bool:
+    """Whether a text that names no file here was meant as a path."""
+    return model.startswith((".", "/", "~")) or model.lower().endswith(".onnx") or not _ON_HUB.fullmatch(model)
+
+
+def _is_of_timm(name: str) -> bool:
+    """Whether the installed timm has an architecture with this name; False without timm."""
+    if importlib.util.find_spec("timm") is None:
+        return False
+    import timm
+
+    return bool(timm.is_model(name.partition(".")[0]))
+
+
+def _refuse_other_file(place: Path) -> None:
+    if not place.is_file() or place.suffix.lower() == ".onnx":
+        return
+    hint = "name the model's directory" if place.suffix in {".json", ".safetensors", ".bin"} else "export it to ONNX"
+    if place.suffix.lower() == ".gguf":
+        hint = paths.FROM_GGUF
+    raise UsageError(f"{place} is neither a model's directory nor an .onnx file", hint=hint)

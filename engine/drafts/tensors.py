@@ -1,0 +1,67 @@
+"""Tensors: the samples that a new recipe starts with, as an .npz file with an array for each input."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from engine.kit.inputs import random_inputs
+from engine.kit.onnx import onnx_files
+from engine.recipe.schema import Range
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from engine.recipe.schema import Profile
+
+_COUNT = 8
+_LARGEST = 2**20
+"""The largest number of elements in a sample's tensor: a file of samples stays small."""
+_TILE = 16
+
+
+def drawn(inputs: Mapping[str, onnx_files.Input], ranges: Mapping[str, int], profile: Profile) -> bytes | None:
+    """Return whole inputs drawn at random for the optimum sizes of a profile; None where they are large."""
+    import numpy as np
+
+    fixed = {axis: Range(min=each.opt, opt=each.opt, max=each.opt) for axis, each in profile.items()}
+    draws = [
+        next(iter(random_inputs.tensors(inputs, ranges, [fixed] if fixed else (), seed=seed, largest=_LARGEST)), None)
+        for seed in range(_COUNT)
+    ]
+    rows = [each for each in draws if each is not None]
+    return _saved({name: np.stack([row[name] for row in rows]) for name in inputs}) if rows else None
+
+
+def images(name: str, shape: Sequence[int]) -> bytes:
+    """Return a few images of coarse random tiles, normalized, which a compressed file holds in little space."""
+    import numpy as np
+
+    generator = np.random.default_rng(0)
+    tiles = [-(-size // _TILE) if size > _TILE else size for size in shape]
+    coarse = generator.normal(size=(_COUNT // 2, *tiles)).astype(np.float32)
+    for axis, size in enumerate(shape, start=1):
+        if size > _TILE:
+            coarse = np.repeat(coarse, _TILE, axis=axis).take(range(size), axis=axis)
+    return _saved({name: coarse})
+
+
+def tokens(names: Sequence[str], vocabulary: int, length: int) -> bytes:
+    """Return random token ids for a model without a tokenizer, with masks of ones and token types of zeros."""
+    import numpy as np
+
+    generator, shape = np.random.default_rng(0), (_COUNT, length)
+    arrays = {name: np.zeros(shape, np.int64) for name in names}
+    arrays["input_ids"] = generator.integers(0, vocabulary, shape)
+    if "attention_mask" in arrays:
+        arrays["attention_mask"] = np.ones(shape, np.int64)
+    return _saved(arrays)
+
+
+def _saved(arrays: Mapping[str, np.ndarray]) -> bytes:
+    import numpy as np
+
+    file = io.BytesIO()
+    np.savez_compressed(file, **dict(arrays))  # type: ignore[arg-type]
+    return file.getvalue()

@@ -1,0 +1,121 @@
+"""`recipe new` on local models: the recipe passes `check`, a few of them are built, and nothing is replaced."""
+
+import json
+
+import pytest
+import yaml
+
+from engine.drafts import licence, writer
+from engine.drafts.draft import Draft
+from tests.support import foreign_models, models
+from tests.support.program import Program
+
+
+def _sentences(folder):
+    models.checkpoint(folder, "bert")
+    modules = [
+        {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
+        {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
+    ]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    (folder / "1_Pooling").mkdir()
+    pooling = {"word_embedding_dimension": 32, "pooling_mode_mean_tokens": True}
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
+    (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 48}))
+
+
+_FOLDERS = {
+    "plain": lambda folder: models.checkpoint(folder, "bert"),
+    "classes": lambda folder: models.checkpoint(folder, "distilbert", task="text-classification"),
+    "tokens": lambda folder: models.checkpoint(folder, "electra", task="token-classification"),
+    "answers": lambda folder: models.checkpoint(folder, "roberta", task="question-answering"),
+    "masks": lambda folder: models.checkpoint(folder, "mpnet", task="fill-mask"),
+    "wordless": lambda folder: models.checkpoint(folder, "bert", tokenizer=False),
+    "sentences": _sentences,
+}
+_FILES = {
+    "vision": models.onnx_vision,
+    "audio": models.onnx_audio,
+    "recurrent": models.onnx_recurrent,
+    "many": models.onnx_many_inputs,
+}
+
+
+def _model(folder, name):
+    if name in _FILES:
+        return _FILES[name](folder / f"{name}.onnx").name
+    if name in _FOLDERS:
+        _FOLDERS[name](folder / name)
+        return name
+    return foreign_models.write(name, folder).name
+
+
+def _written(folder, name, *words):
+    """Return the new recipe of a model, which passed `recipe check`."""
+    done = Program(folder)("new", _model(folder, name), "-o", "it.yaml", *words, expect=0)
+    assert "it.yaml passes `recipe check`" in done.stdout
+    text = (folder / "it.yaml").read_text()
+    assert text.startswith("# yaml-language-server: $schema=recipe.schema.json\n")
+    assert json.loads((folder / "recipe.schema.json").read_text())["properties"]
+    fields = yaml.safe_load(text)
+    assert (folder / fields["validate"]["samples"]).is_file()
+    return fields, text
+
+
+@pytest.mark.parametrize("name", [*_FOLDERS, *_FILES, "fixed", "nameless"])
+@pytest.mark.whole
+def test_a_new_recipe_is_built_as_it_is(tmp_path, name):
+    _written(tmp_path, name)
+    Program(tmp_path)("build", "it.yaml", expect=0)
+
+
+@pytest.mark.parametrize("name", ["sentences", "vision"])
+def test_a_new_recipe_passes_check(tmp_path, name):
+    _written(tmp_path, name)
+
+
+@pytest.mark.parametrize("name", ["answers", "many"])
+def test_a_new_recipe_names_a_gpu(tmp_path, name):
+    fields, text = _written(tmp_path, name, "--device", "Tesla T4")
+    assert fields["target"] == {"device": "T4", "runtime": "tensorrt"}
+    assert fields["precision"] == "fp16"
+    assert "SM75, 16 GiB" in text
+
+
+def test_nothing_that_exists_is_touched(tmp_path):
+    model = _model(tmp_path, "vision")
+    (tmp_path / "vision.yaml").write_text("mine")
+    (tmp_path / "recipe.schema.json").write_text("mine, too")
+    (tmp_path / "samples").mkdir()
+    (tmp_path / "samples" / "other.npz").write_text("mine as well")
+    done = Program(tmp_path)("new", model, expect=2)
+    assert done.stderr == "error: vision.yaml exists: it is left as it is\nhint: name another file: -o FILE\n"
+    Program(tmp_path)("new", model, "-o", "other.yaml", expect=0)
+    assert (tmp_path / "vision.yaml").read_text() == "mine"
+    assert (tmp_path / "recipe.schema.json").read_text() == "mine, too"
+    assert (tmp_path / "samples" / "other.npz").read_text() == "mine as well"
+    assert yaml.safe_load((tmp_path / "other.yaml").read_text())["validate"]["samples"] == "samples/other-2.npz"
+
+
+def test_a_model_of_the_hub_needs_a_network(tmp_path):
+    program = Program(tmp_path)
+    program.environment["HF_HUB_OFFLINE"] = "1"
+    program.environment["HF_HOME"] = str(tmp_path / "hub")
+    done = program("new", "owner/name", expect=1)
+    assert "hf:owner/name" in done.stderr
+    assert "HF_HUB_OFFLINE" in done.stderr
+    assert not list(tmp_path.glob("*.yaml"))
+
+
+def test_the_licence_is_the_one_that_the_model_states(tmp_path):
+    models.checkpoint(tmp_path / "m", "bert", tokenizer=False)
+    place = tmp_path / "m"
+    assert "not stated" in licence.line(place)
+    (place / "README.md").write_text("---\nlicense: apache-2.0\n---\n")
+    assert licence.line(place) == "Licence: Apache-2.0 (stated by README.md (license))."
+
+
+@pytest.mark.parametrize("value", ["yes", "1e3", "0123", "a: b", "#x", "null", "hf:a/b", "é", "a\nb", "- x", ""])
+def test_a_text_stays_a_text(value):
+    draft = Draft({"name": value}, [value], {"name": value})
+    assert yaml.safe_load(writer.text(draft)) == {"name": value}
