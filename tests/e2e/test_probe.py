@@ -59,7 +59,7 @@ def package(minilm_checkpoint, minilm_exported, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def server(package, environment, tmp_path_factory):
-    """A server of the package, and of a model that takes as long as a request says. The last two tests end processes."""
+    """A server of the package, and of a model that takes as long as a request says. The last tests end processes."""
     repository = tmp_path_factory.mktemp("server") / "repository"
     shutil.copytree(package, repository)
     (repository / "slow" / "1").mkdir(parents=True)
