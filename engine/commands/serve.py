@@ -217,9 +217,9 @@ def _say(arguments: argparse.Namespace, server: Server, why: str) -> None:
 def _watch(server: Server) -> Exit:
     """Wait for Ctrl-C or SIGTERM. Raises StepError where the server ends by itself, or a model stops answering."""
     from engine.server import diagnosis
-    from engine.server.watch import Watch
+    from engine.server.watch import ServerWatch
 
-    watch = Watch(f"http://{server.http}")
+    watch = ServerWatch(f"http://{server.http}")
     try:
         while (code := server.ended()) is None:
             if watch.dead:

@@ -15,7 +15,7 @@ _LATE_PROBES = 6
 """How many probes in a row must fail for another reason than a dead process: a busy machine is late for a while."""
 
 
-class Watch:
+class ServerWatch:
     """A thread that probes a server until a model stops answering. The thread ends with the program."""
 
     def __init__(self, url: str) -> None:

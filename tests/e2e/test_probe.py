@@ -20,7 +20,7 @@ from tritonclient.utils import InferenceServerException
 
 from engine.kit.triton import served
 from engine.kit.triton.serving import Serving
-from engine.server.watch import Watch
+from engine.server.watch import ServerWatch
 from engine.steps.package import Package
 
 pytestmark = pytest.mark.slow
@@ -88,7 +88,7 @@ def stub(server, model):
     raise AssertionError(f"{model} has no process")
 
 
-def asked(server, stop):
+def send_requests(server, stop):
     """Send requests until `stop` is set; return how many got an answer, and how many an error."""
     client, counts, errors = grpc.InferenceServerClient(server.grpc), [0, 0], set()
     value = grpc.InferInput("TEXT", [1, 1], "BYTES")
@@ -108,9 +108,9 @@ def asked(server, stop):
 def killed_under_load(server, package, model):
     """Kill a model's process while clients send requests; return the seconds until the watch noticed."""
     assert probe(package, server).returncode == 0
-    watch, stop = Watch(f"http://{server.http}"), threading.Event()
+    watch, stop = ServerWatch(f"http://{server.http}"), threading.Event()
     with ThreadPoolExecutor(4) as clients:
-        counts = [clients.submit(asked, server, stop) for _ in range(4)]
+        counts = [clients.submit(send_requests, server, stop) for _ in range(4)]
         time.sleep(1.0)
         assert watch.dead == {}
         os.kill(stub(server, model), signal.SIGKILL)

@@ -1,11 +1,10 @@
-"""Probe: tell whether the models of a Triton server answer. Packages carry this file as probe.py.
+"""Probe: tell whether the models of a Triton server answer. Packages carry this file as probe.py."""
 
-    python3 probe.py [--url http://127.0.0.1:8000] [--timeout 5] [MODEL ...]
-
-Each model gets one small request, because a server reports a model as ready whose Python process is dead. The exit code
-is 0 where all models answer, and 1 otherwise; the output then names each model that does not answer, and why. Needs
-Python 3.10 and no other package.
-"""
+#     python3 probe.py [--url http://127.0.0.1:8000] [--timeout 5] [MODEL ...]
+#
+# Each model gets one small request, because a server reports a model as ready whose Python process is dead. The exit
+# code is 0 where all models answer, and 1 otherwise; the output then names each model that does not answer, and why.
+# Needs Python 3.10 and no other package.
 
 from __future__ import annotations
 
