@@ -222,7 +222,7 @@ class Session:
             wait=wait,
             runs=runs,
         )
-        is_new = out is None and not (place.exists() and any(place.iterdir()))
+        is_new = out is None and generated.is_empty(place)
         last = Finished("failed", 0.0, Exit.FAILED, {})
         for path in self.abstract:
             on_event(Noticed(f"{path} is abstract, skipped"))

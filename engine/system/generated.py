@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from pathlib import Path
 
 IGNORE = ".gitignore"
@@ -21,6 +22,16 @@ def make(folder: Path) -> None:
             return
         raise
     ignore(folder)
+
+
+def is_empty(folder: Path) -> bool:
+    """Tell whether a folder is missing or empty; False for what is no folder, or cannot be read."""
+    try:
+        return not os.listdir(folder)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
 
 
 def ignore(folder: Path) -> None:
