@@ -80,7 +80,7 @@ def _refuse_unknown(words: Sequence[str]) -> None:
             "recipe build RECIPE.yaml    build, validate, measure and package it",
             "recipe serve RECIPE.yaml    serve the package on a real Triton server",
         ]
-        raise UsageError("a command is missing; the first ones:", first, "recipe --help lists all commands")
+        raise UsageError("COMMAND is missing; the first ones:", first, "recipe --help lists all commands")
     if not words[0].startswith("-") and words[0] not in COMMANDS:
         from engine.text import suggestions
 
