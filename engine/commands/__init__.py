@@ -13,6 +13,7 @@ from engine.text import distribution
 COMMANDS = (
     "build",
     "why",
+    "graph",
     "check",
     "lock",
     "show",
