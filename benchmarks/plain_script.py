@@ -57,6 +57,7 @@ def steps(samples: Path) -> dict[str, Step]:
                 "serving": {
                     "model_name": "minilm",
                     "ensemble": "minilm_text",
+                    "threads": 2,
                     "largest": {"batch": 32, "sequence": 512},
                 },
                 "license": license_files,

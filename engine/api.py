@@ -32,6 +32,7 @@ from engine.lockfile import file, locking
 from engine.lockfile.locking import Locked
 from engine.recipe.schema import Recipe
 from engine.store.opening import open_store
+from engine.system import generated
 
 __all__ = [
     "VERSION", "Checked", "Event", "Finding", "Finished", "Locked", "Reading", "Recipe", "Recipes", "Session",
@@ -221,6 +222,7 @@ class Session:
             wait=wait,
             runs=runs,
         )
+        is_new = out is None and generated.is_empty(place)
         last = Finished("failed", 0.0, Exit.FAILED, {})
         for path in self.abstract:
             on_event(Noticed(f"{path} is abstract, skipped"))
@@ -233,6 +235,8 @@ class Session:
             for event in run(self.variants, self.lookup, self._executor(on, parallel), options):
                 if isinstance(event, Finished):
                     last = self._with_refusals(event)
+                    if is_new and place.is_dir():
+                        generated.ignore(place)
                 on_event(last if isinstance(event, Finished) else event)
         return last
 

@@ -14,6 +14,7 @@ COMMANDS = (
     "build",
     "why",
     "new",
+    "graph",
     "check",
     "lock",
     "show",
@@ -55,6 +56,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
         "3 the rest waits for hardware, 4 validation or a budget failed, 130 interrupted",
         allow_abbrev=False,
     )
+    _refuse_unknown(words)
     parser.add_argument("--version", action=_ShowVersion, nargs=0, help="show program's version number and exit")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     # A command line that begins with a command needs no other command.
@@ -69,6 +71,24 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     parsed.words = list(words)
     parsed.changes = None  # `recipe build` may get the files that changed since its last snapshot
     return parsed
+
+
+def _refuse_unknown(words: Sequence[str]) -> None:
+    """Raise UsageError where no command is named, with what to do first, or where no command has that name."""
+    if not words:
+        first = [
+            "recipe doctor               what this machine can build",
+            "recipe check RECIPE.yaml    whether a recipe is right, before anything is built",
+            "recipe build RECIPE.yaml    build, validate, measure and package it",
+            "recipe serve RECIPE.yaml    serve the package on a real Triton server",
+        ]
+        raise UsageError("COMMAND is missing; the first ones:", first, "recipe --help lists all commands")
+    if not words[0].startswith("-") and words[0] not in COMMANDS:
+        from engine.text import suggestions
+
+        near = suggestions.nearest(words[0], COMMANDS)
+        hint = suggestions.did_you_mean(f"`recipe {near[0]}`") if near else "recipe --help lists all commands"
+        raise UsageError(f"argument COMMAND: invalid choice: {words[0]!r}", hint=hint)
 
 
 def _version() -> str:

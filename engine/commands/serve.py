@@ -215,11 +215,15 @@ def _say(arguments: argparse.Namespace, server: Server, why: str) -> None:
 
 
 def _watch(server: Server) -> Exit:
-    """Wait for Ctrl-C or SIGTERM. Raises StepError where the server ends by itself."""
+    """Wait for Ctrl-C or SIGTERM. Raises StepError where the server ends by itself, or a model stops answering."""
     from engine.server import diagnosis
+    from engine.server.watch import ServerWatch
 
+    watch = ServerWatch(f"http://{server.http}")
     try:
         while (code := server.ended()) is None:
+            if watch.dead:
+                raise _dead(watch.dead)
             time.sleep(_POLL_SECONDS)
     except KeyboardInterrupt:
         _talk("stopping; once more ends it at once")
@@ -227,6 +231,13 @@ def _watch(server: Server) -> Exit:
     lines = server.last_words()
     what = f"the Triton server ended by itself ({diagnosis.ending(code)})"
     raise StepError(what, lines, diagnosis.hint_after_end(code, lines))
+
+
+def _dead(models: Mapping[str, str]) -> StepError:
+    """Return the error about models that stopped answering, each with the reason."""
+    what = f"{' and '.join(models)} stopped answering, though Triton reports every model as ready"
+    facts = [f"{name}: {reason}" for name, reason in models.items()]
+    return StepError(what, facts, "start the server again; in production, an orchestrator does that with probe.py")
 
 
 def _talk(line: str) -> None:

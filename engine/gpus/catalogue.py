@@ -127,5 +127,9 @@ UNSUPPORTED = (
     UnsupportedGpu("P100", 60, _PASCAL, _PASCAL_SOURCES, ("P100 PCIE 16GB", "P100 SXM2 16GB")),
     UnsupportedGpu("P40", 61, _PASCAL, _PASCAL_SOURCES),
     UnsupportedGpu("P4", 61, _PASCAL, _PASCAL_SOURCES),
+    *(
+        UnsupportedGpu(f"GTX {name}", 61, _PASCAL, _PASCAL_SOURCES)
+        for name in ("1050", "1050 Ti", "1060", "1070", "1070 Ti", "1080", "1080 Ti")
+    ),
 )  # fmt: skip
 """GPUs that are too old for TensorRT 10."""

@@ -19,6 +19,8 @@ _DIVISIBLE = (80, 90, 100, 103)
 Source: NVIDIA, MIG User Guide.
 """
 _ALSO_DIVISIBLE = ("RTX PRO 6000 Blackwell", "RTX PRO 5000 Blackwell", "RTX PRO 4500 Blackwell")
+_NO_NAMES = ("", "cuda", "cuda-0", "0")
+"""What other tools call a GPU, and what names no GPU here."""
 _FAMILIES = {"orin": 87, "thor": 110}
 """Name of a Jetson family -> the SM of the family's modules.
 
@@ -70,6 +72,8 @@ def _part(part: parts.GpuPart) -> Gpu:
 def near(name: str) -> str:
     """Return a hint with names of the catalogue that look like `name`."""
     simple = _simple(name)
+    if name and simple in _NO_NAMES:
+        return "name the GPU, as in `device: T4`; `recipe gpus` lists those that are known"
     longer = [gpu.name for gpu in CATALOGUE if simple and _simple(gpu.name).startswith(simple + "-")]
     family = [gpu.name for gpu in CATALOGUE if gpu.sm == _FAMILIES.get(simple)]
     similar = [_BY_NAME[match].name for match in suggestions.nearest(simple, _BY_NAME, count=3)]

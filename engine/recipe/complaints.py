@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from engine.errors import RecipeError
+from engine.recipe import synonyms
 from engine.recipe.fields import PATTERNS
 from engine.recipe.node import Node, place, walk_down
 from engine.recipe.outline import dotted, fields_at
@@ -122,12 +123,24 @@ def _in_words(detail: Any, root: Node) -> tuple[str, str]:
         return f"{name} is text, and unquoted {description(node)} is not", f'quote it: "{shown(node.written)}"'
     if kind == "literal_error":
         choices = re.findall(r"'([^']*)'", context["expected"])
-        return f"{name} cannot be {description(node)}", suggestions.hint(shown(node.written), choices)
+        return f"{name} cannot be {description(node)}", _choice(node, existing, choices)
     return f"{name} is {description(node)}; {_meant(kind, context)}", _mend(kind, context, existing, node)
+
+
+def _choice(node: Node, path: Sequence[str | int], choices: Sequence[str]) -> str:
+    """Return the hint for a value that is none of `choices`: a word of another tool, or several values in a list."""
+    items = [each.value for each in node.items or ()]
+    if items and all(item in choices for item in items):
+        return f"for a variant of each: `matrix: {{{dotted(path)}: [{', '.join(map(str, items))}]}}`"
+    if meant := synonyms.meant(str(node.written), choices):
+        return suggestions.did_you_mean(f"`{meant}`")
+    return suggestions.hint(shown(node.written), choices)
 
 
 def _mend(kind: str, context: Mapping[str, Any], path: Sequence[str | int], node: Node) -> str:
     """Return the hint for a number with a unit, such as `5ms`, or in quotes; "" where the value is no such number."""
+    if list(path) == ["model"] and isinstance(node.value, str):
+        return f"write `model: {{source: {shown(node.written)}}}`"
     number = kind in _NUMBERS or context.get("class_name") in _NUMERIC_FORMS
     if not (number and isinstance(node.value, str | float)):
         return ""

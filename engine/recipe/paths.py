@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from engine.errors import RecipeError
-from engine.recipe import ways
+from engine.recipe import hub_names, ways
 from engine.recipe.node import Node, put
 from engine.recipe.outline import dotted
 from engine.recipe.overrides import SET
@@ -201,16 +201,18 @@ def _uri(field: PathField, node: Node, bounds: Bounds, folder: Path, *, must_exi
     path = folder / source
     bounds.check(path, node.at)
     if must_exist or os.path.exists(path):
-        _check_kind(field, path, wrong)
+        _check_kind(field, path, source, wrong)
     return f"file:{_absolute(path)}"
 
 
-def _check_kind(field: PathField, path: Path, wrong: Callable[..., RecipeError]) -> None:
+def _check_kind(field: PathField, path: Path, source: str, wrong: Callable[..., RecipeError]) -> None:
     """Raise RecipeError where no file or folder is at `path`, or `field` does not accept the kind of file at `path`."""
     try:
         path.stat()
     except FileNotFoundError:
-        raise wrong(f"names {shown_path(path)}, which is not there", near_names(path)) from None
+        on_hub = hub_names.hint(source) if field.kind == "model" else ""
+        hint = "; ".join(filter(None, (near_names(path), on_hub)))
+        raise wrong(f"names {shown_path(path)}, which is not there", hint) from None
     except OSError as error:
         raise wrong(f"names {shown_path(path)}, which cannot be read: {reason_of(error)}") from None
     if field.kind == "samples" and path.suffix in _SAMPLES and not path.is_file():
@@ -252,7 +254,8 @@ def _absolute(path: Path) -> Path:
 def _remote(field: PathField, scheme: str, rest: str, at: Position) -> str:
     name = field.name
     if scheme not in field.forms:
-        raise RecipeError(f"`{name}` cannot be read from {scheme}:", at, hint=_schemes(field, scheme))
+        hint = hub_names.hint(f"{scheme}:{rest}") if "hf" in field.forms else ""
+        raise RecipeError(f"`{name}` cannot be read from {scheme}:", at, hint=hint or _schemes(field, scheme))
     form, example = _FORMS[scheme]
     if not form.fullmatch(rest) or ".." in rest.split("/"):
         raise RecipeError(f"`{name}` is no {scheme}: source: {shown(rest)!r}", at, hint=f"write {example}")

@@ -13,7 +13,7 @@ from engine.store import file_lock
 from engine.store.disk import replace
 from engine.store.notes import KINDS
 from engine.store.sealed import sealed, unsealed
-from engine.system import regular
+from engine.system import generated, regular
 
 FORMAT = 2
 """The version number of the store's layout on disk."""
@@ -123,6 +123,7 @@ def prepare(layout: Layout) -> None:
         layout.snapshots,
         layout.plans,
     )
+    generated.make(layout.root)
     for folder in (*folders, *(layout.root / kind for kind in KINDS)):
         folder.mkdir(parents=True, exist_ok=True)
     stamp = sealed({"format": FORMAT})

@@ -189,6 +189,18 @@ def test_a_killed_server_is_said_and_cleared_and_served_again(project):
         assert gone(again.left) == []
 
 
+def test_a_model_whose_process_was_killed_ends_serving(project):
+    with Served(project, "plain.yaml") as served:
+        [process] = [pid for pid in served.processes()
+                     if b"/plain/1/" in Path(f"/proc/{pid}/cmdline").read_bytes()]  # fmt: skip
+        os.kill(process, signal.SIGKILL)
+        assert served.process.wait(PATIENCE) == 1
+        errors = served.process.stderr.read()
+        assert "plain stopped answering, though Triton reports every model as ready" in errors
+        assert "Stub process" in errors
+        assert served.left() == []
+
+
 def test_when_all_that_watched_is_killed_the_server_dies_and_the_next_clears_it(project, monkeypatch):
     with Served(project, "plain.yaml") as served:
         session = served.session

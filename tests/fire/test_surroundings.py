@@ -23,6 +23,7 @@ LINES = {
     "build": ("build", "r.yaml", "--keep-going"),
     "build --dry-run": ("build", "r.yaml", "--dry-run"),
     "why": ("why", "r.yaml"),
+    "graph": ("graph", "r.yaml"),
     "check": ("check", "r.yaml"),
     "lock": ("lock", "r.yaml"),
     "show": ("show", "r.yaml"),

@@ -66,6 +66,8 @@ def test_a_gpu_is_found_by_the_names_that_people_and_drivers_use(name, expected)
         ("T44", "did you mean T4"),
         ("RTX 3900", "did you mean RTX 3090"),
         ("", "`recipe gpus` lists those that are known"),
+        ("cuda", "name the GPU, as in `device: T4`"),
+        ("GPU", "name the GPU, as in `device: T4`"),
         ("abacus", "`recipe gpus` lists those that are known"),
     ],
 )

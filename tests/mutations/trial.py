@@ -157,7 +157,8 @@ def _packages_are_whole(place: Workplace, run: Run) -> None:
     }
     for variant, package in finished["packages"].items():
         assert contents((place.start or place.folder) / package) == contents(stored[variant])
-    aside = {".previous"} if run.code else set()  # a package that the recipe does not vouch for was moved away
+    # A package that the recipe does not vouch for was moved away.
+    aside = {".gitignore", ".previous"} if run.code else {".gitignore"}
     halves = [
         path.name for path in place.path("build").glob(".*") if path.suffix != ".artifact" and path.name not in aside
     ]

@@ -80,6 +80,7 @@ def test_a_text_model_comes_with_its_tokenizer_and_an_ensemble(text, tmp_path):
         "films_tokenizer/1/tokenizer.py",
         "films_tokenizer/config.pbtxt",
         "films_tokenizer/requirements.txt",
+        "probe.py",
         "sbom.cdx.json",
     ]
     assert report.bytes == sum(path.stat().st_size for path in out.rglob("*") if path.is_file())

@@ -13,7 +13,7 @@ from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.onnx import graphs, onnx_files
 from engine.kit.triton import config as configs
-from engine.kit.triton import embedding, fields, generation, images, loading, parts, router, text, warmups
+from engine.kit.triton import embedding, fields, generation, images, loading, parts, router, served, text, warmups
 from engine.kit.triton import model as models
 from engine.kit.triton.answers import by_task as answers
 from engine.kit.triton.config import Config, Signature
@@ -76,6 +76,7 @@ def write(
         for name, built in files.items():
             for file in built.names:
                 onnx_files.link_file(built.folder / file, out / name / _VERSION / file)
+    (out / served.PROBE).write_bytes(served.code(served.PROBE))
     names = [part.config.name for part in listed]
     print(f"a Triton repository of {', '.join(names)}")
     return PackageReport(name=names[-1], models=tuple(names), bytes=onnx_files.folder_size(out))

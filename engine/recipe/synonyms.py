@@ -1,0 +1,92 @@
+"""Synonyms: words of other tools for values of a recipe, which the hint of an error translates."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+_TASKS = {
+    # Aliases of transformers' pipelines, and what model cards call a task.
+    "sentiment-analysis": "text-classification",
+    "zero-shot-classification": "text-classification",
+    "classification": "text-classification",
+    "sequence-classification": "text-classification",
+    "text-ranking": "text-classification",
+    "ner": "token-classification",
+    "named-entity-recognition": "token-classification",
+    "qa": "question-answering",
+    "squad": "question-answering",
+    "mlm": "fill-mask",
+    "masked-lm": "fill-mask",
+    "masked-language-modeling": "fill-mask",
+    "sentence-similarity": "feature-extraction",
+    "sentence-embeddings": "feature-extraction",
+    "embedding": "feature-extraction",
+    "embeddings": "feature-extraction",
+    "default": "feature-extraction",
+    "causal-lm": "text-generation",
+    "causallm": "text-generation",
+    "chat": "text-generation",
+    "conversational": "text-generation",
+    "seq2seq": "text2text-generation",
+    "seq2seq-lm": "text2text-generation",
+    "summarization": "text2text-generation",
+    "translation": "text2text-generation",
+}
+_PRECISIONS = {
+    "float32": "fp32",
+    "float": "fp32",
+    "single": "fp32",
+    "full": "fp32",
+    "f32": "fp32",
+    "32": "fp32",
+    "float16": "fp16",
+    "half": "fp16",
+    "f16": "fp16",
+    "16": "fp16",
+    "bfloat16": "bf16",
+    "brain-float": "bf16",
+    "int-8": "int8",
+    "i8": "int8",
+    "8bit": "int8",
+    "8-bit": "int8",
+    "8": "int8",
+    "w8a8": "int8",
+    "quint8": "int8",
+    "qint8": "int8",
+    "uint8": "int8",
+    "dynamic": "int8",
+    "static": "int8",
+    "float8": "fp8",
+    "fp8-e4m3": "fp8",
+    "4bit": "int4",
+    "4-bit": "int4",
+    "4": "int4",
+    "w4a16": "int4",
+    "q4": "int4",
+}
+_RUNTIMES = {
+    "trt": "tensorrt",
+    "trtexec": "tensorrt",
+    "tensorrt-plan": "tensorrt",
+    "rtx": "tensorrt-rtx",
+    "trt-rtx": "tensorrt-rtx",
+    "ort": "onnxruntime",
+    "onnx": "onnxruntime",
+    "onnx-runtime": "onnxruntime",
+    "onnxruntime-gpu": "onnxruntime",
+    "onnxruntime-onnx": "onnxruntime",
+    "ov": "openvino",
+    "intel": "openvino",
+    "torch": "pytorch",
+    "transformers": "pytorch",
+    "best": "auto",
+    "fastest": "auto",
+}
+_WORDS = _TASKS | _PRECISIONS | _RUNTIMES
+
+
+def meant(word: str, choices: Collection[str]) -> str | None:
+    """Return the one of `choices` that another tool calls `word`; None where no choice is known by that name."""
+    plain = "-".join(word.lower().replace("_", " ").replace("-", " ").split())
+    candidates = (plain, plain.replace("-", ""), _WORDS.get(plain))
+    return next((each for each in candidates if each in choices), None)

@@ -1,0 +1,179 @@
+"""A Python process of a real Triton server is killed: the probe of the package says so, and `recipe serve` ends."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+import triton_server
+from tritonclient import grpc
+from tritonclient.utils import InferenceServerException
+
+from engine.kit.triton import served
+from engine.kit.triton.serving import Serving
+from engine.server.watch import ServerWatch
+from engine.steps.package import Package
+
+pytestmark = pytest.mark.slow
+
+NOTICED_SECONDS = 5.0
+SLOW = """
+import time
+import numpy as np
+import triton_python_backend_utils as triton
+
+
+class TritonPythonModel:
+    def execute(self, requests):
+        responses = []
+        for request in requests:
+            seconds = triton.get_input_tensor_by_name(request, "seconds").as_numpy()
+            time.sleep(float(seconds.max()))
+            responses.append(triton.InferenceResponse([triton.Tensor("y", seconds)]))
+        return responses
+"""
+SLOW_CONFIG = """
+name: "slow" backend: "python" max_batch_size: 0
+input { name: "seconds" data_type: TYPE_FP32 dims: [1] }
+output { name: "y" data_type: TYPE_FP32 dims: [1] }
+"""
+
+
+@pytest.fixture(scope="module")
+def package(minilm_checkpoint, minilm_exported, tmp_path_factory):
+    """The package of MiniLM."""
+    folder = tmp_path_factory.mktemp("package") / "minilm"
+    serving = Serving(model_name="minilm", ensemble="minilm_text", largest={"batch": 8, "sequence": 512})
+    Package(serving=serving).run(folder, validated=minilm_exported, checkpoint=minilm_checkpoint)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def server(package, environment, tmp_path_factory):
+    """A server of the package, and of a model that takes as long as a request says. The last tests end processes."""
+    repository = tmp_path_factory.mktemp("server") / "repository"
+    shutil.copytree(package, repository)
+    (repository / "slow" / "1").mkdir(parents=True)
+    (repository / "slow" / "config.pbtxt").write_text(SLOW_CONFIG)
+    (repository / "slow" / "1" / "model.py").write_text(SLOW)
+    with triton_server.serving(repository, repository, environment) as server:
+        yield server
+
+
+def probe(package, server, *words):
+    """Run the probe as an orchestrator does: with a Python that has no further package."""
+    command = [sys.executable, "-I", "-S", package / served.PROBE, "--url", f"http://{server.http}", *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def stub(server, model):
+    """Return the process of a model, a descendant of the server's process."""
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parent = int(status.read_text().rpartition(")")[2].split()[1])
+            command = (status.parent / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if parent == server.pid and f"/{model}/".encode() in command:
+            return int(status.parent.name)
+    raise AssertionError(f"{model} has no process")
+
+
+def send_requests(server, stop):
+    """Send requests until `stop` is set; return how many got an answer, and how many an error."""
+    client, counts, errors = grpc.InferenceServerClient(server.grpc), [0, 0], set()
+    value = grpc.InferInput("TEXT", [1, 1], "BYTES")
+    value.set_data_from_numpy(np.array([[b"a short text"]], dtype=object))
+    while not stop.is_set():
+        try:
+            client.infer("minilm_text", [value], client_timeout=20)
+            counts[0] += 1
+        except InferenceServerException as error:
+            counts[1] += 1
+            errors.add(str(error))
+    client.close()
+    assert not any("Deadline" in error for error in errors), "a request got neither an answer nor an error"
+    return counts
+
+
+def killed_under_load(server, package, model):
+    """Kill a model's process while clients send requests; return the seconds until the watch noticed."""
+    assert probe(package, server).returncode == 0
+    watch, stop = ServerWatch(f"http://{server.http}"), threading.Event()
+    with ThreadPoolExecutor(4) as clients:
+        counts = [clients.submit(send_requests, server, stop) for _ in range(4)]
+        time.sleep(1.0)
+        assert watch.dead == {}
+        os.kill(stub(server, model), signal.SIGKILL)
+        start = time.monotonic()
+        while not watch.dead and time.monotonic() - start < 4 * NOTICED_SECONDS:
+            time.sleep(0.05)
+        seconds = time.monotonic() - start
+        stop.set()
+        answers, errors = (sum(numbers) for numbers in zip(*(count.result() for count in counts), strict=True))
+    assert model in watch.dead
+    assert answers
+    assert errors
+    assert urllib.request.urlopen(f"http://{server.http}/v2/health/ready", timeout=30).status == 200
+    failed = probe(package, server)
+    assert failed.returncode == 1
+    assert f"{model}: Stub process" in failed.stdout
+    return seconds
+
+
+def test_a_busy_server_is_not_called_dead(server, package):
+    body = json.dumps({"inputs": [{"name": "seconds", "shape": [1], "datatype": "FP32", "data": [0.5]}]}).encode()
+
+    def ask(_):
+        with urllib.request.urlopen(f"http://{server.http}/v2/models/slow/infer", body, timeout=60) as answer:
+            return answer.status
+
+    with ThreadPoolExecutor(16) as clients:
+        answers = clients.map(ask, range(16))
+        time.sleep(0.2)
+        busy = probe(package, server, "--timeout", "2")
+        assert (busy.returncode, busy.stdout) == (0, "")
+        assert set(answers) == {200}
+
+
+def test_a_server_that_is_not_there_fails_the_probe(package, server):
+    command = [sys.executable, "-I", package / served.PROBE, "--url", "http://127.0.0.1:9"]
+    failed = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert failed.returncode == 1
+    assert failed.stdout.startswith("http://127.0.0.1:9: the server does not answer: ")
+    unknown = probe(package, server, "nothing")
+    assert unknown.returncode == 1
+    assert "nothing: " in unknown.stdout
+
+
+def test_a_killed_process_is_noticed_by_the_watch_and_by_the_probe(server, package):
+    assert killed_under_load(server, package, "minilm_tokenizer") < NOTICED_SECONDS
+
+
+@pytest.mark.whole
+def test_a_hundred_killed_processes_are_noticed(package, environment, tmp_path):
+    late = []
+    for number in range(100):
+        repository = tmp_path / str(number)
+        shutil.copytree(package, repository)
+        with triton_server.serving(repository, tmp_path, environment) as server:
+            seconds = killed_under_load(server, package, "minilm" if number % 2 else "minilm_tokenizer")
+        if seconds >= NOTICED_SECONDS:
+            late.append(seconds)
+    assert late == []
+
+
+def test_a_model_that_hangs_does_not_answer(server, package):
+    os.kill(stub(server, "slow"), signal.SIGSTOP)
+    failed = probe(package, server, "--timeout", "2", "slow")
+    assert failed.returncode == 1
+    assert failed.stdout.startswith("slow: ")
