@@ -146,7 +146,17 @@ def _failed(error: Exception) -> int:
     except MemoryError:  # there is no room left for the modules that explain
         text, code = "the memory is used up\nhint: close other programs, or use a machine with more memory", 1
     sys.stderr.write(f"error: {text}\n")
+    if os.environ.get("GITHUB_ACTIONS") == "true":
+        _annotate(error)
     return code
+
+
+def _annotate(error: Exception) -> None:
+    from engine.errors import UserError
+    from engine.text import github
+
+    if isinstance(error, UserError):
+        sys.stderr.writelines(f"{line}\n" for line in github.of(error))
 
 
 def _explained(error: Exception) -> tuple[str, int]:

@@ -6,6 +6,7 @@ import sys
 from typing import Self
 
 from engine.builder.trace import declaring
+from engine.errors import UserError
 from engine.events import (
     Arrival,
     Awaits,
@@ -22,7 +23,7 @@ from engine.events import (
 from engine.report.json_lines import shown
 from engine.report.reasons import Reasons
 from engine.system import streams
-from engine.text import durations
+from engine.text import durations, github
 
 _WIDTH = 9
 
@@ -33,6 +34,7 @@ class PlainReport:
     def __init__(self, *, many: bool) -> None:
         self._many = many
         self._reasons = Reasons()
+        self._state = "interrupted"
 
     def __enter__(self) -> Self:
         return self
@@ -44,9 +46,16 @@ class PlainReport:
         """Print the lines about an event."""
         for line in lines(event, many=self._many, reasons=self._reasons):
             print(line, file=sys.stderr, flush=True)
+        match event:
+            case Ended(error=UserError() as error) | Refused(error=UserError() as error):
+                for line in github.of(error):
+                    print(line, file=sys.stderr, flush=True)
+            case Finished():
+                self._state = event.state
 
     def finish(self, data: str) -> None:
-        """Print the tables, and a line with the folder of each package."""
+        """Print the tables, and a line with the folder of each package; in GitHub Actions also into its summary."""
+        github.summarize(f"recipe build: {self._state}", data)
         streams.write_last(data)
 
 
