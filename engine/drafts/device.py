@@ -25,7 +25,7 @@ def put(draft: Draft, name: str | None, *, generates: bool = False) -> bool:
     if name.lower() == _CPU:
         draft.put("target.device", _CPU, f"{why}; or a GPU: `recipe gpus`")
         draft.put("target.runtime", "onnxruntime", "or openvino; auto measures both and keeps the fastest")
-        draft.put("precision", "fp32", "int8 is smaller and usually faster: try `recipe build --set precision=int8`")
+        draft.put("precision", "fp32", "int8 is smaller and usually faster: try `--set precision=int8`")
         return False
     gpu = gpus.find(name)
     draft.put("target.device", gpu.name, f"SM{gpu.sm}, {gpu.memory_gib} GiB; {why}")

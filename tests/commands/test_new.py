@@ -5,8 +5,6 @@ import json
 import pytest
 import yaml
 
-from engine.drafts import licence, writer
-from engine.drafts.draft import Draft
 from tests.support import foreign_models, models
 from tests.support.program import Program
 
@@ -105,17 +103,3 @@ def test_a_model_of_the_hub_needs_a_network(tmp_path):
     assert "hf:owner/name" in done.stderr
     assert "HF_HUB_OFFLINE" in done.stderr
     assert not list(tmp_path.glob("*.yaml"))
-
-
-def test_the_licence_is_the_one_that_the_model_states(tmp_path):
-    models.checkpoint(tmp_path / "m", "bert", tokenizer=False)
-    place = tmp_path / "m"
-    assert "not stated" in licence.line(place)
-    (place / "README.md").write_text("---\nlicense: apache-2.0\n---\n")
-    assert licence.line(place) == "Licence: Apache-2.0 (stated by README.md (license))."
-
-
-@pytest.mark.parametrize("value", ["yes", "1e3", "0123", "a: b", "#x", "null", "hf:a/b", "é", "a\nb", "- x", ""])
-def test_a_text_stays_a_text(value):
-    draft = Draft({"name": value}, [value], {"name": value})
-    assert yaml.safe_load(writer.text(draft)) == {"name": value}

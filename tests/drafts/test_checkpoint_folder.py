@@ -1,0 +1,26 @@
+"""The draft of a checkpoint: profiles by the model's own limits, no task that nobody states."""
+
+import json
+
+import pytest
+
+from engine.drafts import checkpoint_folder
+from engine.drafts.draft import Draft
+from engine.errors import UsageError
+
+
+def test_the_least_limit_of_tokens_counts(tmp_path):
+    config = {"architectures": ["BertModel"], "model_type": "bert", "vocab_size": 90, "max_position_embeddings": 64}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    (tmp_path / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 48}))
+    draft = Draft({"name": "it"})
+    checkpoint_folder.add(draft, tmp_path, task=None, on="cpu")
+    assert draft.fields["profiles"] == [{"batch": [1, 1, 8], "sequence": [1, 48, 48]}]
+    assert draft.fields["model"]["task"] == "feature-extraction"
+
+
+def test_a_task_is_not_guessed(tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert", "vocab_size": 90}))
+    with pytest.raises(UsageError, match="does not say what it is for") as refused:
+        checkpoint_folder.add(Draft({"name": "it"}), tmp_path, task=None, on="cpu")
+    assert refused.value.hint == "say what it is for: --task TASK"
