@@ -22,7 +22,7 @@ _USER = 1000
 
 
 @dataclass(frozen=True)
-class Origin:
+class PackageOrigin:
     """What a package was built from: the model's source and revision, its task, and the runtime that runs it."""
 
     source: str
@@ -31,7 +31,7 @@ class Origin:
     runtime: str
 
 
-def write(out: Path, name: str, *, image: str | None, origin: Origin) -> None:
+def write(out: Path, name: str, *, image: str | None, origin: PackageOrigin) -> None:
     """Write the deployment's files into a package. `name` is the model that clients call.
 
     `image` is the server's image in a recipe. Where no image is known to load the package's engines, only README.md is
@@ -79,7 +79,7 @@ def _dockerfile(base: str, needs: Needs) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _readme(out: Path, name: str, origin: Origin, *, no_image: str | None) -> str:
+def _readme(out: Path, name: str, origin: PackageOrigin, *, no_image: str | None) -> str:
     entry = ModelMetadata.of_config(_config(out / name))
     tensors = [
         "| tensor | type and shape |",

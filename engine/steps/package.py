@@ -18,7 +18,7 @@ from engine.recipe.licenses import NOT_KNOWN
 from engine.recipe.schema import Recipe
 from engine.runtimes import registry
 from engine.server import deployable
-from engine.server.deployable import Origin
+from engine.server.deployable import PackageOrigin
 from engine.step import Source, Step, TypedReport
 from engine.tasks import Modality
 
@@ -98,7 +98,7 @@ class Package(Step):
         sources = [("model", self.license, license), ("tokenizer", self.tokenizer_license, tokenizer_license)]
         stated = [licenses.of_source(*each) for each in sources if each[0] == "model" or each[1] is not None]
         if report.models:
-            origin = Origin(
+            origin = PackageOrigin(
                 source=stated[0].about.source,
                 revision=stated[0].about.revision or NOT_KNOWN,
                 task=checkpoints.task(checkpoint, serving.task),

@@ -8,11 +8,11 @@ import yaml
 
 from engine.kit.triton.serving import Serving
 from engine.server import deployable, manifests
-from engine.server.deployable import Origin
+from engine.server.deployable import PackageOrigin
 from engine.server.manifests import Deployment
 from engine.steps.package import Package
 
-ORIGIN = Origin(source="hf:a/b", revision="not known", task="feature-extraction", runtime="onnxruntime")
+ORIGIN = PackageOrigin(source="hf:a/b", revision="not known", task="feature-extraction", runtime="onnxruntime")
 
 
 @pytest.fixture(scope="module")
