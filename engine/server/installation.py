@@ -75,7 +75,6 @@ class Installation(ABC):
 
 def options(place: Place, repository: str, ports: Ports) -> list[str]:
     """Return the options of `tritonserver` that every kind of server takes."""
-    cache = [f"--cache-config=local,size={_CACHE_BYTES}"] if place.needs.cached else []
     return [
         f"--model-repository={repository}",
         *(f"--{name}-address={_of_libevent(ports)}" for name in ("http", "metrics")),
@@ -88,9 +87,14 @@ def options(place: Place, repository: str, ports: Ports) -> list[str]:
         "--exit-on-error=false",
         f"--exit-timeout-secs={_EXIT_SECONDS}",
         f"--backend-config=python,shm-region-prefix-name={place.name}_",
-        *_of_engines(place.needs, repository),
-        *cache,
+        *of_needs(place.needs, repository),
     ]
+
+
+def of_needs(needs: Needs, repository: str) -> list[str]:
+    """Return the options of `tritonserver` that the models of a repository need, whoever starts the server."""
+    cache = [f"--cache-config=local,size={_CACHE_BYTES}"] if needs.cached else []
+    return [*_of_engines(needs, repository), *cache]
 
 
 def _of_libevent(ports: Ports) -> str:

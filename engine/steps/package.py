@@ -7,14 +7,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.checkpoints import licenses
 from engine.kit.onnx import onnx_files
 from engine.kit.triton import notices, repository, warmups
 from engine.kit.triton.repository import PackageReport
 from engine.kit.triton.serving import Serving
 from engine.recipe import images
+from engine.recipe.licenses import NOT_KNOWN
 from engine.recipe.schema import Recipe
 from engine.runtimes import registry
+from engine.server import deployable
+from engine.server.deployable import PackageOrigin
 from engine.step import Source, Step, TypedReport
 from engine.tasks import Modality
 
@@ -92,12 +96,16 @@ class Package(Step):
         serving = self.serving.of_model(validated)
         report = repository.write(out, serving, validated=validated, checkpoint=checkpoint, data=files)
         sources = [("model", self.license, license), ("tokenizer", self.tokenizer_license, tokenizer_license)]
+        stated = [licenses.of_source(*each) for each in sources if each[0] == "model" or each[1] is not None]
+        if report.models:
+            origin = PackageOrigin(
+                source=stated[0].about.source,
+                revision=stated[0].about.revision or NOT_KNOWN,
+                task=checkpoints.task(checkpoint, serving.task),
+                runtime=serving.execution.runtime,
+            )
+            deployable.write(out, report.name, image=self.image, origin=origin)
         known = notices.write(
-            out,
-            [licenses.of_source(*each) for each in sources if each[0] == "model" or each[1] is not None],
-            name=report.name,
-            checkpoint=checkpoint,
-            tools=self.tools_used(),
-            image=self.image,
+            out, stated, name=report.name, checkpoint=checkpoint, tools=self.tools_used(), image=self.image
         )
         return replace(report, licenses=known, not_verified=self.not_verified, bytes=onnx_files.folder_size(out))

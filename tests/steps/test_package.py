@@ -65,7 +65,10 @@ def test_a_text_model_comes_with_its_tokenizer_and_an_ensemble(text, tmp_path):
     assert list(report.models) == ["films", "films_tokenizer", "films_postprocess", "films_text"]
     assert report.name == "films_text"
     assert digest.walk(out) == [
+        "Dockerfile",
         "NOTICE",
+        "README.md",
+        "compose.yaml",
         "films/1/model.onnx",
         "films/config.pbtxt",
         "films_postprocess/1/classify.py",
@@ -80,6 +83,8 @@ def test_a_text_model_comes_with_its_tokenizer_and_an_ensemble(text, tmp_path):
         "films_tokenizer/1/tokenizer.py",
         "films_tokenizer/config.pbtxt",
         "films_tokenizer/requirements.txt",
+        "kserve.yaml",
+        "kubernetes.yaml",
         "probe.py",
         "sbom.cdx.json",
     ]

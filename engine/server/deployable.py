@@ -1,0 +1,139 @@
+"""Deployable: the files with which a package is deployed, beside its models: an image, and what runs the image."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.client.curl import curl_line
+from engine.client.model_metadata import ModelMetadata
+from engine.kit.triton import config as configs
+from engine.kit.triton.served import PROBE
+from engine.server import image_tags, manifests
+from engine.server.installation import Lacking, of_needs
+from engine.server.manifests import Deployment
+from engine.server.needs import Needs, needs_of
+
+_MODELS = "/models"
+_USER = 1000
+"""The number of the user `triton-server` in Triton's images."""
+
+
+@dataclass(frozen=True)
+class PackageOrigin:
+    """What a package was built from: the model's source and revision, its task, and the runtime that runs it."""
+
+    source: str
+    revision: str
+    task: str
+    runtime: str
+
+
+def write(out: Path, name: str, *, image: str | None, origin: PackageOrigin) -> None:
+    """Write the deployment's files into a package. `name` is the model that clients call.
+
+    `image` is the server's image in a recipe. Where no image is known to load the package's engines, only README.md is
+    written, and it says why. Raises StepError for a configuration that cannot be read.
+    """
+    needs = needs_of(out)
+    try:
+        base = image_tags.address_of(image_tags.tag_for(needs.engines, image))
+    except Lacking as lacking:
+        (out / "README.md").write_text(_readme(out, name, origin, no_image=str(lacking)), "utf-8")
+        return
+    deployment = Deployment(
+        name=name.replace("_", "-").replace(".", "-").lower(),
+        gpu=bool(needs.gpu),
+        size=sum(path.stat().st_size for path in out.rglob("*") if path.is_file()),
+    )
+    files = {
+        "README.md": _readme(out, name, origin, no_image=None),
+        "Dockerfile": _dockerfile(base, needs),
+        "compose.yaml": manifests.compose(deployment),
+        "kubernetes.yaml": manifests.kubernetes(deployment),
+        "kserve.yaml": manifests.kserve(deployment),
+    }
+    for file, text in files.items():
+        (out / file).write_text(text, "utf-8")
+
+
+def _dockerfile(base: str, needs: Needs) -> str:
+    """Return the Dockerfile of an image that serves the package as a user without root."""
+    words = " \\\n      ".join(shlex.quote(line) for line in sorted(needs.requirements))
+    install = [f"RUN pip install --no-cache-dir \\\n      {words}"] if words else []
+    command = ["tritonserver", f"--model-repository={_MODELS}", *of_needs(needs, _MODELS)]
+    probe = json.dumps(["python3", f"{_MODELS}/{PROBE}"])
+    lines = [
+        "# docker build --tag NAME .",
+        f"FROM {base}",
+        *install,
+        f"COPY . {_MODELS}",
+        f"USER {_USER}",
+        "# HTTP, gRPC and Prometheus' metrics.",
+        "EXPOSE 8000 8001 8002",
+        f"HEALTHCHECK --start-period=120s --interval=10s --timeout=10s CMD {probe}",
+        f"CMD {json.dumps(command)}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _readme(out: Path, name: str, origin: PackageOrigin, *, no_image: str | None) -> str:
+    entry = ModelMetadata.of_config(_config(out / name))
+    tensors = [
+        "| tensor | type and shape |",
+        "|---|---|",
+        *(f"| input `{each.name}`{' (optional)' if each.optional else ''} | {_shape(str(each))} |"
+          for each in entry.inputs),
+        *(f"| output `{each.name}` | {_shape(str(each))} |" for each in entry.outputs),
+    ]  # fmt: skip
+    run = (
+        [f"There is no Dockerfile: {no_image}. Any Triton that loads the engine serves this folder:", "",
+         "```sh", "tritonserver --model-repository=.", "```"]
+        if no_image is not None
+        else ["```sh", f"docker build --tag {name} .        # Triton's image with the package and its requirements",
+              "docker compose up              # or on this machine, by compose.yaml",
+              "kubectl apply -f kubernetes.yaml   # a Deployment and a Service, once the image is pushed",
+              "kubectl apply -f kserve.yaml       # or KServe's InferenceService", "```"]
+    )  # fmt: skip
+    lines = [
+        f"# {name}",
+        "",
+        f"A model repository for NVIDIA Triton. Clients call `{name}`, task: {origin.task}.",
+        "",
+        "## Ask it",
+        "",
+        "```sh",
+        curl_line("http://127.0.0.1:8000", entry),
+        "```",
+        "",
+        *tensors,
+        "",
+        "## How it was built",
+        "",
+        f"- model: `{origin.source}`, revision: {origin.revision}",
+        f"- runtime: `{origin.runtime}`",
+        "- models in this folder: " + ", ".join(f"`{each}`" for each in needs_of(out).models),
+        "- licences: `NOTICE`; everything that went in: `sbom.cdx.json`",
+        "",
+        "## Run it",
+        "",
+        *run,
+        "",
+        f"`python3 {PROBE} --url http://127.0.0.1:8000` tells whether each model answers (exit code 0 or 1).",
+        "Metrics for Prometheus are on port 8002, at `/metrics`.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _shape(described: str) -> str:
+    """Return a tensor's type and shape, without the name that stands in front of them."""
+    return described.partition(": ")[2]
+
+
+def _config(folder: Path) -> dict[str, object]:
+    from google.protobuf import json_format
+
+    read = configs.read(folder, allow_unknown_field=True)
+    return dict(json_format.MessageToDict(read, preserving_proto_field_name=True))
