@@ -4,34 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-_TASKS = {
-    # Aliases of transformers' pipelines, and what model cards call a task.
-    "sentiment-analysis": "text-classification",
-    "zero-shot-classification": "text-classification",
-    "classification": "text-classification",
-    "sequence-classification": "text-classification",
-    "text-ranking": "text-classification",
-    "ner": "token-classification",
-    "named-entity-recognition": "token-classification",
-    "qa": "question-answering",
-    "squad": "question-answering",
-    "mlm": "fill-mask",
-    "masked-lm": "fill-mask",
-    "masked-language-modeling": "fill-mask",
-    "sentence-similarity": "feature-extraction",
-    "sentence-embeddings": "feature-extraction",
-    "embedding": "feature-extraction",
-    "embeddings": "feature-extraction",
-    "default": "feature-extraction",
-    "causal-lm": "text-generation",
-    "causallm": "text-generation",
-    "chat": "text-generation",
-    "conversational": "text-generation",
-    "seq2seq": "text2text-generation",
-    "seq2seq-lm": "text2text-generation",
-    "summarization": "text2text-generation",
-    "translation": "text2text-generation",
-}
+from engine.tasks import aliases as tasks
+
 _PRECISIONS = {
     "float32": "fp32",
     "float": "fp32",
@@ -82,7 +56,7 @@ _RUNTIMES = {
     "best": "auto",
     "fastest": "auto",
 }
-_WORDS = _TASKS | _PRECISIONS | _RUNTIMES
+_WORDS = tasks.ALIASES | _PRECISIONS | _RUNTIMES
 
 
 def meant(word: str, choices: Collection[str]) -> str | None:

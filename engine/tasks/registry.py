@@ -14,7 +14,7 @@ from engine.errors import StepError
 from engine.tasks import heads
 from engine.tasks.task import TENSORS, Task
 
-_AROUND = ("answer", "heads", "registry", "task")
+_AROUND = ("aliases", "answer", "heads", "registry", "task")
 """The names of the modules of `engine.tasks` that define no task."""
 _VALUE = "TASK"
 """The name of the variable that holds the `Task` in a task's module."""
