@@ -13,7 +13,7 @@ from engine.drafts.draft import Draft
 SCHEMA = "recipe.schema.json"
 """The name of the file beside a recipe that holds the JSON Schema for editors."""
 _ORDER = (
-    "name", "model", "target", "precision", "quantize", "calibrate", "preprocess", "profiles", "tensorrt", "generate",
+    "name", "model", "target", "precision", "quantize", "calibrate", "preprocess", "profiles", "generate",
     "validate", "bench", "package",
 )  # fmt: skip
 _WIDTH = 110

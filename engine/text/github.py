@@ -28,8 +28,10 @@ def summarize(title: str, tables: str, environment: Mapping[str, str] = os.envir
         return
     fence = "`" * 3
     block = f"{fence}text\n{tables.rstrip()}\n{fence}\n\n" if tables.strip() else ""
-    with contextlib.suppress(OSError), open(path, "a", encoding="utf-8") as file:
-        file.write(f"### {title}\n\n{block}")
+    with contextlib.suppress(OSError):
+        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+        with open(handle, "w", encoding="utf-8") as file:
+            file.write(f"### {title}\n\n{block}")
 
 
 def _command(error: UserError, environment: Mapping[str, str]) -> str:

@@ -24,6 +24,7 @@ LINES = {
     "build --dry-run": ("build", "r.yaml", "--dry-run"),
     "why": ("why", "r.yaml"),
     "graph": ("graph", "r.yaml"),
+    "new": ("new", "gone"),
     "check": ("check", "r.yaml"),
     "lock": ("lock", "r.yaml"),
     "show": ("show", "r.yaml"),
