@@ -63,13 +63,13 @@ def again(client: Client, model: ModelMetadata, requests: Sequence[InferRequest]
     return seconds
 
 
-def settled(client: Client, model: ModelMetadata) -> dict[str, counters.Counters]:
+def settled(client: Client) -> dict[str, counters.Counters]:
     """Return the server's counters once they stop growing: Triton counts a request after its response is sent."""
     current = client.statistics()
     for _ in range(_READINGS):
         sleep(_PAUSE)
         before, current = current, client.statistics()
-        if current.get(model.name) == before.get(model.name):
+        if current == before:
             break
     return current
 

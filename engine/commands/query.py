@@ -121,16 +121,16 @@ def _ask(client: Client, model: ModelMetadata, requests: Sequence[InferRequest],
     from engine.client import repeating
     from engine.client.figures import Latencies, QueryFigures, milliseconds
 
-    before = repeating.settled(client, model) if arguments.statistics and not arguments.repeat else {}
+    before = repeating.settled(client) if arguments.statistics and not arguments.repeat else {}
     rows, seconds = _answers(client, model, requests, as_json=arguments.json)
     first_ms, latency, statistics = milliseconds(sum(seconds)), None, None
     if arguments.repeat:
         if arguments.statistics:
-            before = repeating.settled(client, model)
+            before = repeating.settled(client)
         seconds = repeating.again(client, model, requests, arguments.repeat)
         latency = Latencies.of_seconds(seconds)
     if arguments.statistics:
-        statistics = repeating.statistics(model, before, repeating.settled(client, model), seconds)
+        statistics = repeating.statistics(model, before, repeating.settled(client), seconds)
     figures = QueryFigures(first_ms, latency, statistics)
     if arguments.json:
         head = {"model": model.name, "protocol": client.address.protocol, "rows": rows}

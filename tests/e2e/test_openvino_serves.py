@@ -80,11 +80,11 @@ def test_texts_over_http_and_grpc_get_the_answers_of_openvino_here(server, built
 )
 def test_a_model_of_several_shapes_answers_as_openvino_here(server, shaped, minilm_checkpoint, texts, shape):
     expected = expected_states(shaped, minilm_checkpoint, texts)
-    before = calls(server, f"shaped_{shape}")
+    before, _ = triton_server.counts(server, f"shaped_{shape}")
     for states in (over_http(server, "shaped_text", texts), over_grpc(server, "shaped_text", texts)):
         assert states.shape == expected.shape
         assert np.array_equal(states, expected)
-    assert calls(server, f"shaped_{shape}") == before + 2
+    assert triton_server.counts(server, f"shaped_{shape}")[0] == before + 2
 
 
 def test_shapes_that_no_model_takes_are_refused_with_the_profiles(server):
@@ -136,12 +136,6 @@ def over_http(server, model="small_text", texts=TEXTS):
     with urllib.request.urlopen(request, timeout=30) as answer:
         [output] = json.load(answer)["outputs"]
     return np.array(output["data"], np.float32).reshape(output["shape"])
-
-
-def calls(server, model):
-    """The number of requests that a model of the server has answered."""
-    with urllib.request.urlopen(f"http://{server.http}/v2/models/{model}/stats", timeout=30) as answer:
-        return json.load(answer)["model_stats"][0]["inference_count"]
 
 
 def over_grpc(server, model="small_text", texts=TEXTS):

@@ -264,22 +264,15 @@ def at_once(server, entry, lines):
         return np.concatenate(list(clients.map(lambda line: vectors_of(server, entry, [line], together=1), lines)))
 
 
-def counts(server, model):
-    """The numbers of requests that a model has answered, and of its executions."""
-    with urllib.request.urlopen(f"http://{server.http}/v2/models/{model}/stats", timeout=30) as answer:
-        [stats] = json.load(answer)["model_stats"]
-    return stats["inference_count"], stats["execution_count"]
-
-
 def test_requests_that_triton_joins_get_the_answers_that_each_gets_alone(server, embedded, minilm_checkpoint):
     lines, _ = embedded
     tokenizer = tokenizers.load(minilm_checkpoint)
     equally_long = [line for line in lines if tokenizer.row(line)["input_ids"].shape[1] == 12][:32]
     assert len(equally_long) >= 16
     alone = vectors_of(server, "small_text", equally_long, together=1)
-    requests, executions = counts(server, "small")
+    requests, executions = triton_server.counts(server, "small")
     together = at_once(server, "small_text", equally_long * 8)
-    requests_after, executions_after = counts(server, "small")
+    requests_after, executions_after = triton_server.counts(server, "small")
     assert requests_after - requests == len(equally_long) * 8
     assert executions_after - executions < len(equally_long) * 4, "Triton joined no requests"
     cosines = (together * np.tile(alone, (8, 1))).sum(axis=1)

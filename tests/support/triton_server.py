@@ -6,7 +6,10 @@ Without that it is kept in pytest's cache. Where the server cannot be had, `venv
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -40,3 +43,19 @@ def serving(repository: Path, _scratch: Path, environment: Path) -> Iterator[Ser
     installation = Packaged("pip", packaged.VERSION, "for tests", environment=environment)
     with servers.start(repository, installation=installation, patience=60.0) as server:
         yield server
+
+
+def counts(server: Server, model: str) -> tuple[int, int]:
+    """Return the numbers of requests that a model has answered and of its executions, once both rest.
+
+    Triton counts an execution after its answers are sent: a client may have its answer before it is counted.
+    """
+    latest = None
+    for _ in range(120):
+        with urllib.request.urlopen(f"http://{server.http}/v2/models/{model}/stats", timeout=30) as answer:
+            [stats] = json.load(answer)["model_stats"]
+        before, latest = latest, (stats["inference_count"], stats["execution_count"])
+        if latest == before:
+            return latest
+        time.sleep(0.5)
+    raise AssertionError(f"the counts of {model} do not rest: {latest}")
