@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING, Self
 
-from engine.kit.bench import stats
+from engine.kit.bench import stats, turns
 from engine.kit.bench.report import BenchRow
 from engine.runtimes.recipes import IN_PROCESS
 from engine.runtimes.runner import Runner
@@ -132,8 +132,8 @@ def measure(
 ) -> list[list[list[float]]]:
     """Return for each contender a list of rounds; each round is a list of latencies in seconds.
 
-    The order of the turns changes from round to round: A B C, then B C A, then C A B. Before the first round each
-    contender is warmed up until its latency is stable.
+    The order of the turns changes from round to round (`turns.order`), and a rest is before each (`turns.rest`). Before
+    the first round each contender is warmed up until its latency is stable.
     """
     share = 1 / len(contenders)
     turn = budget.seconds * share / budget.rounds
@@ -146,11 +146,12 @@ def measure(
         # A call that fills a whole turn gets no settling: cold caches add little to it, and a call doubles the time.
         settling.append(_SETTLING if fitting > 1 else 0)
         runs.append(max(1, min(budget.most_runs // budget.rounds, fitting - settling[-1])))
-    order = list(range(len(contenders)))
     latencies: list[list[list[float]]] = [[] for _ in contenders]
+    before = None
     for number in range(budget.rounds):
-        first = number % len(order)
-        for place in order[first:] + order[:first]:
+        for place in turns.order(number, len(contenders)):
+            turns.rest(before, place)
+            before = place
             with contenders[place].active():
                 latencies[place].append(_turn(calls[place], runs[place], settling[place], 2 * turn, clock))
     return latencies

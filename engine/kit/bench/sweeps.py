@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from engine.kit.bench import turns
 from engine.kit.bench.interleaving import Budget, Call, Clock, Contender
 
 if TYPE_CHECKING:
@@ -47,9 +48,11 @@ def measure(sweeps: Sequence[Sweep], budget: Budget, *, clock: Clock = time.perf
     most = [budget.most_runs // rounds // len(own) for own in calls]
     repeats = [max(1, min(limit, int(turn / took))) for limit, took in zip(most, usual, strict=True)]
     latencies: list[Rounds] = [[] for _ in sweeps]
+    before = None
     for number in range(rounds):
-        first = number % len(sweeps)
-        for place in [*range(first, len(sweeps)), *range(first)]:
+        for place in turns.order(number, len(sweeps)):
+            turns.rest(before, place)
+            before = place
             with sweeps[place].contender.active():
                 calls[place][0]()  # not timed: the caches still hold another model's weights
                 latencies[place].append(_times(calls[place] * repeats[place], clock))
