@@ -117,6 +117,8 @@ class Runtime:
     """Whether the rival is measured through a server, too, if the built model is measured through a server."""
     backend: ClassVar[Backend | None] = None
     """Triton's backend for the built model, used to check overrides; None where Triton has no backend for it."""
+    lowers_fp32: ClassVar[bool] = False
+    """Whether the runtime may compute a model in fp32 in a lower precision, as some CPUs have faster instructions."""
     compiles_sizes: ClassVar[bool] = False
     """Whether a profile with one size for each axis is compiled apart, and so runs faster than free shapes."""
     loads_in_triton: ClassVar[bool] = False

@@ -37,6 +37,7 @@ class JudgedFields(TypedDict):
     perplexity: Bound | None
     metric: Metric | None
     weights_only: bool
+    lowers_fp32: bool
     opt: Mapping[str, int]
 
 
@@ -56,6 +57,8 @@ class Bounded(Step):
     metric: Metric | None = None
     weights_only: bool = False
     """Whether the recipe's precision is that of stored weights only, and not of the multiplications."""
+    lowers_fp32: bool = False
+    """Whether the runtime may compute a model in fp32 in a lower precision, which no recipe in fp32 means."""
     opt: Mapping[str, int] = {}
     """The optimum of each axis in the first profile: the shape for which multiplications are counted."""
 
@@ -79,6 +82,7 @@ class Bounded(Step):
             "perplexity": None if validation.perplexity is None else validation.perplexity.bound,
             "metric": validation.metric,
             "weights_only": registry.of(recipe).lowering(recipe) is Lowering.WEIGHTS_ONLY,
+            "lowers_fp32": registry.of(recipe).lowers_fp32,
             "opt": {axis: int(extent.opt) for profile in recipe.profiles[:1] for axis, extent in profile.items()},
         }
 
@@ -103,6 +107,8 @@ class Bounded(Step):
             raise _not_finite(report.nonfinite, self.precision)
         if report.undecided:
             raise _undecided(report.undecided)
+        if report.work is not None and self.lowers_fp32 and self.precision == "fp32" and self.precision_share is None:
+            _refuse_bf16(report.work)
         misses = [*self._worst(report), *self._least(report), *self._shares(report), *self._on_text(report)]
         if misses:
             raise _too_far(misses, report, self.precision)
@@ -223,12 +229,22 @@ class Judged(Bounded):
     report: ClassVar[type[TypedReport] | None] = AccuracyReport
     judged: ClassVar[tuple[str, ...]] = (
         "precision", "cosine", "agreement", "max_abs", "variation", "rank", "in_batch", "precision_share",
-        "perplexity", "metric", "weights_only",
+        "perplexity", "metric", "weights_only", "lowers_fp32",
     )  # fmt: skip
 
     def judge(self, report: AccuracyReport) -> None:
         """Compare the numbers of the report with the bounds. Raises JudgementError where a bound is missed."""
         self.refuse(report)
+
+
+def _refuse_bf16(work: Work) -> None:
+    """Raise JudgementError where the runtime computes a model of a recipe in fp32 in bf16."""
+    if work.reached("bf16", weights_only=False):
+        raise JudgementError(
+            "This CPU computes the model in bf16, and the recipe asks for fp32",
+            [f"multiplications: {work.in_words()}"],
+            "use precision: bf16, or runtime: onnxruntime",
+        )
 
 
 def _operators(work: Work, precision: Precision, *, weights_only: bool) -> list[str]:

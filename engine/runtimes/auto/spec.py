@@ -30,6 +30,7 @@ class Auto(Runtime):
     name: ClassVar[str] = "auto"
     title: ClassVar[str] = "the fastest runtime"
     on_gpus: ClassVar[bool] = True
+    lowers_fp32: ClassVar[bool] = True
     loads_in_triton: ClassVar[bool] = True
     compile_step: ClassVar[str | None] = "choose-runtime"
 

@@ -24,6 +24,7 @@ class OpenVino(Runtime):
     rival_of: ClassVar[str | None] = "exported"
     rival_precisions: ClassVar[tuple[str, ...]] = ("fp32",)
     backend: ClassVar[Backend | None] = Backend.OPENVINO
+    lowers_fp32: ClassVar[bool] = True
     compiles_sizes: ClassVar[bool] = True
     loads_in_triton: ClassVar[bool] = True
     threads_in_triton: ClassVar[str | None] = "INFERENCE_NUM_THREADS"
@@ -34,8 +35,8 @@ class OpenVino(Runtime):
     }
 
     def kernels(self, target: TargetView) -> Kernels | None:
-        """Return fp32 and int8, the precisions that the step `openvino-build` makes."""
-        return Kernels(("fp32", "int8"), f"{self.name} computes here in")
+        """Return the precisions of OpenVINO on CPUs; whether a CPU computes in bf16 is known when the model runs."""
+        return Kernels(("fp32", "bf16", "int8"), f"{self.name} computes here in")
 
     def refuse_image(self, loaded: LoadedRecipeView, named: ImageTag) -> None:
         """Refuse no image: the images of Triton for x86-64 have the OpenVINO backend."""

@@ -109,6 +109,21 @@ def test_a_precision_in_which_nothing_computes_is_refused_and_no_bound_of_zero_i
         assert caught.value.hint == "build it in fp32"
 
 
+def test_a_recipe_in_fp32_is_not_computed_in_bf16_where_its_runtime_may_do_so():
+    step = Validate(lowers_fp32=True)
+    with pytest.raises(JudgementError, match="in bf16, and the recipe asks for fp32") as caught:
+        step.judge(with_work({"bf16": 0.4, "fp32": 0.6}))
+    assert "precision: bf16" in caught.value.hint
+    for kept, shares in (
+        (step, {"fp32": 1.0}),
+        (Validate(), {"bf16": 1.0}),  # the model's own number format
+        (Validate(lowers_fp32=True, precision="bf16"), {"bf16": 1.0}),
+        (Validate(lowers_fp32=True, precision="int8"), {"bf16": 0.4, "int8": 0.6}),
+        (Validate(lowers_fp32=True, precision_share=Bound(at_least=0)), {"bf16": 1.0}),
+    ):
+        kept.judge(with_work(shares))
+
+
 def test_a_bound_on_a_share_that_no_runtime_counted_is_refused():
     report = replace(with_work({}), work=None)
     Validate(precision="int8").judge(report)

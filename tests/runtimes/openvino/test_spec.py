@@ -9,6 +9,7 @@ from engine.runtimes.execution import Execution
 from engine.steps.fuse import Fuse
 from engine.steps.openvino_build import OpenvinoBuild
 from engine.steps.quantize import Quantize
+from engine.steps.validate import Validate
 
 
 def recipe(precision="int8", runtime="openvino", **sections):
@@ -28,6 +29,14 @@ def test_a_recipe_for_openvino_gets_its_build_in_place_of_fuse_and_quantize():
     assert OpenvinoBuild.for_recipe(recipe(runtime="onnxruntime")) is None
     assert Fuse.for_recipe(recipe()) is None
     assert Quantize.for_recipe(recipe()) is None
+
+
+def test_bf16_has_the_files_of_fp32_as_openvino_rounds_when_it_runs():
+    assert OpenvinoBuild.for_recipe(recipe("bf16")) == OpenvinoBuild.for_recipe(recipe("fp32"))
+    judged = {name: Validate.for_recipe(recipe(name)).lowers_fp32 for name in ("fp32", "bf16")}
+    assert judged == {"fp32": True, "bf16": True}
+    assert not Validate.for_recipe(recipe("fp32", "onnxruntime")).lowers_fp32
+    assert Validate.for_recipe(recipe("fp32", "auto")).lowers_fp32
 
 
 def test_int8_reads_samples_and_the_machine_and_fp32_reads_neither():
