@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from engine import tasks
+from engine.kit.accuracy import few_samples, perplexity, usual_work
 from engine.kit.accuracy import measure as accuracy
-from engine.kit.accuracy import perplexity, usual_work
 from engine.kit.accuracy.report import AccuracyReport
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.onnx import graphs, onnx_files
@@ -40,4 +40,5 @@ def measure(
         longest = None if new_tokens is None else checkpoints.max_sequence(checkpoint)
         work = usual_work.shares(runner.work, model, opt, reference, generates=new_tokens is not None, longest=longest)
     measured = perplexity.of_built(runner.run, reference)
-    return replace(report, perplexity=measured, work=work, bytes=onnx_files.folder_size(directory))
+    notes = (*report.notes, *few_samples.note(report.kinds, work))
+    return replace(report, perplexity=measured, work=work, notes=notes, bytes=onnx_files.folder_size(directory))

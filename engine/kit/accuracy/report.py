@@ -176,7 +176,7 @@ class AccuracyReport(TypedReport):
     undecided: tuple[str, ...] = ()
     """The names of the cases to which the built model gives two different answers."""
     notes: tuple[str, ...] = ()
-    """What the numbers below cannot show: outputs near zero, constant outputs, and rows that were left out."""
+    """What the numbers below cannot show: outputs near zero, constant outputs, rows that were left out, few samples."""
     cosine: Worst | None = field(default=None, metadata=significant("cosine", digits=_DIGITS))
     """The cosine of an output's vectors in both models; None where no output is a vector with a direction."""
     max_abs: Worst | None = field(default=None, metadata=significant("max_abs", digits=_DIGITS))
