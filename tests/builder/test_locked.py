@@ -24,7 +24,7 @@ def clock(monkeypatch):
 @pytest.fixture
 def jobs():
     holders = {"signed": SimpleNamespace(pid=7, host="here", since=1.0)}
-    store = SimpleNamespace(holder_of=lambda digest: holders.get(digest))
+    store = SimpleNamespace(holder_of=holders.get)
     return LockedJobs(store, SimpleNamespace(holder=lambda digest: {"there": "node 2"}.get(digest, "")))
 
 
