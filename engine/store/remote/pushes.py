@@ -151,7 +151,7 @@ class Pushes:
         # Not in a thread: it would keep the interpreter from this one for milliseconds, and requests would wait.
         for push in new:
             self._pack_one(push)
-        await asyncio.sleep(0)
+            await asyncio.sleep(0)
 
     def _pack_at_once(self, pushes: Sequence[Push]) -> None:
         with ThreadPoolExecutor(self._upload.signs_at_once) as pool:

@@ -29,7 +29,7 @@ _BLOBS_AT_ONCE = 12
 _FILES_AT_ONCE = 32
 _SMALL = 1 << 16
 """A file of at most so many bytes is read without a thread."""
-_MANY = 64
+_MANY = 32
 """The files of a record from which on it is not prepared at once with others."""
 _PROBE = 1 << 14
 _ASK_FIRST = 1 << 16
