@@ -31,9 +31,9 @@ def built(tmp_path):
 def publish(url):
     """Publish a package and return the result."""
 
-    def published(package, *, dry=False, stale=3600.0, lease=30.0):
+    def published(package, *, dry=False, stale=3600.0, lease=30.0, settle=0.0):
         publisher = Publisher(
-            ModelRepository(url, writes=not dry), package, waits=PublishWaits(stale=stale, lease=lease)
+            ModelRepository(url, writes=not dry), package, waits=PublishWaits(stale=stale, lease=lease, settle=settle)
         )
         return asyncio.run(publisher.plan() if dry else publisher.publish())
 
