@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import graphs
 import models
@@ -15,6 +16,7 @@ from engine import digest
 from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.onnx import onnx_files
+from engine.machine import cuda
 from engine.recipe.schema import ModelSection, Range, Recipe, TargetSection
 from engine.runtimes.tensorrt import api as trt_api
 from engine.runtimes.tensorrt import passport
@@ -157,6 +159,13 @@ def test_of_tensorrts_version_only_the_major_counts_for_a_version_compatible_eng
     planned = step(tensorrt={"version_compatible": True})
     assert "tensorrt" not in planned.tools_used()
     assert "tensorrt.major" in planned.facts_used()
+
+
+def test_tf32_is_a_row_only_where_the_recipe_says_it():
+    silent, on, off = (step(device="A10", precision="fp32", tf32=value).options() for value in (None, True, False))
+    assert "tf32" not in silent
+    assert (on["tf32"], off["tf32"]) == (True, False)
+    assert {**silent, "tf32": True} == on
 
 
 CHANGES = {
@@ -404,6 +413,38 @@ def test_the_builder_is_told_every_option(fake_tensorrt, half, folder):
     assert settings["hardware_compatibility_level"] == "AMPERE_PLUS"
 
 
+@pytest.fixture
+def a10(fake_tensorrt, monkeypatch):
+    """The fake TensorRT on an A10; returns what its builders were told."""
+    [turing] = cuda.devices()
+    monkeypatch.setattr(cuda, "devices", lambda: (replace(turing, name="NVIDIA A10", sm=AMPERE),))
+    fake_tensorrt._building._SEEN.clear()
+    return fake_tensorrt._building._SEEN
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        (None, [], "may be computed in TF32 (TensorRT's default; `tf32: true` or `false` decides)"),
+        (True, [("set_flag", "TF32")], "may be computed in TF32 (the recipe's `tf32`)"),
+        (False, [("clear_flag", "TF32")], "stay in fp32, without TF32 (the recipe's `tf32`)"),
+    ],
+)
+def test_the_builder_for_an_a10_is_told_what_the_recipe_says_of_tf32(a10, tmp_path, folder, capsys, case):
+    tf32, call, words = case
+    graphs.write(tmp_path / "single", graphs.layers())
+    out = folder()
+    report = step(device="A10", precision="fp32", tf32=tf32).run(out, checked=tmp_path / "single")
+    assert [(row[0], row[1].name) for row in a10 if row[0].endswith("_flag")] == call
+    assert report.tf32 == f"products of fp32 {words}"
+    assert report.tf32 in capsys.readouterr().out
+    assert passport.load(out).options["tf32"] is tf32
+
+
+def test_of_tf32_nothing_is_said_where_there_is_none(fake_tensorrt, half, folder):
+    assert step().run(folder(), checked=half).tf32 == ""
+
+
 def test_without_options_the_builder_keeps_its_defaults_but_tells_its_layers(fake_tensorrt, half, folder):
     seen = fake_tensorrt._building._SEEN
     seen.clear()
@@ -475,10 +516,6 @@ def test_an_engine_for_another_gpu_than_the_one_here_is_not_built(fake_tensorrt,
 
 
 def test_of_several_gpus_the_one_that_is_meant_builds(fake_tensorrt, half, folder, monkeypatch):
-    from dataclasses import replace
-
-    from engine.machine import cuda
-
     [turing] = cuda.devices()
     used = []
     monkeypatch.setattr(cuda, "devices", lambda: (replace(turing, name="NVIDIA A10", sm=86), turing))

@@ -129,7 +129,7 @@ class IBuilderConfig:
     __slots__ = ("_flags", "_pools", "_profiles", "_cache", *_KINDS)
 
     def __init__(self):
-        self._flags, self._pools, self._profiles, self._cache = set(), {}, [], None
+        self._flags, self._pools, self._profiles, self._cache = {BuilderFlag.TF32}, {}, [], None
         object.__setattr__(self, "profiling_verbosity", ProfilingVerbosity.LAYER_NAMES_ONLY)
         object.__setattr__(self, "hardware_compatibility_level", HardwareCompatibilityLevel.NONE)
         object.__setattr__(self, "plugins_to_serialize", [])
@@ -152,6 +152,12 @@ class IBuilderConfig:
             return
         self._flags.add(flag)
         _SEEN.append(("set_flag", flag))
+
+    def clear_flag(self, flag):
+        if not isinstance(flag, BuilderFlag):
+            raise TypeError("a BuilderFlag is wanted")
+        self._flags.discard(flag)
+        _SEEN.append(("clear_flag", flag))
 
     def get_flag(self, flag):
         return flag in self._flags
