@@ -384,6 +384,20 @@ def test_what_rtx_can_only_do_on_a_gpu_is_refused(rtx, option, half, folder):
     assert next(iter(option)) in caught.value.what
 
 
+@pytest.mark.parametrize("free", [True, False], ids=["beside a free axis", "with fixed axes alone"])
+def test_an_input_whose_values_are_sizes_is_named(runtime, tmp_path, folder, free):
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["m"]), helper.make_node("Reshape", ["m", "target"], ["y"])]
+    weight = numpy_helper.from_array(np.eye(64, dtype=np.float16), "w")
+    inputs = [("x", onnx.TensorProto.FLOAT16, ["batch" if free else 2, 64]), ("target", onnx.TensorProto.INT64, [2])]
+    model = graphs.graph(nodes, inputs, [("y", onnx.TensorProto.FLOAT16, ["a", "b"])], [weight], opset=20)
+    checked = graphs.write(tmp_path / "m", model)
+    device = {"tensorrt": "T4", "tensorrt-rtx": "A10"}[runtime]
+    profiles = {} if free else {"profiles": ()}
+    with pytest.raises(StepError, match="the values of an input are sizes of other tensors: target") as caught:
+        step(runtime, device, **profiles).run(folder(), checked=checked)
+    assert "store these values in the ONNX file" in caught.value.hint
+
+
 def test_rtx_keeps_no_timing_cache(rtx, half, folder):
     out = folder()
     step("tensorrt-rtx").run(out, checked=half)
