@@ -10,6 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
+from engine.system import regular
 from engine.text import reasons
 
 if TYPE_CHECKING:
@@ -116,8 +117,8 @@ def _any() -> bool:
         return True
     groups = [group.encode() for group in GROUPS]
     for listing in listings():
-        with contextlib.suppress(OSError), open(listing, "rb", buffering=0) as file:
-            text = file.read()
+        with contextlib.suppress(OSError):
+            text = regular.read(listing)
             if any(group in text for group in groups):
                 return True
     return False
