@@ -164,8 +164,9 @@ def _measured(jobs: int, nodes: int, threads: int) -> Sequence[object]:
     from small_builds import project_in
 
     from engine.builder import jobs as planning
-    from engine.builder.lookup import Lookup, PlannedVariant
+    from engine.builder.lookup import Lookup
     from engine.builder.loop import Options, run
+    from engine.builder.variant import PlannedVariant
     from engine.cluster.executor import ClusterExecutor
     from engine.events import Ended
     from engine.recipe.load import load

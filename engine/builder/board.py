@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping
 
-from engine.builder.lookup import PlannedVariant
 from engine.builder.schedule import Lanes
 from engine.builder.tickets import State, Ticket, issue
+from engine.builder.variant import PlannedVariant
 from engine.events import Ended
 from engine.store.heads import Head
 from engine.store.record import Record

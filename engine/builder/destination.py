@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from engine.builder.lookup import PlannedVariant
+from engine.builder.variant import PlannedVariant
 from engine.errors import UsageError
 from engine.store.materialize import PREVIOUS, refuse_strangers
 

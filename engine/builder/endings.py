@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from engine.builder.board import Board
-from engine.builder.lookup import Lookup, PlannedVariant, before
+from engine.builder.lookup import Lookup
 from engine.builder.tickets import Ticket
 from engine.builder.trace import declaring
+from engine.builder.variant import PlannedVariant, before
 from engine.digest import Digest
 from engine.errors import Exit, JudgementError, StoreError, UserError
 from engine.events import Arrival, BuildState, Ended, Finished, Gap, JobState, Noticed

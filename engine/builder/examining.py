@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.builder.lookup import PlannedVariant
 from engine.builder.planning import plan
 from engine.builder.selection import Selection
+from engine.builder.variant import PlannedVariant
 from engine.runtimes import registry
 
 

@@ -8,7 +8,8 @@ from typing import Literal
 
 from engine.builder import reports
 from engine.builder.job import Job
-from engine.builder.lookup import Lookup, PlannedVariant, content_of
+from engine.builder.lookup import Lookup, content_of
+from engine.builder.variant import PlannedVariant
 from engine.errors import UserError
 from engine.key import Change, changes, digest_of
 from engine.store.heads import Head

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -15,7 +14,7 @@ from engine.digest import Digest
 from engine.errors import StepError
 from engine.key import Key, inputs_of, key_of, with_inputs, without_inputs
 from engine.known import Known
-from engine.store.heads import Heads, Subject, subject_of
+from engine.store.heads import Heads
 from engine.store.record import Record
 from engine.store.stat_cache import Row, row_of
 from engine.store.store import Store
@@ -25,39 +24,11 @@ if TYPE_CHECKING:
     from engine.builder.elsewhere import Elsewhere
     from engine.builder.sources import Resolved
     from engine.builder.tools import Tools
-    from engine.recipe.load import LoadedRecipe
     from engine.step import Hardware, Source, Step
 
 
 _HERE = ""
 """The kind of this machine."""
-
-
-@dataclass(frozen=True)
-class PlannedVariant:
-    """A variant of a recipe, with its jobs in order."""
-
-    loaded: LoadedRecipe
-    jobs: tuple[Job, ...]
-
-    @property
-    def name(self) -> str:
-        """The name of the variant, unique in a build."""
-        return self.loaded.recipe.name
-
-    @cached_property
-    def subject(self) -> Subject:
-        """The subject of the variant's head."""
-        return subject_of(self.loaded)
-
-
-def before(variant: PlannedVariant, job: Job) -> list[str]:
-    """Return the names of all jobs before a job of a variant, not only of those whose outputs the job reads."""
-    jobs = {each.name: each for each in variant.jobs}
-    names = list(job.earlier)
-    for name in names:  # grows meanwhile
-        names += [each for each in jobs[name].earlier if each not in names]
-    return names
 
 
 class MachineRows(NamedTuple):

@@ -15,8 +15,9 @@ from engine.builder.endings import Endings
 from engine.builder.executors.executor import DisplacedError, Executor, LackingInputError, Releasable, Run, RunOrder
 from engine.builder.inputs import DamagedInputError
 from engine.builder.locked import POLL_SECONDS, LockedJobs
-from engine.builder.lookup import Lookup, PlannedVariant, content_of
+from engine.builder.lookup import Lookup, content_of
 from engine.builder.tickets import State, Ticket
+from engine.builder.variant import PlannedVariant
 from engine.builder.worker_task import Outcome
 from engine.digest import Digest
 from engine.errors import StepError, UserError

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.builder import planning_reads, registry
-from engine.builder.lookup import PlannedVariant
 from engine.builder.selection import Selection, known_step, planned_variant, refuse
+from engine.builder.variant import PlannedVariant
 from engine.errors import Refusals
 from engine.recipe.load import LoadedRecipe, OpenedRecipe, opened
 

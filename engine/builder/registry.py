@@ -10,14 +10,17 @@ from contextlib import contextmanager
 from functools import cache
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
-from importlib.metadata import EntryPoint
 from importlib.util import LazyLoader
 from types import MappingProxyType, ModuleType
+from typing import TYPE_CHECKING
 
 import engine.steps
 from engine import plugins
 from engine.errors import StepError
 from engine.step import Step
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 _LAZY_ROOMS = ("engine.kit.", "engine.runtimes.", "engine.server.", "engine.client.")
 """The beginnings of the names of modules that planning a build need not load, because only running steps use them."""

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from engine import feasibility
-from engine.builder import jobs, sources
+from engine.builder import jobs
 from engine.builder.job import Job
-from engine.builder.lookup import PlannedVariant
+from engine.builder.variant import PlannedVariant
 from engine.errors import StepError, UsageError
-from engine.kit.inputs import corpus, overlap
 from engine.machine import tools
 from engine.recipe.load import LoadedRecipe
 from engine.recipe.project import project_of
@@ -145,6 +144,8 @@ def _refuse_overlap(loaded: LoadedRecipe) -> None:
     calibration, validated = loaded.recipe.calibrate, loaded.recipe.validation.samples
     if calibration is None or validated is None:
         return
+    from engine.kit.inputs import overlap  # few recipes need it, and a refusal should come at once
+
     both = overlap.shared(calibration.samples, validated, calibration.limit)
     if both:
         facts = both[: overlap.LISTED]
@@ -154,8 +155,13 @@ def _refuse_overlap(loaded: LoadedRecipe) -> None:
 def _refuse_text(loaded: LoadedRecipe) -> None:
     """Raise RecipeError if the text for the perplexity is empty, too short or no text."""
     section = loaded.recipe.validation.perplexity
-    path = None if section is None else sources.place_of(Source(uri=section.text))
-    if section is None or path is None or not path.is_file():
+    if section is None:
+        return
+    from engine.builder import sources
+    from engine.kit.inputs import corpus
+
+    path = sources.place_of(Source(uri=section.text))
+    if path is None or not path.is_file():
         return
     try:
         corpus.read(path, section.limit)

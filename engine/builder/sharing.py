@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from engine.builder.findings import Finding
-from engine.builder.lookup import PlannedVariant, before
+from engine.builder.variant import PlannedVariant, before
 from engine.errors import StepError
 from engine.store.remote.tier import Tier
 

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.builder.job import Job, SourceName, Traits
-from engine.builder.lookup import Lookup, PlannedVariant
+from engine.builder.lookup import Lookup
 from engine.builder.trace import declaring
+from engine.builder.variant import PlannedVariant
 from engine.store.heads import Subject
 from engine.store.record import Record
 from engine.store.stat_cache import Row

@@ -9,7 +9,8 @@ from typing import TypeVar
 
 from engine.builder import reports
 from engine.builder.job import Job
-from engine.builder.lookup import Lookup, PlannedVariant
+from engine.builder.lookup import Lookup
+from engine.builder.variant import PlannedVariant
 from engine.feasibility.facts import ModelFacts
 from engine.kit.bench import proposal
 from engine.kit.bench.report import BenchReport

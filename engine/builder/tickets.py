@@ -8,8 +8,8 @@ from enum import Enum, auto
 from functools import cached_property
 
 from engine.builder.job import Job
-from engine.builder.lookup import PlannedVariant
 from engine.builder.schedule import urgencies
+from engine.builder.variant import PlannedVariant
 from engine.digest import Digest
 from engine.events import Ended
 from engine.key import Key, digest_of

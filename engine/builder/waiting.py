@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from engine.builder.costs import numbered_twins
 from engine.builder.findings import Finding
-from engine.builder.lookup import Lookup, PlannedVariant
+from engine.builder.lookup import Lookup
+from engine.builder.variant import PlannedVariant
 
 if TYPE_CHECKING:
     from engine.builder.selection import Selection

@@ -17,7 +17,7 @@ from engine.text import sizes
 
 if TYPE_CHECKING:
     from engine.api import Session
-    from engine.builder.lookup import PlannedVariant
+    from engine.builder.variant import PlannedVariant
     from engine.publishing.package import PackageContent
     from engine.publishing.publisher import ListedVersion, Published
 

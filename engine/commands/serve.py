@@ -17,7 +17,7 @@ from engine.text import sizes
 
 if TYPE_CHECKING:
     from engine.api import Session
-    from engine.builder.lookup import PlannedVariant
+    from engine.builder.variant import PlannedVariant
     from engine.events import Event, Finished
     from engine.server import Server
     from engine.server.layout import BuiltPackage

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from engine.errors import RecipeError
-from engine.feasibility import model, options, precision, sample_lengths, serving, shapes, target
+from engine.feasibility import model, options, precision, sample_lengths, serving, shapes, target, tf32
 from engine.feasibility.shapes import profiles, usual
 from engine.recipe import supported
 from engine.runtimes import registry
@@ -53,6 +53,7 @@ def _each(loaded: LoadedRecipe, checks: Callable[[LoadedRecipe], None]) -> None:
 def _check(loaded: LoadedRecipe) -> None:
     devices = target.check(loaded)
     precision.check(loaded, devices)
+    tf32.check(loaded, devices)
     options.check(loaded, devices)
     serving.check(loaded)
     shapes.check(loaded)

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from engine.builder.job import Job
-from engine.builder.lookup import Lookup, PlannedVariant
+from engine.builder.lookup import Lookup
+from engine.builder.variant import PlannedVariant
 from engine.errors import LockError, StepError, UserError
 from engine.key import Key, digest_of, key_of
 from engine.lockfile import names, observe, reported

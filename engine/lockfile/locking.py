@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.builder.lookup import Lookup, PlannedVariant
+from engine.builder.lookup import Lookup
+from engine.builder.variant import PlannedVariant
 from engine.errors import Refusals
 from engine.lockfile import file
 from engine.lockfile.building import FrozenLookup, LockedLookup

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from engine.builder.lookup import PlannedVariant
+from engine.builder.variant import PlannedVariant
 from engine.key import leaves, text_of
 from engine.lockfile.content import Lock
 from engine.recipe import paths

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from engine.builder.job import Job
-from engine.builder.lookup import Lookup, PlannedVariant, under
+from engine.builder.lookup import Lookup, under
+from engine.builder.variant import PlannedVariant
 from engine.key import digest_of, option_rows
 from engine.lockfile import reported
 from engine.lockfile.content import Lock, LockedJob, LockedOutput, LockedVariant, Place, Rows, sections

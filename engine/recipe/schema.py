@@ -292,6 +292,8 @@ class Recipe(RecipePart):
     model: ModelSection
     target: TargetSection = TargetSection()
     precision: Precision = "fp32"
+    tf32: Flag | None = None
+    """Whether a GPU may compute the products of fp32 in TF32; None for the default of each runtime."""
     profiles: Profiles = ()
     tensorrt: TensorRTOptions = {}
     calibrate: Calibration | None = None

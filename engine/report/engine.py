@@ -40,7 +40,9 @@ def _rows(passport: Passport) -> Iterator[tuple[str, str]]:
         for number, line in enumerate(plans.proof(passport.plan)):
             yield ("" if number else "kernels"), line.strip()
     options = [
-        f"{name}: {value}" for name, value in passport.options.items() if value not in (None, False, "none", {}, [], ())
+        f"{name}: {value}"
+        for name, value in passport.options.items()
+        if value not in (None, False, "none", {}, [], ()) or (name == "tf32" and value is False)
     ]
     yield "options", ", ".join(options) or "TensorRT's own"
     for number, profile in enumerate(passport.profiles):

@@ -19,7 +19,7 @@ _NAMED = 3
 
 def lines(report: EngineReport) -> list[str]:
     """Return what is known of an engine as lines; an engine of TensorRT has no readable text."""
-    return [*_sparse(report), *_text(report)]
+    return [*([report.tf32] if report.tf32 else []), *_sparse(report), *_text(report)]
 
 
 def _sparse(report: EngineReport) -> list[str]:

@@ -48,6 +48,10 @@ class RecipeView(Protocol):
         """The precision of the build: "fp32", "fp16", "int8", ..."""
 
     @property
+    def tf32(self) -> bool | None:
+        """Whether a GPU may compute the products of fp32 in TF32; None for the default of the runtime."""
+
+    @property
     def quantize(self) -> Any:
         """The section `quantize`: how the precision of a model for a CPU is lowered."""
 

@@ -181,6 +181,10 @@ class Runtime:
         """Return the precisions that a GPU supports, and that this runtime does not support on that GPU."""
         return ()
 
+    def tf32_choices(self, target: TargetView) -> Sequence[bool]:
+        """Return the values of `tf32` that the runtime can be told for this target; none for one without the switch."""
+        return ()
+
     def sections(self, target: TargetView) -> Sequence[str]:
         """Return the sections of a recipe, besides `runtimes`, whose options the runtime reads for this target."""
         return ()

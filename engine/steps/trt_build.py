@@ -100,6 +100,7 @@ class TrtBuild(Step, BuilderOptions):
         if runtime.compile_step != cls.step_name() or not isinstance(runtime, Engines):
             return None
         options: dict[str, Any] = {name: value for name, value in recipe.tensorrt.items() if name in cls.model_fields}
+        options["tf32"] = recipe.tf32
         timing_cache = options.get("timing_cache")
         if timing_cache:
             options["timing_cache"] = Source(uri=timing_cache)
@@ -151,6 +152,7 @@ class TrtBuild(Step, BuilderOptions):
     def options(self) -> Mapping[str, Any]:
         """Return the options that are rows of the key; options that facts or inputs already cover are left out."""
         unused = _NOT_KEYED if self.embeds else (*_NOT_KEYED, "embeds", "task")
+        unused = unused if self.tf32 is not None else (*unused, "tf32")
         return {name: value for name, value in super().options().items() if name not in unused}
 
     def inputs_used(self) -> tuple[str, ...]:
@@ -196,6 +198,9 @@ class TrtBuild(Step, BuilderOptions):
     ) -> EngineReport:
         """Build the engine, and write the engine and its passport into `out`."""
         print(f"building with {self.runtime} {version} for {' and '.join(self.devices)}; {order.forecast}", flush=True)
+        tf32 = trt_options.tf32_words(self, self.precision, self.sms or (() if gpu is None else (gpu.sm,)))
+        if tf32:
+            print(tf32, flush=True)
         built = trt_builder.build(order)
         layers, unknown = (
             (None, "only where it runs can TensorRT-RTX tell")
@@ -225,6 +230,7 @@ class TrtBuild(Step, BuilderOptions):
             engine=None if layers is None else dict(layers),
             plan=proof,
             plan_unknown=unread if self.sms else "",
+            tf32=tf32,
         )
 
     def judge(self, report: EngineReport) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from engine.kit.accuracy import measure as accuracy
 from engine.kit.accuracy import usual_work
@@ -15,7 +16,7 @@ from engine.kit.accuracy.report import AccuracyReport
 from engine.kit.onnx import ir_models, mapped_weights, onnx_files
 from engine.kit.onnx.passes.pipeline import Pipeline
 from engine.kit.quantization import calibration, stated_work, trials
-from engine.kit.quantization.half import emulation
+from engine.kit.quantization.half import emulation, tf32_emulation
 from engine.recipe.schema import Recipe
 from engine.runtimes import registry
 from engine.runtimes.onnxruntime import session as ort
@@ -41,6 +42,8 @@ class ValidateOnnx(Judged):
     samples: Source | None = None
     """The samples on which the model was calibrated, and which must not be among the cases of the validation."""
     limit: int | None = None
+    tf32: bool = False
+    """Whether the products of the graph are rounded to TF32, because the recipe says that the GPU computes in it."""
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self | None:
@@ -51,6 +54,7 @@ class ValidateOnnx(Judged):
         step = cls(
             samples=None if calibrate is None else Source(uri=calibrate.samples),
             limit=None if calibrate is None else calibrate.limit,
+            tf32=bool(recipe.tf32),
             **cls.fields_of(recipe),
         )
         return step if step.counts else step.model_copy(update={"opt": {}})
@@ -59,6 +63,10 @@ class ValidateOnnx(Judged):
     def counts(self) -> bool:
         """Whether the step counts multiplications: for any precision but fp32, and where the recipe bounds a share."""
         return self.precision != "fp32" or self.precision_share is not None
+
+    def options(self) -> Mapping[str, Any]:
+        """Return the options that are rows of the key; `tf32` is one where the recipe asks for TF32."""
+        return {name: value for name, value in super().options().items() if name != "tf32" or value}
 
     def tools_used(self) -> tuple[str, ...]:
         """Return the Python packages that run the graph, and `tokenizers` where calibration samples are compared."""
@@ -69,7 +77,7 @@ class ValidateOnnx(Judged):
     ) -> AccuracyReport:
         """Return the report of `accuracy.measure`, with the shares of the multiplications in each precision.
 
-        The field `emulated` names the half precisions of the graph.
+        The field `emulated` names the half precisions of the graph, and "tf32" where the recipe asks for TF32.
 
         Raises StepError where the graph cannot run, has outputs of another shape than the original, or was calibrated
         on one of the cases.
@@ -78,9 +86,10 @@ class ValidateOnnx(Judged):
         if samples is not None:
             inputs = onnx_files.inputs(graph)
             calibration.refuse_overlap(samples, checkpoint, inputs, limit=self.limit, reference=reference)
-        kinds = emulation.kinds(graph)
+        half = emulation.kinds(graph)
+        kinds = [*half, *(["tf32"] if self.tf32 else [])]
         with TemporaryDirectory(dir=out.parent) as folder:
-            session = _session(quantized, kinds, Path(folder))
+            session = _session(quantized, Path(folder), half=bool(half), tf32=self.tf32)
             emulated = f", {' and '.join(kinds)} emulated" if kinds else ""
             what = f"the ONNX model on the CPU{emulated}"
             report = accuracy.measure(
@@ -95,10 +104,13 @@ class ValidateOnnx(Judged):
         return replace(report, emulated=", ".join(kinds) or None, work=work)
 
 
-def _session(quantized: Path, kinds: list[str], scratch: Path) -> onnxruntime.InferenceSession:
-    if not kinds:
+def _session(quantized: Path, scratch: Path, *, half: bool, tf32: bool) -> onnxruntime.InferenceSession:
+    if not (half or tf32):
         return ort.session(quantized, threads=1, prepack=ort.prepacks(quantized))
     passes = Pipeline(ir_models.load(quantized))
     with mapped_weights.spilling(scratch):
-        passes.run(emulation.emulate, quantized)
+        if half:
+            passes.run(emulation.emulate, quantized)
+        if tf32:
+            passes.run(tf32_emulation.emulate, quantized)
     return trials.opened(passes.model, scratch)

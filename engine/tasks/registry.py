@@ -6,13 +6,16 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Mapping
 from functools import cache
-from importlib.metadata import EntryPoint
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from engine import plugins
 from engine.errors import StepError
 from engine.tasks import heads
 from engine.tasks.task import TENSORS, Task
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 _AROUND = ("aliases", "answer", "heads", "registry", "task")
 """The names of the modules of `engine.tasks` that define no task."""

@@ -159,6 +159,18 @@ REFUSED = {
     "DLA with a TensorRT between": (
         gpu("Orin NX") + "tensorrt: {version: '10.9', memory_pool: {dla_local_dram: »1GiB}}", "does not support DLA",
         '"10.7"'),
+    "TF32 on a T4": (gpu() + "tf32: »true", "the T4 (SM75) has no TF32", "leave it out"),
+    "TF32 among others": (
+        gpu("[T4, L4]", "tensorrt-rtx") + "precision: fp16\ntf32: »true", "no effect on a model in fp16",
+        "precision: fp32"),
+    "TF32 for fp16": (gpu("A10") + "precision: fp16\ntf32: »false", "no effect on a model in fp16", "precision: fp32"),
+    "TF32 for a cpu": (HEAD + "tf32: »true", "tf32 has no effect on a cpu", "tf32: null"),
+    "no TF32 behind ONNX Runtime": (
+        gpu("A10", "onnxruntime", ", provider: tensorrt") + "tf32: »false", "has no option that turns TF32 off",
+        "provider: cuda"),
+    "TF32 with an old ONNX Runtime": (
+        gpu("A10", "onnxruntime", ", provider: cuda") + "tf32: true\n" + IMAGE % "24.02", "has no option for TF32",
+        "an image from 24.05 on"),
     "sparse weights on a T4": (
         gpu() + "tensorrt: {sparse_weights: »true}", "sparse weights need SM80", "leave it out"),
     "plugins that are not there": (

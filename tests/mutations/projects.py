@@ -52,6 +52,12 @@ target: {device: T4, runtime: tensorrt}
 precision: fp16
 profiles: [{batch: [1, 2, 4]}]
 """
+AMPERE = """\
+name: net
+model: {source: net/net.onnx}
+target: {device: A10, runtime: tensorrt}
+profiles: [{batch: [1, 2, 4]}]
+"""
 BASE = """\
 model: {source: net/net.onnx}
 profiles: [{batch: [1, 2, 4]}]
@@ -216,6 +222,7 @@ _MAKERS: Mapping[str, Callable[[Workplace], None]] = {
     "net": lambda place: _net(place, ONNX),
     "several": lambda place: _net(place, SEVERAL),
     "gpu": lambda place: _net(place, GPU),
+    "ampere": lambda place: _net(place, AMPERE),
     "tensors": _tensors,
     "matrix": _matrix,
     "stamped": _stamped,

@@ -1,9 +1,10 @@
 """The machine: its CPU counts where kernels run or time is measured, its GPU where a recipe is for one."""
 
+from mutations.actions import recipe
 from mutations.actions_around import architecture, cpuinfo, cpus, gpu, tool, without_flag
 from mutations.mutation import ARCHITECTURE, CHOOSE, MOUNT, changes, nothing
 
-B, N, G = "bert", "net", "gpu"
+B, N, G, A = "bert", "net", "gpu", "ampere"
 _T4 = ("Tesla T4", "7.5", 15360)
 _MODEL = ("model name", "model name\t: another CPU\nunused")
 
@@ -38,6 +39,9 @@ TABLE = (
     nothing("a GPU of another kind appears where one is waited for", G, gpu("NVIDIA A10", "8.6", 23028, "535.1"),
             exit=3),
     nothing("the GPU that is waited for appears, without TensorRT", G, gpu(*_T4, "535.1"), exit=3),
+    changes("TF32, which the graph is tried in on the CPU", A, recipe("name: net\n", "name: net\ntf32: true\n"),
+            causes={"validate-onnx": "options.tf32"}, exit=3),
+    nothing("no TF32, as the graph was tried already", A, recipe("name: net\n", "name: net\ntf32: false\n"), exit=3),
     nothing("another driver where the CPU is meant", N, gpu(*_T4, "535.1"), gpu(*_T4, "550.9")),
     nothing("a TensorRT appears where its GPU is waited for", G, tool("tensorrt", "10.9"), exit=3),
     nothing("one CPU instead of several where nothing is measured", G, cpus("0"), exit=3, needs=CHOOSE),

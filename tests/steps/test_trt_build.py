@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import graphs
 import models
@@ -15,6 +16,7 @@ from engine import digest
 from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.onnx import onnx_files
+from engine.machine import cuda
 from engine.recipe.schema import ModelSection, Range, Recipe, TargetSection
 from engine.runtimes.tensorrt import api as trt_api
 from engine.runtimes.tensorrt import passport
@@ -157,6 +159,13 @@ def test_of_tensorrts_version_only_the_major_counts_for_a_version_compatible_eng
     planned = step(tensorrt={"version_compatible": True})
     assert "tensorrt" not in planned.tools_used()
     assert "tensorrt.major" in planned.facts_used()
+
+
+def test_tf32_is_a_row_only_where_the_recipe_says_it():
+    silent, on, off = (step(device="A10", precision="fp32", tf32=value).options() for value in (None, True, False))
+    assert "tf32" not in silent
+    assert (on["tf32"], off["tf32"]) == (True, False)
+    assert {**silent, "tf32": True} == on
 
 
 CHANGES = {
@@ -375,6 +384,20 @@ def test_what_rtx_can_only_do_on_a_gpu_is_refused(rtx, option, half, folder):
     assert next(iter(option)) in caught.value.what
 
 
+@pytest.mark.parametrize("free", [True, False], ids=["beside a free axis", "with fixed axes alone"])
+def test_an_input_whose_values_are_sizes_is_named(runtime, tmp_path, folder, free):
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["m"]), helper.make_node("Reshape", ["m", "target"], ["y"])]
+    weight = numpy_helper.from_array(np.eye(64, dtype=np.float16), "w")
+    inputs = [("x", onnx.TensorProto.FLOAT16, ["batch" if free else 2, 64]), ("target", onnx.TensorProto.INT64, [2])]
+    model = graphs.graph(nodes, inputs, [("y", onnx.TensorProto.FLOAT16, ["a", "b"])], [weight], opset=20)
+    checked = graphs.write(tmp_path / "m", model)
+    device = {"tensorrt": "T4", "tensorrt-rtx": "A10"}[runtime]
+    profiles = {} if free else {"profiles": ()}
+    with pytest.raises(StepError, match="the values of an input are sizes of other tensors: target") as caught:
+        step(runtime, device, **profiles).run(folder(), checked=checked)
+    assert "store these values in the ONNX file" in caught.value.hint
+
+
 def test_rtx_keeps_no_timing_cache(rtx, half, folder):
     out = folder()
     step("tensorrt-rtx").run(out, checked=half)
@@ -402,6 +425,38 @@ def test_the_builder_is_told_every_option(fake_tensorrt, half, folder):
     assert (settings["max_aux_streams"], settings["avg_timing_iterations"]) == (1, 2)
     assert (settings["tiling_optimization_level"], settings["profiling_verbosity"]) == ("FAST", "NONE")
     assert settings["hardware_compatibility_level"] == "AMPERE_PLUS"
+
+
+@pytest.fixture
+def a10(fake_tensorrt, monkeypatch):
+    """The fake TensorRT on an A10; returns what its builders were told."""
+    [turing] = cuda.devices()
+    monkeypatch.setattr(cuda, "devices", lambda: (replace(turing, name="NVIDIA A10", sm=AMPERE),))
+    fake_tensorrt._building._SEEN.clear()
+    return fake_tensorrt._building._SEEN
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        (None, [], "may be computed in TF32 (TensorRT's default; `tf32: true` or `false` decides)"),
+        (True, [("set_flag", "TF32")], "may be computed in TF32 (the recipe's `tf32`)"),
+        (False, [("clear_flag", "TF32")], "stay in fp32, without TF32 (the recipe's `tf32`)"),
+    ],
+)
+def test_the_builder_for_an_a10_is_told_what_the_recipe_says_of_tf32(a10, tmp_path, folder, capsys, case):
+    tf32, call, words = case
+    graphs.write(tmp_path / "single", graphs.layers())
+    out = folder()
+    report = step(device="A10", precision="fp32", tf32=tf32).run(out, checked=tmp_path / "single")
+    assert [(row[0], row[1].name) for row in a10 if row[0].endswith("_flag")] == call
+    assert report.tf32 == f"products of fp32 {words}"
+    assert report.tf32 in capsys.readouterr().out
+    assert passport.load(out).options["tf32"] is tf32
+
+
+def test_of_tf32_nothing_is_said_where_there_is_none(fake_tensorrt, half, folder):
+    assert step().run(folder(), checked=half).tf32 == ""
 
 
 def test_without_options_the_builder_keeps_its_defaults_but_tells_its_layers(fake_tensorrt, half, folder):
@@ -475,10 +530,6 @@ def test_an_engine_for_another_gpu_than_the_one_here_is_not_built(fake_tensorrt,
 
 
 def test_of_several_gpus_the_one_that_is_meant_builds(fake_tensorrt, half, folder, monkeypatch):
-    from dataclasses import replace
-
-    from engine.machine import cuda
-
     [turing] = cuda.devices()
     used = []
     monkeypatch.setattr(cuda, "devices", lambda: (replace(turing, name="NVIDIA A10", sm=86), turing))

@@ -85,6 +85,22 @@ def test_it_measures_what_fp16_costs_and_hands_the_model_on_unchanged(lowered):
         step.judge(exact)
 
 
+def test_tf32_is_emulated_where_the_recipe_says_that_the_gpu_computes_in_it(lowered):
+    plain, rounding = (ValidateOnnx(task="text-classification", tf32=tf32) for tf32 in (False, True))
+    report = check(lowered, rounding, "original")
+    assert report.emulated == "tf32"
+    assert 0 < report.max_abs.worst < 0.1
+    assert ("tf32" in plain.options(), rounding.options()["tf32"]) == (False, True)
+
+
+@pytest.mark.parametrize(("tf32", "emulated"), [(None, False), (False, False), (True, True)])
+def test_a_recipe_decides_whether_tf32_is_emulated(tf32, emulated):
+    recipe = {"name": "a", "model": {"source": "model"}, "target": {"device": "A10", "runtime": "tensorrt"}}
+    step = ValidateOnnx.for_recipe(Recipe.model_validate({**recipe, "tf32": tf32}))
+    assert step is not None
+    assert step.tf32 is emulated
+
+
 def test_multiplications_are_counted_once_where_the_graph_states_the_precision():
     plan = jobs.plan(Recipe.model_validate({
         "name": "a", "model": {"source": "model", "task": "text-classification"}, "precision": "fp16",

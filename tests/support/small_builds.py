@@ -4,8 +4,9 @@ from dataclasses import replace
 
 from engine.builder import jobs
 from engine.builder.executors.local import LocalExecutor
-from engine.builder.lookup import Lookup, PlannedVariant
+from engine.builder.lookup import Lookup
 from engine.builder.loop import Options, run
+from engine.builder.variant import PlannedVariant
 from engine.events import Ended
 from engine.recipe.load import load
 from engine.store.store import Store

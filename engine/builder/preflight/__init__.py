@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from engine import feasibility
-from engine.builder.lookup import PlannedVariant
 from engine.builder.preflight import licenses, model, onnx_file, samples, servers, tools
 from engine.builder.preflight.checked_variant import CheckedVariant
+from engine.builder.variant import PlannedVariant
 
 
 def look(variant: PlannedVariant, store: Path) -> CheckedVariant:

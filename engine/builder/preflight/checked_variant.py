@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.builder.lookup import PlannedVariant
+from engine.builder.variant import PlannedVariant
 from engine.errors import RecipeError, UserError
 from engine.feasibility.facts import ModelFacts
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from engine.builder import sources
-from engine.builder.lookup import Lookup, PlannedVariant
+from engine.builder.lookup import Lookup
 from engine.builder.preflight import architecture, inputs, processors
 from engine.builder.preflight.checked_variant import CheckedVariant
+from engine.builder.variant import PlannedVariant
 from engine.feasibility.facts import ModelFacts
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.checkpoints import json_files, model_files, quantized, weights

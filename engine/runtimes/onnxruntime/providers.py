@@ -57,20 +57,25 @@ class SessionProvider:
 ON_CPU = SessionProvider(CPU)
 
 
-def cuda(gpu: CudaGpu, *, graph: bool = False) -> SessionProvider:
+def cuda(gpu: CudaGpu, *, graph: bool = False, tf32: bool | None = None) -> SessionProvider:
     """Return the CUDA provider's name and options for a session.
 
     With `graph` the session captures and replays a CUDA graph, so inputs must be bound to memory and shapes must stay
-    the same.
+    the same. `tf32` tells whether products of fp32 are computed in TF32; None for the provider's default.
     """
     captured = {"enable_cuda_graph": "1"} if graph else {}
-    return SessionProvider(CUDA, {"device_id": str(gpu.index), **captured})
+    return SessionProvider(CUDA, {"device_id": str(gpu.index), **captured, **cuda_tf32(tf32=tf32)})
 
 
-def tensorrt(gpu: CudaGpu, options: Mapping[str, str]) -> SessionProvider:
+def cuda_tf32(*, tf32: bool | None) -> dict[str, str]:
+    """Return the option of the CUDA provider for TF32; none for its default, which is TF32 where the GPU has it."""
+    return {} if tf32 is None else {"use_tf32": str(int(tf32))}
+
+
+def tensorrt(gpu: CudaGpu, options: Mapping[str, str], *, tf32: bool | None = None) -> SessionProvider:
     """Return the TensorRT provider with `options`; the CUDA provider runs the nodes that TensorRT cannot run."""
     device = {"device_id": str(gpu.index)}
-    return SessionProvider(TENSORRT, {**device, **options}, ((CUDA, device),))
+    return SessionProvider(TENSORRT, {**device, **options}, ((CUDA, {**device, **cuda_tf32(tf32=tf32)}),))
 
 
 def expect_available(provider: SessionProvider) -> None:

@@ -7,6 +7,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.gpus import AMPERE
 from engine.kit.onnx import onnx_files
 from engine.runtimes import devices
 from engine.runtimes.execution import Execution
@@ -73,14 +74,18 @@ def provider_of(directory: Path, execution: Execution) -> SessionProvider:
     """Return the execution provider of a model. Raises StepError where this machine lacks the GPU of `execution`."""
     if execution.hardware is None:
         return ON_CPU
-    gpu = devices.chosen(execution.hardware)
+    gpu, tf32 = devices.chosen(execution.hardware), execution.options.get("tf32")
+    if gpu.sm >= AMPERE:
+        by = "ONNX Runtime's default" if tf32 is None else "the recipe's `tf32`"
+        print(f"products of fp32 {'stay in fp32' if tf32 is False else 'may be computed in TF32'} ({by})")
     if execution.options["provider"] == spec.Provider.CUDA:
-        return ort_providers.cuda(gpu, graph=execution.options.get("cuda_graph", False))
+        return ort_providers.cuda(gpu, graph=execution.options.get("cuda_graph", False), tf32=tf32)
     import onnxruntime
 
     graph = onnx_files.load_graph(directory)
     precision = typed_networks.options(graph, onnxruntime.__version__)
-    return ort_providers.tensorrt(gpu, {**ort_tensorrt.options(onnx_files.inputs(graph), execution), **precision})
+    settings = {**ort_tensorrt.options(onnx_files.inputs(graph), execution), **precision}
+    return ort_providers.tensorrt(gpu, settings, tf32=tf32)
 
 
 def _plain(session: onnxruntime.InferenceSession, inputs: Tensors) -> Callable[[], object]:

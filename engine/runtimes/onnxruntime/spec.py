@@ -38,6 +38,11 @@ _WITH_ATTENTION = "25.08"
 Source: `ort_version` in build.py of triton-inference-server/server, branches r24.10 (1.19.2) to r25.08 (1.23.0).
 """
 _NEWEST_OPSET = 23
+_WITH_TF32, _IMAGE_WITH_TF32 = "1.18", "24.05"
+"""The oldest ONNX Runtime whose CUDA provider has the option `use_tf32`, and the oldest Triton image with it.
+
+Source: onnxruntime's cuda_execution_provider_info.cc of the releases; `ort_version` in Triton's build.py.
+"""
 _CPU_FACTS = ("cpu.isa", "onnxruntime.build")
 _PROVIDERS_TENSORRT = "10"
 """The major version of TensorRT that the TensorRT provider loads. Source: the wheels (typed_networks.py names them)."""
@@ -127,6 +132,19 @@ class OnnxRuntime(Runtime):
             case Provider.TENSORRT:
                 return None
 
+    def tf32_choices(self, target: TargetView) -> Sequence[bool]:
+        """Return both values for the CUDA provider. The TensorRT provider keeps TensorRT's default, which is TF32.
+
+        Source: ONNX Runtime's documentation: "NVIDIA - CUDA" has `use_tf32`, "NVIDIA - TensorRT" has no such option.
+        """
+        match provider_of(target):
+            case Provider.CPU:
+                return ()
+            case Provider.CUDA:
+                return (False, True)
+            case Provider.TENSORRT:
+                return (True,)
+
     def sections(self, target: TargetView) -> Sequence[str]:
         """Return the section `tensorrt` for the TensorRT provider, which builds engines; no section otherwise."""
         return ("tensorrt",) if target.provider == Provider.TENSORRT else ()
@@ -158,14 +176,21 @@ class OnnxRuntime(Runtime):
             what = f"the image {named.tag} computes {recipe.precision} graphs in other precisions: {typed.WEAKLY_TYPED}"
             hint = "use an image from 24.05 on, or provider: cuda"
             raise loaded.error(what, *RECIPE_PATH, hint=hint)
+        if recipe.tf32 is not None and versions.is_later(_IMAGE_WITH_TF32, than=named.release):
+            what = f"the ONNX Runtime of the image {named.tag} has no option for TF32"
+            hint = f"use an image from {_IMAGE_WITH_TF32} on, or leave tf32 out"
+            raise loaded.error(what, *RECIPE_PATH, hint=hint)
 
     def refuse_installed(self, loaded: LoadedRecipeView, installed: Callable[[str], str | None]) -> None:
         """Raise RecipeError where the installed ONNX Runtime lacks what the precision needs.
 
-        Weights in blocks need newer operators. Where the TensorRT provider takes no precision from the graph, it has no
-        option for int4.
+        Weights in blocks need newer operators, and `tf32` needs an option of the CUDA provider. Where the TensorRT
+        provider takes no precision from the graph, it has no option for int4.
         """
         recipe, on_gpu = loaded.recipe, installed(_GPU)
+        if recipe.tf32 is not None and on_gpu is not None and versions.is_later(_WITH_TF32, than=on_gpu):
+            what = f"onnxruntime-gpu {on_gpu} has no option for TF32"
+            raise loaded.error(what, "tf32", hint=f"install onnxruntime-gpu {_WITH_TF32} or newer, or leave it out")
         if recipe.target.provider == Provider.TENSORRT and recipe.precision == "int4" and on_gpu is not None:
             typed = _typed_versions()
             if not typed.takes_types(on_gpu):
@@ -242,6 +267,8 @@ class OnnxRuntime(Runtime):
         """Return the provider's name; for the TensorRT provider also the options and profiles of its engines."""
         provider, tensorrt = provider_of(recipe.target), recipe.tensorrt
         options: dict[str, object] = {"provider": provider.value}
+        if recipe.tf32 is not None:  # what a recipe leaves out is no row of a key
+            options["tf32"] = recipe.tf32
         if provider is Provider.TENSORRT:
             options |= {
                 "cuda_graph": bool(tensorrt.get("cuda_graph", False)),
@@ -282,7 +309,10 @@ class OnnxRuntime(Runtime):
     def as_rival(self, execution: E) -> E:
         """Return how ONNX Runtime runs a rival: with the CPU provider, or on a GPU with the CUDA provider."""
         provider = Provider.CUDA if execution.on_gpu else Provider.CPU
-        return execution.model_copy(update={"runtime": self.name, "options": {"provider": provider.value}})
+        options = {"provider": provider.value}
+        if "tf32" in execution.options:
+            options["tf32"] = execution.options["tf32"]
+        return execution.model_copy(update={"runtime": self.name, "options": options})
 
     def rival_tools(self, *, library: str) -> tuple[str, ...]:
         """Return the names of the distributions that run the exported model: `numpy` and `onnxruntime`."""

@@ -14,6 +14,7 @@ from engine.kit.onnx import onnx_files
 from engine.kit.onnx.onnx_files import Input
 from engine.runtimes.backends import Accelerator, Backend
 from engine.runtimes.execution import Execution
+from engine.runtimes.onnxruntime import providers as ort_providers
 from engine.runtimes.onnxruntime import session as ort
 from engine.runtimes.onnxruntime import session_options
 from engine.runtimes.onnxruntime import tensorrt_provider as ort_tensorrt
@@ -32,6 +33,7 @@ def served(directory: Path, execution: Execution, scratch: Path) -> Served:
     graph = onnx_files.load_graph(directory)
     inputs = onnx_files.inputs(graph)
     by_tensorrt = execution.options["provider"] == Provider.TENSORRT
+    by_cuda = ort_providers.cuda_tf32(tf32=execution.options.get("tf32"))
     return Served(
         Backend.ONNXRUNTIME,
         inputs,
@@ -39,7 +41,13 @@ def served(directory: Path, execution: Execution, scratch: Path) -> Served:
         onnx_files.files(graph),
         on_gpu=execution.on_gpu,
         level=_level(directory, scratch),
-        accelerator=(lambda _: _accelerator(inputs, execution)) if by_tensorrt else None,
+        accelerator=(
+            (lambda _: _accelerator(inputs, execution))
+            if by_tensorrt
+            else (lambda _: (Accelerator.CUDA, by_cuda))
+            if by_cuda
+            else None
+        ),
     )
 
 

@@ -50,6 +50,8 @@ def rival(original: RivalModel, *, name: str, precision: str, execution: Executi
     from engine.kit.reference import torch_models
 
     device = _device(execution.hardware)
+    if device.type == "cuda" and precision == "fp32":
+        _use_tf32(execution.options.get("tf32"))
     module = torch_models.load(
         directory,
         checkpoint.task(directory, original.task),
@@ -119,6 +121,17 @@ def _device(hardware: Hardware | None) -> torch.device:
             "install a torch that is built for the CUDA of the driver, or take pytorch out of bench.against",
         )
     return torch.device("cuda", gpu.index)
+
+
+def _use_tf32(tf32: bool | None) -> None:  # noqa: FBT001 - the value of the recipe's field
+    """Let PyTorch compute products and convolutions of fp32 in TF32, or not; None for PyTorch's own defaults."""
+    import torch
+
+    if tf32 is not None:
+        torch.backends.cuda.matmul.allow_tf32 = tf32
+        torch.backends.cudnn.allow_tf32 = tf32
+    products, convolutions = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
+    print(f"PyTorch computes fp32 in TF32: matrix products {products}, convolutions {convolutions}")
 
 
 class _TorchThreads:

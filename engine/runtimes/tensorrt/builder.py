@@ -154,7 +154,9 @@ def _timing_cache(config: tensorrt.IBuilderConfig, stored: bytes | None) -> tens
 
 def _circumstances(order: Order, network: tensorrt.INetworkDefinition) -> trt_failures.Circumstances:
     lines = [f"profile {number}: {by_input(inputs)}" for number, inputs in enumerate(order.shapes) if inputs]
-    return trt_failures.Circumstances(order.forecast, trt_inspector.products_in_fp32(network), lines)
+    return trt_failures.Circumstances(
+        order.forecast, trt_inspector.products_in_fp32(network), lines, trt_network.shape_tensors(network)
+    )
 
 
 @contextlib.contextmanager

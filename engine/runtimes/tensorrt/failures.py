@@ -37,6 +37,8 @@ class Circumstances:
     """Matrix products and convolutions that the network computes in fp32, by name."""
     profiles: Sequence[str] = ()
     """A text for each profile: the names of the inputs with their min, opt and max shapes."""
+    shape_tensors: Sequence[str] = ()
+    """The names of the inputs whose values are sizes of other tensors."""
 
 
 def reasons(problems: Sequence[str]) -> list[str]:
@@ -84,6 +86,13 @@ def refused(what: str, problems: Sequence[str], hint: str = "") -> StepError:
 def unbuilt(problems: Sequence[str], circumstances: Circumstances) -> StepError:
     """Return the error for a parsed network that TensorRT could not build; the log tells the cause."""
     text = "\n".join(problems)
+    if circumstances.shape_tensors and re.search("shape input", text, re.IGNORECASE):
+        return StepError(
+            f"the values of an input are sizes of other tensors: {', '.join(circumstances.shape_tensors)}",
+            ["TensorRT wants the values of such a shape tensor in each profile, and a recipe cannot state them",
+             *reasons(problems)],
+            "store these values in the ONNX file instead of the input, or use onnxruntime, provider: cuda",
+        )  # fmt: skip
     for pattern, what, hint, shown in _CAUSES:
         if match := re.search(pattern, text, re.IGNORECASE):
             facts = [*(_shown(shown, match, circumstances)), *reasons(problems)][:_SHOWN]

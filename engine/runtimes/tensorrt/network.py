@@ -60,3 +60,9 @@ def named(dtype: str) -> str:
 def layers(network: tensorrt.INetworkDefinition) -> Iterator[tensorrt.ILayer]:
     """Yield the layers of a network."""
     return (network.get_layer(number) for number in range(network.num_layers))
+
+
+def shape_tensors(network: tensorrt.INetworkDefinition) -> list[str]:
+    """Return the names of the inputs whose values are sizes of other tensors, such as the target of a Reshape."""
+    inputs = (network.get_input(number) for number in range(network.num_inputs))
+    return [value.name for value in inputs if value.is_shape_tensor]

@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from engine.errors import StepError
+from engine.gpus import AMPERE
 from engine.runtimes.tensorrt.api import engine_runtime, trt
 from engine.runtimes.tensorrt.spec import NEED_GPU, PARTNER_HINT, WITHOUT_PARTNER
 from engine.runtimes.tensorrt_values import Compatibility, Pool, TilingLevel, Verbosity
@@ -43,10 +44,21 @@ class BuilderOptions(Frozen):
     refit: bool = False
     weight_streaming: bool = False
     sparse_weights: bool = False
+    tf32: bool | None = None
+    """Whether products of fp32 may be computed in TF32; None for TensorRT's default, which is true."""
 
     def as_dict(self) -> dict[str, object]:
         """Return the value of every option by the option's name, for the engine's passport."""
         return {name: getattr(self, name) for name in BuilderOptions.model_fields}
+
+
+def tf32_words(options: BuilderOptions, precision: str, sms: Sequence[int]) -> str:
+    """Return whether products of fp32 may be computed in TF32, and who decided; "" where no GPU or precision has it."""
+    if precision != "fp32" or min(sms, default=0) < AMPERE:
+        return ""
+    allowed = "may be computed in TF32" if options.tf32 in (None, True) else "stay in fp32, without TF32"
+    by = "TensorRT's default; `tf32: true` or `false` decides" if options.tf32 is None else "the recipe's `tf32`"
+    return f"products of fp32 {allowed} ({by})"
 
 
 def refuse(options: BuilderOptions, runtime: str) -> None:
@@ -89,3 +101,5 @@ def apply(options: BuilderOptions, config: tensorrt.IBuilderConfig) -> None:
     for name in _FLAGS:
         if getattr(options, name):
             config.set_flag(getattr(trt.BuilderFlag, name.upper()))
+    if options.tf32 is not None:
+        (config.set_flag if options.tf32 else config.clear_flag)(trt.BuilderFlag.TF32)

@@ -25,5 +25,7 @@ class EngineReport(TypedReport):
     """The number of the engine's layers by precision; None where only the target GPU can list the layers."""
     plan: PlanProof | None = None
     plan_unknown: str = ""
+    tf32: str = ""
+    """Whether products of fp32 may be computed in TF32, as text; "" where the GPU or the precision has none."""
     sparse: tuple[int, int] | None = None
     """The number of weights with the pattern 2:4, and of all; None for a recipe without `sparse_weights`."""

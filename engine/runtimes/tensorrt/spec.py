@@ -80,6 +80,10 @@ class Engines(Runtime):
             return what, f'pip has no such release of {self.package}: say version: "{installed}"'
         return what, f'pip install {releases.requirement(self.package, requested)}, or say version: "{installed}"'
 
+    def tf32_choices(self, target: TargetView) -> Sequence[bool]:
+        """Return both values: the builder's flag TF32 is set by default, and can be cleared."""
+        return (False, True)
+
     def sections(self, target: TargetView) -> Sequence[str]:
         """Return `tensorrt`, the section with the options of the builder."""
         return ("tensorrt",)
@@ -108,8 +112,13 @@ class Engines(Runtime):
         return _NEWEST_OPSET
 
     def execution(self, recipe: RecipeView) -> Mapping[str, Any]:
-        """Return the option `cuda_graph`: whether each prepared call is captured into a CUDA graph."""
-        return {"cuda_graph": bool(recipe.tensorrt.get("cuda_graph", False))}
+        """Return the options `cuda_graph` and, where the recipe says it, `tf32`.
+
+        With `cuda_graph`, each prepared call is captured into a CUDA graph. The engine itself holds `tf32`, which the
+        rivals get from here.
+        """
+        stated = {} if recipe.tf32 is None else {"tf32": recipe.tf32}
+        return {"cuda_graph": bool(recipe.tensorrt.get("cuda_graph", False)), **stated}
 
     def tool(self, target: TargetView) -> str | None:
         """Return the name of the module that builds and runs engines."""

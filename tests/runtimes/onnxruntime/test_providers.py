@@ -54,6 +54,15 @@ def test_a_provider_that_leaves_the_work_to_the_cpu_is_an_error(layers):
         ort_providers.expect_used(session, CUDA)
 
 
+@pytest.mark.parametrize(("tf32", "options"), [(None, {}), (True, {"use_tf32": "1"}), (False, {"use_tf32": "0"})])
+def test_the_cuda_provider_is_told_of_tf32_what_the_recipe_says(tf32, options):
+    gpu = CudaGpu(0, "NVIDIA A10", 86)
+    assert ort_providers.cuda(gpu, tf32=tf32).options == {"device_id": "0", **options}
+    behind = ort_providers.tensorrt(gpu, {}, tf32=tf32)
+    assert behind.options == {"device_id": "0"}
+    assert behind.behind == ((ort_providers.CUDA, {"device_id": "0", **options}),)
+
+
 def test_nodes_about_shapes_may_stay_on_the_cpu():
     parts = [part("CUDAExecutionProvider", "Gemm"), part(CPU, "Shape", "Gather")]
     claimed = SimpleNamespace(

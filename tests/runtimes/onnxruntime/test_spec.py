@@ -6,6 +6,7 @@ import pytest
 
 from engine.errors import RecipeError
 from engine.recipe.schema import Recipe
+from engine.runtimes.execution import Execution
 from engine.runtimes.onnxruntime.spec import OnnxRuntime
 from engine.text.places import Position, Text
 
@@ -18,6 +19,23 @@ def refuse(version, **fields):
 
 def at():
     return Position(Text("r.yaml", "name: r"), 1, 1)
+
+
+def test_a_version_without_the_option_for_tf32_is_refused():
+    target = {"device": "A10", "provider": "cuda"}
+    with pytest.raises(RecipeError, match=r"onnxruntime-gpu 1\.17\.3 has no option for TF32"):
+        refuse("1.17.3", target=target, tf32=False)
+    refuse("1.17.3", target=target)
+    for version in ("1.18.0", "1.31.1", None):
+        refuse(version, target=target, tf32=True)
+
+
+def test_a_rival_gets_the_tf32_of_the_recipe():
+    recipe = Recipe(name="r", model={"source": "hf:a/b"}, target={"device": "A10", "runtime": "tensorrt"}, tf32=False)
+    execution = Execution.for_recipe(recipe)
+    assert OnnxRuntime().as_rival(execution).options == {"provider": "cuda", "tf32": False}
+    silent = Execution.for_recipe(recipe.model_copy(update={"tf32": None}))
+    assert OnnxRuntime().as_rival(silent).options == {"provider": "cuda"}
 
 
 @pytest.mark.parametrize("fields", [{"precision": "int4"}, {"precision": "int8", "quantize": {"weights_only": True}}])

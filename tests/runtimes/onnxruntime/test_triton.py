@@ -19,6 +19,13 @@ def test_a_model_for_a_cpu_is_served_by_triton_s_backend_with_its_files(tmp_path
     assert list(served.inputs) == ["x"]
 
 
+def test_what_the_recipe_says_of_tf32_reaches_the_cuda_provider_of_the_server(tmp_path):
+    model = graphs.write(tmp_path / "model", graphs.layers())
+    silent, off = executions.execution("cuda"), executions.execution("cuda", tf32=False)
+    assert triton.served(model, silent, tmp_path).accelerator is None
+    assert triton.served(model, off, tmp_path).accelerator("m") == ("cuda", {"use_tf32": "0"})
+
+
 def test_the_tensorrt_provider_s_options_have_triton_s_names_and_name_no_folder_whose_engines_the_server_would_run(
     tmp_path,
 ):

@@ -129,7 +129,7 @@ class IBuilderConfig:
     __slots__ = ("_flags", "_pools", "_profiles", "_cache", *_KINDS)
 
     def __init__(self):
-        self._flags, self._pools, self._profiles, self._cache = set(), {}, [], None
+        self._flags, self._pools, self._profiles, self._cache = {BuilderFlag.TF32}, {}, [], None
         object.__setattr__(self, "profiling_verbosity", ProfilingVerbosity.LAYER_NAMES_ONLY)
         object.__setattr__(self, "hardware_compatibility_level", HardwareCompatibilityLevel.NONE)
         object.__setattr__(self, "plugins_to_serialize", [])
@@ -152,6 +152,12 @@ class IBuilderConfig:
             return
         self._flags.add(flag)
         _SEEN.append(("set_flag", flag))
+
+    def clear_flag(self, flag):
+        if not isinstance(flag, BuilderFlag):
+            raise TypeError("a BuilderFlag is wanted")
+        self._flags.discard(flag)
+        _SEEN.append(("clear_flag", flag))
 
     def get_flag(self, flag):
         return flag in self._flags
@@ -224,7 +230,7 @@ class Builder:
 
 
 def _problem(network, config):
-    lacking = _typed.unsupported_on(network._kinds, _machine.gpu()["sm"])
+    lacking = _typed.unsupported_on(network._kinds, _machine.gpu()["sm"]) or _without_values(network, config)
     if lacking:
         return lacking
     initialized = {tensor.name for tensor in network._model.graph.initializer}
@@ -243,6 +249,16 @@ def _problem(network, config):
     if config._pools.get(MemoryPoolType.WORKSPACE, _SMALLEST_WORKSPACE) < _SMALLEST_WORKSPACE:
         return f"Internal Error (Could not find any implementation for node {network.get_layer(0).name}.)"
     return ""
+
+
+def _without_values(network, config):
+    """Return the complaint about an input whose values are sizes; nothing gives a fake profile values."""
+    names = [value.name for value in map(network.get_input, range(network.num_inputs)) if value.is_shape_tensor]
+    if not names:
+        return ""
+    if not config._profiles:
+        return "Network has dynamic or shape inputs, but no optimization profile has been defined."
+    return f"Optimization profile 0 is missing values for shape input tensor {names[0]}."
 
 
 def _report(monitor):

@@ -16,6 +16,8 @@ _LAYERS = {
     "Shape": "SHAPE", "Cast": "CAST", "QuantizeLinear": "QUANTIZE", "DequantizeLinear": "DEQUANTIZE",
     "LayerNormalization": "NORMALIZATION",
 }  # fmt: skip
+_TAKE_SIZES = frozenset({"Reshape", "Expand", "Tile"})
+"""Operators whose second input has the sizes of their output."""
 PLUGINS = []
 """Operators that loaded libraries bring: one is called as its file."""
 
@@ -34,10 +36,10 @@ class Dims(tuple):
 
 
 class ITensor:
-    __slots__ = ("dtype", "name", "shape")
+    __slots__ = ("dtype", "is_shape_tensor", "name", "shape")
 
-    def __init__(self, name, dtype, shape):
-        self.name, self.dtype, self.shape = name, dtype, shape
+    def __init__(self, name, dtype, shape, *, is_shape_tensor=False):
+        self.name, self.dtype, self.shape, self.is_shape_tensor = name, dtype, shape, is_shape_tensor
 
 
 class ILayer:
@@ -54,18 +56,29 @@ class ILayer:
 
 
 class INetworkDefinition:
-    __slots__ = ("_flags", "_kinds", "_layers", "_model")
+    __slots__ = ("_flags", "_inputs", "_kinds", "_layers", "_model")
 
     def __init__(self, flags):
-        self._flags, self._model, self._layers, self._kinds = flags, None, [], set()
+        self._flags, self._model, self._layers, self._kinds, self._inputs = flags, None, [], set(), []
 
     num_layers = property(lambda self: len(self._layers))
+    num_inputs = property(lambda self: len(self._inputs))
+
+    def get_input(self, index):
+        return self._inputs[index]
 
     def get_layer(self, index):
         return self._layers[index]
 
     def _fill(self, model, nodes):
         self._model = model
+        sizes = {node.input[1] for node in model.graph.node if node.op_type in _TAKE_SIZES and len(node.input) > 1}
+        filled = {tensor.name for tensor in model.graph.initializer}
+        self._inputs = [
+            ITensor(value.name, dtype_of(value.type.tensor_type.elem_type), None, is_shape_tensor=value.name in sizes)
+            for value in model.graph.input
+            if value.name not in filled
+        ]
         self._kinds = {kind for node in nodes for kind in (*node.inputs, *node.outputs)}
         types = {name: kind for node in nodes for name, kind in zip(node.proto.output, node.outputs, strict=True)}
         for node in model.graph.node:

@@ -1,0 +1,43 @@
+"""A variant of a recipe, planned: its jobs in order."""
+
+# A recipe that is refused is never looked up, so the store is imported only where a variant asks for it.
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from engine.builder.job import Job
+    from engine.recipe.load import LoadedRecipe
+    from engine.store.heads import Subject
+
+
+@dataclass(frozen=True)
+class PlannedVariant:
+    """A variant of a recipe, with its jobs in order."""
+
+    loaded: LoadedRecipe
+    jobs: tuple[Job, ...]
+
+    @property
+    def name(self) -> str:
+        """The name of the variant, unique in a build."""
+        return self.loaded.recipe.name
+
+    @cached_property
+    def subject(self) -> Subject:
+        """The subject of the variant's head."""
+        from engine.store.heads import subject_of
+
+        return subject_of(self.loaded)
+
+
+def before(variant: PlannedVariant, job: Job) -> list[str]:
+    """Return the names of all jobs before a job of a variant, not only of those whose outputs the job reads."""
+    jobs = {each.name: each for each in variant.jobs}
+    names = list(job.earlier)
+    for name in names:  # grows meanwhile
+        names += [each for each in jobs[name].earlier if each not in names]
+    return names
