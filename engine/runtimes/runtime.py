@@ -203,6 +203,13 @@ class Runtime:
         `operators` maps each domain other than ONNX's own to the names of the model's operators in that domain.
         """
 
+    def refuse_quantized(self, loaded: LoadedRecipeView, types: Sequence[str], devices: Sequence[Gpu]) -> None:
+        """Raise RecipeError for a model with Q/DQ operators that the runtime would not compute as the recipe says.
+
+        `types` are the types to which the model is quantized, as recipes call them; `devices` are the GPUs of the
+        recipe.
+        """
+
     def refuse_installed(self, loaded: LoadedRecipeView, installed: Callable[[str], str | None]) -> None:
         """Raise RecipeError where the installed version of the runtime is not the version that the recipe requests.
 

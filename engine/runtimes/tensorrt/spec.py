@@ -92,6 +92,10 @@ class Engines(Runtime):
         """Raise RecipeError for operators that TensorRT does not have."""
         _feasible().operators(loaded, operators)
 
+    def refuse_quantized(self, loaded: LoadedRecipeView, types: Sequence[str], devices: Sequence[Gpu]) -> None:
+        """Raise RecipeError for a quantized model that TensorRT does not read, or computes in another precision."""
+        import_module(f"{__package__}.prequantized").refuse(loaded, types, devices, self)
+
     def fixes_profiles(self, target: TargetView) -> bool:
         """Return True, because an engine takes only the shapes of its profiles."""
         return True
