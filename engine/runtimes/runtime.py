@@ -96,6 +96,8 @@ class Runtime:
 
     A runtime without a module in `serving` gives plain folders instead of Triton model repositories.
     """
+    compares_layers: ClassVar[bool] = False
+    """Whether the module `layers` beside the runtime's class makes runners of Polygraphy, for `recipe layers`."""
     options_model: ClassVar[type[Any] | None] = None
     """The pydantic model of the options under `runtimes: {NAME: {...}}`; None for a runtime without options."""
 

@@ -44,6 +44,7 @@ class Engines(Runtime):
     """Base of TensorRT and TensorRT-RTX: an engine is built from a graph whose tensors all have explicit types."""
 
     work: ClassVar[str] = ".runner"
+    compares_layers: ClassVar[bool] = True
     serving: ClassVar[str] = ".triton"
     on_cpus: ClassVar[bool] = False
     on_gpus: ClassVar[bool] = True
