@@ -23,6 +23,7 @@ COMMANDS = (
     "query",
     "loadtest",
     "logs",
+    "layers",
     "cache",
     "gpus",
     "steps",
