@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from process_cluster import MEMORY
 
 from engine.system import processes
 
@@ -54,7 +55,7 @@ class RayCluster:
         """
         own = {**self.environment, **(environment or {})}
         own.setdefault("RECIPE_NODE_STORE", str(self.folder / name))
-        words = [f"--address={self.gcs}", f"--num-cpus={cpus}", f"--node-name={name}"]
+        words = [f"--address={self.gcs}", f"--num-cpus={cpus}", f"--memory={MEMORY}", f"--node-name={name}"]
         words += [f"--labels={labels}"] if labels else []
         self._start(name, python or self._python, own, *words)
         self._until(lambda: "Ray runtime started" in self.log(name), f"node {name} does not start")
