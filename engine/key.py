@@ -54,14 +54,24 @@ def with_inputs(rows: Key, inputs: Mapping[str, str]) -> Key:
     )
 
 
+def is_input(row: str) -> bool:
+    """Say whether a row, by its name, is one for an input."""
+    return row.startswith(_INPUTS)
+
+
 def without_inputs(key: Key) -> Key:
     """Return a key without its rows for inputs."""
-    return {row: value for row, value in key.items() if not row.startswith(_INPUTS)}
+    return {row: value for row, value in key.items() if not is_input(row)}
+
+
+def input_rows(key: Key) -> Key:
+    """Return only the rows of a key for inputs."""
+    return {row: value for row, value in key.items() if is_input(row)}
 
 
 def inputs_of(key: Key) -> dict[str, str]:
-    """Return the rows of a key for inputs, by the names of the inputs."""
-    return {row.removeprefix(_INPUTS): value for row, value in key.items() if row.startswith(_INPUTS)}
+    """Return the values of a key's rows for inputs, by the names of the inputs."""
+    return {row.removeprefix(_INPUTS): value for row, value in input_rows(key).items()}
 
 
 def option_rows(options: Mapping[str, Any]) -> dict[str, str]:

@@ -168,6 +168,14 @@ class Step(Frozen, ABC):
     """Steps that must pass before this step starts, without being its inputs."""
     exclusive: ClassVar[bool] = False
     """Whether a job of this step must run alone, because the step measures time."""
+    needs_cpus: ClassVar[int] = 1
+    """The number of CPUs that a job of this step keeps busy: a machine runs no more jobs than it has CPUs for."""
+    needs_memory: ClassVar[int] = 0
+    """The bytes of memory that a job of this step needs; 0 for an estimate from the size of its inputs.
+
+    If an earlier run of the job was measured, the measured peak counts, and not this number. A machine runs no more
+    jobs than it has memory for.
+    """
     reproducible: ClassVar[bool] = True
     """Whether two runs of the step with the same inputs write the same bytes.
 

@@ -11,12 +11,10 @@ from typing import Self
 from engine.builder import inputs, remake
 from engine.builder.executors import environment
 from engine.builder.executors.executor import LackingInputError, RunOrder
-from engine.builder.job import Job
-from engine.builder.lookup import Lookup
 from engine.builder.trace import reads, traces
 from engine.builder.worker_task import Outcome, WorkerTask
 from engine.errors import StepError, UserError
-from engine.key import Key, digest_of
+from engine.key import digest_of
 from engine.store import binding, kept
 from engine.store.disk import explained
 from engine.store.record import Record
@@ -32,10 +30,7 @@ class Attempt:
     failure.
     """
 
-    lookup: Lookup
-    job: Job
-    key: Key
-    inputs: Mapping[str, Record]
+    order: RunOrder
     task: WorkerTask
     cleanup: contextlib.ExitStack
     rows: Mapping[str, Sequence[Row | None]]
@@ -71,7 +66,7 @@ class Attempt:
         if traits.kept_by:
             kept.lend(store, kept.name_of(job.name, traits.kept_by, key), _kept_file(folder))
         rows = {name: inputs.rows(store, record) for name, record in taken.items()}
-        return cls(lookup, job, key, taken, task, cleanup, rows)
+        return cls(order, task, cleanup, rows)
 
     @property
     def node(self) -> str:
@@ -89,14 +84,14 @@ class Attempt:
         Raises UserError if the worker failed, or if an input changed during the run.
         """
         self.check(outcome)
-        store = self.lookup.store
-        trace = traces.of_run(self.lookup, self.job, self.key, self.inputs, self.log.parent)
-        traits = self.job.traits
+        order, store = self.order, self.order.lookup.store
+        trace = traces.of_run(order.lookup, order.job, order.key, order.inputs, self.log.parent)
+        traits = order.job.traits
         if traits.kept_by:
-            name = kept.name_of(self.job.name, traits.kept_by, self.key)
+            name = kept.name_of(order.job.name, traits.kept_by, order.key)
             kept.take(store, name, _kept_file(Path(self.task.out).parent))
         return store.commit(
-            self.key,
+            order.key,
             Path(self.task.out),
             outcome.files,
             report=outcome.report or {},
@@ -104,9 +99,9 @@ class Attempt:
             seconds=outcome.seconds,
             peak_bytes=outcome.peak_bytes,
             anonymous_bytes=outcome.anonymous_bytes,
-            machine=self.lookup.machine,
+            machine=order.lookup.machine,
             log=self._redacted_log(),
-            job=self.job.name,
+            job=order.job.name,
             step=self.task.step,
             bound=outcome.binding,
             trace=b"" if trace is None else traces.encoded(trace),
@@ -119,7 +114,8 @@ class Attempt:
         Both outputs are then kept in the folder `keep`.
         """
         self.check(outcome)
-        remake.refuse_differences(self.lookup.store, stored, self.job, Path(self.task.out), outcome.files, keep=keep)
+        store = self.order.lookup.store
+        remake.refuse_differences(store, stored, self.order.job, Path(self.task.out), outcome.files, keep=keep)
 
     def check(self, outcome: Outcome) -> None:
         """Raise UserError if the worker failed, or if an input changed during the run."""
@@ -149,31 +145,33 @@ class Attempt:
 
     def _keep_log_of_failure(self) -> None:
         with contextlib.suppress(OSError):  # the error is reported in any case
-            self.lookup.store.keep_log(digest_of(self.key), self._redacted_log(), failed=True)
+            self.order.lookup.store.keep_log(digest_of(self.order.key), self._redacted_log(), failed=True)
 
     def _refuse_foreign_answer(self, outcome: Outcome) -> None:
         """Raise StepError for an output or a report that was not made for this key and this step."""
-        own = binding.of(step=self.task.step, key=digest_of(self.key), files=outcome.files, report=outcome.report or {})
+        key = digest_of(self.order.key)
+        own = binding.of(step=self.task.step, key=key, files=outcome.files, report=outcome.report or {})
         if outcome.binding != own:
             raise StepError(
-                f"the answer to {self.job.name!r} belongs to another job",
+                f"the answer to {self.order.job.name!r} belongs to another job",
                 ["the output was thrown away: it was made for another key or by another step"],
                 "build again, and report the error if it comes back",
             )
 
     def _refuse_changed_sources(self) -> None:
-        changed = self.lookup.changed_meanwhile(self.job)
+        changed = self.order.lookup.changed_meanwhile(self.order.job)
         if changed is not None:
             raise StepError(
-                f"{changed} changed while {self.job.name!r} was reading it",
+                f"{changed} changed while {self.order.job.name!r} was reading it",
                 ["the result was thrown away: it belongs to neither the old nor the new content"],
                 "build again when nothing changes the file any more",
             )
 
     def _refuse_damaged_inputs(self) -> None:
-        for name, record in self.inputs.items():
-            if not self.lookup.store.is_whole(record):
-                raise inputs.fault(self.lookup.store, record, self.rows[name], step=self.job.name, name=name)
+        order, store = self.order, self.order.lookup.store
+        for name, record in order.inputs.items():
+            if not store.is_whole(record):
+                raise inputs.fault(store, record, self.rows[name], step=order.job.name, name=name)
 
 
 def _kept_file(folder: Path) -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from engine.key import Change, Key, changes
+from engine.key import Change, Key, changes, is_input
 from engine.runtimes.versions import agrees, is_later, is_same_release
 from engine.store.record import Record
 from engine.store.store import Store
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _MACHINE = ("facts.", "env.")
 """How the names of those rows of a key begin that only a machine with the job's hardware can compute."""
-_INPUT, _TOOL = "inputs.", "tools."
+_TOOL = "tools."
 
 
 class Elsewhere:
@@ -48,7 +48,7 @@ class Elsewhere:
         """
         named = (record for record in self._every() if record.job == job)
         every = sorted((self.differences(record, key, hardware) for record in named), key=len)
-        same_inputs = (rows for rows in every if not any(change.row.startswith(_INPUT) for change in rows))
+        same_inputs = (rows for rows in every if not any(is_input(change.row) for change in rows))
         return tuple(next(same_inputs, ()))
 
     def differences(self, record: Record, key: Key, hardware: Hardware) -> list[Change]:
@@ -72,7 +72,7 @@ class Elsewhere:
 
     def _same_input(self, change: Change) -> bool:
         """Say whether an input differs only because another machine made the input, for example another CPU."""
-        if not change.row.startswith(_INPUT) or change.old is None or change.new is None:
+        if not is_input(change.row) or change.old is None or change.new is None:
             return False
         pair = (change.old, change.new)
         if pair not in self._same:

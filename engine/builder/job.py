@@ -34,6 +34,8 @@ class Traits(NamedTuple):
     variables: tuple[str, ...]
     time_limit: float
     exclusive: bool
+    threads: int
+    memory: int
     reproducible: bool
     has_own_content: bool
     """Whether keys of later jobs have the output's content, and not the key that the output was made for."""
@@ -78,6 +80,8 @@ class Job:
             variables=tuple(step.variables),
             time_limit=step.time_limit,
             exclusive=step.exclusive,
+            threads=step.needs_cpus,
+            memory=step.needs_memory,
             reproducible=step.reproducible,
             has_own_content=step.reproducible or bool(step.in_lock),
             delivers=step.delivers,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -48,8 +48,11 @@ class Machines(Protocol):
     def advice(self, hardware: Hardware) -> str:
         """Return what the machines have instead of some hardware, and what to do."""
 
-    def kinds(self, job: Job) -> Sequence[str]:
-        """Return the kinds of machines that can run a job, the best first. Raises StepError if there is none."""
+    def kinds(self, job: Job, lane: Hashable = None) -> Sequence[str]:
+        """Return the kinds of machines that can run a job, the best first. Raises StepError if there is none.
+
+        `lane` is what the job needs of a machine, if its executor has said so: a kind with room for it comes first.
+        """
 
     def rows(self, job: Job, kind: str) -> MachineRows:
         """Return the values of a kind of machine for a job."""
@@ -66,6 +69,8 @@ class Lookup:
         self.store = store
         self.machines: Machines | None = None
         """The machines of a cluster on which the jobs run; None if they run on this machine."""
+        self.locked_tools: Mapping[str, str] = {}
+        """The values of the rows for tools that a lock demands, by tool; a machine with another value is not used."""
         self.heads = Heads(store.notes)
         self._sources = SourceReadings(store, refresh=refresh, pinned=pinned or {})
         self._seen: dict[Known, None] = {}
@@ -87,15 +92,18 @@ class Lookup:
         last = with_inputs(self.own_rows(job, kinds[-1]), every)
         return last if len(kinds) > 1 and self.find(job, last) is not None else self.placed(job, last)
 
-    def kinds(self, job: Job) -> Sequence[str]:
+    def kinds(self, job: Job, lane: Hashable = None) -> Sequence[str]:
         """Return the kinds of machines that can run a job, the best first; `_HERE` for this machine."""
-        return (_HERE,) if self.machines is None or self.away(job) is not None else self.machines.kinds(job)
+        return (_HERE,) if self.machines is None or self.away(job) is not None else self.machines.kinds(job, lane)
 
-    def placed(self, job: Job, key: Key) -> Key:
-        """Return a job's key for the kind of machine that suits the job best at present."""
+    def placed(self, job: Job, key: Key, lane: Hashable = None) -> Key:
+        """Return a job's key for the kind of machine that suits the job best at present.
+
+        `lane` is what the job needs of a machine, if its executor has said so.
+        """
         if self.machines is None:
             return key
-        own = self.own_rows(job, self.kinds(job)[0])
+        own = self.own_rows(job, self.kinds(job, lane)[0])
         return key if own == without_inputs(key) else with_inputs(own, inputs_of(key))
 
     def look_at_machines_again(self) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.builder import remake
+from engine.builder import demands, remake
 from engine.builder.awaiting import Awaiting
 from engine.builder.endings import Endings
 from engine.builder.executors.executor import DisplacedError, Executor, LackingInputError, Releasable, Run, RunOrder
@@ -235,7 +235,8 @@ class _Build:
         if away is not None and not self._stopping():
             yield from self._await(ticket, away)
             return
-        ticket.lane = self.executor.lane(ticket.job)
+        demand = demands.of(ticket.job, self.board.inputs(ticket), ticket.memory)
+        ticket.lane = self.executor.lane(ticket.job, demand)
         self.board.move(ticket, State.STARTABLE_ALONE if ticket.job.traits.exclusive else State.STARTABLE)
 
     def _await(self, ticket: Ticket, away: Hardware) -> Iterator[Event]:
@@ -287,7 +288,7 @@ class _Build:
             yield self.endings.end(ticket, "skipped")
             return
         try:
-            placed = self.lookup.placed(ticket.job, ticket.known_key)
+            placed = self.lookup.placed(ticket.job, ticket.known_key, ticket.lane)
             if placed is not ticket.key:
                 ticket.rekey(placed)
         except UserError as error:
@@ -315,7 +316,7 @@ class _Build:
             yield self.endings.settle(ticket, record, "cached")
 
     def _start(self, ticket: Ticket, right: Releasable, *, stored: Record | None) -> Started | Noticed:
-        order = RunOrder(self.lookup, ticket.job, ticket.known_key, self.board.inputs(ticket), right)
+        order = RunOrder(self.lookup, ticket.job, ticket.known_key, self.board.inputs(ticket), right, ticket.lane)
         try:
             run = self.executor.start(str(ticket.digest), order)
         except LackingInputError as error:

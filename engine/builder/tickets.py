@@ -64,6 +64,8 @@ class Ticket:
     job: Job
     open_needs: int
     urgency: float
+    memory: int | None = None
+    """The bytes of memory that the job took in an earlier build; None if that is not known."""
     state: State = State.BLOCKED
     lane: Hashable = None
     """What the job needs of a machine, as its executor names it; tickets of one lane wait in one queue."""
@@ -99,20 +101,16 @@ class Ticket:
 def issue(variants: Iterable[PlannedVariant], heads: Mapping[str, Head]) -> Mapping[tuple[str, str], Ticket]:
     """Return a mapping from the names of variant and job to the ticket of the job.
 
-    The urgency of a ticket comes from the durations of jobs in earlier builds.
+    The urgency and the expected memory of a ticket come from earlier builds.
     """
     jobs = [(variant, job) for variant in variants for job in variant.jobs]
     needs = [((variant.name, job.name), [(variant.name, name) for name in job.earlier]) for variant, job in jobs]
-    lasted = {
-        (name, job): note.seconds
-        for name, head in heads.items()
-        for job, note in head.jobs.items()
-        if note.seconds is not None
-    }
-    urgent = urgencies(needs, lasted)
+    notes = {(name, job): note for name, head in heads.items() for job, note in head.jobs.items()}
+    urgent = urgencies(needs, {name: note.seconds for name, note in notes.items() if note.seconds is not None})
+    took = {name: note.memory for name, note in notes.items()}
     tickets = {
-        (variant.name, job.name): Ticket(variant, job, len(job.earlier), urgent[variant.name, job.name])
-        for variant, job in jobs
+        name: Ticket(variant, job, len(job.earlier), urgent[name], took.get(name))
+        for (name, _), (variant, job) in zip(needs, jobs, strict=True)
     }
     for name, earlier in needs:
         for other in earlier:

@@ -24,6 +24,7 @@ from engine.store.record import Record
 from engine.system import regular
 
 if TYPE_CHECKING:
+    from engine.builder.demands import Demand
     from engine.builder.job import Job
     from engine.builder.lookup import Lookup
 
@@ -103,16 +104,18 @@ class ClusterExecutor:
         self._engine = engine
         self._tier = tier_of(lookup.store)
         self._sender = Sender(lookup.store, self._tier)
-        self._machines = lookup.machines = ClusterMachines(engine, jobs, remote=self._tier.settings.url)
+        self._machines = lookup.machines = ClusterMachines(
+            engine, jobs, remote=self._tier.settings.url, locked=lookup.locked_tools
+        )
         self._nodes = self._machines.nodes
         self._resources = contextlib.ExitStack()
         self._logs = self._resources.enter_context(lookup.store.presence.workplace())
         self._runs: dict[str, ClusterRun] = {}
         self._holders: dict[str, str] = {}
 
-    def lane(self, job: Job) -> Lane:
-        """Return what a job needs of a node."""
-        return lane_of(job)
+    def lane(self, job: Job, demand: Demand) -> Lane:
+        """Return what a job needs of a node, at most what the largest node has: such a job runs alone there."""
+        return self._nodes.fitted(lane_of(job, demand))
 
     def has_room(self, lane: Hashable) -> bool:
         """Say whether a node has room for a job of a lane."""
@@ -135,7 +138,7 @@ class ClusterExecutor:
 
     def start(self, ident: str, order: RunOrder) -> ClusterRun:
         """Send a job to the best node. Raises LackingInputError and StepError; the lock of the order is free then."""
-        lane = self.lane(order.job)
+        lane = cast("Lane", order.lane)
         with contextlib.ExitStack() as resources:
             resources.callback(order.lock.release)
             own = without_inputs(order.key)

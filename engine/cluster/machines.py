@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,8 +11,8 @@ from engine.builder.lookup import MachineRows
 from engine.cluster import nodes as placing
 from engine.cluster import survey
 from engine.cluster.engine import ClusterEngine
-from engine.cluster.nodes import ClusterNode, Nodes
-from engine.cluster.survey import Question, unusable
+from engine.cluster.nodes import ClusterNode, Lane, Nodes
+from engine.cluster.survey import Question, Survey, unusable
 from engine.errors import StepError, UserError
 
 if TYPE_CHECKING:
@@ -34,11 +34,17 @@ def surveyed(engine: ClusterEngine, nodes: Sequence[ClusterNode], question: Ques
 class ClusterMachines:
     """The nodes of a cluster that use the build's remote; they are the `Machines` of its look-up."""
 
-    def __init__(self, engine: ClusterEngine, jobs: Iterable[Job], *, remote: str) -> None:
-        """Ask all nodes what they have. Raises UserError if no job could run on any of them."""
+    def __init__(
+        self, engine: ClusterEngine, jobs: Iterable[Job], *, remote: str, locked: Mapping[str, str] | None = None
+    ) -> None:
+        """Ask all nodes what they have. Raises UserError if no job could run on any of them.
+
+        `locked` has the tools of a lock: a node with another version of one of them runs no job.
+        """
         self.nodes = Nodes()
         self._engine = engine
         self._remote = remote
+        self._locked = locked or {}
         self._question = Question.about(jobs)
         self._left_out: dict[str, ClusterNode] = {}
         self._changed = False
@@ -58,9 +64,9 @@ class ClusterMachines:
         """Return what the nodes lack for some hardware."""
         return "; ".join(self._lacks(str(hardware))) or f"{self._engine.shown} has no node"
 
-    def kinds(self, job: Job) -> Sequence[str]:
+    def kinds(self, job: Job, lane: Hashable = None) -> Sequence[str]:
         """Return the kinds of nodes that can run a job; first that of the node to which it would go now."""
-        lane = placing.lane_of(job)
+        lane = lane if isinstance(lane, Lane) else placing.lane_of(job)
         if not self.nodes.suited(lane):
             self.look()
         kinds = self.nodes.kinds(lane)
@@ -98,14 +104,21 @@ class ClusterMachines:
                 self.leave_out(node, "it has left the cluster")
         new = [node for name, node in alive.items() if name not in self.nodes and name not in self._left_out]
         for node in surveyed(self._engine, new, self._question):
-            remote = node.survey.remote if node.survey is not None else ""
-            if not node.trouble and remote != self._remote:
-                node.survey = unusable(f"the node has the remote {remote}, not {self._remote}")
+            if node.survey is not None and not node.trouble and (reason := self._refusal(node.survey)):
+                node.survey = unusable(reason)
             if node.trouble:
                 self._left_out[node.id] = node
             else:
                 self.nodes.add(node)
                 self._changed = True
+
+    def _refusal(self, own: Survey) -> str:
+        """Return why this build does not use a node that could run jobs; "" if it does."""
+        if own.remote != self._remote:
+            return f"the node has the remote {own.remote}, not {self._remote}"
+        differ = [name for name, value in own.tools.items() if self._locked.get(name, value) != value]
+        rows = [f"{name} {own.tools[name]}, and the lock {self._locked[name]}" for name in differ]
+        return f"the node has {'; '.join(rows)}" if rows else ""
 
     def leave_out(self, node: ClusterNode, reason: str) -> None:
         """Give a node no further job in this build."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from engine.cluster.survey import NO_HARDWARE, Survey, version
 
 if TYPE_CHECKING:
+    from engine.builder.demands import Demand
     from engine.builder.job import Job
 
 
@@ -24,6 +25,11 @@ class Lane(NamedTuple):
     alone: bool
     """Whether the job runs alone on its node, because it measures time."""
 
+    @property
+    def gpus(self) -> int:
+        """The number of GPUs that the job takes."""
+        return 1 if self.hardware else 0
+
 
 @dataclass(eq=False)
 class ClusterNode:
@@ -34,10 +40,12 @@ class ClusterNode:
     threads: int
     memory: int
     gpus: float = 0.0
+    """The number of GPUs of which the engine counts the use; 0 for a node whose GPUs it does not count."""
     survey: Survey | None = None
     """None until the node has answered."""
     busy_threads: int = 0
     busy_memory: int = 0
+    busy_gpus: int = 0
     jobs: int = 0
     alone: bool = field(default=False)
 
@@ -69,13 +77,15 @@ class ClusterNode:
         if lane.alone:
             return self.jobs == 0
         free = self.threads - self.busy_threads >= lane.threads and self.memory - self.busy_memory >= lane.memory
-        return free and not self.alone
+        has_gpu = not lane.gpus or not self.gpus or self.gpus - self.busy_gpus >= lane.gpus
+        return free and has_gpu and not self.alone
 
     def begin(self, lane: Lane) -> None:
         """Note that a job of a lane runs on the node."""
         self.jobs += 1
         self.busy_threads += lane.threads
         self.busy_memory += lane.memory
+        self.busy_gpus += lane.gpus
         self.alone = lane.alone
 
     def end(self, lane: Lane) -> None:
@@ -83,35 +93,45 @@ class ClusterNode:
         self.jobs -= 1
         self.busy_threads -= lane.threads
         self.busy_memory -= lane.memory
+        self.busy_gpus -= lane.gpus
         self.alone = False
 
 
 _Entry = tuple[bool, bool, int, str]
-"""Whether a node is full, whether others wait for its hardware, its free threads (negative), and its name."""
+"""Whether a node has no room, whether others wait for its hardware, its free threads (negative), and its name."""
+
+
+_MOST_ENTRIES = 8
+"""The most entries of a ranking for each node."""
 
 
 class _Ranking:
     """The nodes that suit a lane, the one with most to spare first.
 
     Ranks change with every job. A node has an entry for each rank that it had; entries of old ranks are thrown away
-    when they come to the front.
+    when they come to the front, or when there are many.
     """
 
     def __init__(self, lane: Lane, nodes: Iterable[ClusterNode]) -> None:
         self._lane = lane
         self.nodes = {node.id: node for node in nodes}
         self.kinds = {node.kind: node.survey for node in self.nodes.values() if node.survey is not None}
+        self._rank()
+
+    def _rank(self) -> None:
         self._entries = [self._entry(node) for node in self.nodes.values()]
         heapq.heapify(self._entries)
 
     def _entry(self, node: ClusterNode) -> _Entry:
         free = 0 if node.alone else node.threads - node.busy_threads
-        return (free <= 0, not _spares(node, self._lane), -free, node.id)
+        return (not node.has_room(self._lane), not _spares(node, self._lane), -free, node.id)
 
     def note(self, node: ClusterNode) -> None:
         """Note that a job has begun or ended on a node."""
         if node.id in self.nodes:
             heapq.heappush(self._entries, self._entry(node))
+            if len(self._entries) > _MOST_ENTRIES * len(self.nodes):
+                self._rank()
 
     def best(self, kind: str | None) -> ClusterNode | None:
         """Return the first node with room, of some kind if `kind` is one; None if there is none."""
@@ -124,8 +144,8 @@ class _Ranking:
                 continue
             passed.append(entry)
             if entry[0]:
-                break  # no other node has a free thread either
-            if node.has_room(self._lane) and kind in (None, node.kind):
+                break  # no other node has room either
+            if kind in (None, node.kind):
                 best = node
         for entry in passed:
             heapq.heappush(self._entries, entry)
@@ -138,6 +158,7 @@ class Nodes:
     def __init__(self) -> None:
         self._nodes: dict[str, ClusterNode] = {}
         self._rankings: dict[Lane, _Ranking] = {}
+        self._fitted: dict[Lane, Lane] = {}
 
     def __iter__(self) -> Iterator[ClusterNode]:
         return iter(list(self._nodes.values()))
@@ -151,12 +172,34 @@ class Nodes:
     def add(self, node: ClusterNode) -> None:
         """Add a node that has come."""
         self._nodes[node.id] = node
-        self._rankings.clear()
+        self._forget()
 
     def remove(self, name: str) -> ClusterNode | None:
         """Remove a node that has left, or that is not what it was; None for one that is not here."""
-        self._rankings.clear()
+        self._forget()
         return self._nodes.pop(name, None)
+
+    def fitted(self, lane: Lane) -> Lane:
+        """Return a lane that asks for no more threads and memory than the largest node with its hardware has.
+
+        What a job needs is an estimate: a job that seems too large for every node gets the largest one for itself.
+        """
+        if lane not in self._fitted:
+            every = self.suited(lane._replace(threads=0, memory=0))
+            threads = max((node.threads for node in every if node.memory >= lane.memory), default=0)
+            largest = max(every, key=lambda node: (node.memory, node.threads), default=None)
+            if largest is None:
+                self._fitted[lane] = lane
+            elif threads:
+                self._fitted[lane] = lane._replace(threads=min(lane.threads, threads))
+            else:
+                self._fitted[lane] = lane._replace(threads=largest.threads, memory=largest.memory)
+        return self._fitted[lane]
+
+    def _forget(self) -> None:
+        """Forget what depends on which nodes there are."""
+        self._rankings.clear()
+        self._fitted.clear()
 
     def begin(self, node: ClusterNode, lane: Lane) -> None:
         """Note that a job of a lane runs on a node."""
@@ -194,10 +237,11 @@ class Nodes:
             ranking.note(node)
 
 
-def lane_of(job: Job) -> Lane:
-    """Return what a job needs of a node. Nobody knows its memory before it runs."""
+def lane_of(job: Job, demand: Demand | None = None) -> Lane:
+    """Return what a job needs of a node; without a demand, what every job like it needs: the hardware and a thread."""
     hardware = job.step.hardware() if job.traits.needs_hardware else None
-    return Lane(NO_HARDWARE if hardware is None else str(hardware), 1, 0, job.traits.exclusive)
+    threads, memory, alone = demand or (1, 0, job.traits.exclusive)
+    return Lane(NO_HARDWARE if hardware is None else str(hardware), threads, memory, alone)
 
 
 def _spares(node: ClusterNode, lane: Lane) -> bool:

@@ -8,6 +8,7 @@ import logging
 import os
 import socket
 import threading
+import time
 import uuid
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -26,6 +27,8 @@ _CONNECT_SECONDS = 5.0
 _ATTEMPTS = 3
 """How often a build asks a Ray client server, which gives up where a busy head is slow to start a process for it."""
 _ASK_SECONDS = 60.0
+_LOG_SECONDS = 0.5
+"""The shortest time between two questions for pieces of logs."""
 _INSTALL = distribution.install("cluster")
 _TOKEN, _MODE = "RAY_AUTH_TOKEN", "RAY_AUTH_MODE"
 
@@ -78,6 +81,9 @@ class RayEngine:
         ).remote()
         self._runs: dict[Any, tuple[str, ClusterNode]] = {}
         self._pieces: Any = None
+        self._last_question = 0.0
+        self._tasks_at: dict[tuple[str, int, int, int], Any] = {}
+        """The task of a job by its node, CPUs, memory and GPUs: Ray takes long to make one."""
         self._ended = threading.Event()
         self._beats = threading.Thread(target=self._beat, name="claims", daemon=True)
         self._beats.start()
@@ -114,15 +120,11 @@ class RayEngine:
 
     def submit(self, ident: str, node: ClusterNode, lane: Lane, order: bytes) -> None:
         """Send an order to a node."""
-        task = self._on(
-            self._task,
-            node,
-            cpus=node.threads if lane.alone else lane.threads,
-            memory=lane.memory,
-            gpus=1 if lane.hardware and node.gpus else 0,
-            name=f"recipe {ident}",
-        )
-        self._runs[task.remote(ident, order, self._journal)] = (ident, node)
+        cpus, gpus = node.threads if lane.alone else lane.threads, lane.gpus if node.gpus else 0
+        place = (node.id, cpus, lane.memory, gpus)
+        if place not in self._tasks_at:
+            self._tasks_at[place] = self._on(self._task, node, cpus=cpus, memory=lane.memory, gpus=gpus)
+        self._runs[self._tasks_at[place].remote(ident, order, self._journal)] = (ident, node)
 
     def poll(self, timeout: float) -> list[Piece]:
         """Wait up to `timeout` seconds for pieces, and return those that have come."""
@@ -161,15 +163,13 @@ class RayEngine:
         self._runs.clear()
         self._ray.shutdown()
 
-    def _on(
-        self, task: Any, node: ClusterNode, *, cpus: int = 0, memory: int = 0, gpus: float = 0, name: str = "recipe"
-    ) -> Any:
+    def _on(self, task: Any, node: ClusterNode, *, cpus: int = 0, memory: int = 0, gpus: float = 0) -> Any:
         """Return a task with its place and what it takes there."""
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         place = NodeAffinitySchedulingStrategy(node.id, soft=False)
         return task.options(
-            scheduling_strategy=place, num_cpus=cpus, memory=memory or None, num_gpus=gpus or None, name=name
+            scheduling_strategy=place, num_cpus=cpus, memory=memory or None, num_gpus=gpus or None, name="recipe"
         )
 
     def _answer(self, ref: Any) -> Piece:
@@ -187,6 +187,9 @@ class RayEngine:
     def _logs(self) -> list[tuple[str, bytes]]:
         """Return the pieces of logs that have come since the last call, without waiting for more."""
         if self._pieces is None:
+            if time.monotonic() - self._last_question < _LOG_SECONDS:
+                return []
+            self._last_question = time.monotonic()
             self._pieces = self._journal.take.remote()
         ready, _ = self._ray.wait([self._pieces], timeout=0)
         if not ready:

@@ -26,6 +26,7 @@ class LockedLookup(Lookup):
         Raises LockError if two locks have different commits of one hub revision.
         """
         super().__init__(store, pinned=_pinned(locks))
+        self.locked_tools = {name: value for lock in _distinct(locks) for name, value in lock.tools.items()}
         outputs = {id(lock): lock.outputs_where(lambda facts: observe.holds(facts, self)) for lock in _distinct(locks)}
         self._outputs: dict[str, Mapping[Place, LockedOutput]] = {
             variant: outputs[id(lock)] for variant, lock in locks.items()

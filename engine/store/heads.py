@@ -40,6 +40,8 @@ class JobNote(TypedReport):
     needs: Mapping[str, str] | None = None
     """For each parameter of the step's `run`, the name of the job that made that input in the last build."""
     seconds: float | None = None
+    memory: int | None = None
+    """The bytes of memory that the run took at its peak, without the pages of mapped files where that was measured."""
     gone: bool = False
     """Whether a verification has reported already that the record of `key` is lost."""
 
@@ -218,7 +220,8 @@ def job_note(job: Job, key: Digest, before: JobNote | None, record: Record | Non
     If `record` is None, the job's earlier note gets only a new `run`, the key of the job's log.
     """
     if record is not None:
-        return JobNote(run=key, key=key, needs=dict(job.needs), seconds=record.seconds)
+        memory = (record.anonymous_bytes or record.peak_bytes) or None
+        return JobNote(run=key, key=key, needs=dict(job.needs), seconds=record.seconds, memory=memory)
     return JobNote(run=key) if before is None else replace(before, run=key, gone=False)
 
 

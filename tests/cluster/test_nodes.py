@@ -28,8 +28,8 @@ def plain(name, threads=2, memory=100):
     return ClusterNode(name, name, threads, memory, survey=survey())
 
 
-def with_t4(name, threads=2):
-    return ClusterNode(name, name, threads, 100, survey=survey(lacks={T4: ""}))
+def with_t4(name, threads=2, gpus=0):
+    return ClusterNode(name, name, threads, 100, gpus, survey=survey(lacks={T4: ""}))
 
 
 def test_a_job_goes_to_the_node_with_most_to_spare():
@@ -79,6 +79,16 @@ def test_a_job_that_needs_more_memory_than_a_node_has_goes_elsewhere():
     assert not every.suited(Lane("", 1, 500, alone=False))
 
 
+def test_a_job_that_seems_too_large_asks_for_the_largest_node_that_has_its_hardware():
+    every = nodes_of(plain("wide", 8, 10), plain("large", 2, 200), with_t4("t4", 4))
+    assert every.fitted(Lane("", 4, 1000, alone=False)) == Lane("", 2, 200, alone=False)
+    assert every.fitted(Lane("", 9, 10, alone=False)) == Lane("", 8, 10, alone=False)
+    assert every.fitted(Lane(T4, 1, 150, alone=False)) == Lane(T4, 4, 100, alone=False)
+    assert every.fitted(Lane("L4", 1, 150, alone=False)) == Lane("L4", 1, 150, alone=False)
+    every.remove("large")
+    assert every.fitted(Lane("", 4, 150, alone=False)) == Lane("", 4, 100, alone=False)
+
+
 def test_a_node_with_trouble_or_another_version_gets_no_job():
     bad = [
         ClusterNode("silent", "silent", 2, 100),
@@ -92,9 +102,12 @@ def test_a_node_with_trouble_or_another_version_gets_no_job():
     assert "recipe-build 0.0.1" in reasons["old"]
 
 
-@given(st.lists(st.tuples(st.integers(0, 4), st.sampled_from([ANY, ALONE, ON_T4]), st.booleans()), max_size=60))
+LANES = [ANY, ALONE, ON_T4, Lane("", 2, 0, alone=False), Lane("", 1, 60, alone=False)]
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.sampled_from(LANES), st.booleans()), max_size=60))
 def test_no_node_is_oversubscribed_whatever_begins_and_ends(steps):
-    every = nodes_of(plain("a", 1), plain("b", 3), with_t4("c", 2))
+    every = nodes_of(plain("a", 1), plain("b", 3), with_t4("c", 2), with_t4("d", 3, gpus=1))
     running = []
     for number, lane, ends in steps:
         if ends and running:
@@ -106,6 +119,19 @@ def test_no_node_is_oversubscribed_whatever_begins_and_ends(steps):
         for node in every:
             own = [each for place, each in running if place is node]
             assert sum(each.threads for each in own) <= node.threads
+            assert sum(each.memory for each in own) <= node.memory
+            assert not node.gpus or sum(each == ON_T4 for each in own) <= node.gpus
             assert len(own) <= 1 or not any(each.alone for each in own)
-        for each in (ANY, ALONE, ON_T4):  # the ranking knows a node with room whenever there is one
+        for each in LANES:  # the ranking knows a node with room whenever there is one
             assert (every.best(each) is not None) == any(node.has_room(each) for node in every.suited(each))
+
+
+def test_a_ranking_stays_small_however_many_jobs_have_run():
+    every = nodes_of(plain("a", 4), plain("b", 4))
+    lanes = [Lane("", 1, memory, alone=False) for memory in range(3)]
+    for lane in lanes * 200:
+        node = every.best(lane)
+        every.begin(node, lane)
+        every.end(node, lane)
+    assert all(len(ranking._entries) <= 2 * 8 + 2 for ranking in every._rankings.values())
+    assert {every.best(lane).name for lane in lanes} <= {"a", "b"}

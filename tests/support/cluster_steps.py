@@ -42,6 +42,20 @@ class TellAlone(Tell):
     exclusive: ClassVar[bool] = True
 
 
+class TellLarge(Tell):
+    """The same, for a machine with room in its memory. A test says how much."""
+
+    makes: ClassVar[str] = "place_large"
+    needs_memory: ClassVar[int] = 0
+
+
+class TellWide(Tell):
+    """The same, on two CPUs."""
+
+    makes: ClassVar[str] = "place_wide"
+    needs_cpus: ClassVar[int] = 2
+
+
 class After(Step):
     """Reads what `Tell` wrote."""
 

@@ -15,6 +15,8 @@ from engine.cluster.nodes import ClusterNode
 from engine.system import processes
 
 SUPPORT = Path(__file__).parent
+MEMORY = 1 << 34
+"""The bytes of memory that a node says it has."""
 
 
 class Slot:
@@ -103,7 +105,7 @@ class ProcessEngine:
         self.own = set()
 
     def nodes(self):
-        return [ClusterNode(name, name, cpus, 1 << 34) for name, cpus in self.cluster.threads.items()]
+        return [ClusterNode(name, name, cpus, MEMORY) for name, cpus in self.cluster.threads.items()]
 
     def ask(self, nodes, question):
         answers = {}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from engine.errors import StepError
 
 if TYPE_CHECKING:
+    from engine.builder.demands import Demand
     from engine.builder.job import Job
     from engine.builder.lookup import Lookup
     from engine.builder.worker_task import Outcome
@@ -46,6 +47,8 @@ class RunOrder:
     key: Key
     inputs: Mapping[str, Record]
     lock: Releasable
+    lane: Hashable = None
+    """What the job needs of a machine, as the executor names it."""
 
 
 class Run(Protocol):
@@ -75,7 +78,7 @@ class Run(Protocol):
 class Executor(Protocol):
     """Runs jobs. The build loop decides which job is next; the executor decides where there is room for it."""
 
-    def lane(self, job: Job) -> Hashable:
+    def lane(self, job: Job, demand: Demand) -> Hashable:
         """Return what a job needs of a machine: jobs with equal needs wait in one queue."""
 
     def has_room(self, lane: Hashable) -> bool:

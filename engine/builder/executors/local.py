@@ -10,8 +10,9 @@ import sys
 import time
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from engine.builder.executors import slots as slots_of_machine
 from engine.builder.executors.outcomes import crash, outcome, overtime
 from engine.builder.executors.zygotes import Lineage, ZygoteHandle
 from engine.builder.worker_task import Outcome, WorkerTask
@@ -20,6 +21,7 @@ from engine.system import processes
 
 if TYPE_CHECKING:
     from engine.builder.attempt import Attempt
+    from engine.builder.demands import Demand
     from engine.builder.executors.executor import RunOrder
     from engine.builder.job import Job, Traits
     from engine.store.file_lock import FileLock
@@ -48,32 +50,43 @@ class _Job:
 
 
 class LocalExecutor:
-    """An executor that runs at most `slots` jobs at a time, each in a worker process of its own."""
+    """An executor that runs at most `slots` jobs at a time, each in a worker process of its own.
 
-    def __init__(self, slots: int) -> None:
+    Jobs that run at a time are expected to need no more than `memory` bytes together. A job that needs more than that
+    by itself runs alone.
+    """
+
+    def __init__(self, slots: int, *, memory: int | None = None) -> None:
+        """By default, jobs share all memory of this machine."""
         self.slots = slots
+        self._memory = memory or slots_of_machine.memory() or sys.maxsize
         self._zygotes: list[ZygoteHandle] = []
         self._jobs: list[_Job] = []
         self._alone: set[str] = set()
         """Modules that no zygote imports, because a zygote with the module has several threads or dies."""
         self._selector = selectors.DefaultSelector()
         self._watched = 0.0
-        self._runs_alone: str | None = None
+        self._demands: dict[str, Demand] = {}
+        """What the running jobs take, by their `ident`."""
 
     @property
     def busy(self) -> int:
         """The number of running jobs."""
         return len(self._jobs)
 
-    def lane(self, job: Job) -> bool:
-        """Return whether a job must run alone."""
-        return job.traits.exclusive
+    def lane(self, job: Job, demand: Demand) -> Demand:
+        """Return what a job takes of this machine, at most what this machine has."""
+        del job
+        return demand._replace(threads=min(demand.threads, self.slots), memory=min(demand.memory, self._memory))
 
     def has_room(self, lane: Hashable) -> bool:
-        """Say whether a job can start now: in a free slot, or with nothing beside it if it must run alone."""
-        if lane:
+        """Say whether a job can start now: with free slots and memory, or with nothing beside it if it runs alone."""
+        new, running = cast("Demand", lane), self._demands.values()
+        if new.alone or any(each.alone for each in running):
             return not self._jobs
-        return self._runs_alone is None and self.busy < self.slots
+        threads = max(self.busy, sum(each.threads for each in running))
+        memory = sum(each.memory for each in running)
+        return threads + new.threads <= self.slots and memory + new.memory <= self._memory
 
     def claim(self, ident: str, lock: FileLock) -> FileLock:
         """Return the lock of a key: builders that share a store need nothing else."""
@@ -98,7 +111,8 @@ class LocalExecutor:
         except OSError:
             attempt.close()
             raise
-        self._runs_alone = ident if traits.exclusive else None
+        if order.lane is not None:
+            self._demands[ident] = cast("Demand", order.lane)
         return attempt
 
     def has_changed(self) -> bool:
@@ -228,6 +242,7 @@ class LocalExecutor:
         for each in list(self._zygotes):
             self._remove(each)
         self._jobs.clear()
+        self._demands.clear()
         self._selector.close()
 
     def _job_of(self, zygote: ZygoteHandle) -> _Job | None:
@@ -235,8 +250,7 @@ class LocalExecutor:
 
     def _finish(self, job: _Job, outcome: Outcome) -> tuple[str, Outcome]:
         self._jobs.remove(job)
-        if job.ident == self._runs_alone:
-            self._runs_alone = None
+        self._demands.pop(job.ident, None)
         return job.ident, replace(outcome, anonymous_bytes=job.anonymous_bytes)
 
     def _remove(self, dead: ZygoteHandle) -> None:

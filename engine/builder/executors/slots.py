@@ -1,4 +1,4 @@
-"""How many jobs run at once."""
+"""How many jobs run at once, and the memory that they share."""
 
 from __future__ import annotations
 
@@ -15,8 +15,12 @@ The export of MiniLM needs about 1 GB at its peak, and the export of BERT-large 
 
 def default() -> int:
     """Return how many jobs run at once by default, by the number of CPUs and the memory."""
+    return max(1, min(len(cpu.usable()), (memory() or _MEMORY_PER_JOB) // _MEMORY_PER_JOB))
+
+
+def memory() -> int:
+    """Return the bytes of memory that this machine has; 0 if the system does not say."""
     try:
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError):
-        memory = _MEMORY_PER_JOB
-    return max(1, min(len(cpu.usable()), memory // _MEMORY_PER_JOB))
+        return 0

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engine.key import Key, digest_of
+from engine.key import Key, digest_of, input_rows
 from engine.store.record import Record
 from engine.store.remote import names, untrusted
 from engine.store.remote.errors import RefusedError
@@ -19,7 +19,6 @@ LARGEST = 4 << 20
 """The most bytes of a list."""
 _LONGEST = 256
 """The most records in a list; the latest stay."""
-_INPUT = "inputs."
 _DEVICE = "facts.device."
 """How the rows begin that only a machine with a GPU can compute."""
 _MOST_CANDIDATES = 8
@@ -57,8 +56,9 @@ def needs_listing(record: Record) -> bool:
 
 def candidate(record: Record, earlier: Iterable[Record]) -> ListedRecord:
     """Return the entry of a record, with the records of the jobs before it."""
-    inputs = {row: value for row, value in record.key.items() if row.startswith(_INPUT)}
-    return ListedRecord(_name(record.key), inputs, tuple(_name(each.key) for each in earlier), record.made_at)
+    return ListedRecord(
+        _name(record.key), input_rows(record.key), tuple(_name(each.key) for each in earlier), record.made_at
+    )
 
 
 def with_candidate(every: Sequence[ListedRecord], new: ListedRecord) -> tuple[ListedRecord, ...]:
@@ -69,7 +69,7 @@ def with_candidate(every: Sequence[ListedRecord], new: ListedRecord) -> tuple[Li
 
 def nearest(every: Sequence[ListedRecord], key: Key) -> list[Name]:
     """Return the records to look at for a key, with those that they come from: same inputs first, then the latest."""
-    inputs = {row: value for row, value in key.items() if row.startswith(_INPUT)}
+    inputs = input_rows(key)
     same = [each for each in every if each.inputs == inputs]
     chosen = (same or [each for each in every if each.inputs.keys() == inputs.keys()])[:_MOST_CANDIDATES]
     return list(dict.fromkeys(name for each in chosen for name in (*each.earlier, each.name)))

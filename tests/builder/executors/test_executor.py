@@ -3,11 +3,24 @@
 import os
 import secrets
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from cluster_steps import After, Allocate, CopySource, DieOnce, Endless, Fail, Letter, Tell, TellAlone
-from process_cluster import ProcessCluster
+from cluster_steps import (
+    After,
+    Allocate,
+    CopySource,
+    DieOnce,
+    Endless,
+    Fail,
+    Letter,
+    Tell,
+    TellAlone,
+    TellLarge,
+    TellWide,
+)  # fmt: skip
+from process_cluster import MEMORY, ProcessCluster
 from ray_cluster import RayCluster
 from small_builds import project_in, states, variant
 
@@ -23,18 +36,18 @@ from engine.system import processes
 
 
 class Here:
-    """Jobs run on this machine, two at a time."""
+    """Jobs run on this machine, some at a time."""
 
-    slots, salt = 2, 0
+    salt = 0
 
-    def __init__(self, folder):
-        self.folder = folder
+    def __init__(self, folder, slots=2):
+        self.folder, self.slots = folder, slots
 
     def lookup(self):
         return Lookup(Store(self.folder / "cache"))
 
     def executor(self, lookup, jobs, **_):
-        return LocalExecutor(self.slots)
+        return LocalExecutor(self.slots, memory=MEMORY)
 
     def close(self):
         pass
@@ -43,10 +56,8 @@ class Here:
 class OnNodes:
     """Jobs run on nodes, with a remote between them and the builder."""
 
-    slots = 2
-
-    def __init__(self, folder, cluster):
-        self.folder, self.cluster = folder, cluster
+    def __init__(self, folder, cluster, slots=2):
+        self.folder, self.cluster, self.slots = folder, cluster, slots
         self.salt = secrets.randbelow(1 << 30)  # the nodes of Ray know the jobs of earlier tests
 
     def lookup(self, store="cache"):
@@ -72,10 +83,10 @@ class RayNodes:
         self.head = RayCluster()
         self.threads = {}
 
-    def add(self, name, **variables):
+    def add(self, name, *, cpus=1, **variables):
         own = {"RECIPE_REMOTE": self.remote, "RECIPE_NODE_STORE": str(self.folder / name), **variables}
-        self.head.add(name, environment=own)
-        self.threads[name] = 1
+        self.head.add(name, cpus=cpus, environment=own)
+        self.threads[name] = cpus
 
     def kill(self, name):
         self.head.kill(name)
@@ -99,6 +110,13 @@ def ray_nodes(tmp_path_factory):
     nodes.head.close()
 
 
+@pytest.fixture(scope="module")
+def ray_node(tmp_path_factory):
+    nodes = RayNodes(tmp_path_factory.mktemp("ray"))
+    yield nodes
+    nodes.head.close()
+
+
 @pytest.fixture(params=["here", *KINDS])
 def site(request, tmp_path, monkeypatch):
     yield from _with_nodes(request, tmp_path, monkeypatch)
@@ -107,6 +125,12 @@ def site(request, tmp_path, monkeypatch):
 @pytest.fixture(params=KINDS)
 def cluster(request, tmp_path, monkeypatch):
     yield from _with_nodes(request, tmp_path, monkeypatch)
+
+
+@pytest.fixture(params=["here", *KINDS])
+def machine(request, tmp_path, monkeypatch):
+    """One machine with three CPUs."""
+    yield from _with_nodes(request, tmp_path, monkeypatch, ray="ray_node", names=["one"], cpus=3)
 
 
 @pytest.fixture
@@ -129,24 +153,24 @@ def _use(remote, monkeypatch):
     return remote
 
 
-def _with_nodes(request, folder, monkeypatch):
+def _with_nodes(request, folder, monkeypatch, *, ray="ray_nodes", names=("one", "two"), cpus=1):
     project_in(folder)
     if request.param == "here":
-        yield Here(folder)
+        yield Here(folder, len(names) * cpus)
         return
     if request.param == "ray":
-        nodes = request.getfixturevalue("ray_nodes")
+        nodes = request.getfixturevalue(ray)
         _use(nodes.remote, monkeypatch)
         for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN"):
             monkeypatch.setenv(name, nodes.head.environment[name])
         monkeypatch.setenv("RAY_ADDRESS", nodes.head.gcs)
     else:
         nodes = ProcessCluster(folder / "nodes", _remote(folder, monkeypatch))
-    site = OnNodes(folder, nodes)
+    site = OnNodes(folder, nodes, len(names) * cpus)
     try:
-        for name in ("one", "two"):
+        for name in names:
             if name not in nodes.threads:
-                nodes.add(name)
+                nodes.add(name, cpus=cpus)
         yield site
     finally:
         site.close()
@@ -209,6 +233,51 @@ def test_a_job_that_measures_time_runs_alone_on_its_machine(site):
         and own.report["began"] < record.report["ended"]
     ]
     assert beside == []
+
+
+def loads(events, taken):
+    """What the running jobs take together, after each event: `taken` says how much a job of a step takes."""
+    running, every = {}, []
+    for event in events:
+        if isinstance(event, Started):
+            running[event.recipe, event.job] = taken[event.job]
+        elif isinstance(event, Ended):
+            running.pop((event.recipe, event.job), None)
+        every.append(sum(running.values()))
+    return every
+
+
+def named(prefix, variants):
+    return [replace(each, loaded=renamed(each.loaded, f"{prefix}{number}")) for number, each in enumerate(variants)]
+
+
+def renamed(loaded, name):
+    return replace(loaded, recipe=loaded.recipe.model_copy(update={"name": name}), variant=name)
+
+
+def test_jobs_that_run_together_fit_into_the_memory_of_their_machine(machine, monkeypatch):
+    monkeypatch.setattr(TellLarge, "needs_memory", MEMORY * 2 // 3)
+    large = named("large", tells(machine, 3, seconds=0.2, kind=TellLarge))
+    events, _ = build(machine, *large, *tells(machine, 3, seconds=0.2))
+    assert [event.state for event in events if isinstance(event, Ended)] == ["built"] * 6
+    assert max(loads(events, {"tell-large": 1, "tell": 0})) == 1
+    assert max(loads(events, {"tell-large": 1, "tell": 1})) == machine.slots
+
+
+def test_a_job_that_keeps_two_cpus_busy_takes_two_slots(machine):
+    wide = named("wide", tells(machine, 3, seconds=0.2, kind=TellWide))
+    events, _ = build(machine, *wide, *tells(machine, 2, seconds=0.2))
+    assert [event.state for event in events if isinstance(event, Ended)] == ["built"] * 5
+    assert max(loads(events, {"tell-wide": 2, "tell": 1})) == machine.slots
+
+
+def test_a_job_that_seems_too_large_for_every_machine_runs_with_nothing_beside_it(machine, monkeypatch):
+    monkeypatch.setattr(TellLarge, "needs_memory", MEMORY * 10)
+    large = named("large", tells(machine, 1, kind=TellLarge))
+    events, _ = build(machine, *large, *tells(machine, 2))
+    assert [event.state for event in events if isinstance(event, Ended)] == ["built"] * 3
+    together = {"tell-large": machine.slots, "tell": 1}
+    assert max(loads(events, together)) == machine.slots
 
 
 def store_of(record):

@@ -1,0 +1,108 @@
+"""The template for KubeRay: its fields are those of a RayCluster, and its values are those of this program.
+
+Source of the fields: the Go types of RayCluster in KubeRay, and of a pod in Kubernetes.
+"""
+
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+from engine.cluster import node
+
+ROOT = Path(__file__).parent.parent.parent
+SPEC = {
+    "authOptions", "autoscalerOptions", "enableInTreeAutoscaling", "headGroupSpec", "headServiceAnnotations",
+    "rayVersion", "suspend", "workerGroupSpecs",
+}  # fmt: skip
+HEAD = {"enableIngress", "headService", "rayStartParams", "serviceType", "template"}
+WORKERS = {
+    "groupName", "maxReplicas", "minReplicas", "numOfHosts", "rayStartParams", "replicas", "scaleStrategy", "template",
+}  # fmt: skip
+NEEDED = {"groupName", "maxReplicas", "minReplicas", "rayStartParams", "template"}
+CONTAINER = {
+    "args", "command", "env", "envFrom", "image", "imagePullPolicy", "lifecycle", "livenessProbe", "name", "ports",
+    "readinessProbe", "resources", "securityContext", "volumeMounts", "workingDir",
+}  # fmt: skip
+POD = {
+    "containers",
+    "imagePullSecrets",
+    "initContainers",
+    "nodeSelector",
+    "serviceAccountName",
+    "tolerations",
+    "volumes",
+}
+TOKENS = Version("2.52")
+"""The first version of Ray for which KubeRay makes tokens."""
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    return yaml.safe_load((ROOT / "docs" / "cluster" / "kuberay.yaml").read_text())
+
+
+@pytest.fixture(scope="module")
+def groups(cluster):
+    return cluster["spec"]["workerGroupSpecs"]
+
+
+def pods(cluster):
+    spec = cluster["spec"]
+    return [each["template"]["spec"] for each in (spec["headGroupSpec"], *spec["workerGroupSpecs"])]
+
+
+def test_all_fields_are_those_of_a_ray_cluster(cluster, groups):
+    assert (cluster["apiVersion"], cluster["kind"]) == ("ray.io/v1", "RayCluster")
+    assert cluster.keys() == {"apiVersion", "kind", "metadata", "spec"}
+    assert cluster["spec"].keys() <= SPEC
+    assert {"rayStartParams", "template"} <= cluster["spec"]["headGroupSpec"].keys() <= HEAD
+    for group in groups:
+        assert NEEDED <= group.keys() <= WORKERS
+        assert group["minReplicas"] <= group["replicas"] <= group["maxReplicas"]
+    for pod in pods(cluster):
+        assert pod.keys() <= POD
+        [container] = pod["containers"]
+        assert container.keys() <= CONTAINER
+        mounts = {mount["name"] for mount in container.get("volumeMounts", [])}
+        assert mounts == {volume["name"] for volume in pod.get("volumes", [])}
+
+
+def test_quantities_and_parameters_are_texts_as_their_types_say(cluster, groups):
+    for each in (cluster["spec"]["headGroupSpec"], *groups):
+        assert all(isinstance(value, str) for value in each["rayStartParams"].values())
+        [container] = each["template"]["spec"]["containers"]
+        assert all(isinstance(value, str) for value in container["resources"]["limits"].values())
+
+
+def test_the_parameters_are_options_of_ray_start(cluster, groups):
+    scripts = pytest.importorskip("ray.scripts.scripts", reason="Ray is not installed (the extra `dev-cluster`)")
+    options = {word.removeprefix("--") for option in scripts.start.params for word in option.opts}
+    assert "num-cpus" in options
+    for each in (cluster["spec"]["headGroupSpec"], *groups):
+        assert each["rayStartParams"].keys() <= options
+
+
+def test_all_pods_have_one_image_the_remote_and_a_version_of_ray_that_the_extra_allows(cluster, groups):
+    assert len({container["image"] for pod in pods(cluster) for container in pod["containers"]}) == 1
+    for pod in pods(cluster):
+        assert pod["containers"][0]["envFrom"] == [{"secretRef": {"name": "recipe-remote"}}]
+    for group in groups:
+        [container] = group["template"]["spec"]["containers"]
+        [variable] = container["env"]
+        [mount] = container["volumeMounts"]
+        assert variable == {"name": node.STORE, "value": mount["mountPath"]}
+    version = Version(cluster["spec"]["rayVersion"])
+    [line] = [line for line in (ROOT / "pyproject.toml").read_text().splitlines() if line.startswith("cluster = ")]
+    ray = Requirement(next(word for word in line.split('"') if word.startswith("ray>")))
+    assert version in ray.specifier
+    assert version >= TOKENS
+    assert cluster["spec"]["authOptions"] == {"mode": "token"}
+
+
+def test_the_head_runs_no_jobs_and_lets_builders_in(cluster):
+    head = cluster["spec"]["headGroupSpec"]
+    assert head["rayStartParams"]["num-cpus"] == "0"
+    assert 10001 in {port["containerPort"] for port in head["template"]["spec"]["containers"][0]["ports"]}

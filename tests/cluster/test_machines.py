@@ -1,0 +1,57 @@
+"""Which nodes a build uses."""
+
+from types import SimpleNamespace
+
+import pytest
+from cluster_steps import Tell
+
+from engine.cluster.machines import ClusterMachines
+from engine.cluster.nodes import ClusterNode
+from engine.cluster.survey import Survey, version
+from engine.errors import UserError
+
+REMOTE = "file:///r"
+LOCKED = {"onnx": "1.23.2"}
+
+
+class Nodes:
+    """A cluster engine whose nodes answer surveys, and no more. Each has a version of onnx, and a remote."""
+
+    shown = "a cluster"
+
+    def __init__(self, **nodes):
+        self.every = nodes
+
+    def nodes(self):
+        return [ClusterNode(name, name, 1, 1 << 34) for name in self.every]
+
+    def ask(self, nodes, question):
+        return {node.id: self._survey(*self.every[node.id]) for node in nodes}
+
+    def _survey(self, onnx, remote):
+        return Survey(version(), remote, "", {}, {"onnx": onnx}, {}, {}, {"": {}}).to_json()
+
+
+def machines(nodes, locked=None):
+    step = Tell()
+    job = SimpleNamespace(step=step, traits=SimpleNamespace(needs_hardware=False, exclusive=False))
+    return ClusterMachines(nodes, [job], remote=REMOTE, locked=locked)
+
+
+def test_a_node_whose_tools_are_not_those_of_the_lock_runs_no_job():
+    nodes = Nodes(right=("1.23.2", REMOTE), wrong=("1.24.0", REMOTE))
+    assert {node.name for node in machines(nodes).nodes} == {"right", "wrong"}
+    assert {node.name for node in machines(nodes, LOCKED).nodes} == {"right"}
+    with pytest.raises(UserError) as error:
+        machines(Nodes(wrong=("1.24.0", REMOTE)), LOCKED)
+    assert error.value.facts == ("wrong: the node has onnx 1.24.0, and the lock 1.23.2",)
+
+
+def test_a_lock_that_does_not_name_a_tool_says_nothing_about_it():
+    assert len(machines(Nodes(one=("1.24.0", REMOTE)), {"torch": "2.13.0"}).nodes) == 1
+
+
+def test_a_node_with_another_remote_runs_no_job():
+    with pytest.raises(UserError) as error:
+        machines(Nodes(one=("1.23.2", "file:///other")))
+    assert error.value.facts == (f"one: the node has the remote file:///other, not {REMOTE}",)
