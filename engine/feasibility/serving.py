@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine import gpus
+from engine import gpus, tasks
 from engine.feasibility import overrides, shapes
 from engine.feasibility.facts import ModelFacts
 from engine.runtimes import registry, triton_images
 from engine.runtimes.profiles import greatest
 from engine.runtimes.triton_images import RECIPE_PATH, REPOSITORY
+from engine.tasks import Modality
 
 if TYPE_CHECKING:
     from engine.recipe.load import LoadedRecipe
@@ -25,6 +26,7 @@ def check(loaded: LoadedRecipe) -> None:
     _image(loaded)
     _batches(loaded)
     _threads(loaded)
+    _layout(loaded)
     overrides.check(loaded)
 
 
@@ -77,6 +79,30 @@ def _threads(loaded: LoadedRecipe) -> None:
         raise loaded.error(
             "threads are of a model that Triton runs on a CPU", "package", "triton", "threads", hint="leave threads out"
         )
+
+
+def _layout(loaded: LoadedRecipe) -> None:
+    """Raise RecipeError for a layout other than `ensemble` where the package cannot be one Python model.
+
+    `auto` needs no runtime that can: where the built model cannot run in Python, the layout is `ensemble`.
+    """
+    recipe = loaded.recipe
+    triton = recipe.package.triton
+    if triton.layout == "ensemble":
+        return
+    runtime, task = registry.of(recipe), tasks.known(recipe.model.task)
+    if recipe.target.device != "cpu" or (triton.layout == "fused" and not runtime.runs_in_python):
+        what, hint = f"{runtime.name} on {recipe.target.device}", "use runtime: onnxruntime and device: cpu"
+    elif not triton.tokenizer:
+        what, hint = "a package without a tokenizer", "leave `tokenizer: false` out"
+    elif task is not None and (task.modality is not Modality.TEXT or task.generates is not None):
+        what, hint = f"a package for {task.name}", "leave `layout` out"
+    elif triton.models:
+        what, hint = "a package whose recipe has fields for models of its own", "leave `models` out"
+    else:
+        return
+    what = f"layout: {triton.layout} is one Python model for text to answer, and this is {what}"
+    raise loaded.error(what, "package", "triton", "layout", hint=f"{hint}, or use layout: ensemble")
 
 
 def check_model(loaded: LoadedRecipe, facts: ModelFacts) -> None:

@@ -253,6 +253,10 @@ class Triton(RecipePart):
     """The most bytes of UTF-8 in one text of a request; None for a limit by the tokens that the model can take."""
     threads: Annotated[int, Field(strict=True, ge=1, le=1024)] | None = None
     """The threads with which one instance of a model on a CPU computes; None for the default of Triton's backend."""
+    layout: Literal["ensemble", "fused", "auto"] = "ensemble"
+    """Whether tokenizer, model and answers are models of their own behind an ensemble, or one Python model; `auto`
+    stands for the faster of the two, by a measurement.
+    """
     models: Annotated[Mapping[PartName, Mapping[str, Any]], Field(max_length=16)] = {}
     """Fields of ModelConfig for the package's further models, such as `tokenizer`, by the name of the model. Fields of
     ModelConfig for the main model are written directly in `package.triton`.

@@ -58,6 +58,9 @@ KINDS = {
               ("a [MASK] film", "[MASK] [MASK]! 👍🏽 [MASK] 日本語", "[MASK] " + "film " * 60), {}),
 }  # fmt: skip
 
+FUSED = ("one_label", "tags", "questions", "sentences", "masks")
+"""The kinds that are served in the layout `fused`, too: every answer that a Python model makes."""
+
 
 @pytest.fixture(scope="module")
 def checkpoints(tmp_path_factory):
@@ -111,6 +114,10 @@ def server(checkpoints, photographs, environment, tmp_path_factory):
     for name, (_, task, _, _) in KINDS.items():
         serving = Serving(model_name=name, ensemble=f"{name}_text", largest=LARGEST, task=task)
         build(folder, name, checkpoints / name, serving, Export(task=task))
+        if name in FUSED:
+            own = {"model_name": f"fused_{name}", "ensemble": f"fused_{name}_text", "layout": "fused", "threads": 1}
+            fused = serving.model_copy(update=own)
+            packaged(folder, f"fused_{name}", folder / f"{name}-exported", checkpoints / name, fused)
     for name, layout in (("middle", "NHWC"), ("whole", "NCHW")):
         images = Images(layout=layout, size=64)
         serving = Serving(model_name=name, ensemble=f"{name}_image", largest=LARGEST, images=images)
@@ -130,9 +137,11 @@ def server(checkpoints, photographs, environment, tmp_path_factory):
 
 def build(folder, name, checkpoint, serving, export):
     export.run(folder / f"{name}-exported", checkpoint=checkpoint)
-    Package(serving=serving).run(
-        folder / "packages" / name, validated=folder / f"{name}-exported", checkpoint=checkpoint
-    )
+    packaged(folder, name, folder / f"{name}-exported", checkpoint, serving)
+
+
+def packaged(folder, name, validated, checkpoint, serving):
+    Package(serving=serving).run(folder / "packages" / name, validated=validated, checkpoint=checkpoint)
 
 
 # Two clients
@@ -315,25 +324,38 @@ def test_the_entry_answers_what_the_original_answers(name, ask, expected):
         compare(together, number, expected_row)
 
 
+@pytest.mark.parametrize("name", FUSED)
+def test_one_python_model_answers_as_the_ensemble_does(name, ask, expected):
+    rows = KINDS[name][2]
+    for number, row in enumerate(rows):
+        compare(ask(f"fused_{name}_text", "TEXT", bytes_of([row])), 0, expected[name][number])
+    together, ensemble = (ask(f"{entry}_text", "TEXT", bytes_of(rows)) for entry in (f"fused_{name}", name))
+    assert list(together) == list(ensemble)
+    for output, array in together.items():
+        assert np.array_equal(array, ensemble[output]), output  # the same tokens, and the same bits
+
+
 def test_sixty_four_clients_at_once_get_each_their_own_answers(server, expected):
-    requests = [(name, number) for name in KINDS for number in range(len(KINDS[name][2]))]
+    entries = [(name, name) for name in KINDS] + [(f"fused_{name}", name) for name in FUSED]
+    requests = [(entry, name, number) for entry, name in entries for number in range(len(KINDS[name][2]))]
 
     def client(place):
         over = OverGrpc(server) if place % 2 else OverHttp(server)
         for step in range(4):
-            name, number = requests[(place * 7 + step * 11) % len(requests)]
-            compare(over(f"{name}_text", "TEXT", bytes_of([KINDS[name][2][number]])), 0, expected[name][number])
+            entry, name, number = requests[(place * 7 + step * 11) % len(requests)]
+            compare(over(f"{entry}_text", "TEXT", bytes_of([KINDS[name][2][number]])), 0, expected[name][number])
         return place
 
     with concurrent.futures.ThreadPoolExecutor(64) as pool:
         assert list(pool.map(client, range(64))) == list(range(64))
 
 
-@pytest.mark.parametrize("name", ["one_label", "tags", "questions", "sentences", "states", "masks"])
+@pytest.mark.parametrize("name", ["one_label", "tags", "questions", "sentences", "states", "masks", "fused_tags"])
 def test_any_of_the_outputs_can_be_asked_for_without_the_others(name, server):
+    kind = name.removeprefix("fused_")
     with grpc.InferenceServerClient(server.grpc) as client:
         every = [output.name for output in client.get_model_metadata(f"{name}_text").outputs]
-        row = KINDS[name][2][0]
+        row = KINDS[kind][2][0]
         array = bytes_of([row if isinstance(row, tuple) else (row,)])
         value = grpc.InferInput("TEXT", array.shape, "BYTES")
         value.set_data_from_numpy(array)
@@ -351,6 +373,9 @@ def test_what_is_wrong_with_a_request_is_said_and_hurts_no_other(ask, files):
         ("tags_text", "TEXT", b"\xff\xfe"): "utf-8",
         ("middle_image", "IMAGE", b"no image at all"): "15 bytes that are no image",
         ("middle_image", "IMAGE", files["png"][:200]): "IMAGE: ",
+        ("fused_tags_text", "TEXT", b"\xff\xfe"): "utf-8",
+        ("fused_masks_text", "TEXT", "no mask in here"): "a text without a mask",
+        ("fused_tags_text", "TEXT", "word " * 200_000): "1000000 bytes; this model takes at most 16384 bytes",
         ("tags_text", "TEXT", "word " * 200_000): "1000000 bytes; this model takes at most 16384 bytes",
         ("questions_text", "TEXT", ("why", "x" * 16_385)): "16385 bytes; this model takes at most 16384 bytes",
     }
@@ -462,6 +487,7 @@ def test_the_server_says_which_models_clients_call_and_what_for(server):
     client.close()
     assert tasks == {
         **{f"{name}_text": task for name, (_, task, _, _) in KINDS.items()},
+        **{f"fused_{name}_text": KINDS[name][1] for name in FUSED},
         "middle_image": "image-classification",
         "whole_image": "image-classification",
         "plain_text": "tensors",

@@ -13,6 +13,7 @@ ANSWER = "answer.py"
 EMBED = "embed.py"
 FILL = "fill.py"
 ROUTE = "route.py"
+FUSED = "fused.py"
 PROBE = "probe.py"
 """Lies beside the models of a package: an orchestrator runs it to learn whether the models answer."""
 GENERATE = ("generate.py", "asked.py", "past.py", "pieces.py", "prompts.py")
@@ -20,7 +21,7 @@ GENERATE = ("generate.py", "asked.py", "past.py", "pieces.py", "prompts.py")
 
 data = (
     "model.py", "tokenizer.py", "image.py", "classify.py", "tag.py", "answer.py", "embed.py", "fill.py",
-    "route.py", "probe.py",
+    "route.py", "fused.py", "probe.py",
     "generate.py", "asked.py", "past.py", "pieces.py", "prompts.py",
 )  # fmt: skip
 
