@@ -27,6 +27,7 @@ def check(loaded: LoadedRecipe) -> None:
     _batches(loaded)
     _threads(loaded)
     _layout(loaded)
+    _answers(loaded)
     overrides.check(loaded)
 
 
@@ -105,11 +106,29 @@ def _layout(loaded: LoadedRecipe) -> None:
     raise loaded.error(what, "package", "triton", "layout", hint=f"{hint}, or use layout: ensemble")
 
 
+def _answers(loaded: LoadedRecipe, task: str | None = None) -> None:
+    """Raise RecipeError for an option of answers that the package would not follow.
+
+    `task` is the task of the checkpoint, for a recipe without a task.
+    """
+    package, name = loaded.recipe.package, loaded.recipe.model.task or task
+    task_known = tasks.known(name)
+    for option in package.answers.model_dump(exclude_defaults=True):
+        if task_known is not None and option not in task_known.answer_options:
+            what, hint = f"a package for {task_known.name} has no {option}", f"leave {option} out"
+        elif not (package.triton.postprocess and package.triton.tokenizer):
+            what, hint = f"{option} is about answers, and the package makes none", "leave `postprocess: false` out"
+        else:
+            continue
+        raise loaded.error(what, "package", "answers", option, hint=hint, at_key=True)
+
+
 def check_model(loaded: LoadedRecipe, facts: ModelFacts) -> None:
-    """Raise RecipeError for a max_batch_size above the largest batch of the profiles.
+    """Raise RecipeError for a max_batch_size above the largest batch, or options of answers that are of another task.
 
     The batch is the first axis of an input, whatever the model calls the axis.
     """
+    _answers(loaded, facts.task)
     leading = next(iter(facts.axes.values()), ())[:1]
     if loaded.recipe.package.triton.max_batch_size and leading:
         _refuse_larger(loaded, greatest(shapes.profiles(loaded, facts)).get(str(leading[0])))

@@ -276,10 +276,18 @@ class Triton(RecipePart):
         return self
 
 
+class AnswersSection(RecipePart):
+    """How a package makes answers of a model's outputs; the names are those of transformers' pipelines."""
+
+    aggregation_strategy: Literal["simple", "first", "average", "max"] | None = None
+    """How tokens become entities, for token-classification; None for labels of tokens alone."""
+
+
 class PackageSection(RecipePart):
-    """The package that the build writes: the settings of its Triton model repository."""
+    """The package that the build writes: the settings of its Triton model repository, and of its answers."""
 
     triton: Triton = Triton()
+    answers: AnswersSection = AnswersSection()
 
 
 class PolicySection(RecipePart):

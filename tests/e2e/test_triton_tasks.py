@@ -51,6 +51,8 @@ KINDS = {
     "number": ("electra", "text-classification", TEXTS, {"num_labels": 1}),
     "decoder": ("opt", "text-classification", TEXTS, {"num_labels": 2}),
     "tags": ("distilbert", "token-classification", TEXTS, {"id2label": NAMES}),
+    "entities": ("distilbert", "token-classification", (SHORT, "the river ships in the city on a train", "film"),
+                 {"id2label": {0: "O", 1: "B-PER", 2: "I-PER", 3: "LOC"}}),
     "questions": ("xlm-roberta", "question-answering", QUESTIONS, {}),
     "sentences": ("mpnet", "feature-extraction", TEXTS, {}),
     "states": ("albert", "feature-extraction", TEXTS, {}),
@@ -58,6 +60,8 @@ KINDS = {
               ("a [MASK] film", "[MASK] [MASK]! 👍🏽 [MASK] 日本語", "[MASK] " + "film " * 60), {}),
 }  # fmt: skip
 
+ANSWERS = {"entities": {"aggregation_strategy": "first"}}
+"""The options of answers, by kind."""
 FUSED = ("one_label", "tags", "questions", "sentences", "masks")
 """The kinds that are served in the layout `fused`, too: every answer that a Python model makes."""
 
@@ -112,7 +116,8 @@ def server(checkpoints, photographs, environment, tmp_path_factory):
     """All packages in one repository: exported and packaged by the steps themselves."""
     folder = tmp_path_factory.mktemp("packages")
     for name, (_, task, _, _) in KINDS.items():
-        serving = Serving(model_name=name, ensemble=f"{name}_text", largest=LARGEST, task=task)
+        own = {"task": task, "answers": ANSWERS.get(name, {})}
+        serving = Serving(model_name=name, ensemble=f"{name}_text", largest=LARGEST, **own)
         build(folder, name, checkpoints / name, serving, Export(task=task))
         if name in FUSED:
             own = {"model_name": f"fused_{name}", "ensemble": f"fused_{name}_text", "layout": "fused", "threads": 1}
@@ -213,8 +218,11 @@ HEADS = {
 class Original:
     """A checkpoint in PyTorch."""
 
-    def __init__(self, checkpoint, task):
+    def __init__(self, checkpoint, task, aggregation_strategy=None):
         self.task = task
+        self.pipeline = aggregation_strategy and transformers.pipeline(
+            task, str(checkpoint), aggregation_strategy=aggregation_strategy
+        )
         self.tokenizer = transformers.AutoTokenizer.from_pretrained(checkpoint)
         self.model = HEADS[task].from_pretrained(checkpoint).eval()
         self.labels = self.model.config.id2label
@@ -238,7 +246,8 @@ class Original:
         if self.task == "text-classification":
             return self.classes(output.logits[0])
         if self.task == "token-classification":
-            return self.tags(output.logits[0], ids, torch.where(special[:, None], -1, offsets))
+            tags = self.tags(output.logits[0], ids, torch.where(special[:, None], -1, offsets))
+            return tags if self.pipeline is None else {**tags, **self.entities(texts[0])}
         if self.task == "question-answering":
             return self.span(output, texts[1], offsets, torch.tensor([each == 1 for each in sequences]))
         if self.task == "fill-mask":
@@ -257,6 +266,16 @@ class Original:
         labels = [self.labels[int(number)] for number in best]
         tokens = self.tokenizer.convert_ids_to_tokens(ids)
         return {"logits": logits, "labels": labels, "scores": shares, "tokens": tokens, "offsets": offsets}
+
+    def entities(self, text):
+        """What transformers' own pipeline says of a text."""
+        groups = self.pipeline(text)
+        return {
+            "entities": [each["entity_group"] for each in groups],
+            "entity_scores": [each["score"] for each in groups],
+            "entity_texts": [text[each["start"] : each["end"]] for each in groups],
+            "entity_offsets": [(each["start"], each["end"]) for each in groups],
+        }
 
     def span(self, output, context, offsets, inside):
         begin, end = (output[name][0].masked_fill(~inside, -1e4).double().softmax(0)
@@ -286,14 +305,24 @@ def expected(checkpoints):
     """For each kind, what clients must get for each of its rows."""
     answers = {}
     for name, (_, task, rows, _) in KINDS.items():
-        original = Original(checkpoints / name, task)
+        original = Original(checkpoints / name, task, **ANSWERS.get(name, {}))
         answers[name] = [original(row) for row in rows]
         if name == "sentences":
             answers[name] = [pooled(row["last_hidden_state"]) for row in answers[name]]
     return answers
 
 
-PADDING = {"labels": b"", "tokens": b"", "scores": 0, "offsets": -1, "token_ids": -1}
+PADDING = {
+    "entities": b"",
+    "entity_scores": 0,
+    "entity_texts": b"",
+    "entity_offsets": -1,
+    "labels": b"",
+    "tokens": b"",
+    "scores": 0,
+    "offsets": -1,
+    "token_ids": -1,
+}
 
 
 def compare(answer, row, expected_row):

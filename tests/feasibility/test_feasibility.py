@@ -193,3 +193,14 @@ def test_the_faster_layout_goes_with_every_runtime_of_a_cpu(recipe):
     for runtime in ("auto", "openvino"):
         feasibility.check(recipe("package: {triton: {layout: auto}}", "cpu", runtime))
     feasibility.check(recipe("package: {triton: {layout: fused}}", "cpu", "onnxruntime"))
+
+
+def test_options_of_answers_are_of_one_task(recipe):
+    loaded = recipe("package: {answers: {aggregation_strategy: max}}", "cpu", "onnxruntime")
+    facts = replace(TEXT, task="text-classification")
+    assert "text-classification has no aggregation_strategy" in refused(feasibility.check_model, loaded, facts).what
+    feasibility.check_model(loaded, replace(TEXT, task="token-classification"))
+    loaded = recipe(
+        "package: {triton: {postprocess: false}, answers: {aggregation_strategy: max}}", "cpu", "onnxruntime"
+    )
+    assert "the package makes none" in refused(feasibility.check, loaded).what

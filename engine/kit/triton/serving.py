@@ -47,6 +47,8 @@ class Serving(Frozen):
     """Fields of Triton's ModelConfig that the recipe sets for the main model of the package."""
     models: Mapping[PartName, Mapping[str, Any]] = {}
     """Fields of Triton's ModelConfig that the recipe sets for the other models of the package."""
+    answers: Mapping[str, Any] = {}
+    """The options of answers that differ from their defaults."""
     max_text_bytes: int | None = None
     """The most bytes of one text of a request; None where the recipe names no limit."""
     max_new_tokens: int | None = None
@@ -65,6 +67,7 @@ class Serving(Frozen):
             tokenizer=triton.tokenizer,
             postprocess=triton.postprocess,
             layout=triton.layout,
+            answers=recipe.package.answers.model_dump(mode="json", exclude_defaults=True),
             max_batch_size=triton.max_batch_size,
             max_text_bytes=triton.max_text_bytes,
             largest=greatest(recipe.profiles),

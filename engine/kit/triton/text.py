@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from engine import tasks
 from engine.kit.inputs import token_rows
@@ -43,6 +44,8 @@ class ServedTokenizer:
     """The most bytes of each text of a request."""
     context: bool = False
     """Whether each row is a pair of a question and a context that contains the answer."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """The options of the recipe's section `package.answers` that differ from their defaults."""
 
 
 def load(serving: Serving, signature: Signature, checkpoint: Path, task: str) -> ServedTokenizer | None:
@@ -63,6 +66,7 @@ def load(serving: Serving, signature: Signature, checkpoint: Path, task: str) ->
         _file(tokenizer, fixed, definition),
         max_text_bytes(serving, tokenizer.longest),
         definition.context,
+        serving.answers,
     )
 
 
