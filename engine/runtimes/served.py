@@ -42,11 +42,11 @@ class InPython:
     """How a Python model runs the built model in its own process, in place of a backend of Triton."""
 
     code: bytes
-    """The content of the module `session.py`, whose class `Session` runs the model."""
+    """The content of the module `session.py`, whose class `ModelSession` runs the model."""
     settings: Mapping[str, Any]
-    """The settings of `Session` besides `threads`: JSON values."""
+    """The settings of `ModelSession` besides `threads`: JSON values."""
     needs: tuple[str, ...]
-    """The Python packages that `Session` needs."""
+    """The Python packages that `ModelSession` needs."""
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ def part(serving: Serving, listed: Sequence[Part], model: Served, files: Files) 
         if name != "model.py"
     }
     takes = parts.tensors(entry.config.input, entry.config)
-    made = parts.python(
+    python_model = parts.python(
         entry.config.name,
         entry.config,
         takes=takes,
@@ -72,8 +72,8 @@ def part(serving: Serving, listed: Sequence[Part], model: Served, files: Files) 
         files={**own, "session.py": model.in_python.code},
         needs=("tokenizers", *model.in_python.needs),
     )
-    _take_over(made.config, built.config, entry.config)
-    return made, files
+    _take_over(python_model.config, built.config, entry.config)
+    return python_model, files
 
 
 def why_not(listed: Sequence[Part], model: Served) -> str | None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 
-class Session:
+class ModelSession:
     """The model of a package on the CPU, with the options that Triton's own backend would give it.
 
     Settings: `file`, the name of the model's file; `level`, a name of ONNX Runtime's GraphOptimizationLevel; and

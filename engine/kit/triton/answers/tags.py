@@ -34,7 +34,7 @@ def make(signature: Signature, checkpoint: Path, text: ServedTokenizer) -> Answe
     logits, names = answer.output(signature, "logits", axes=3)
     settings: dict[str, Any] = {"labels": labels.names(checkpoint, answer.extent(logits))}
     takes: tuple[str, ...] = ("logits", "input_ids", "attention_mask")
-    gives = (
+    gives: tuple[AnswerTensor, ...] = (
         AnswerTensor("labels", "TYPE_STRING", (-1,)),
         AnswerTensor("scores", "TYPE_FP32", (-1,)),
         AnswerTensor("tokens", "TYPE_STRING", (-1,)),

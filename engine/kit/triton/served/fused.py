@@ -28,7 +28,7 @@ class Work:
 
         self.steps = settings["steps"]
         self.joins = settings["joins"]
-        self.session = _module(folder / "session.py").Session(folder, settings["session"])
+        self.session = _module(folder / "session.py").ModelSession(folder, settings["session"])
         self.works = [each["folder"] and _work(folder / each["folder"]) for each in self.steps]
         texts = np.array([[text.encode() for text in settings["warm_up"]]], dtype=object)
         self.together([(lambda: {"TEXT": texts}, list(self.steps[-1]["gives"].values()))])

@@ -8,7 +8,7 @@ import pytest
 from engine.kit.triton.served.fused import Work
 
 SESSION = '''
-class Session:
+class ModelSession:
     """Counts its calls, and returns twice the ids and their sum; fails on the id 13."""
 
     def __init__(self, folder, settings):

@@ -1,12 +1,10 @@
-"""The steps `measure-layouts` and `choose-layout`: one Python model or an ensemble, by stored figures."""
+"""The step `choose-layout`: one Python model or an ensemble, by stored figures."""
 
-import models
 import pytest
 
 from engine.kit.choice import layouts
 from engine.kit.choice.candidates import Latency
 from engine.kit.choice.layouts import LayoutsReport, TimedLayout
-from engine.kit.triton.serving import Serving
 from engine.recipe.schema import ModelSection, PackageSection, Recipe, Triton
 from engine.step import write_report
 from engine.steps.choose_layout import ChooseLayout
@@ -62,12 +60,3 @@ def test_a_recipe_measures_only_with_layout_auto():
             True,
             False,
         ]
-
-
-def test_a_package_that_cannot_be_one_model_is_not_measured(tmp_path):
-    models.onnx_text(tmp_path / "model.onnx")
-    models.save_tokenizer(tmp_path)
-    step = MeasureLayouts(serving=Serving(model_name="m", ensemble="m_text", tokenizer=False, layout="auto"), threads=1)
-    report = step.run(tmp_path / "out", compiled=tmp_path, exported=tmp_path, checkpoint=tmp_path)
-    assert "it is for packages that take texts" in report.absent["fused"]
-    assert report.server is None
