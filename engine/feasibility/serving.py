@@ -118,6 +118,8 @@ def _answers(loaded: LoadedRecipe, task: str | None = None) -> None:
             what, hint = f"a package for {task_known.name} has no {option}", f"leave {option} out"
         elif not (package.triton.postprocess and package.triton.tokenizer):
             what, hint = f"{option} is about answers, and the package makes none", "leave `postprocess: false` out"
+        elif option == "doc_stride" and package.triton.layout != "fused":
+            what, hint = "windows of a long context need one Python model", "use package.triton.layout: fused"
         else:
             continue
         raise loaded.error(what, "package", "answers", option, hint=hint, at_key=True)

@@ -281,6 +281,14 @@ class AnswersSection(RecipePart):
 
     aggregation_strategy: Literal["simple", "first", "average", "max"] | None = None
     """How tokens become entities, for token-classification; None for labels of tokens alone."""
+    align_to_words: Flag = False
+    """Whether an answer to a question is widened to whole words."""
+    doc_stride: Annotated[int, Field(strict=True, ge=1, le=65536)] | None = None
+    """How many tokens the windows of a long context share; None for one window, so that the rest is cut off."""
+    handle_impossible_answer: Flag = False
+    """Whether "no answer" (SQuAD 2) is an answer to a question."""
+    max_answer_len: Annotated[int, Field(strict=True, ge=1, le=4096)] = 15
+    """The most tokens of an answer to a question."""
 
 
 class PackageSection(RecipePart):

@@ -16,6 +16,7 @@ import generators
 import models
 import numpy as np
 import pytest
+import span_rules
 import timm_here
 import torch
 import transformers
@@ -62,6 +63,8 @@ KINDS = {
 
 ANSWERS = {"entities": {"aggregation_strategy": "first"}}
 """The options of answers, by kind."""
+WINDOWS = {"doc_stride": 8, "align_to_words": True, "handle_impossible_answer": True}
+"""The options of answers of a further package for questions."""
 FUSED = ("one_label", "tags", "questions", "sentences", "masks")
 """The kinds that are served in the layout `fused`, too: every answer that a Python model makes."""
 
@@ -119,6 +122,11 @@ def server(checkpoints, photographs, environment, tmp_path_factory):
         own = {"task": task, "answers": ANSWERS.get(name, {})}
         serving = Serving(model_name=name, ensemble=f"{name}_text", largest=LARGEST, **own)
         build(folder, name, checkpoints / name, serving, Export(task=task))
+        if name == "questions":
+            own = {"model_name": "windows", "ensemble": "windows_text", "layout": "fused", "answers": WINDOWS}
+            serving = serving.model_copy(update=own)
+            packaged(folder, "windows", folder / "questions-exported", checkpoints / name, serving)
+            serving = serving.model_copy(update={"answers": {}})
         if name in FUSED:
             own = {"model_name": f"fused_{name}", "ensemble": f"fused_{name}_text", "layout": "fused", "threads": 1}
             fused = serving.model_copy(update=own)
@@ -364,6 +372,29 @@ def test_one_python_model_answers_as_the_ensemble_does(name, ask, expected):
         assert np.array_equal(array, ensemble[output]), output  # the same tokens, and the same bits
 
 
+def test_a_long_context_is_searched_in_windows(ask, checkpoints):
+    tokenizer = transformers.AutoTokenizer.from_pretrained(checkpoints / "questions")
+    model = transformers.AutoModelForQuestionAnswering.from_pretrained(checkpoints / "questions").eval()
+    rules = {"stride": WINDOWS["doc_stride"], "longest": LARGEST["sequence"]}
+    answers = ask("windows_text", "TEXT", bytes_of(QUESTIONS))
+    assert set(answers) == {"answer", "score", "start", "end"}
+    counts = []
+    for number, row in enumerate(QUESTIONS):
+        encoded = span_rules.windows(tokenizer, row, **rules)
+        counts.append(len(encoded["input_ids"]))
+        with torch.inference_mode():
+            names = ("input_ids", "attention_mask")
+            output = model(**{name: torch.tensor(encoded[name]) for name in names})
+        logits = np.stack([output.start_logits.numpy(), output.end_logits.numpy()])
+        answer, score, *place = span_rules.expected(
+            tokenizer, row, logits, **rules, words=True, impossible=True, length=15
+        )
+        assert answers["answer"][number, 0] == answer
+        assert [answers["start"][number, 0], answers["end"][number, 0]] == place
+        assert answers["score"][number, 0] == pytest.approx(score, abs=1e-4)
+    assert max(counts) > LARGEST["batch"], "no text has more windows than a batch has rows"
+
+
 def test_sixty_four_clients_at_once_get_each_their_own_answers(server, expected):
     entries = [(name, name) for name in KINDS] + [(f"fused_{name}", name) for name in FUSED]
     requests = [(entry, name, number) for entry, name in entries for number in range(len(KINDS[name][2]))]
@@ -517,6 +548,7 @@ def test_the_server_says_which_models_clients_call_and_what_for(server):
     assert tasks == {
         **{f"{name}_text": task for name, (_, task, _, _) in KINDS.items()},
         **{f"fused_{name}_text": KINDS[name][1] for name in FUSED},
+        "windows_text": "question-answering",
         "middle_image": "image-classification",
         "whole_image": "image-classification",
         "plain_text": "tensors",

@@ -200,6 +200,9 @@ def test_options_of_answers_are_of_one_task(recipe):
     facts = replace(TEXT, task="text-classification")
     assert "text-classification has no aggregation_strategy" in refused(feasibility.check_model, loaded, facts).what
     feasibility.check_model(loaded, replace(TEXT, task="token-classification"))
+    loaded = recipe("package: {answers: {doc_stride: 16}}", "cpu", "onnxruntime")
+    assert "need one Python model" in refused(feasibility.check, loaded).what
+    feasibility.check(recipe("package: {triton: {layout: fused}, answers: {doc_stride: 16}}", "cpu", "onnxruntime"))
     loaded = recipe(
         "package: {triton: {postprocess: false}, answers: {aggregation_strategy: max}}", "cpu", "onnxruntime"
     )

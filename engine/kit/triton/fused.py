@@ -66,7 +66,7 @@ def part(serving: Serving, listed: Sequence[Part], model: Served, files: Files) 
         settings={
             "steps": steps,
             "session": {**model.in_python.settings, "threads": _threads(serving, built.config)},
-            "joins": entry.config.max_batch_size > 0,
+            "most": entry.config.max_batch_size,
             "warm_up": [_WARM_UP] * max(1, *takes[0].dims),
         },
         files={**own, "session.py": model.in_python.code},

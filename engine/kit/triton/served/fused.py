@@ -16,8 +16,8 @@ class Work:
     """Runs the parts of a package one after the other, as the ensemble of the package would.
 
     Settings: `steps`, the parts in their order, each with `takes` and `gives` (name in the part -> name in the package)
-    and `folder`, where its files lie (null for the model itself); `session`, the settings of session.py; `joins`,
-    whether the model takes batches; and `warm_up`, the texts of a first request.
+    and `folder`, where its files lie (null for the model itself); `session`, the settings of session.py; `most`, the
+    most rows of a batch (0 where the model takes no batches); and `warm_up`, the texts of a first request.
 
     Requests that Triton joined and whose tensors have equal shapes run through the model as one batch. What no client
     requests is not computed.
@@ -27,7 +27,7 @@ class Work:
         import numpy as np
 
         self.steps = settings["steps"]
-        self.joins = settings["joins"]
+        self.most = settings["most"]
         self.session = _module(folder / "session.py").ModelSession(folder, settings["session"])
         self.works = [each["folder"] and _work(folder / each["folder"]) for each in self.steps]
         texts = np.array([[text.encode() for text in settings["warm_up"]]], dtype=object)
@@ -53,13 +53,13 @@ class Work:
         groups: dict[Any, list[_Run]] = {}
         for place, run in enumerate(runs):
             shapes = tuple(array.shape[1:] for array in run.taken(number).values())
-            groups.setdefault(shapes if self.joins else place, []).append(run)
+            groups.setdefault(shapes if self.most else place, []).append(run)
         for group in groups.values():
             try:
                 self._batch(number, group)
             except Exception:  # noqa: BLE001 - the request that causes the error gets it, and no other
                 for run in group:
-                    run.add(number, partial(self.session, run.taken(number), run.wants[number]))
+                    run.add(number, partial(self._called, run.taken(number), run.wants[number]))
 
     def _batch(self, number: int, runs: list[_Run]) -> None:
         import numpy as np
@@ -70,14 +70,28 @@ class Work:
         else:
             joined = given[0]
         names = sorted({name for run in runs for name in run.wants[number]})
-        outputs = self.session(joined, names)
+        outputs = self._called(joined, names)
         rows = [len(next(iter(tensors.values()))) for tensors in given]
-        if self.joins and any(len(output) != sum(rows) for output in outputs.values()):
+        if self.most and any(len(output) != sum(rows) for output in outputs.values()):
             raise ValueError(f"an output has other rows than the batch of {sum(rows)}")
         ends = np.cumsum(rows)
         for run, count, end in zip(runs, rows, ends, strict=True):
             own = outputs if len(runs) == 1 else {name: array[end - count : end] for name, array in outputs.items()}
             run.add(number, partial(dict, own))
+
+    def _called(self, given: Tensors, names: list[str]) -> Tensors:
+        """Return outputs of the model; a text of many windows is a batch that is run in parts."""
+        import numpy as np
+
+        rows = len(next(iter(given.values())))
+        if not self.most or rows <= self.most:
+            return dict(self.session(given, names))
+        starts = range(0, rows, self.most)
+        parts = [
+            self.session({name: array[start : start + self.most] for name, array in given.items()}, names)
+            for start in starts
+        ]
+        return {name: np.concatenate([part[name] for part in parts]) for name in names}
 
 
 class _Run:

@@ -59,7 +59,7 @@ def work(tmp_path):
         (tmp_path / name).mkdir()
         (tmp_path / name / f"{name}.py").write_text(code)
         (tmp_path / name / "settings.json").write_text(json.dumps({"work": f"{name}.py", **settings}))
-    settings = {"steps": STEPS, "session": {}, "joins": True, "warm_up": ["1 2 3"]}
+    settings = {"steps": STEPS, "session": {}, "most": 4, "warm_up": ["1 2 3"]}
     work = Work(tmp_path, settings)
     assert work.session.calls == [((1, 3), ["twice"])], "the warm-up"
     work.session.calls.clear()
@@ -99,6 +99,14 @@ def test_only_what_a_client_requests_is_computed(work):
 
 
 def test_a_model_without_batches_runs_each_request_alone(work):
-    work.joins = False
+    work.most = 0
     assert [each["sum"] for each in ask(work, "1 2", "3 4")] == [[3], [7]]
+    assert [shape for shape, _ in work.session.calls] == [(1, 2), (1, 2)]
+
+
+def test_a_batch_of_more_rows_than_the_model_takes_is_run_in_parts(work):
+    work.most = 1
+    texts = np.array([[b"1 2"], [b"3 4"]], dtype=object)
+    [result] = work.together([(lambda: {"TEXT": texts}, ["sum"])])
+    assert result()["sum"].tolist() == [3, 7]
     assert [shape for shape, _ in work.session.calls] == [(1, 2), (1, 2)]
