@@ -53,6 +53,7 @@ def main() -> None:
     parser.add_argument("--instances", type=int, default=os.cpu_count() or 1,
                         help="instances of the model in Triton (default: one for each CPU)")  # fmt: skip
     parser.add_argument("--tokens", nargs="+", default=["16", "128", MIXED])
+    parser.add_argument("--fused-package", type=Path, help="the same package in the layout `fused`, already built")
     parser.add_argument("--no-fused", action="store_true", help="leave out the layout `fused`")
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 8, 32])
     parser.add_argument("--rounds", type=int, default=7)
@@ -65,7 +66,11 @@ def main() -> None:
             if options.package
             else served.build(project, threads=1, instances=options.instances)
         )
-        fused = None if options.no_fused else served.build(project, threads=1, instances=options.instances, fused=True)
+        if options.fused_package:
+            fused = served.package(options.fused_package)
+        else:
+            how = {"threads": 1, "instances": options.instances, "fused": True}
+            fused = None if options.no_fused else served.build(project, **how)
         repository = package.folder if fused is None else served.joined(Path(folder) / "repository", package, fused)
         server = stack.enter_context(serving.start(repository))
         fastapi = stack.enter_context(served.fastapi(package, threads=1))
