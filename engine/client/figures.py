@@ -71,10 +71,19 @@ class StreamTimes:
         """Return the times of streamed answers that are given in seconds; None without any."""
         if not firsts:
             return None
-        shares = (0.5, 0.95, 0.99)
-        first = [milliseconds(stats.percentile(firsts, share)) for share in shares]
-        between = [milliseconds(stats.percentile(gaps, share)) if gaps else None for share in shares]
-        return cls(*first, *between, pieces=len(firsts) + len(gaps))
+
+        def of(seconds: Sequence[float], share: float) -> float:
+            return milliseconds(stats.percentile(seconds, share))
+
+        return cls(
+            first_p50_ms=of(firsts, 0.5),
+            first_p95_ms=of(firsts, 0.95),
+            first_p99_ms=of(firsts, 0.99),
+            between_p50_ms=of(gaps, 0.5) if gaps else None,
+            between_p95_ms=of(gaps, 0.95) if gaps else None,
+            between_p99_ms=of(gaps, 0.99) if gaps else None,
+            pieces=len(firsts) + len(gaps),
+        )
 
 
 @dataclass(frozen=True)

@@ -87,11 +87,11 @@ def test_a_copied_package_answers(layout, minilm_checkpoint, minilm_exported, en
     if done.returncode == 77:
         pytest.skip(f"no read-only namespace here: {done.stderr.strip()[-200:]}")
     assert done.returncode == 0, done.stderr + done.stdout
-    told = json.loads(done.stdout)
-    assert told["user"] == NOBODY
-    assert told["written"] == []
-    assert told["outside"] == os.strerror(errno.ENETUNREACH)
-    assert told["probe"] == [0, ""]
+    outcome = json.loads(done.stdout)
+    assert outcome["user"] == NOBODY
+    assert outcome["written"] == []
+    assert outcome["outside"] == os.strerror(errno.ENETUNREACH)
+    assert outcome["probe"] == [0, ""]
     row = tokenizers.load(minilm_checkpoint).row("a fine day")
     states = ort.run(ort.session(minilm_exported, threads=1), row)["last_hidden_state"][0].mean(axis=0)
-    assert np.abs(np.array(told["answer"]) - states / np.linalg.norm(states)).max() < 1e-4
+    assert np.abs(np.array(outcome["answer"]) - states / np.linalg.norm(states)).max() < 1e-4

@@ -57,13 +57,13 @@ def repository(minilm_checkpoint, minilm_exported, tmp_path_factory):
 
 def children(pid):
     """Return a process and its descendants."""
-    found, parents = [pid], {}
+    processes, parents = [pid], {}
     for status in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
             parents[int(status.parent.name)] = int(status.read_text().rpartition(")")[2].split()[1])
-    for one in found:
-        found += [child for child, parent in parents.items() if parent == one]
-    return found
+    for one in processes:
+        processes += [child for child, parent in parents.items() if parent == one]
+    return processes
 
 
 def memory(server):
