@@ -73,6 +73,9 @@ def part(serving: Serving, listed: Sequence[Part], model: Served, files: Files) 
         needs=("tokenizers", *model.in_python.needs),
     )
     _take_over(python_model.config, built.config, entry.config)
+    for name in set(serving.fields.get("parameters") or ()) - {serving.execution.by.threads_in_triton}:
+        if name in built.config.parameters:  # such as EXECUTION_ENV_PATH of the Python backend
+            python_model.config.parameters[name].CopyFrom(built.config.parameters[name])
     return python_model, files
 
 
