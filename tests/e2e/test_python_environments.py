@@ -1,4 +1,4 @@
-"""A server without a network whose Python lacks what a package needs: an environment of wheels lies beside the models."""
+"""A server without a network, whose Python lacks what a package needs: an environment of wheels lies beside it."""
 
 import os
 import subprocess
