@@ -8,6 +8,7 @@ import importlib.metadata
 import importlib.util
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -89,16 +90,23 @@ class Package:
         return answer
 
 
-def build(folder: Path, *, threads: int, instances: int = 1) -> Package:
-    """Build the README's recipe without `bench`. Its model is served by `instances` instances of `threads` threads."""
+def build(folder: Path, *, threads: int, instances: int = 1, fused: bool = False) -> Package:
+    """Build the README's recipe without `bench`. Its model is served by `instances` instances of `threads` threads.
+
+    With `fused`, the package is one Python model, whose name differs from that of the other layout's entry.
+    """
     import program
 
-    program.project(folder)
+    if not folder.exists():
+        program.project(folder)
     fields = {
         "parameters": {THREADS: {"string_value": str(threads)}},
         "instance_group": [{"count": instances, "kind": "KIND_CPU"}],
     }
     options = [f"package.triton.{name}={json.dumps(value)}" for name, value in fields.items()]
+    if fused:
+        named = {"name": "fused", "package.triton.name": "fused", "package.triton.ensemble": "fused_text"}
+        options += [f"{field}={value}" for field, value in {**named, "package.triton.layout": "fused"}.items()]
     words = ["build", program.RECIPE, "--set", "bench=null", *(word for each in options for word in ("--set", each))]
     done = subprocess.run(
         [*program.command(), *words, "--json"], cwd=folder, env=program.environment(), capture_output=True, check=False
@@ -113,8 +121,17 @@ def package(folder: Path) -> Package:
     """Return the package that lies in a folder."""
     configs = [config_of(each) for each in folder.iterdir() if each.is_dir()]
     entry = next(each.name for each in configs if "recipe_task" in each.parameters)
-    model = next(each.name for each in configs if each.platform == "onnxruntime_onnx")
+    model = next((each.name for each in configs if each.platform == "onnxruntime_onnx"), entry)
     return Package(folder, model, entry)
+
+
+def joined(folder: Path, *packages: Package) -> Path:
+    """Write one model repository with the models of several packages."""
+    folder.mkdir()
+    for each in packages:
+        for model in filter(Path.is_dir, each.folder.iterdir()):
+            shutil.copytree(model, folder / model.name)
+    return folder
 
 
 def config_of(folder: Path) -> Any:

@@ -1,9 +1,10 @@
 """Triton compared with FastAPI: one model in this process, behind FastAPI, behind Triton over HTTP and over gRPC.
 
-    python benchmarks/why_triton.py
+    python benchmarks/why_triton.py [--tokens 16 128 mixed] [--no-fused]
 
-The texts have 16 and 128 tokens. There are 1, 8 and 32 clients, and each sends its next request when it has an answer.
-The same client code calls both HTTP servers: a thread and a connection per client, JSON in both directions.
+The texts have 16 and 128 tokens, or mixed lengths from 8 to 128. There are 1, 8 and 32 clients, and each sends its next
+request when it has an answer. The same client code calls both HTTP servers: a thread and a connection per client, JSON
+in both directions. The package is served in both layouts: behind an ensemble, and as one Python model (`fused`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import ensemble_overhead
@@ -31,6 +33,10 @@ from engine.kit.bench import stats
 Ask = Callable[[str], object]
 Client = Callable[[], contextlib.AbstractContextManager[Ask]]
 HERE, FASTAPI, HTTP, GRPC = "in this process", "FastAPI", "Triton over HTTP", "Triton over gRPC"
+FUSED = "Triton over gRPC, fused"
+MIXED = "mixed"
+_LENGTHS = (8, 12, 16, 24, 32, 48, 96, 128)
+"""The lengths of mixed texts: short ones are more frequent, as in the sentences that clients send."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +52,9 @@ def main() -> None:
     parser.add_argument("--package", type=Path, help="a package that is already built (default: build minilm_cpu.yaml)")
     parser.add_argument("--instances", type=int, default=os.cpu_count() or 1,
                         help="instances of the model in Triton (default: one for each CPU)")  # fmt: skip
-    parser.add_argument("--tokens", type=int, nargs="+", default=[16, 128])
+    parser.add_argument("--tokens", nargs="+", default=["16", "128", MIXED])
+    parser.add_argument("--fused-package", type=Path, help="the same package in the layout `fused`, already built")
+    parser.add_argument("--no-fused", action="store_true", help="leave out the layout `fused`")
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 8, 32])
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=1.0, help="seconds per contender and round")
@@ -58,17 +66,26 @@ def main() -> None:
             if options.package
             else served.build(project, threads=1, instances=options.instances)
         )
-        server = stack.enter_context(serving.start(package.folder))
+        if options.fused_package:
+            fused = served.package(options.fused_package)
+        else:
+            how = {"threads": 1, "instances": options.instances, "fused": True}
+            fused = None if options.no_fused else served.build(project, **how)
+        repository = package.folder if fused is None else served.joined(Path(folder) / "repository", package, fused)
+        server = stack.enter_context(serving.start(repository))
         fastapi = stack.enter_context(served.fastapi(package, threads=1))
         rows = []
         for tokens in options.tokens:
-            texts = package.texts(tokens)
+            texts = package.texts(int(tokens)) if tokens != MIXED else mixed(package)
             for clients in options.clients:
                 asking = contenders(package, server.http, server.grpc, fastapi)
+                if fused is not None:
+                    asking[FUSED] = partial(ensemble_overhead.over_grpc, server.grpc, fused.entry)
                 took = in_turns(asking, texts, clients, rounds=options.rounds, seconds=options.seconds)
                 rows += table_rows(took, tokens, clients)
         aside = ", with a stand-in in Python for its ONNX Runtime backend" if server.stand_in else ""
-        print(timing.table(("tokens x clients", "", "p50", "p95", "requests a second", "of FastAPI's"), rows))
+        titles = ("tokens x clients", "", "p50", "p95", "requests a second", "of FastAPI's", "p50, of the ensemble's")
+        print(timing.table(titles, rows))
         print(
             f"\nThe numbers are medians of {options.rounds} rounds of {options.seconds:g} s in turns; "
             "the model has one thread. "
@@ -85,6 +102,12 @@ def contenders(package: Package, rest: str, grpc: str, fastapi: str) -> dict[str
         HTTP: lambda: served.over_http(rest, "POST", lambda _: f"/v2/models/{package.entry}/infer", _body),
         GRPC: lambda: ensemble_overhead.over_grpc(grpc, package.entry),
     }
+
+
+def mixed(package: Package) -> list[str]:
+    """Return texts of different lengths, in an order in which neighbours differ."""
+    by_length = [package.texts(length) for length in _LENGTHS]
+    return [text for row in zip(*by_length, strict=True) for text in row]
 
 
 def in_turns(
@@ -141,7 +164,7 @@ def closed_loop(make: Client, texts: Sequence[str], clients: int, seconds: float
     return Round(every, len(every) / (time.perf_counter() - begin))
 
 
-def table_rows(took: dict[str, list[Round]], tokens: int, clients: int) -> list[list[str]]:
+def table_rows(took: dict[str, list[Round]], tokens: str, clients: int) -> list[list[str]]:
     """Return a table row for each contender."""
     rows = []
     for name, rounds in took.items():
@@ -149,8 +172,13 @@ def table_rows(took: dict[str, list[Round]], tokens: int, clients: int) -> list[
         pairs = zip(rounds, took[FASTAPI], strict=True)
         share = statistics.median(each.rate / theirs.rate for each, theirs in pairs)
         rate = statistics.median(each.rate for each in rounds)
+        halves = zip(rounds, took[GRPC], strict=True)
+        of_ensemble = statistics.median(
+            statistics.median(each.seconds) / statistics.median(other.seconds) for each, other in halves
+        )
         cells = [timing.duration(stats.percentile(every, part)) for part in (0.5, 0.95)]
-        rows.append([f"{tokens} x {clients}", name, *cells, f"{rate:.0f}", timing.times(share)])
+        rows.append([f"{tokens} x {clients}", name, *cells, f"{rate:.0f}", timing.times(share),
+                     timing.times(of_ensemble)])  # fmt: skip
     return rows
 
 

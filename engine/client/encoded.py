@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,10 @@ TOKENS = "token_ids"
 
 def request(address: Address, model: ModelMetadata, arrays: Mapping[str, np.ndarray]) -> bytes:
     """Return a request as bytes: the head and the body for HTTP/1.1, or gRPC's message ModelInferRequest."""
+    if address.protocol == "http" and model.decoupled:
+        body = json.dumps({name: plain(array) for name, array in arrays.items()}).encode()
+        fields = {"Host": address.place, "Content-Type": "application/json", "Content-Length": len(body)}
+        return _with_head(f"/v2/models/{model.name}/generate_stream", fields, body)
     return _http(address, model, arrays) if address.protocol == "http" else _grpc(model, arrays)
 
 
@@ -31,10 +36,23 @@ def tokens_of_http(head: bytes, body: bytes) -> int:
 
 
 def tokens_of_grpc(body: bytes) -> int:
-    """Return the number of generated tokens in a ModelInferResponse."""
-    from tritonclient.grpc import InferResult, service_pb2
+    """Return the number of generated tokens in the bytes of a ModelInferResponse."""
+    from tritonclient.grpc import service_pb2
 
-    return _tokens(InferResult(service_pb2.ModelInferResponse.FromString(body)))
+    return tokens_of(service_pb2.ModelInferResponse.FromString(body))
+
+
+def tokens_of(message: Any) -> int:
+    """Return the number of generated tokens in a ModelInferResponse."""
+    from tritonclient.grpc import InferResult
+
+    return _tokens(InferResult(message))
+
+
+def plain(array: np.ndarray) -> Any:
+    """Return an array as JSON of the extension "generate": one value alone, several values as a flat list."""
+    values = [value.decode() if isinstance(value, bytes) else value for value in array.ravel().tolist()]
+    return values[0] if len(values) == 1 else values
 
 
 def head_field(head: bytes, name: bytes) -> bytes:
@@ -62,8 +80,12 @@ def _http(address: Address, model: ModelMetadata, arrays: Mapping[str, np.ndarra
         "Content-Length": len(body),
         **({"Inference-Header-Content-Length": length} if length else {}),
     }
+    return _with_head(f"/v2/models/{model.name}/infer", fields, bytes(body))
+
+
+def _with_head(path: str, fields: Mapping[str, object], body: bytes) -> bytes:
     head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
-    return f"POST /v2/models/{model.name}/infer HTTP/1.1\r\n{head}\r\n".encode() + bytes(body)
+    return f"POST {path} HTTP/1.1\r\n{head}\r\n".encode() + body
 
 
 def _grpc(model: ModelMetadata, arrays: Mapping[str, np.ndarray]) -> bytes:
@@ -75,4 +97,6 @@ def _grpc(model: ModelMetadata, arrays: Mapping[str, np.ndarray]) -> bytes:
             array = arrays[tensor.name]
             message.inputs.add(name=tensor.name, datatype=tensor.datatype, shape=array.shape)
             message.raw_input_contents.append(raw_bytes(tensor.datatype, array))
+    if model.decoupled:
+        message.parameters["triton_enable_empty_final_response"].bool_param = True
     return bytes(message.SerializeToString())

@@ -51,6 +51,42 @@ class Latencies:
 
 
 @dataclass(frozen=True)
+class StreamTimes:
+    """The times of answers in pieces: from the request to the first piece, and between two successive pieces.
+
+    A piece of a generating model has one token, or a few where a single token is no whole character.
+    """
+
+    first_p50_ms: float = field(metadata=measured("first p50", unit="ms", digits=3))
+    first_p95_ms: float = field(metadata=measured("first p95", unit="ms", digits=3))
+    first_p99_ms: float
+    between_p50_ms: float | None = field(metadata=measured("between p50", unit="ms", digits=3))
+    """None where no answer has two pieces."""
+    between_p95_ms: float | None = field(metadata=measured("between p95", unit="ms", digits=3))
+    between_p99_ms: float | None
+    pieces: int
+
+    @classmethod
+    def of_seconds(cls, firsts: Sequence[float], gaps: Sequence[float]) -> Self | None:
+        """Return the times of streamed answers that are given in seconds; None without any."""
+        if not firsts:
+            return None
+
+        def of(seconds: Sequence[float], share: float) -> float:
+            return milliseconds(stats.percentile(seconds, share))
+
+        return cls(
+            first_p50_ms=of(firsts, 0.5),
+            first_p95_ms=of(firsts, 0.95),
+            first_p99_ms=of(firsts, 0.99),
+            between_p50_ms=of(gaps, 0.5) if gaps else None,
+            between_p95_ms=of(gaps, 0.95) if gaps else None,
+            between_p99_ms=of(gaps, 0.99) if gaps else None,
+            pieces=len(firsts) + len(gaps),
+        )
+
+
+@dataclass(frozen=True)
 class ModelTimes:
     """The server's counters of one model; times are milliseconds per request to the model that the client calls.
 
@@ -134,5 +170,7 @@ class LoadFigures(TypedReport):
     client: ClientFigures | NotMeasured
     tokens_per_second: float | None = field(default=None, metadata=measured("tokens/s", digits=1))
     """Generated tokens per second, of models that generate text."""
+    stream: StreamTimes | None = None
+    """The times of pieces, of models that answer in pieces."""
     server: Mapping[str, ModelTimes]
     """The server's times of each model; empty where the server has no statistics."""

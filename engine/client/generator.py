@@ -9,9 +9,11 @@ from array import array
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from engine.client.address import Address
+from engine.client.stream_wires import GrpcStreamWire, HttpStreamWire
 from engine.client.wires import GrpcWire, HttpWire, WireError, prepare
 
 AT_ONCE = 512
@@ -58,6 +60,8 @@ class Load:
     first: int = 0
     """The index of the process's first request in `requests`: each process begins with a different request."""
     count_tokens: bool = False
+    streams: bool = False
+    """Whether the model answers in pieces, whose times are measured."""
 
     @property
     def end(self) -> float:
@@ -72,6 +76,10 @@ class LoadOutcome:
     begun: array[float] = field(default_factory=lambda: array("d"))
     ended: array[float] = field(default_factory=lambda: array("d"))
     tokens: array[int] = field(default_factory=lambda: array("q"))
+    firsts: array[float] = field(default_factory=lambda: array("d"))
+    """For each streamed answer, the seconds from the start of its request to its first piece."""
+    gaps: array[float] = field(default_factory=lambda: array("d"))
+    """The seconds between two successive pieces of an answer, for all streamed answers."""
     errors: Counter[str] = field(default_factory=Counter)
     delays: array[float] = field(default_factory=lambda: array("d"))
     """For each measurement of the delay, the seconds by which the process woke up later than planned.
@@ -128,9 +136,9 @@ async def _run(load: Load) -> LoadOutcome:
 
 def _wire(load: Load) -> HttpWire | GrpcWire:
     if load.address.protocol == "http":
-        return HttpWire(load.address, count_tokens=load.count_tokens)
+        return (HttpStreamWire if load.streams else HttpWire)(load.address, count_tokens=load.count_tokens)
     at_once = min(load.callers or AT_ONCE, _MOST_GRPC_REQUESTS)
-    return GrpcWire(load.address, count_tokens=load.count_tokens, at_once=at_once)
+    return (GrpcStreamWire if load.streams else GrpcWire)(load.address, count_tokens=load.count_tokens, at_once=at_once)
 
 
 async def _closed_loop(load: Load, wire: HttpWire | GrpcWire, outcome: LoadOutcome, number: int) -> None:
@@ -168,7 +176,14 @@ async def _send(load: Load, wire: HttpWire | GrpcWire, outcome: LoadOutcome, req
     counts = begun >= load.warm_up
     try:
         async with asyncio.timeout(load.timeout):
-            tokens = await wire.send(request)
+            if isinstance(wire, HttpStreamWire | GrpcStreamWire):
+                answer = await wire.stream(request)
+                tokens = answer.tokens
+                if counts:
+                    outcome.firsts.append(answer.moments[0] - load.start - begun)
+                    outcome.gaps.extend(after - before for before, after in pairwise(answer.moments))
+            else:
+                tokens = await wire.send(request)
     except TimeoutError:
         outcome.errors[f"no answer within {load.timeout:g} s"] += counts
         return False

@@ -8,7 +8,7 @@ import ssl
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from engine.client import failures
+from engine.client import encoded, failures
 from engine.client.address import Address
 from engine.client.inputs import infer_inputs
 from engine.client.model_metadata import ModelMetadata
@@ -75,7 +75,7 @@ class HttpLine:
         Triton's extension "generate" sends server-sent events. Each server-sent event holds the outputs of one piece of
         the answer as JSON.
         """
-        body = {name: _plain(array) for name, array in arrays.items()}
+        body = {name: encoded.plain(array) for name, array in arrays.items()}
         connection = self._connection()
         try:
             connection.request("POST", f"/v2/models/{model.name}/generate_stream", json.dumps(body).encode())
@@ -101,12 +101,6 @@ class HttpLine:
         return http.client.HTTPConnection(host, port, timeout=timeout)
 
 
-def _plain(array: np.ndarray) -> Any:
-    """Return an array as JSON of the extension "generate": one value alone, several values as a flat list."""
-    values = [value.decode() if isinstance(value, bytes) else value for value in array.ravel().tolist()]
-    return values[0] if len(values) == 1 else values
-
-
 def _piece(model: ModelMetadata, event: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """Return the outputs in one server-sent event, each as an array of one row."""
     import numpy as np
@@ -117,7 +111,7 @@ def _piece(model: ModelMetadata, event: Mapping[str, Any]) -> dict[str, np.ndarr
     for name, value in event.items():
         if name not in _ABOUT_THE_MODEL:
             values = value if isinstance(value, list) else [value]
-            encoded = [each.encode() if isinstance(each, str) else each for each in values]
-            texts = any(isinstance(each, bytes) for each in encoded)
-            piece[name] = np.array([encoded], dtype=object if texts else None)
+            row = [each.encode() if isinstance(each, str) else each for each in values]
+            texts = any(isinstance(each, bytes) for each in row)
+            piece[name] = np.array([row], dtype=object if texts else None)
     return piece

@@ -13,7 +13,7 @@ from typing import Any, Self
 from engine.client import arrivals, counters, failures
 from engine.client.address import Protocol
 from engine.client.client import Client
-from engine.client.figures import ClientFigures, Errors, Latencies, LoadFigures, ModelTimes, NotMeasured
+from engine.client.figures import ClientFigures, Errors, Latencies, LoadFigures, ModelTimes, NotMeasured, StreamTimes
 from engine.client.generator import Load, LoadOutcome, serve
 from engine.client.load_table import FULL
 from engine.client.model_metadata import ModelMetadata
@@ -56,6 +56,8 @@ class LoadSettings:
     arrivals: arrivals.Arrivals = "poisson"
     seed: int = 0
     count_tokens: bool = False
+    streams: bool = False
+    """Whether the model answers in pieces."""
 
 
 def process_count(point: Point, limit: int | None) -> int:
@@ -67,7 +69,7 @@ def process_count(point: Point, limit: int | None) -> int:
 class Generators:
     """Processes that put loads on a server: the loads of all points of a load test, one after the other."""
 
-    def __init__(self, count: int, protocol: Protocol, *, count_tokens: bool) -> None:
+    def __init__(self, count: int, protocol: Protocol, *, decodes: bool) -> None:
         from multiprocessing import get_context
 
         fresh = get_context("spawn")  # gRPC does not work in a forked process
@@ -78,7 +80,7 @@ class Generators:
             process = fresh.Process(target=serve, args=(theirs,), daemon=True)
             process.start()
             theirs.close()
-            ours.send((protocol, count_tokens))
+            ours.send((protocol, decodes))
             self._pipes.append(ours)
             self._processes.append(process)
         for pipe in self._pipes:
@@ -103,7 +105,7 @@ class Generators:
         """
         pipes = self._pipes[: process_count(point, len(self._pipes))]
         load = Load(client.address, requests, 0.0, settings.warm_up, settings.duration, settings.timeout,
-                    count_tokens=settings.count_tokens)  # fmt: skip
+                    count_tokens=settings.count_tokens, streams=settings.streams)  # fmt: skip
         load = replace(load, start=time.monotonic() + _LEAD)
         for pipe, share in zip(pipes, _shares(load, point, settings, len(pipes)), strict=True):
             pipe.send(share)
@@ -168,6 +170,9 @@ def _figures(
         ),
         client=_client(outcomes, stats.median(seconds) if seconds else 0.0),
         tokens_per_second=tokens_per_second,
+        stream=StreamTimes.of_seconds(
+            [each for one in outcomes for each in one.firsts], [each for one in outcomes for each in one.gaps]
+        ),
         server=server,
     )
 

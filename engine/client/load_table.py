@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from engine.client.figures import ClientFigures, Errors, Latencies, LoadFigures, ModelTimes, NotMeasured
+from engine.client.figures import ClientFigures, Errors, Latencies, LoadFigures, ModelTimes, NotMeasured, StreamTimes
 from engine.reporting import Number, measured, numbers
 
 _NOTHING = "-"
@@ -58,6 +58,8 @@ def _cells(figures: LoadFigures, *, entry: str) -> Iterator[tuple[Number, float 
     """
     yield from ((number, value) for number, value in _of(type(figures), figures) if value is not None)
     yield from _of(Latencies, figures.latency)
+    if figures.stream is not None:
+        yield from _of(StreamTimes, figures.stream)
     yield from _of(_ServerTimes, _server_times(figures.server, entry))
     yield from _of(Errors, figures.errors)
 

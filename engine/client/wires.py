@@ -26,10 +26,10 @@ class WireError(Exception):
     """
 
 
-def prepare(protocol: Protocol, count_tokens: bool) -> None:  # noqa: FBT001 - both come as one message
+def prepare(protocol: Protocol, decodes: bool) -> None:  # noqa: FBT001 - both come as one message
     """Import the modules that sending requests needs, so that no request waits for an import."""
     modules = ["grpc.aio"] if protocol == "grpc" else []
-    if count_tokens:
+    if decodes:
         modules.append(f"tritonclient.{protocol}")
     for name in modules:
         importlib.import_module(name)
@@ -49,7 +49,7 @@ class HttpWire:
         Where `count_tokens` is false, the returned number is 0. Raises WireError.
         """
         try:
-            connection = self._free.pop() if self._free else await self._open()
+            connection = self._free.pop() if self._free else await self.connection()
             try:
                 head, body = await _exchange(*connection, request)
             except BaseException:
@@ -67,7 +67,8 @@ class HttpWire:
             raise WireError(status_line if message is None else message)
         return encoded.tokens_of_http(head, body) if self._count else 0
 
-    async def _open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def connection(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Open a connection. Raises OSError."""
         return await asyncio.open_connection(self._address.host, self._address.port, ssl=self._tls, limit=_READ_LIMIT)
 
     async def close(self) -> None:
@@ -85,14 +86,14 @@ class GrpcWire:
         options = [("grpc.use_local_subchannel_pool", 1), ("grpc.max_receive_message_length", -1),
                    ("grpc.max_send_message_length", -1)]  # fmt: skip
         count = max(1, -(-at_once // _REQUESTS_PER_CONNECTION))
-        self._channels = [
+        self.channels = [
             aio.secure_channel(address.place, ssl_channel_credentials(), options=options)
             if address.tls
             else aio.insecure_channel(address.place, options=options)
             for _ in range(count)
         ]
         self._calls: list[Any] = [
-            channel.unary_unary("/inference.GRPCInferenceService/ModelInfer") for channel in self._channels
+            channel.unary_unary("/inference.GRPCInferenceService/ModelInfer") for channel in self.channels
         ]
         self._count, self._next = count_tokens, 0
 
@@ -112,7 +113,7 @@ class GrpcWire:
 
     async def close(self) -> None:
         """Close every channel."""
-        for channel in self._channels:
+        for channel in self.channels:
             await channel.close(None)
 
 

@@ -32,6 +32,10 @@ COMMANDS = (
 )
 
 
+_HAND_ON = ("serve",)
+"""The commands that hand on what stands behind `--`."""
+
+
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise UsageError(message, hint=f"{self.prog} --help")
@@ -50,6 +54,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
 
     Raises UsageError for a wrong command line. The option `--help` prints a help text and ends the program.
     """
+    words, further = _without_further(words)
     parser = _Parser(
         prog="recipe",
         description="Make for inference artifacts: a YAML recipe in, a validated, measured Triton package out.",
@@ -70,8 +75,17 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
         own.set_defaults(run=command.run)
     parsed = parser.parse_args(words)
     parsed.words = list(words)
+    parsed.further = further
     parsed.changes = None  # `recipe build` may get the files that changed since its last snapshot
     return parsed
+
+
+def _without_further(words: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the words for the program, and those behind `--`, for a command that hands them on to another program."""
+    if "--" not in words or words[0] not in _HAND_ON:
+        return words, ()
+    end = list(words).index("--")
+    return words[:end], words[end + 1 :]
 
 
 def _refuse_unknown(words: Sequence[str]) -> None:

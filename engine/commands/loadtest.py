@@ -49,6 +49,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     load.add_argument("--seed", metavar="N", type=int, default=0, help="of the arrivals (default: 0)")
     load.add_argument("--processes", metavar="N", type=amounts.positive,
                       help="processes that make the load (default: one for every four CPUs)")  # fmt: skip
+    load.add_argument("--stream", action="store_true",
+                      help="of a package that generates text, ask the model that answers in pieces: the table has the "
+                      "time to the first piece and between pieces")  # fmt: skip
     load.add_argument("--max-errors", metavar="SHARE", type=amounts.share, default=_MOST_ERRORS,
                       help="the share of requests that may fail (default: %(default)g)")  # fmt: skip
     load.add_argument("--with", dest="by", choices=("auto", "perf_analyzer", "own"), default="auto",
@@ -68,12 +71,7 @@ def run(arguments: argparse.Namespace) -> Exit:
 
     points = _points(arguments)
     with Client(arguments.url, timeout=arguments.timeout) as client:
-        model = client.choose(arguments.model)
-        if model.decoupled:
-            raise UsageError(
-                f"{model.name} answers in pieces: a load test is about whole answers",
-                hint="choose with --model a model that sends whole answers",
-            )
+        model = client.choose(arguments.model, stream=arguments.stream)
         figures = _print(model, _measured(client, model, points, arguments), arguments)
     _judge(figures, arguments.max_errors)
     return Exit.OK
@@ -97,12 +95,18 @@ def _measured(
     from engine.client import encoded, load, perf_analyzer
 
     requests = query.requests_of(arguments, model, rows_each=arguments.batch)
-    client.infer(model, requests[0].arrays)  # a request that the server refuses ends the test before any load
+    # A request that the server refuses ends the test before any load.
+    if model.decoupled:
+        for _ in client.stream(model, requests[0].arrays):
+            pass
+    else:
+        client.infer(model, requests[0].arrays)
     settings = load.LoadSettings(
         arguments.duration, arguments.warm_up, arguments.timeout, arguments.arrivals, arguments.seed,
         count_tokens=model.generates and any(output.name == encoded.TOKENS for output in model.outputs),
+        streams=model.decoupled,
     )  # fmt: skip
-    program, version = _program(points, arguments)
+    program, version = _program(model, points, arguments)
     if program is not None:
         for point in points:
             yield perf_analyzer.put(
@@ -112,12 +116,12 @@ def _measured(
     bodies = [encoded.request(client.address, model, request.arrays) for request in requests]
     count = max(load.process_count(point, arguments.processes) for point in points)
     protocol = client.address.protocol or "http"
-    with load.Generators(count, protocol, count_tokens=settings.count_tokens) as generators:
+    with load.Generators(count, protocol, decodes=settings.count_tokens or settings.streams) as generators:
         for point in points:
             yield generators.put(client, model, bodies, point, settings)
 
 
-def _program(points: list[Point], arguments: argparse.Namespace) -> tuple[Path | None, str]:
+def _program(model: ModelMetadata, points: list[Point], arguments: argparse.Namespace) -> tuple[Path | None, str]:
     """Return the path of perf_analyzer and its version; None where processes of recipe send the requests.
 
     Raises StepError where the user demands perf_analyzer and perf_analyzer cannot run on this machine.
@@ -125,7 +129,11 @@ def _program(points: list[Point], arguments: argparse.Namespace) -> tuple[Path |
     from engine.client import perf_analyzer
 
     demanded = arguments.by == "perf_analyzer" or arguments.perf_analyzer is not None
-    if arguments.by == "own" or (not demanded and points[0].rate):
+    if model.decoupled and demanded:
+        raise UsageError(
+            f"{model.name} answers in pieces, which recipe does not measure with perf_analyzer", hint="use --with own"
+        )
+    if arguments.by == "own" or (not demanded and (points[0].rate or model.decoupled)):
         return None, ""
     program, version_or_reason = perf_analyzer.find(arguments.perf_analyzer)
     if program is None and demanded:

@@ -27,6 +27,7 @@ _POLL_SECONDS = 0.2
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `recipe serve`."""
+    parser.epilog = "What stands behind `--` goes to tritonserver: recipe serve RECIPE -- --log-verbose=1"
     options.add_recipes(parser, needed=False)
     parser.add_argument("--install", action="store_true", help="install Triton for CPUs by pip, and serve nothing")
     parser.add_argument(
@@ -78,8 +79,9 @@ def _install() -> Exit:
 
 def _serve(arguments: argparse.Namespace) -> Exit:
     from engine import api
-    from engine.server import find, layout, needs_of, ports, start
+    from engine.server import find, further, layout, needs_of, ports, start
 
+    triton_options = further.check(arguments.further)
     session = api.session(arguments.recipes, **options.reading(arguments))
     _refuse(session.variants)
     image = _image(session.variants)
@@ -96,8 +98,9 @@ def _serve(arguments: argparse.Namespace) -> Exit:
         log = arguments.log or beside / f"serve-{chosen.http}.log"
         _talk(f"starting Triton ({installation.why}); its log is {log}")
         with start(
-            repository, installation=installation, ports=chosen, log=log, patience=math.inf, belongings=(repository,)
-        ) as server:
+            repository, installation=installation, ports=chosen, log=log, patience=math.inf, belongings=(repository,),
+            further=triton_options,
+        ) as server:  # fmt: skip
             _say(arguments, server, installation.why)
             return _watch(server)
 
@@ -205,7 +208,7 @@ def _say(arguments: argparse.Namespace, server: Server, why: str) -> None:
     from engine.client.curl import lines
     from engine.report import served
 
-    with Client(f"grpc://{server.grpc}") as client:
+    with Client(f"http://{server.http}") as client:  # gRPC may need a certificate
         curl = lines(f"http://{server.http}", client.entries())
     if arguments.json:
         print(json.dumps(served.fields(server, why, curl), ensure_ascii=False), flush=True)

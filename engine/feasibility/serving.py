@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine import gpus
+from engine import gpus, tasks
 from engine.feasibility import overrides, shapes
 from engine.feasibility.facts import ModelFacts
 from engine.runtimes import registry, triton_images
 from engine.runtimes.profiles import greatest
 from engine.runtimes.triton_images import RECIPE_PATH, REPOSITORY
+from engine.tasks import Modality
 
 if TYPE_CHECKING:
     from engine.recipe.load import LoadedRecipe
@@ -25,6 +26,8 @@ def check(loaded: LoadedRecipe) -> None:
     _image(loaded)
     _batches(loaded)
     _threads(loaded)
+    _layout(loaded)
+    _answers(loaded)
     overrides.check(loaded)
 
 
@@ -79,11 +82,55 @@ def _threads(loaded: LoadedRecipe) -> None:
         )
 
 
+def _layout(loaded: LoadedRecipe) -> None:
+    """Raise RecipeError for a layout other than `ensemble` where the package cannot be one Python model.
+
+    `auto` needs no runtime that can: where the built model cannot run in Python, the layout is `ensemble`.
+    """
+    recipe = loaded.recipe
+    triton = recipe.package.triton
+    if triton.layout == "ensemble":
+        return
+    runtime, task = registry.of(recipe), tasks.known(recipe.model.task)
+    if recipe.target.device != "cpu" or (triton.layout == "fused" and not runtime.runs_in_python):
+        what, hint = f"{runtime.name} on {recipe.target.device}", "use runtime: onnxruntime and device: cpu"
+    elif not triton.tokenizer:
+        what, hint = "a package without a tokenizer", "leave `tokenizer: false` out"
+    elif task is not None and (task.modality is not Modality.TEXT or task.generates is not None):
+        what, hint = f"a package for {task.name}", "leave `layout` out"
+    elif triton.models:
+        what, hint = "a package whose recipe has fields for models of its own", "leave `models` out"
+    else:
+        return
+    what = f"layout: {triton.layout} is one Python model for text to answer, and this is {what}"
+    raise loaded.error(what, "package", "triton", "layout", hint=f"{hint}, or use layout: ensemble")
+
+
+def _answers(loaded: LoadedRecipe, task: str | None = None) -> None:
+    """Raise RecipeError for an option of answers that the package would not follow.
+
+    `task` is the task of the checkpoint, for a recipe without a task.
+    """
+    package, name = loaded.recipe.package, loaded.recipe.model.task or task
+    task_known = tasks.known(name)
+    for option in package.answers.model_dump(exclude_defaults=True):
+        if task_known is not None and option not in task_known.answer_options:
+            what, hint = f"a package for {task_known.name} has no {option}", f"leave {option} out"
+        elif not (package.triton.postprocess and package.triton.tokenizer):
+            what, hint = f"{option} is about answers, and the package makes none", "leave `postprocess: false` out"
+        elif option == "doc_stride" and package.triton.layout != "fused":
+            what, hint = "windows of a long context need one Python model", "use package.triton.layout: fused"
+        else:
+            continue
+        raise loaded.error(what, "package", "answers", option, hint=hint, at_key=True)
+
+
 def check_model(loaded: LoadedRecipe, facts: ModelFacts) -> None:
-    """Raise RecipeError for a max_batch_size above the largest batch of the profiles.
+    """Raise RecipeError for a max_batch_size above the largest batch, or options of answers that are of another task.
 
     The batch is the first axis of an input, whatever the model calls the axis.
     """
+    _answers(loaded, facts.task)
     leading = next(iter(facts.axes.values()), ())[:1]
     if loaded.recipe.package.triton.max_batch_size and leading:
         _refuse_larger(loaded, greatest(shapes.profiles(loaded, facts)).get(str(leading[0])))

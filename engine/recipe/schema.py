@@ -253,6 +253,10 @@ class Triton(RecipePart):
     """The most bytes of UTF-8 in one text of a request; None for a limit by the tokens that the model can take."""
     threads: Annotated[int, Field(strict=True, ge=1, le=1024)] | None = None
     """The threads with which one instance of a model on a CPU computes; None for the default of Triton's backend."""
+    layout: Literal["ensemble", "fused", "auto"] = "ensemble"
+    """Whether tokenizer, model and answers are models of their own behind an ensemble, or one Python model; `auto`
+    stands for the faster of the two, by a measurement.
+    """
     models: Annotated[Mapping[PartName, Mapping[str, Any]], Field(max_length=16)] = {}
     """Fields of ModelConfig for the package's further models, such as `tokenizer`, by the name of the model. Fields of
     ModelConfig for the main model are written directly in `package.triton`.
@@ -272,10 +276,26 @@ class Triton(RecipePart):
         return self
 
 
+class AnswersSection(RecipePart):
+    """How a package makes answers of a model's outputs; the names are those of transformers' pipelines."""
+
+    aggregation_strategy: Literal["simple", "first", "average", "max"] | None = None
+    """How tokens become entities, for token-classification; None for labels of tokens alone."""
+    align_to_words: Flag = False
+    """Whether an answer to a question is widened to whole words."""
+    doc_stride: Annotated[int, Field(strict=True, ge=1, le=65536)] | None = None
+    """How many tokens the windows of a long context share; None for one window, so that the rest is cut off."""
+    handle_impossible_answer: Flag = False
+    """Whether "no answer" (SQuAD 2) is an answer to a question."""
+    max_answer_len: Annotated[int, Field(strict=True, ge=1, le=4096)] = 15
+    """The most tokens of an answer to a question."""
+
+
 class PackageSection(RecipePart):
-    """The package that the build writes: the settings of its Triton model repository."""
+    """The package that the build writes: the settings of its Triton model repository, and of its answers."""
 
     triton: Triton = Triton()
+    answers: AnswersSection = AnswersSection()
 
 
 class PolicySection(RecipePart):

@@ -128,6 +128,8 @@ class Runtime:
     """The reason why the runtime's packages are plain folders, where `loads_in_triton` is false."""
     threads_in_triton: ClassVar[str | None] = None
     """The parameter of Triton's backend with the number of threads of an operator on a CPU; None for no parameter."""
+    runs_in_python: ClassVar[bool] = False
+    """Whether a Python model of Triton can run the built model on a CPU in its own process (`layout: fused`)."""
     ways: ClassVar[tuple[Way, ...]] = ()
     """The ways in which this runtime runs models on a GPU, for `recipe doctor`."""
     tools_for: ClassVar[Mapping[str, str]] = {}

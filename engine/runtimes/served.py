@@ -38,6 +38,18 @@ class Router:
 
 
 @dataclass(frozen=True)
+class InPython:
+    """How a Python model runs the built model in its own process, in place of a backend of Triton."""
+
+    code: bytes
+    """The content of the module `session.py`, whose class `ModelSession` runs the model."""
+    settings: Mapping[str, Any]
+    """The settings of `ModelSession` besides `threads`: JSON values."""
+    needs: tuple[str, ...]
+    """The Python packages that `ModelSession` needs."""
+
+
+@dataclass(frozen=True)
 class Served:
     """A built model, ready to be put into a package.
 
@@ -68,6 +80,8 @@ class Served:
     accelerator: Callable[[str], tuple[str, Mapping[str, str]]] | None = None
     """A function from the model's name in the repository to the accelerator of Triton's ONNX Runtime backend and the
     accelerator's parameters; None for no accelerator."""
+    in_python: InPython | None = None
+    """How a Python model runs the built model itself; None for a model that only a backend of Triton runs."""
     router: Router | None = None
     """The models behind a built model that is compiled for several shapes; None for a model of one file."""
     why_plain: str = ""

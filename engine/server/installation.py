@@ -37,6 +37,8 @@ class Place:
     folder: Path
     name: str
     needs: Needs
+    further: tuple[str, ...] = ()
+    """Options of `tritonserver` that the user gave."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,7 @@ def options(place: Place, repository: str, ports: Ports) -> list[str]:
         f"--exit-timeout-secs={_EXIT_SECONDS}",
         f"--backend-config=python,shm-region-prefix-name={place.name}_",
         *of_needs(place.needs, repository),
+        *place.further,
     ]
 
 

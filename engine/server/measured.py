@@ -21,7 +21,7 @@ from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.inputs import exact_texts
 from engine.kit.inputs.tokenizer import Tokenizer
 from engine.kit.triton import repository
-from engine.kit.triton.serving import Serving
+from engine.kit.triton.serving import ENSEMBLE, Serving
 from engine.runtimes.runtime import Runtime
 from engine.runtimes.triton_tensors import TEXT
 
@@ -93,7 +93,7 @@ def plain(ours: Serving, exported: Path, *, runtime: Runtime, name: str) -> Serv
     """Return the exported model with Triton's defaults only: a rival, as users would serve the model without recipe."""
     own = f"{ours.model_name}_{_PLAIN}"
     execution = runtime.as_rival(ours.execution)
-    update = {"model_name": own, "ensemble": f"{own}_text", "fields": {}, "execution": execution}
+    update = {"model_name": own, "ensemble": f"{own}_text", "fields": {}, "execution": execution, "layout": ENSEMBLE}
     return ServedModel(name, ours=False, serving=ours.model_copy(update=update), directory=exported)
 
 

@@ -112,6 +112,7 @@ class _Plan:
     log: Path | None
     patience: float
     belongings: tuple[Path, ...]
+    further: tuple[str, ...]
 
 
 class _PortTakenError(StepError):
@@ -127,17 +128,18 @@ def start(
     log: Path | None = None,
     patience: float = 600.0,
     belongings: Sequence[Path] = (),
+    further: Sequence[str] = (),
 ) -> Iterator[Server]:
     """Serve a model repository until the block ends.
 
     Without `installation` the first server that fits is started; without `ports` free ports are chosen; without `log`
     the log is removed when the server ends. `patience` is how many seconds the models may take to load; `belongings`
-    are folders that are removed when the server ends. Raises StepError where no server fits, where the server does not
-    start, or where a model fails to load.
+    are folders that are removed when the server ends; `further` are options of `tritonserver`. Raises StepError where
+    no server fits, where the server does not start, or where a model fails to load.
     """
     needs = needs_of(repository)
     installation = installation or find(needs)
-    plan = _Plan(installation, repository.absolute(), needs, ports, log, patience, tuple(belongings))
+    plan = _Plan(installation, repository.absolute(), needs, ports, log, patience, tuple(belongings), tuple(further))
     server = _started(plan)
     try:
         yield server
@@ -173,7 +175,7 @@ def _try(plan: _Plan) -> Server:
 
 def _start_keeper(plan: _Plan, own: Scratch, ports: Ports, log: Path) -> Keeping:
     """Start the keeper, which starts the server. Raises StepError where a file of the server cannot be written."""
-    place = Place(plan.repository, ports, own.folder, own.name, plan.needs)
+    place = Place(plan.repository, ports, own.folder, own.name, plan.needs, plan.further)
     try:
         launch = plan.installation.launch(place)
     except (Lacking, OSError) as error:

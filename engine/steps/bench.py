@@ -260,8 +260,7 @@ class Bench(Step):
         if execution == self.execution:
             return self
         ours = execution.runtime + self.name_of_ours.removeprefix(self.execution.runtime)
-        serving = None if self.serving is None else self.serving.of_model(validated)
-        return self.model_copy(update={"execution": execution, "name_of_ours": ours, "serving": serving})
+        return self.model_copy(update={"execution": execution, "name_of_ours": ours})
 
     def _rows_of_tokens(self, samples: Path | None, models: _Models, graph: onnx.ModelProto) -> SampleRows:
         if samples is None:
@@ -304,9 +303,10 @@ class Bench(Step):
         if self.serving is None:
             return (), None
         server = importlib.import_module(_SERVER)
-        served = [server.ServedModel(self.name_of_ours, ours=True, serving=self.serving, directory=models.validated)]
+        serving = self.serving.of_model(models.validated)
+        served = [server.ServedModel(self.name_of_ours, ours=True, serving=serving, directory=models.validated)]
         served += [
-            server.plain(self.serving, models.exported, runtime=runtime, name=_name(rival.runtime, rival.precision))
+            server.plain(serving, models.exported, runtime=runtime, name=_name(rival.runtime, rival.precision))
             for rival in self.against
             if (runtime := registry.find(rival.runtime)).rival_served
         ]

@@ -10,5 +10,6 @@ TASK = Task(
     texts=2,
     context=True,
     example=("Who wrote it?", "It was written by Ada."),
+    answer_options=("align_to_words", "doc_stride", "handle_impossible_answer", "max_answer_len"),
     answers="engine.kit.triton.answers.spans",
 )

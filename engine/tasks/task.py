@@ -85,6 +85,8 @@ class Task:
 
     In an example text, `[MASK]` stands for the model's own mask token.
     """
+    answer_options: tuple[str, ...] = ()
+    """The options under `package.answers` of a recipe that the task follows."""
     answers: str | None = None
     """The name of the module that makes the postprocessing; None where clients get the outputs unchanged.
 

@@ -8,5 +8,6 @@ TASK = Task(
     auto_class="AutoModelForTokenClassification",
     texts=1,
     classes=Classes.TOKENS,
+    answer_options=("aggregation_strategy",),
     answers="engine.kit.triton.answers.tags",
 )

@@ -2,7 +2,7 @@
 
 from engine.client import load
 from engine.client.address import Address
-from engine.client.figures import Latencies
+from engine.client.figures import Latencies, StreamTimes
 from engine.client.generator import Load, LoadOutcome
 
 
@@ -42,3 +42,21 @@ def test_a_load_that_nothing_answered_is_told_without_latencies():
         "errors": {"count": 3, "share": 1.0, "messages": {"gone": 3}},
         "client": {"processes": 1, "busy": 0.0, "late_p95_ms": 0.0, "saturated": False}, "server": {},
     }  # fmt: skip
+
+
+def test_the_times_of_pieces_are_those_of_all_answers():
+    outcome = LoadOutcome()
+    for first, gaps in ((0.010, (0.002, 0.004)), (0.030, ())):
+        outcome.begun.append(1.5)
+        outcome.ended.append(2.0)
+        outcome.tokens.append(3)
+        outcome.firsts.append(first)
+        outcome.gaps.extend(gaps)
+    planned = Load(Address("h", 1, "http"), (), 0.0, warm_up=1.0, duration=2.0, timeout=1.0, streams=True)
+    stream = load._figures(load.Point(concurrency=1), planned, [outcome], {}).stream
+    assert (stream.first_p50_ms, stream.between_p50_ms, stream.pieces) == (20.0, 3.0, 4)
+
+
+def test_answers_of_one_piece_have_no_time_between_pieces():
+    assert StreamTimes.of_seconds([0.01], []).between_p50_ms is None
+    assert StreamTimes.of_seconds([], []) is None

@@ -157,9 +157,29 @@ def test_generation_is_measured_in_tokens_too_and_the_servers_time_is_shown(reci
 
 
 @pytest.mark.slow
-def test_a_model_that_streams_is_not_measured_as_if_it_answered_whole(recipe, server):
-    refused = recipe("loadtest", server.grpc, "--model", "story_stream", "--text", "a", expect=2).stderr
-    assert "answers in pieces" in refused
+@pytest.mark.parametrize("protocol", ["http", "grpc"])
+def test_of_a_stream_the_first_piece_and_the_gaps_are_measured(recipe, server, protocol):
+    words = (getattr(server, protocol), "--stream", "--text", "Once", "--text", "The cat", "--with", "own")
+    points = measured(recipe, *words, "--concurrency", "1,3", "--duration", "2", "--warm-up", "0.2")
+    for point in points:
+        assert point["model"] == "story_stream"
+        assert point["errors"]["count"] == 0
+        stream, latency = point["stream"], point["latency"]
+        assert 0 < stream["first_p50_ms"] < latency["p50_ms"]
+        assert 0 < stream["between_p50_ms"] < latency["p50_ms"]
+        assert latency["requests"] < stream["pieces"] <= 6 * latency["requests"]
+        assert point["tokens_per_second"] == pytest.approx(6 * point["throughput"], rel=0.01)
+
+
+@pytest.mark.slow
+def test_errors_of_streams_are_counted_and_perf_analyzer_is_not_for_them(recipe, server):
+    words = (server.grpc, "--model", "story_stream", "--text", "a")
+    assert "use --with own" in recipe("loadtest", *words, "--with", "perf_analyzer", expect=2).stderr
+    table = recipe("loadtest", *words, "--duration", "0.3", "--warm-up", "0.1", expect=0).stdout
+    assert "first p50" in table
+    assert "between p95" in table
+    refused = recipe("loadtest", *words, "--input", "MAX_NEW_TOKENS=[0]", expect=1).stderr
+    assert "is not between 1 and 6" in refused
 
 
 @pytest.mark.slow

@@ -211,13 +211,53 @@ def test_a_request_that_cannot_be_is_an_error_of_its_own(server, oracles, more, 
 
 @pytest.mark.parametrize("model", ["gpt2_text/generate", "gpt2_stream/generate_stream"])
 def test_a_parameter_that_would_be_ignored_is_refused(server, model):
-    body = {"TEXT": TEXTS[0], "MAX_NEW_TOKENS": 4, "temperature": 0.7, "Top_K": 3, "trace_id": 9}
+    body = {"TEXT": TEXTS[0], "MAX_NEW_TOKENS": 4, "num_beams": 2, "Min_P": 0.3, "trace_id": 9}
     with pytest.raises(urllib.error.HTTPError) as refused:
         post(server, model, body)
     assert refused.value.code == 400
-    assert "Top_K, temperature: this model takes no such parameters" in refused.value.read().decode()
-    del body["temperature"], body["Top_K"]
+    assert "Min_P, num_beams: this model takes no such parameters" in refused.value.read().decode()
+    del body["num_beams"], body["Min_P"]
     assert "finish_reason" in post(server, model, body)
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        post(server, model, {**body, "top_p": 1.5})
+    assert refused.value.code == 400
+    assert "top_p: 1.5 is no number of at least 0 and at most 1" in refused.value.read().decode()
+
+
+SAMPLED = {"temperature": 1.5, "top_k": 6, "top_p": 0.9, "repetition_penalty": 1.2}
+
+
+@pytest.mark.parametrize("family", ["llama", "t5"])
+def test_sampled_tokens_have_the_distribution_of_the_original(client, oracles, family):
+    """The first token of many rows, against the probabilities that transformers' own warpers leave."""
+    rows, rounds = 8, 40
+    expected = oracles[family].first_token(TEXTS[0], **SAMPLED)
+    counts = np.zeros(len(expected))
+    for number in range(rounds):
+        drawn = ask(client, f"{family}_text", [TEXTS[0]] * rows, most=4, parameters={**SAMPLED, "seed": number})
+        for ids, _, _ in drawn:
+            counts[ids[0]] += 1
+    assert counts[expected == 0].sum() == 0
+    likely = expected > 0
+    square = ((counts[likely] - rows * rounds * expected[likely]) ** 2 / (rows * rounds * expected[likely])).sum()
+    assert likely.sum() > 2
+    assert square < 40, "a chance of less than 1 in 100,000, with at most 6 tokens"
+
+
+def test_a_seed_repeats_an_answer_alone_and_among_others(client):
+    options = {"temperature": 2.0, "seed": 7}
+    alone = ask(client, "gpt2_text", [TEXTS[0]], most=NEW, parameters=options)
+    assert ask(client, "gpt2_text", [TEXTS[0]], most=NEW, parameters=options) == alone
+    together = ask(client, "gpt2_text", [TEXTS[0], TEXTS[0], TEXTS[1]], most=NEW, parameters=options)
+    assert together[0] == alone[0]
+    assert together[1] != alone[0], "rows of one request draw other numbers"
+    assert ask(client, "gpt2_text", [TEXTS[0]], most=NEW, parameters={**options, "seed": 8}) != alone
+
+
+def test_without_drawing_the_most_likely_tokens_are_taken(client, oracles):
+    for options in ({"temperature": 0.0, "top_k": 3}, {"do_sample": False, "seed": 3}, {"top_k": 1}):
+        [(ids, text, _)] = ask(client, "gpt2_text", [TEXTS[0]], most=NEW, parameters=options)
+        assert (ids, text) == oracles["gpt2"](TEXTS[0])
 
 
 def test_a_stream_says_what_is_wrong_with_its_request(server):

@@ -16,6 +16,7 @@ import generators
 import models
 import numpy as np
 import pytest
+import span_rules
 import timm_here
 import torch
 import transformers
@@ -51,12 +52,21 @@ KINDS = {
     "number": ("electra", "text-classification", TEXTS, {"num_labels": 1}),
     "decoder": ("opt", "text-classification", TEXTS, {"num_labels": 2}),
     "tags": ("distilbert", "token-classification", TEXTS, {"id2label": NAMES}),
+    "entities": ("distilbert", "token-classification", (SHORT, "the river ships in the city on a train", "film"),
+                 {"id2label": {0: "O", 1: "B-PER", 2: "I-PER", 3: "LOC"}}),
     "questions": ("xlm-roberta", "question-answering", QUESTIONS, {}),
     "sentences": ("mpnet", "feature-extraction", TEXTS, {}),
     "states": ("albert", "feature-extraction", TEXTS, {}),
     "masks": ("bert", "fill-mask",
               ("a [MASK] film", "[MASK] [MASK]! 👍🏽 [MASK] 日本語", "[MASK] " + "film " * 60), {}),
 }  # fmt: skip
+
+ANSWERS = {"entities": {"aggregation_strategy": "first"}}
+"""The options of answers, by kind."""
+WINDOWS = {"doc_stride": 8, "align_to_words": True, "handle_impossible_answer": True}
+"""The options of answers of a further package for questions."""
+FUSED = ("one_label", "tags", "questions", "sentences", "masks")
+"""The kinds that are served in the layout `fused`, too: every answer that a Python model makes."""
 
 
 @pytest.fixture(scope="module")
@@ -109,8 +119,17 @@ def server(checkpoints, photographs, environment, tmp_path_factory):
     """All packages in one repository: exported and packaged by the steps themselves."""
     folder = tmp_path_factory.mktemp("packages")
     for name, (_, task, _, _) in KINDS.items():
-        serving = Serving(model_name=name, ensemble=f"{name}_text", largest=LARGEST, task=task)
+        own = {"task": task, "answers": ANSWERS.get(name, {})}
+        serving = Serving(model_name=name, ensemble=f"{name}_text", largest=LARGEST, **own)
         build(folder, name, checkpoints / name, serving, Export(task=task))
+        if name == "questions":
+            own = {"model_name": "windows", "ensemble": "windows_text", "layout": "fused", "answers": WINDOWS}
+            windows = serving.model_copy(update=own)
+            packaged(folder, "windows", folder / "questions-exported", checkpoints / name, windows)
+        if name in FUSED:
+            own = {"model_name": f"fused_{name}", "ensemble": f"fused_{name}_text", "layout": "fused", "threads": 1}
+            fused = serving.model_copy(update=own)
+            packaged(folder, f"fused_{name}", folder / f"{name}-exported", checkpoints / name, fused)
     for name, layout in (("middle", "NHWC"), ("whole", "NCHW")):
         images = Images(layout=layout, size=64)
         serving = Serving(model_name=name, ensemble=f"{name}_image", largest=LARGEST, images=images)
@@ -130,9 +149,11 @@ def server(checkpoints, photographs, environment, tmp_path_factory):
 
 def build(folder, name, checkpoint, serving, export):
     export.run(folder / f"{name}-exported", checkpoint=checkpoint)
-    Package(serving=serving).run(
-        folder / "packages" / name, validated=folder / f"{name}-exported", checkpoint=checkpoint
-    )
+    packaged(folder, name, folder / f"{name}-exported", checkpoint, serving)
+
+
+def packaged(folder, name, validated, checkpoint, serving):
+    Package(serving=serving).run(folder / "packages" / name, validated=validated, checkpoint=checkpoint)
 
 
 # Two clients
@@ -204,8 +225,11 @@ HEADS = {
 class Original:
     """A checkpoint in PyTorch."""
 
-    def __init__(self, checkpoint, task):
+    def __init__(self, checkpoint, task, aggregation_strategy=None):
         self.task = task
+        self.pipeline = aggregation_strategy and transformers.pipeline(
+            task, str(checkpoint), aggregation_strategy=aggregation_strategy
+        )
         self.tokenizer = transformers.AutoTokenizer.from_pretrained(checkpoint)
         self.model = HEADS[task].from_pretrained(checkpoint).eval()
         self.labels = self.model.config.id2label
@@ -229,7 +253,8 @@ class Original:
         if self.task == "text-classification":
             return self.classes(output.logits[0])
         if self.task == "token-classification":
-            return self.tags(output.logits[0], ids, torch.where(special[:, None], -1, offsets))
+            tags = self.tags(output.logits[0], ids, torch.where(special[:, None], -1, offsets))
+            return tags if self.pipeline is None else {**tags, **self.entities(texts[0])}
         if self.task == "question-answering":
             return self.span(output, texts[1], offsets, torch.tensor([each == 1 for each in sequences]))
         if self.task == "fill-mask":
@@ -248,6 +273,16 @@ class Original:
         labels = [self.labels[int(number)] for number in best]
         tokens = self.tokenizer.convert_ids_to_tokens(ids)
         return {"logits": logits, "labels": labels, "scores": shares, "tokens": tokens, "offsets": offsets}
+
+    def entities(self, text):
+        """What transformers' own pipeline says of a text."""
+        groups = self.pipeline(text)
+        return {
+            "entities": [each["entity_group"] for each in groups],
+            "entity_scores": [each["score"] for each in groups],
+            "entity_texts": [text[each["start"] : each["end"]] for each in groups],
+            "entity_offsets": [(each["start"], each["end"]) for each in groups],
+        }
 
     def span(self, output, context, offsets, inside):
         begin, end = (output[name][0].masked_fill(~inside, -1e4).double().softmax(0)
@@ -277,14 +312,24 @@ def expected(checkpoints):
     """For each kind, what clients must get for each of its rows."""
     answers = {}
     for name, (_, task, rows, _) in KINDS.items():
-        original = Original(checkpoints / name, task)
+        original = Original(checkpoints / name, task, **ANSWERS.get(name, {}))
         answers[name] = [original(row) for row in rows]
         if name == "sentences":
             answers[name] = [pooled(row["last_hidden_state"]) for row in answers[name]]
     return answers
 
 
-PADDING = {"labels": b"", "tokens": b"", "scores": 0, "offsets": -1, "token_ids": -1}
+PADDING = {
+    "entities": b"",
+    "entity_scores": 0,
+    "entity_texts": b"",
+    "entity_offsets": -1,
+    "labels": b"",
+    "tokens": b"",
+    "scores": 0,
+    "offsets": -1,
+    "token_ids": -1,
+}
 
 
 def compare(answer, row, expected_row):
@@ -315,25 +360,61 @@ def test_the_entry_answers_what_the_original_answers(name, ask, expected):
         compare(together, number, expected_row)
 
 
+@pytest.mark.parametrize("name", FUSED)
+def test_one_python_model_answers_as_the_ensemble_does(name, ask, expected):
+    rows = KINDS[name][2]
+    for number, row in enumerate(rows):
+        compare(ask(f"fused_{name}_text", "TEXT", bytes_of([row])), 0, expected[name][number])
+    together, ensemble = (ask(f"{entry}_text", "TEXT", bytes_of(rows)) for entry in (f"fused_{name}", name))
+    assert set(together) == set(ensemble)
+    for output, array in together.items():
+        assert np.array_equal(array, ensemble[output]), output  # the same tokens, and the same bits
+
+
+def test_a_long_context_is_searched_in_windows(ask, checkpoints):
+    tokenizer = transformers.AutoTokenizer.from_pretrained(checkpoints / "questions")
+    model = transformers.AutoModelForQuestionAnswering.from_pretrained(checkpoints / "questions").eval()
+    rules = {"stride": WINDOWS["doc_stride"], "longest": LARGEST["sequence"]}
+    answers = ask("windows_text", "TEXT", bytes_of(QUESTIONS))
+    assert set(answers) == {"answer", "score", "start", "end"}
+    counts = []
+    for number, row in enumerate(QUESTIONS):
+        encoded = span_rules.windows(tokenizer, row, **rules)
+        counts.append(len(encoded["input_ids"]))
+        with torch.inference_mode():
+            names = ("input_ids", "attention_mask")
+            output = model(**{name: torch.tensor(encoded[name]) for name in names})
+        logits = np.stack([output.start_logits.numpy(), output.end_logits.numpy()])
+        answer, score, *place = span_rules.expected(
+            tokenizer, row, logits, **rules, words=True, impossible=True, length=15
+        )
+        assert answers["answer"][number, 0] == answer
+        assert [answers["start"][number, 0], answers["end"][number, 0]] == place
+        assert answers["score"][number, 0] == pytest.approx(score, abs=1e-4)
+    assert max(counts) > 4
+
+
 def test_sixty_four_clients_at_once_get_each_their_own_answers(server, expected):
-    requests = [(name, number) for name in KINDS for number in range(len(KINDS[name][2]))]
+    entries = [(name, name) for name in KINDS] + [(f"fused_{name}", name) for name in FUSED]
+    requests = [(entry, name, number) for entry, name in entries for number in range(len(KINDS[name][2]))]
 
     def client(place):
         over = OverGrpc(server) if place % 2 else OverHttp(server)
         for step in range(4):
-            name, number = requests[(place * 7 + step * 11) % len(requests)]
-            compare(over(f"{name}_text", "TEXT", bytes_of([KINDS[name][2][number]])), 0, expected[name][number])
+            entry, name, number = requests[(place * 7 + step * 11) % len(requests)]
+            compare(over(f"{entry}_text", "TEXT", bytes_of([KINDS[name][2][number]])), 0, expected[name][number])
         return place
 
     with concurrent.futures.ThreadPoolExecutor(64) as pool:
         assert list(pool.map(client, range(64))) == list(range(64))
 
 
-@pytest.mark.parametrize("name", ["one_label", "tags", "questions", "sentences", "states", "masks"])
+@pytest.mark.parametrize("name", ["one_label", "tags", "questions", "sentences", "states", "masks", "fused_tags"])
 def test_any_of_the_outputs_can_be_asked_for_without_the_others(name, server):
+    kind = name.removeprefix("fused_")
     with grpc.InferenceServerClient(server.grpc) as client:
         every = [output.name for output in client.get_model_metadata(f"{name}_text").outputs]
-        row = KINDS[name][2][0]
+        row = KINDS[kind][2][0]
         array = bytes_of([row if isinstance(row, tuple) else (row,)])
         value = grpc.InferInput("TEXT", array.shape, "BYTES")
         value.set_data_from_numpy(array)
@@ -351,6 +432,9 @@ def test_what_is_wrong_with_a_request_is_said_and_hurts_no_other(ask, files):
         ("tags_text", "TEXT", b"\xff\xfe"): "utf-8",
         ("middle_image", "IMAGE", b"no image at all"): "15 bytes that are no image",
         ("middle_image", "IMAGE", files["png"][:200]): "IMAGE: ",
+        ("fused_tags_text", "TEXT", b"\xff\xfe"): "utf-8",
+        ("fused_masks_text", "TEXT", "no mask in here"): "a text without a mask",
+        ("fused_tags_text", "TEXT", "word " * 200_000): "1000000 bytes; this model takes at most 16384 bytes",
         ("tags_text", "TEXT", "word " * 200_000): "1000000 bytes; this model takes at most 16384 bytes",
         ("questions_text", "TEXT", ("why", "x" * 16_385)): "16385 bytes; this model takes at most 16384 bytes",
     }
@@ -462,6 +546,8 @@ def test_the_server_says_which_models_clients_call_and_what_for(server):
     client.close()
     assert tasks == {
         **{f"{name}_text": task for name, (_, task, _, _) in KINDS.items()},
+        **{f"fused_{name}_text": KINDS[name][1] for name in FUSED},
+        "windows_text": "question-answering",
         "middle_image": "image-classification",
         "whole_image": "image-classification",
         "plain_text": "tensors",

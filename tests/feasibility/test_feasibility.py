@@ -163,3 +163,47 @@ def test_threads_are_of_models_on_a_cpu(recipe):
     assert "on a CPU" in error.what
     feasibility.check(recipe("package: {triton: {threads: 2}}", "cpu", "onnxruntime"))
     feasibility.check(recipe("package: {triton: {threads: 2}}", "cpu", "openvino"))
+
+
+@pytest.mark.parametrize(
+    ("fields", "where", "says"),
+    [
+        ("layout: fused", ("cpu", "openvino"), "this is openvino on cpu"),
+        ("layout: fused", ("T4", "tensorrt"), "this is tensorrt on T4"),
+        ("layout: fused", ("cpu", "auto"), "this is openvino on cpu"),
+        ("layout: auto, tokenizer: false", ("cpu", "onnxruntime"), "a package without a tokenizer"),
+        ("layout: auto, models: {tokenizer: {}}", ("cpu", "onnxruntime"), "fields for models of its own"),
+    ],
+)
+def test_one_python_model_is_for_texts_on_a_cpu(recipe, fields, where, says):
+    error = refused(feasibility.check, recipe(f"package: {{triton: {{{fields}}}}}", *where))
+    assert says in error.what
+    assert "layout: ensemble" in error.hint
+
+
+@pytest.mark.parametrize("task", ["text-generation", "image-classification"])
+def test_one_python_model_is_for_answers_of_one_pass(recipe, task):
+    loaded = recipe("package: {triton: {layout: fused}}", "cpu", "onnxruntime")
+    model = loaded.recipe.model.model_copy(update={"task": task})
+    loaded = replace(loaded, recipe=loaded.recipe.model_copy(update={"model": model}))
+    assert f"a package for {task}" in refused(feasibility.check, loaded).what
+
+
+def test_the_faster_layout_goes_with_every_runtime_of_a_cpu(recipe):
+    for runtime in ("auto", "openvino"):
+        feasibility.check(recipe("package: {triton: {layout: auto}}", "cpu", runtime))
+    feasibility.check(recipe("package: {triton: {layout: fused}}", "cpu", "onnxruntime"))
+
+
+def test_options_of_answers_are_of_one_task(recipe):
+    loaded = recipe("package: {answers: {aggregation_strategy: max}}", "cpu", "onnxruntime")
+    facts = replace(TEXT, task="text-classification")
+    assert "text-classification has no aggregation_strategy" in refused(feasibility.check_model, loaded, facts).what
+    feasibility.check_model(loaded, replace(TEXT, task="token-classification"))
+    loaded = recipe("package: {answers: {doc_stride: 16}}", "cpu", "onnxruntime")
+    assert "need one Python model" in refused(feasibility.check, loaded).what
+    feasibility.check(recipe("package: {triton: {layout: fused}, answers: {doc_stride: 16}}", "cpu", "onnxruntime"))
+    loaded = recipe(
+        "package: {triton: {postprocess: false}, answers: {aggregation_strategy: max}}", "cpu", "onnxruntime"
+    )
+    assert "the package makes none" in refused(feasibility.check, loaded).what

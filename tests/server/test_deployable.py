@@ -1,6 +1,9 @@
 """The files with which a package is deployed: of a CPU package, of a GPU package, and where no image is known."""
 
 import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import graphs
 import pytest
@@ -97,9 +100,18 @@ def test_the_same_package_has_the_same_bytes(package, built, tmp_path):
 
 
 def test_the_manifests_pass_the_schema_of_kubernetes(package):
-    reason = "kubernetes-validate is not installed (pip install kubernetes-validate)"
+    reason = "kubernetes-validate is not installed (the extra `dev-deploy`)"
     validate = pytest.importorskip("kubernetes_validate", reason=reason)
     documents = list(yaml.safe_load_all((package / "kubernetes.yaml").read_text()))
     assert [document["kind"] for document in documents] == ["Deployment", "Service"]
     for document in documents:
         validate.validate(document, validate.latest_version(), strict=True)
+
+
+def test_a_linter_has_nothing_to_say_about_the_dockerfile(package):
+    beside = Path(sys.executable).with_name("hadolint")
+    program = str(beside) if beside.is_file() else shutil.which("hadolint")
+    if program is None:
+        pytest.skip("hadolint is not installed (the extra `dev-deploy`)")
+    done = subprocess.run([program, package / "Dockerfile"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "")

@@ -36,6 +36,17 @@ class Oracle:
             self.known[text, new] = tokens, self.text(ids, tokens)
         return self.known[text, new]
 
+    def first_token(self, text, *, temperature, top_k, top_p, repetition_penalty):
+        """Return the probability of each first token, by transformers' own processors, in the order of `generate()`."""
+        ids = torch.tensor([self.prompt(text, 4)])
+        with torch.no_grad():
+            output = self.model.generate(
+                ids, attention_mask=torch.ones_like(ids), max_new_tokens=4, do_sample=True, num_beams=1,
+                temperature=temperature, top_k=top_k, top_p=top_p, repetition_penalty=repetition_penalty,
+                return_dict_in_generate=True, output_scores=True,
+            )  # fmt: skip
+        return output.scores[0][0].double().softmax(0).numpy()
+
     def text(self, ids, tokens):
         """What was made behind a prompt, as text; what continues one is read together with it."""
         before = [] if self.behind else ids
@@ -79,8 +90,8 @@ def rows(answer):
     ]
 
 
-def ask(client, model, texts, **more):
-    return rows(client.infer(model, inputs(texts, **more), client_timeout=60))
+def ask(client, model, texts, *, parameters=None, **more):
+    return rows(client.infer(model, inputs(texts, **more), client_timeout=60, parameters=parameters))
 
 
 def pieces(server, model, text, **more):

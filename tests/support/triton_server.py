@@ -10,7 +10,7 @@ import json
 import os
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from engine import server as servers
@@ -38,10 +38,10 @@ def venv(cache: Path) -> Path:
 
 
 @contextlib.contextmanager
-def serving(repository: Path, _scratch: Path, environment: Path) -> Iterator[Server]:
+def serving(repository: Path, _scratch: Path, environment: Path, further: Sequence[str] = ()) -> Iterator[Server]:
     """Serve a model repository by the pip-installed server, until the block ends."""
     installation = Packaged("pip", packaged.VERSION, "for tests", environment=environment)
-    with servers.start(repository, installation=installation, patience=60.0) as server:
+    with servers.start(repository, installation=installation, patience=60.0, further=further) as server:
         yield server
 
 

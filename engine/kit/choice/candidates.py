@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Protocol
 
 from engine.kit.accuracy.report import AccuracyReport, Worst
 from engine.kit.bench import confidence, stats
@@ -84,7 +85,15 @@ def refusal(directory: Path) -> str | None:
     return path.read_text("utf-8").strip() if path.is_file() else None
 
 
-def lead(candidate: CandidateModel, over: CandidateModel) -> Lead:
+class Timed(Protocol):
+    """Something with a latency at each shape."""
+
+    @property
+    def latencies(self) -> tuple[Latency, ...]:
+        """The latencies, for all candidates at the same shapes and in the same rounds."""
+
+
+def lead(candidate: Timed, over: Timed) -> Lead:
     """Return the lead of a candidate: the geometric mean over the shapes of the ratios of the latencies.
 
     Each round gives a ratio for each shape. The lead is the median of the rounds' geometric means, and its interval is
@@ -100,7 +109,7 @@ def lead(candidate: CandidateModel, over: CandidateModel) -> Lead:
     return Lead(round(stats.median(means), digits), (round(low, digits), round(high, digits)))
 
 
-def fastest(candidates: Mapping[str, CandidateModel], default: str) -> tuple[str, dict[str, Lead]]:
+def fastest(candidates: Mapping[str, Timed], default: str) -> tuple[str, dict[str, Lead]]:
     """Return the name of the candidate to keep, and the lead of every other candidate over the default.
 
     The default is kept unless the lead of another candidate is above the noise. Of several such candidates, the one

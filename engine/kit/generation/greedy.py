@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+Sampler = Callable[["Array"], int]
+"""Takes the scores of a row, [vocabulary], and returns the next token."""
 Array = Any
 """A numpy array. The functions of this module import numpy themselves, so that importing the module needs no numpy."""
 
@@ -53,18 +55,25 @@ class Greedy:
         *,
         max_new_tokens: int | Sequence[int],
         ignore_eos: bool = False,
+        samplers: Sequence[Sampler | None] = (),
+        penalties: Sequence[float | None] = (),
     ) -> None:
         """Keep the prompts, which are lists of token ids; `max_new_tokens` is one number for all rows or for each row.
 
-        With `ignore_eos`, rows go on after an end token. Raises ValueError where a prompt is empty, or where
-        `max_new_tokens` is below 1.
+        `samplers` draw the tokens of rows, and `penalties` are repetition penalties of rows; None, or no entry, stands
+        for the token with the largest score and for the penalty of the rules. With `ignore_eos`, rows go on after an
+        end token. Raises ValueError where a prompt is empty, or where `max_new_tokens` is below 1.
         """
         limits = [max_new_tokens] * len(prompts) if isinstance(max_new_tokens, int) else list(max_new_tokens)
         if len(limits) != len(prompts) or any(limit < 1 for limit in limits):
             raise ValueError("max_new_tokens must be at least 1, for every row")
         if not all(len(prompt) for prompt in prompts):
             raise ValueError("a prompt must have at least one token")
-        self.rules = rules
+        self._rules = [
+            rules if penalty is None else replace(rules, repetition_penalty=penalty)
+            for penalty in penalties or [None] * len(prompts)
+        ]
+        self._samplers = list(samplers) or [None] * len(prompts)
         self.prompts = [list(map(int, prompt)) for prompt in prompts]
         self.made: list[list[int]] = [[] for _ in prompts]
         """The ids of the tokens generated so far in each row, including the end token."""
@@ -88,7 +97,9 @@ class Greedy:
 
         for row, reason in enumerate(self.reasons):
             if reason is None:
-                self._add(row, int(np.argmax(self._scores(row, logits[row]))))
+                scores_of_row = self._scores(row, logits[row])
+                sampler = self._samplers[row]
+                self._add(row, int(np.argmax(scores_of_row)) if sampler is None else sampler(scores_of_row))
         last = (made[-1] if made else prompt[-1] for made, prompt in zip(self.made, self.prompts, strict=True))
         return np.fromiter(last, dtype=np.int64)
 
@@ -102,7 +113,9 @@ class Greedy:
 
     def _scores(self, row: int, logits: Array) -> Array:
         prompt, made = self.prompts[row], self.made[row]
-        return scores(self.rules, logits, [*prompt, *made], prompt=len(prompt), longest=len(prompt) + self._limits[row])
+        return scores(
+            self._rules[row], logits, [*prompt, *made], prompt=len(prompt), longest=len(prompt) + self._limits[row]
+        )
 
 
 def generate(step: Callable[[Array], Array], greedy: Greedy, tokens: Array) -> Iterator[Array]:

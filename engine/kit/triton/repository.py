@@ -13,12 +13,24 @@ from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.onnx import graphs, onnx_files
 from engine.kit.triton import config as configs
-from engine.kit.triton import embedding, fields, generation, images, loading, parts, router, served, text, warmups
+from engine.kit.triton import (
+    embedding,
+    fields,
+    fused,
+    generation,
+    images,
+    loading,
+    parts,
+    router,
+    served,
+    text,
+    warmups,
+)
 from engine.kit.triton import model as models
 from engine.kit.triton.answers import by_task as answers
 from engine.kit.triton.config import Config, Signature
 from engine.kit.triton.parts import Part
-from engine.kit.triton.serving import Serving
+from engine.kit.triton.serving import FUSED, Serving
 from engine.recipe.licenses import Licensed
 from engine.recipe.model_config import PartName
 from engine.reporting import TypedReport
@@ -67,6 +79,9 @@ def write(
                 return _write_plain(out, serving, model, directory, checkpoint)
             (*behind, called), files, signature = router.built(serving, model, directory)
             listed = [*behind, *_parts(serving, called, signature, checkpoint)]
+            if serving.layout == FUSED:
+                one, whose = fused.part(serving, listed, model, files[called.config.name])
+                listed, files = [one], {one.config.name: whose}
         _refuse_collisions(listed)
         fields.refuse_unused(serving, _kinds(serving, listed))
         loading.refuse([part.config for part in listed])
@@ -84,7 +99,9 @@ def write(
 
 def tokenizer_of(out: Path, model_name: str) -> Path:
     """Return the path of tokenizer.json in the repository `out`, for a model that the repository serves with texts."""
-    return out / _tokenizer_name(model_name) / _VERSION / text.TOKENIZER
+    name = _tokenizer_name(model_name)
+    places = (out / name / _VERSION, *out.glob(f"*/{_VERSION}/{name}"))  # the second in a package of one Python model
+    return next((place / text.TOKENIZER for place in places if place.is_dir()), places[0])
 
 
 def _tokenizer_name(model_name: str) -> str:
@@ -236,4 +253,5 @@ def _write(out: Path, part: Part) -> None:
     (folder.parent / configs.FILE).write_text(configs.as_text(part.config), "utf-8")
     for place, files in ((folder, part.files), (folder.parent, part.beside)):
         for name, content in files.items():
+            (place / name).parent.mkdir(exist_ok=True)
             (place / name).write_bytes(content)

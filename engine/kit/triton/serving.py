@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from engine import tasks
+from engine.kit.choice import layouts
 from engine.kit.triton import warmups
 from engine.recipe import images
 from engine.recipe.images import Images
@@ -15,6 +16,9 @@ from engine.recipe.schema import Recipe
 from engine.runtimes.execution import Execution
 from engine.runtimes.profiles import greatest
 from engine.step import Frozen
+
+ENSEMBLE, FUSED, AUTO = "ensemble", "fused", "auto"
+"""The layouts of a package: models behind an ensemble, one Python model, or the faster of the two as measured."""
 
 
 class Serving(Frozen):
@@ -25,6 +29,7 @@ class Serving(Frozen):
     tokenizer: bool = True
     postprocess: bool = True
     """Whether clients get answers to the model's task, such as labels; otherwise clients get the model's outputs."""
+    layout: str = ENSEMBLE
     max_batch_size: int | None = None
     largest: Mapping[str, int] = {}
     """Name of an axis -> the greatest extent of the axis in any profile."""
@@ -42,6 +47,8 @@ class Serving(Frozen):
     """Fields of Triton's ModelConfig that the recipe sets for the main model of the package."""
     models: Mapping[PartName, Mapping[str, Any]] = {}
     """Fields of Triton's ModelConfig that the recipe sets for the other models of the package."""
+    answers: Mapping[str, Any] = {}
+    """The options of answers that differ from their defaults."""
     max_text_bytes: int | None = None
     """The most bytes of one text of a request; None where the recipe names no limit."""
     max_new_tokens: int | None = None
@@ -59,6 +66,8 @@ class Serving(Frozen):
             ensemble=triton.ensemble or f"{name}_{_kind(recipe)}",
             tokenizer=triton.tokenizer,
             postprocess=triton.postprocess,
+            layout=triton.layout,
+            answers=recipe.package.answers.model_dump(mode="json", exclude_defaults=True),
             max_batch_size=triton.max_batch_size,
             max_text_bytes=triton.max_text_bytes,
             largest=greatest(recipe.profiles),
@@ -74,8 +83,9 @@ class Serving(Frozen):
         )
 
     def of_model(self, directory: Path) -> Self:
-        """Return how the built model in `directory` is served: by the runtime that its build chose, if it chose one."""
-        return self.model_copy(update={"execution": self.execution.of_model(directory)})
+        """Return how the built model in `directory` is served: in the runtime and layout that the build chose."""
+        layout = layouts.read(directory) if self.layout == AUTO else self.layout
+        return self.model_copy(update={"execution": self.execution.of_model(directory), "layout": layout})
 
     def code_used(self) -> tuple[str, ...]:
         """Return the modules whose code the job's key contains: modules of the runtime, the task and its answers."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from engine import tasks
+from engine.errors import StepError
 from engine.kit.inputs import token_rows
 from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.triton import config as configs
@@ -17,7 +19,9 @@ from engine.kit.triton.serving import Serving
 from engine.runtimes.triton_tensors import TEXT
 from engine.tasks import AnswerTensor, Task
 
-OFFSETS = "offsets"
+OFFSETS, WINDOW_ROWS = "offsets", "window_rows"
+DOC_STRIDE, ALIGN_TO_WORDS = "doc_stride", "align_to_words"
+"""The options of answers that the tokenizer follows."""
 TOKENIZER = "tokenizer.json"
 """The file of a tokenizer in a package."""
 _BYTES_PER_TOKEN = 64
@@ -28,6 +32,7 @@ _EXTRA = {
     "input_ids": AnswerTensor("input_ids", "TYPE_INT64", (-1,)),
     "attention_mask": AnswerTensor("attention_mask", "TYPE_INT64", (-1,)),
     OFFSETS: AnswerTensor(OFFSETS, "TYPE_INT64", (-1, 2)),
+    WINDOW_ROWS: AnswerTensor(WINDOW_ROWS, "TYPE_INT64", (1,)),
 }
 """Outputs of the tokenizer that the postprocessing may need, even where the model does not take them as inputs."""
 
@@ -43,6 +48,8 @@ class ServedTokenizer:
     """The most bytes of each text of a request."""
     context: bool = False
     """Whether each row is a pair of a question and a context that contains the answer."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """The options of the recipe's section `package.answers` that differ from their defaults."""
 
 
 def load(serving: Serving, signature: Signature, checkpoint: Path, task: str) -> ServedTokenizer | None:
@@ -60,9 +67,10 @@ def load(serving: Serving, signature: Signature, checkpoint: Path, task: str) ->
     return ServedTokenizer(
         tokenizer,
         row,
-        _file(tokenizer, fixed, definition),
+        _file(tokenizer, fixed, definition, serving.answers.get(DOC_STRIDE, 0)),
         max_text_bytes(serving, tokenizer.longest),
         definition.context,
+        serving.answers,
     )
 
 
@@ -85,6 +93,8 @@ def part(name: str, model: Config, text: ServedTokenizer, *, also: Collection[st
         "outputs": {tensor.name: configs.dtype(tensor.type) for tensor in gives},
         "offsets_of": 1 if text.context else 0,
         "max_text_bytes": text.max_bytes,
+        **({"whole_words": True} if text.options.get(ALIGN_TO_WORDS) else {}),
+        **({"windows": True} if DOC_STRIDE in text.options else {}),
     }
     return parts.python(
         name, model, takes=[text.row], gives=gives, work=served.TOKENIZER, settings=settings, needs=("tokenizers",),
@@ -92,16 +102,23 @@ def part(name: str, model: Config, text: ServedTokenizer, *, also: Collection[st
     )  # fmt: skip
 
 
-def _file(tokenizer: tokenizers.Tokenizer, fixed: int | None, task: Task) -> str:
+def _file(tokenizer: tokenizers.Tokenizer, fixed: int | None, task: Task, stride: int) -> str:
     """Return the text of tokenizer.json with the settings for truncation and padding.
 
     Texts are truncated as in validation, and padded to the longest text of a request or to a fixed length. Where a row
-    is a question and a context that holds the answer, only the context is truncated.
+    is a question and a context that holds the answer, only the context is truncated; with `stride`, what is cut off is
+    a further window that repeats the last `stride` tokens. Raises StepError for a stride that leaves no room.
     """
     backend = tokenizer.backend
     cut = backend.truncation
+    if stride and (cut is None or stride >= cut["max_length"] // 2):
+        raise StepError(
+            f"package.answers.doc_stride: {stride} leaves no room for a question and new tokens",
+            [f"the model takes {'texts of any length' if cut is None else str(cut['max_length']) + ' tokens'}"],
+            "use a smaller doc_stride" if cut is not None else "leave doc_stride out: no text is cut",
+        )
     if cut is not None and task.context:
-        backend.enable_truncation(cut["max_length"], strategy="only_second", direction=cut["direction"])
+        backend.enable_truncation(cut["max_length"], stride=stride, strategy="only_second", direction=cut["direction"])
     token = backend.id_to_token(tokenizer.pad) or ""
     backend.enable_padding(direction=tokenizer.side, pad_id=tokenizer.pad, pad_token=token, length=fixed)
     return str(backend.to_str(pretty=False))

@@ -93,6 +93,7 @@ class OnnxRuntime(Runtime):
     backend: ClassVar[Backend | None] = Backend.ONNXRUNTIME
     loads_in_triton: ClassVar[bool] = True
     threads_in_triton: ClassVar[str | None] = "intra_op_thread_count"
+    runs_in_python: ClassVar[bool] = True
     """Source: README of triton-inference-server/onnxruntime_backend."""
     ways: ClassVar[tuple[Way, ...]] = (
         Way("onnxruntime, provider: cuda", (_GPU,)),

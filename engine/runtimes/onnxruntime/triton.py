@@ -19,8 +19,9 @@ from engine.runtimes.onnxruntime import session as ort
 from engine.runtimes.onnxruntime import session_options
 from engine.runtimes.onnxruntime import tensorrt_provider as ort_tensorrt
 from engine.runtimes.onnxruntime.spec import Provider
-from engine.runtimes.served import Served
+from engine.runtimes.served import InPython, Served
 
+data = ("in_python.py",)  # packages carry this file unchanged
 _TRITONS_NAMES = {"trt_max_workspace_size": "max_workspace_size_bytes"}
 """Options of ONNX Runtime that have another name in Triton's backend."""
 
@@ -34,13 +35,15 @@ def served(directory: Path, execution: Execution, scratch: Path) -> Served:
     inputs = onnx_files.inputs(graph)
     by_tensorrt = execution.options["provider"] == Provider.TENSORRT
     by_cuda = ort_providers.cuda_tf32(tf32=execution.options.get("tf32"))
+    level = _level(directory, scratch)
     return Served(
         Backend.ONNXRUNTIME,
         inputs,
         onnx_files.outputs(graph),
         onnx_files.files(graph),
         on_gpu=execution.on_gpu,
-        level=_level(directory, scratch),
+        level=level,
+        in_python=None if execution.on_gpu else _in_python(level),
         accelerator=(
             (lambda _: _accelerator(inputs, execution))
             if by_tensorrt
@@ -49,6 +52,12 @@ def served(directory: Path, execution: Execution, scratch: Path) -> Served:
             else None
         ),
     )
+
+
+def _in_python(level: str) -> InPython:
+    """Return how a Python model runs an ONNX model on a CPU, at the level at which Triton's own backend runs it."""
+    code = (Path(__file__).parent / data[0]).read_bytes()
+    return InPython(code, {"file": onnx_files.MODEL, "level": session_options.LEVELS[level]}, ("onnxruntime",))
 
 
 def _accelerator(inputs: Mapping[str, Input], execution: Execution) -> tuple[str, Mapping[str, str]]:

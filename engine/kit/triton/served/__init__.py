@@ -13,15 +13,16 @@ ANSWER = "answer.py"
 EMBED = "embed.py"
 FILL = "fill.py"
 ROUTE = "route.py"
+FUSED = "fused.py"
 PROBE = "probe.py"
 """Lies beside the models of a package: an orchestrator runs it to learn whether the models answer."""
-GENERATE = ("generate.py", "asked.py", "past.py", "pieces.py", "prompts.py")
+GENERATE = ("generate.py", "asked.py", "past.py", "pieces.py", "prompts.py", "sampling.py")
 """The files of a generating model: packages carry generate.py as model.py, and the other files beside model.py."""
 
 data = (
     "model.py", "tokenizer.py", "image.py", "classify.py", "tag.py", "answer.py", "embed.py", "fill.py",
-    "route.py", "probe.py",
-    "generate.py", "asked.py", "past.py", "pieces.py", "prompts.py",
+    "route.py", "fused.py", "probe.py",
+    "generate.py", "asked.py", "past.py", "pieces.py", "prompts.py", "sampling.py",
 )  # fmt: skip
 
 

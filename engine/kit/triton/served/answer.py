@@ -15,43 +15,75 @@ class Work:
     Spans are chosen as in the question-answering pipeline of transformers (until 5.2). The softmax of the start logits
     over the context gives the probability that a span starts at a token; the softmax of the end logits gives the
     probability that a span ends at a token. The score of a span is the probability of its start times the probability
-    of its end, and the span with the largest score is the answer. An answer consists of whole tokens and is not widened
-    to whole words.
+    of its end, and the span with the largest score is the answer.
+
+    With the setting `no_answer`, both softmaxes also cover the first token of the row, which stands for "no answer"
+    (SQuAD 2). Its score is the smallest of the row's windows; where it is the largest score, the answer is "".
     """
 
     def __init__(self, _: Path, settings: dict[str, Any]) -> None:
         self.longest = settings["longest"]
+        self.no_answer = settings.get("no_answer", False)
 
     def __call__(self, given: dict[str, Any]) -> dict[str, Any]:
         """Return `answer`, `score`, `start` and `end`, each [rows, 1].
 
-        `start` and `end` count characters of the context. Inputs: `start_logits` and `end_logits` [rows, tokens],
-        `offsets` [rows, tokens, 2] with -1 outside the context, and TEXT [rows, 2]. A row without any token of the
-        context gets the answer "" with the score 0, the start -1 and the end -1.
+        `start` and `end` count characters of the context. Inputs: `start_logits` and `end_logits` [windows, tokens],
+        `offsets` [windows, tokens, 2] with -1 outside the context, and TEXT [rows, 2]; `window_rows` [windows, 1] where
+        a row of TEXT has several windows, and `attention_mask` [windows, tokens] with the setting `no_answer`. A row
+        without any token of the context, or without an answer, gets the answer "", the start -1 and the end -1.
         """
         import numpy as np
 
-        offsets = given["offsets"]
+        offsets, texts = given["offsets"], given["TEXT"].tolist()
         inside = offsets[:, :, 0] >= 0
-        begin, end = (_log_shares(given[name], inside) for name in ("start_logits", "end_logits"))
-        rows, tokens = inside.shape
+        windows, tokens = inside.shape
+        every = np.arange(windows)
+        counted = inside.copy()
+        first = given["attention_mask"].argmax(axis=1) if self.no_answer else None
+        if first is not None:
+            counted[every, first] = True
+        begin, end = (_log_shares(given[name], counted) for name in ("start_logits", "end_logits"))
+        nothing = np.full(windows, -np.inf) if first is None else begin[every, first] + end[every, first]
+        begin, end = (np.where(inside, shares, -np.inf) for shares in (begin, end))
         length = min(self.longest, tokens)
-        spans = np.full((rows, tokens, length), -np.inf)
+        spans = np.full((windows, tokens, length), -np.inf)
         for more in range(length):
             spans[:, : tokens - more, more] = begin[:, : tokens - more] + end[:, more:]
-        flat = spans.reshape(rows, -1)
-        first, more = np.divmod(flat.argmax(axis=1), length)
-        every = np.arange(rows)
-        start, behind = offsets[every, first, 0], offsets[every, first + more, 1]
-        behind = np.where(inside.any(axis=1), behind, -1)
-        contexts = (row[1].decode("utf-8") for row in given["TEXT"].tolist())
-        answers = [text[a:b].encode("utf-8") for text, a, b in zip(contexts, start, behind, strict=True)]
-        return {
-            "answer": np.array(answers, dtype=object)[:, None],
-            "score": np.exp(flat.max(axis=1)).astype(np.float32)[:, None],
-            "start": start[:, None],
-            "end": behind[:, None],
+        flat = spans.reshape(windows, -1)
+        starts, more = np.divmod(flat.argmax(axis=1), length)
+        rows = given["window_rows"][:, 0] if "window_rows" in given else every
+        best = {
+            "best": flat.max(axis=1),
+            "start": offsets[every, starts, 0],
+            "end": offsets[every, starts + more, 1],
+            "nothing": nothing,
         }
+        return _answers(texts, rows, **best)
+
+
+def _answers(texts: list[list[bytes]], rows: Any, *, best: Any, start: Any, end: Any, nothing: Any) -> dict[str, Any]:
+    """Return the best answer of each row, by the best span of each window: its log score, its start and its end.
+
+    `nothing` has each window's log score of no answer, or -inf.
+    """
+    import numpy as np
+
+    answers: list[tuple[bytes, float, int, int]] = []
+    for number, row in enumerate(texts):
+        own = np.flatnonzero(rows == number)
+        window = own[best[own].argmax()]
+        a, b = int(start[window]), int(end[window])
+        least = nothing[own].min()
+        if not np.isfinite(best[window]) or least > best[window]:
+            answers.append((b"", float(np.exp(least)), -1, -1))
+        else:
+            answers.append((row[1].decode("utf-8")[a:b].encode("utf-8"), float(np.exp(best[window])), a, b))
+    columns = list(zip(*answers, strict=True))
+    kinds = {"answer": object, "score": np.float32, "start": np.int64, "end": np.int64}
+    return {
+        name: np.array(column, dtype=kind)[:, None] for (name, kind), column in zip(kinds.items(), columns, strict=True)
+    }
 
 
 def _log_shares(logits: np.ndarray, inside: np.ndarray) -> np.ndarray:

@@ -6,15 +6,17 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from . import sampling
+from .sampling import Sampling
+
 if TYPE_CHECKING:
     from .pieces import Pieces
 
 _STOP = "stop"
 _UNSUPPORTED = {
-    "bad_words", "beam_width", "best_of", "do_sample", "early_stopping", "frequency_penalty", "length_penalty",
-    "logit_bias", "logprobs", "max_length", "max_new_tokens", "max_tokens", "min_length", "min_new_tokens", "min_p",
-    "min_tokens", "n", "no_repeat_ngram_size", "num_beams", "presence_penalty", "random_seed", "repetition_penalty",
-    "seed", "stop", "stop_words", "temperature", "top_k", "top_p", "typical_p",
+    "bad_words", "beam_width", "best_of", "early_stopping", "frequency_penalty", "length_penalty", "logit_bias",
+    "logprobs", "max_length", "max_new_tokens", "max_tokens", "min_length", "min_new_tokens", "min_p", "min_tokens",
+    "n", "no_repeat_ngram_size", "num_beams", "presence_penalty", "stop", "stop_words", "typical_p",
 }  # fmt: skip
 """Parameters that clients of other servers send: the names of transformers, of OpenAI's API and of Triton's backends.
 
@@ -25,10 +27,15 @@ A parameter with another name may come from the server itself, for example a for
 class Row:
     """One text of a request and the answer that was generated for it so far."""
 
-    def __init__(self, prompt: list[int], most: int, pieces: Pieces) -> None:
-        """Begin an empty answer to a prompt; `prompt` holds its tokens, and `most` limits the number of new tokens."""
+    def __init__(self, prompt: list[int], most: int, pieces: Pieces, sampling: Sampling, number: int) -> None:
+        """Begin an empty answer to a prompt; `prompt` holds its tokens, and `most` limits the number of new tokens.
+
+        `sampling` says how tokens are chosen; `number` is the number of the row in its request.
+        """
         self.prompt = prompt
         self.most = most
+        self.sampler = sampling.sampler(number)
+        self.penalty = sampling.repetition_penalty
         self.reason: str | None = None
         """The reason why the answer ended, "stop" or "length"; None while the answer grows."""
         self.text = ""
@@ -53,6 +60,8 @@ class Asked:
     def __init__(self, request: Any, *, streams: bool) -> None:
         """Store a request of Triton's python backend; with `streams` its answer is sent piece by piece."""
         self.rows: list[Row] = []
+        self.sampling = Sampling()
+        """How the tokens of the request are chosen, as `texts` read it."""
         self.error: Any = None
         """The error of the request, a `TritonError` of Triton's python backend, or None."""
         self._request = request
@@ -64,7 +73,9 @@ class Asked:
 
         Raises ValueError for inputs of a wrong shape or value, and for parameters that would not be followed.
         """
-        _refuse_parameters(json.loads(self._request.parameters() or "{}"))
+        parameters = json.loads(self._request.parameters() or "{}")
+        _refuse_parameters(parameters)
+        self.sampling = sampling.read({name.lower(): value for name, value in parameters.items()})
         texts = self._input("TEXT")
         limits, stops = self._input("MAX_NEW_TOKENS"), self._input("STOP")
         if texts is None or texts.ndim != 2 or not len(texts) or texts.shape[1] != 1:  # noqa: PLR2004 - rows of one
@@ -145,7 +156,7 @@ def _refuse_parameters(parameters: Mapping[str, Any]) -> None:
     if unsupported:
         raise ValueError(
             f"{', '.join(unsupported)}: this model takes no such parameters, and generates as its package says; "
-            "the inputs are TEXT, MAX_NEW_TOKENS and STOP"
+            f"the inputs are TEXT, MAX_NEW_TOKENS and STOP, the parameters {', '.join(sampling.NAMES)}"
         )
 
 

@@ -87,7 +87,13 @@ class TritonPythonModel:
         rows = [row for each in asked for row in each.rows]
         start = self.settings["decoder_start_token_id"]
         begun = [row.prompt for row in rows] if start is None else [[start]] * len(rows)
-        greedy = Greedy(begun, self.rules, max_new_tokens=[row.most for row in rows])
+        greedy = Greedy(
+            begun,
+            self.rules,
+            max_new_tokens=[row.most for row in rows],
+            samplers=[row.sampler for row in rows],
+            penalties=[row.penalty for row in rows],
+        )
         pad = self.settings["pad_token_id"]
         tokens, mask = padded([row.prompt for row in rows], pad, left=start is None)
         past = Past(self.graphs, mask, self.version)
@@ -115,7 +121,7 @@ class TritonPythonModel:
                 context = self.prompts.context(prompt)
                 every = [*self.settings["stop_strings"], *stops]
                 pieces = Pieces(self._decode, context=context, stops=every, whole=not self.streams)
-                asked.rows.append(Row(prompt, most, pieces))
+                asked.rows.append(Row(prompt, most, pieces, asked.sampling, len(asked.rows)))
         except ValueError as error:
             asked.refuse(str(error))
         return asked

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import json
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,26 +25,40 @@ class TritonPythonModel:
         self.again = settings.get("again", [])
 
     def execute(self, requests: list[Any]) -> list[Any]:
-        """Answer each request by itself: what is wrong with one is no fault of the others.
+        """Answer each request: what is wrong with one is no fault of the others.
 
         A ValueError of the work is a mistake of the client (INVALID_ARG: HTTP 400), any other exception is not (500).
         """
-        return [self._answer(request) for request in requests]
+        if not hasattr(self.work, "together"):
+            return [_answer(request, partial(self._made, request)) for request in requests]
+        waited_for = [request for request in requests if not request.is_cancelled()]
+        read = [(partial(_given, request), list(request.requested_output_names())) for request in waited_for]
+        made = dict(zip(map(id, waited_for), self.work.together(read), strict=True))
+        return [_answer(request, made.get(id(request), dict)) for request in requests]
 
-    def _answer(self, request: Any) -> Any:
-        import triton_python_backend_utils as triton  # type: ignore[import-not-found]  # only inside the server
+    def _made(self, request: Any) -> dict[str, Any]:
+        given = _given(request)
+        return {**{name: given[name] for name in self.again}, **self.work(given)}
 
-        codes = triton.TritonError
-        if request.is_cancelled():  # nobody waits for the answer
-            return _failed("the request was cancelled", codes.CANCELLED)
-        try:
-            given = {tensor.name(): tensor.as_numpy() for tensor in request.inputs()}
-            made = {**{name: given[name] for name in self.again}, **self.work(given)}
-        except ValueError as error:
-            return _failed(str(error), codes.INVALID_ARG)
-        except Exception as error:  # noqa: BLE001 - the other requests are answered, whatever it is
-            return _failed(f"{type(error).__name__}: {error}", codes.INTERNAL)
-        return triton.InferenceResponse([triton.Tensor(name, array) for name, array in made.items()])
+
+def _given(request: Any) -> dict[str, Any]:
+    return {tensor.name(): tensor.as_numpy() for tensor in request.inputs()}
+
+
+def _answer(request: Any, made: Callable[[], dict[str, Any]]) -> Any:
+    """Return the response with the tensors that `made` returns, or with the error that it raises."""
+    import triton_python_backend_utils as triton  # type: ignore[import-not-found]  # only inside the server
+
+    codes = triton.TritonError
+    if request.is_cancelled():  # nobody waits for the answer
+        return _failed("the request was cancelled", codes.CANCELLED)
+    try:
+        tensors = [triton.Tensor(name, array) for name, array in made().items()]
+    except ValueError as error:
+        return _failed(str(error), codes.INVALID_ARG)
+    except Exception as error:  # noqa: BLE001 - the other requests are answered, whatever it is
+        return _failed(f"{type(error).__name__}: {error}", codes.INTERNAL)
+    return triton.InferenceResponse(tensors)
 
 
 def _failed(why: str, code: Any) -> Any:

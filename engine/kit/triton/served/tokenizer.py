@@ -11,7 +11,9 @@ class Work:
 
     The tokenizer.json beside this file says how texts are cut and padded. Settings: `outputs`, the dtype of each
     tensor, `offsets_of`, the number of the text whose characters `offsets` count, and `max_text_bytes`, the most bytes
-    of a text: the tokenizer reads all of a text before it cuts the text, and no other request is served meanwhile.
+    of a text: the tokenizer reads all of a text before it cuts the text, and no other request is served meanwhile. With
+    `whole_words`, the place of a token is that of its word. With `windows`, a long text becomes several windows, each a
+    row of the outputs, and `window_rows` tells to which row of TEXT each belongs.
     """
 
     def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
@@ -22,6 +24,7 @@ class Work:
         self.dtypes = {name: np.dtype(dtype) for name, dtype in settings["outputs"].items()}
         self.text = settings["offsets_of"]
         self.max_text_bytes = settings["max_text_bytes"]
+        self.whole_words, self.windows = settings.get("whole_words", False), settings.get("windows", False)
         self.readers = {
             "input_ids": lambda row: row.ids,
             "attention_mask": lambda row: row.attention_mask,
@@ -34,11 +37,15 @@ class Work:
         """Return each output, [rows, tokens]. Raises ValueError for what is no text, or not one or two a row."""
         import numpy as np
 
-        rows = self.encoded(given["TEXT"].tolist())
-        return {
-            name: np.array([self.readers[name](row) for row in rows], dtype=dtype)
+        rows = list(enumerate(self.encoded(given["TEXT"].tolist())))
+        if self.windows:
+            rows = [(number, window) for number, row in rows for window in (row, *row.overflowing)]
+        outputs = {
+            name: np.array([self.readers[name](row) for _, row in rows], dtype=dtype)
             for name, dtype in self.dtypes.items()
+            if name in self.readers
         }
+        return outputs if not self.windows else {**outputs, "window_rows": np.array([[number] for number, _ in rows])}
 
     def encoded(self, rows: list[list[bytes]]) -> list[Any]:
         """Return the rows as tokens, all of one length. Raises ValueError as calling does."""
@@ -61,11 +68,22 @@ class Work:
 
     def offsets(self, row: Any) -> list[tuple[int, int]]:
         """Return where in its text each token stands, first and behind last character; -1, -1 for any other token."""
-        own = zip(row.offsets, row.sequence_ids, row.attention_mask, row.special_tokens_mask, strict=True)
+        places = _of_words(row) if self.whole_words else row.offsets
+        own = zip(places, row.sequence_ids, row.attention_mask, row.special_tokens_mask, strict=True)
         return [
             place if text == self.text and visible and not special else (-1, -1)
             for place, text, visible, special in own
         ]
+
+
+def _of_words(row: Any) -> list[tuple[int, int]]:
+    """Return for each token the place of its word: from the first character of its tokens to behind the last."""
+    words: dict[tuple[int, int], tuple[int, int]] = {}
+    keys = list(zip(row.sequence_ids, row.word_ids, strict=True))
+    for key, (start, end) in zip(keys, row.offsets, strict=True):
+        first, last = words.get(key, (start, end))
+        words[key] = (min(first, start), max(last, end))
+    return [place if key[1] is None else words[key] for key, place in zip(keys, row.offsets, strict=True)]
 
 
 def _said(error: Exception) -> str:

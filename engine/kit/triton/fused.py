@@ -1,0 +1,110 @@
+"""Fused: tokenizer, model and answers as one Python model, in place of models of their own behind an ensemble."""
+
+# A text then crosses the border between Triton and Python once, not once for each model.
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from engine.errors import StepError
+from engine.kit.triton import fields, parts, served
+from engine.kit.triton.config import Config
+from engine.kit.triton.parts import Files, Part
+from engine.kit.triton.serving import Serving
+from engine.recipe.model_config import MODEL_CONFIG
+from engine.runtimes.served import Served
+from engine.runtimes.triton_tensors import TEXT
+
+_OF_A_PYTHON_MODEL = {
+    "name", "max_batch_size", "version_policy", "input", "output", "dynamic_batching", "instance_group", "metric_tags",
+    "parameters", "response_cache",
+}  # fmt: skip
+"""The fields under `package.triton` that a fused package follows; it refuses the others."""
+_TAKEN_OVER = _OF_A_PYTHON_MODEL - {"name", "max_batch_size", "input", "output", "parameters"}
+_WARM_UP = "ok " * 14
+"""About 16 tokens, as the warm-up of a model behind an ensemble has."""
+_HINT = "use layout: ensemble"
+
+
+def part(serving: Serving, listed: Sequence[Part], model: Served, files: Files) -> tuple[Part, Files]:
+    """Return the Python model that does the work of an ensemble and its models, and the files of the built model.
+
+    `listed` are the models of the package with the layout `ensemble`: the built model first, the entry last. `files`
+    are the files of the built model. Raises StepError where a Python model cannot do the work.
+    """
+    built, entry = listed[0], listed[-1]
+    reason = why_not(listed, model)
+    if reason is not None or model.in_python is None:
+        raise StepError(f"package.triton.layout: fused is not possible: {reason}", hint=_HINT)
+    refused = [name for name in MODEL_CONFIG if name not in _OF_A_PYTHON_MODEL and fields.says(serving, "model", name)]
+    if refused:
+        raise StepError(f"a package of the layout fused has no {' and no '.join(refused)}", hint=_HINT)
+    by_name = {each.config.name: each for each in listed}
+    steps = [
+        {
+            "folder": None if step.model_name == built.config.name else step.model_name,
+            "takes": dict(step.input_map),
+            "gives": dict(step.output_map),
+        }
+        for step in entry.config.ensemble_scheduling.step
+    ]
+    own = {
+        f"{step['folder']}/{name}": content
+        for step in steps
+        if step["folder"]
+        for name, content in by_name[step["folder"]].files.items()
+        if name != "model.py"
+    }
+    takes = parts.tensors(entry.config.input, entry.config)
+    python_model = parts.python(
+        entry.config.name,
+        entry.config,
+        takes=takes,
+        gives=parts.tensors(entry.config.output, entry.config),
+        work=served.FUSED,
+        settings={
+            "steps": steps,
+            "session": {**model.in_python.settings, "threads": _threads(serving, built.config)},
+            "most": entry.config.max_batch_size,
+            "warm_up": [_WARM_UP] * max(1, *takes[0].dims),
+        },
+        files={**own, "session.py": model.in_python.code},
+        needs=("tokenizers", *model.in_python.needs),
+    )
+    _take_over(python_model.config, built.config, entry.config)
+    for name in set(serving.fields.get("parameters") or ()) - {serving.execution.by.threads_in_triton}:
+        if name in built.config.parameters:  # such as EXECUTION_ENV_PATH of the Python backend
+            python_model.config.parameters[name].CopyFrom(built.config.parameters[name])
+    return python_model, files
+
+
+def why_not(listed: Sequence[Part], model: Served) -> str | None:
+    """Return why the models of a package cannot be one Python model; None where they can."""
+    entry = listed[-1].config
+    if model.in_python is None or model.router is not None:
+        return "no Python model runs the built model of this runtime and device"
+    if [tensor.name for tensor in entry.input] != [TEXT] or entry.platform != "ensemble":
+        return "it is for packages that take texts, and whose answer is one pass of the model"
+    return None
+
+
+def _threads(serving: Serving, model: Config) -> int:
+    """Return the number of threads of an operator; 0 where neither the recipe nor its fields for Triton name one."""
+    parameter = serving.execution.by.threads_in_triton
+    value = model.parameters[parameter].string_value if parameter and parameter in model.parameters else ""
+    return int(value or serving.threads or 0)
+
+
+def _take_over(config: Config, model: Config, entry: Config) -> None:
+    """Write into `config` what the recipe says about the model, and the parameters that clients read."""
+    for name in _TAKEN_OVER:
+        config.ClearField(name)
+    kept: Any = type(config)()
+    kept.CopyFrom(model)
+    for descriptor, _ in model.ListFields():
+        if descriptor.name not in _TAKEN_OVER:
+            kept.ClearField(descriptor.name)
+    config.MergeFrom(kept)
+    for name, value in entry.parameters.items():
+        config.parameters[name].CopyFrom(value)

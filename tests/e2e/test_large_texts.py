@@ -1,0 +1,125 @@
+"""Clients that send large texts keep nobody else from answers, and leave nothing behind."""
+
+import contextlib
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import triton_server
+from tritonclient import grpc
+
+from engine.kit.triton.serving import Serving
+from engine.steps.package import Package
+
+pytestmark = [pytest.mark.slow, pytest.mark.whole]
+
+CLIENTS = 8
+SECONDS = 60
+SLOWER = 3.0
+"""How many times longer the p95 of short requests may be beside large ones."""
+COPIES = 6
+"""How many times the bytes in flight the server's memory may grow: gRPC, Triton's core and the model's process each
+have copies."""
+FLOOD = """
+import sys, time
+import numpy as np
+from tritonclient import grpc
+from tritonclient.utils import InferenceServerException
+
+address, megabytes, seconds = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
+client = grpc.InferenceServerClient(address)
+value = grpc.InferInput("TEXT", [1, 1], "BYTES")
+value.set_data_from_numpy(np.array([[b"x " * (megabytes * 500_000)]], dtype=object))
+end, refused = time.monotonic() + seconds, 0
+while time.monotonic() < end:
+    try:
+        client.infer("minilm_text", [value], client_timeout=300)
+        sys.exit("a large text was answered")
+    except InferenceServerException as error:
+        if "this model takes at most" not in str(error):
+            sys.exit(f"another error: {error}")
+        refused += 1
+print(refused)
+"""
+
+
+@pytest.fixture(scope="module")
+def repository(minilm_checkpoint, minilm_exported, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("package") / "minilm"
+    serving = Serving(model_name="minilm", ensemble="minilm_text", largest={"batch": 8, "sequence": 256}, threads=1)
+    Package(serving=serving).run(folder, validated=minilm_exported, checkpoint=minilm_checkpoint)
+    return folder
+
+
+def children(pid):
+    """Return a process and its descendants."""
+    processes, parents = [pid], {}
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            parents[int(status.parent.name)] = int(status.read_text().rpartition(")")[2].split()[1])
+    for one in processes:
+        processes += [child for child, parent in parents.items() if parent == one]
+    return processes
+
+
+def memory(server):
+    """Return the bytes that the server's processes have, without shared pages counted twice."""
+    total = 0
+    for pid in children(server.pid):
+        with contextlib.suppress(OSError):
+            lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+            total += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) * 1024
+    return total
+
+
+def short_requests(server, seconds):
+    """Return the p95 of short requests, one after the other, in seconds."""
+    value = grpc.InferInput("TEXT", [1, 1], "BYTES")
+    value.set_data_from_numpy(np.array([[b"a short text of somebody else"]], dtype=object))
+    took, end = [], time.monotonic() + seconds
+    with grpc.InferenceServerClient(server.grpc) as client:
+        while time.monotonic() < end:
+            start = time.monotonic()
+            client.infer("minilm_text", [value], client_timeout=60)
+            took.append(time.monotonic() - start)
+            time.sleep(0.02)
+    return float(np.percentile(took, 95))
+
+
+@pytest.mark.parametrize("megabytes", [10, 100])
+def test_short_requests_are_answered_beside_large_ones(repository, environment, tmp_path, megabytes):
+    with triton_server.serving(repository, tmp_path, environment) as server:
+        with grpc.InferenceServerClient(server.grpc) as client:
+            own = client.get_server_metadata().name  # the beginning of the names of its shared memory
+        short_requests(server, 2)
+        alone, idle, peak = short_requests(server, 10), memory(server), [0]
+        command = ["nice", sys.executable, "-c", FLOOD, server.grpc, str(megabytes), str(SECONDS)]
+        floods = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(CLIENTS)]
+        done = threading.Event()
+
+        def watch():
+            while not done.wait(0.5):
+                peak[0] = max(peak[0], memory(server))
+
+        watcher = threading.Thread(target=watch)
+        watcher.start()
+        beside = short_requests(server, SECONDS)
+        refused = [int(flood.communicate(timeout=400)[0] or -1) for flood in floods]
+        done.set()
+        watcher.join()
+        after = short_requests(server, 10)
+        in_flight = CLIENTS * megabytes * 1_000_000
+        grown = (peak[0] - idle) / in_flight
+        print(
+            f"\n{megabytes} MB x {CLIENTS}: p95 alone {alone * 1e3:.1f} ms, beside {beside * 1e3:.1f} ms, "
+            f"after {after * 1e3:.1f} ms; refused {sum(refused)}; memory {idle / 1e6:.0f} MB idle, "
+            f"{peak[0] / 1e6:.0f} MB at most: {grown:.1f} x the bytes in flight"
+        )
+    assert min(refused) > 0
+    assert beside < SLOWER * alone
+    assert grown < COPIES
+    assert [path.name for path in Path("/dev/shm").iterdir() if path.name.startswith(own)] == []

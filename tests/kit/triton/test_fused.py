@@ -1,0 +1,85 @@
+"""Packages whose tokenizer and model are one Python model."""
+
+import json
+
+import models
+import pytest
+
+from engine.errors import StepError
+from engine.kit.triton import config as configs
+from engine.kit.triton import repository
+from engine.kit.triton.serving import Serving
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    """A text classifier as an ONNX file, with its tokenizer."""
+    folder = tmp_path_factory.mktemp("source")
+    models.onnx_text(folder / "model.onnx")
+    models.save_tokenizer(folder)
+    return folder
+
+
+def write(source, out, **fields):
+    fields = {"layout": "fused", "task": "text-classification", "largest": {"batch": 8}, **fields}
+    serving = Serving(model_name="m", ensemble="m_text", **fields)
+    return repository.write(out, serving, validated=source, checkpoint=source)
+
+
+def test_one_model_has_the_files_of_all_parts_and_the_requirements_of_both(source, tmp_path):
+    report = write(source, tmp_path / "p", threads=3)
+    assert (report.name, report.models) == ("m_text", ("m_text",))
+    folder = tmp_path / "p" / "m_text"
+    names = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    assert {"1/model.onnx", "1/model.py", "1/fused.py", "1/session.py", "1/m_tokenizer/tokenizer.json",
+            "1/m_postprocess/classify.py", "requirements.txt"} < names  # fmt: skip
+    requirements = (folder / "requirements.txt").read_text()
+    assert "tokenizers==" in requirements
+    assert "onnxruntime==" in requirements
+    session = json.loads((folder / "1" / "settings.json").read_text())["session"]
+    assert session == {"file": "model.onnx", "level": "ORT_ENABLE_ALL", "threads": 3}
+    assert repository.tokenizer_of(tmp_path / "p", "m") == folder / "1" / "m_tokenizer" / "tokenizer.json"
+
+
+def test_clients_meet_the_same_entry_as_in_an_ensemble(source, tmp_path):
+    shown = []
+    for layout in ("ensemble", "fused"):
+        write(source, tmp_path / layout, layout=layout)
+        config = configs.read(tmp_path / layout / "m_text")
+        tensors = [(each.name, each.data_type, list(each.dims)) for each in (*config.input, *config.output)]
+        shown.append((config.name, config.max_batch_size, tensors, config.parameters["recipe_task"].string_value))
+    assert shown[0] == shown[1]
+
+
+def test_fields_of_the_model_are_those_of_the_one_model(source, tmp_path):
+    fields = {
+        "instance_group": [{"count": 2, "kind": "KIND_CPU"}],
+        "dynamic_batching": {"max_queue_delay_microseconds": 100},
+        "parameters": {
+            "intra_op_thread_count": {"string_value": "2"},
+            "EXECUTION_ENV_PATH": {"string_value": "$$TRITON_MODEL_DIRECTORY/environment"},
+        },
+    }
+    write(source, tmp_path / "p", fields=fields, threads=1)
+    config = configs.read(tmp_path / "p" / "m_text")
+    assert [group.count for group in config.instance_group] == [2]
+    assert config.dynamic_batching.max_queue_delay_microseconds == 100
+    assert config.dynamic_batching.default_queue_policy.max_queue_size == 1024
+    assert set(config.parameters) == {"recipe_task", "EXECUTION_ENV_PATH"}
+    session = json.loads((tmp_path / "p" / "m_text" / "1" / "settings.json").read_text())["session"]
+    assert session["threads"] == 2
+
+
+def test_a_field_that_a_python_model_cannot_follow_is_refused(source, tmp_path):
+    with pytest.raises(StepError, match="a package of the layout fused has no optimization"):
+        write(source, tmp_path / "p", fields={"optimization": {"graph": {"level": 1}}})
+
+
+def test_fields_of_models_that_are_not_there_are_refused(source, tmp_path):
+    with pytest.raises(StepError, match="overrides the tokenizer, but the package has no such model"):
+        write(source, tmp_path / "p", models={"tokenizer": {"instance_group": [{"count": 2, "kind": "KIND_CPU"}]}})
+
+
+def test_a_package_that_takes_tensors_is_refused_with_the_reason(source, tmp_path):
+    with pytest.raises(StepError, match="it is for packages that take texts"):
+        write(source, tmp_path / "p", tokenizer=False)

@@ -1,0 +1,62 @@
+"""The step `choose-layout`: one Python model or an ensemble, by stored figures."""
+
+import pytest
+
+from engine.kit.choice import layouts
+from engine.kit.choice.candidates import Latency
+from engine.kit.choice.layouts import LayoutsReport, TimedLayout
+from engine.recipe.schema import ModelSection, PackageSection, Recipe, Triton
+from engine.step import write_report
+from engine.steps.choose_layout import ChooseLayout
+from engine.steps.measure_layouts import MeasureLayouts
+
+ROUNDS = (10.0, 10.5, 9.5, 10.0)
+
+
+def chosen(folder, **times):
+    """Choose by figures: for each layout its rounds in milliseconds; return the report and what is handed on."""
+    timed = {name: TimedLayout((Latency({"batch": 1}, rounds),)) for name, rounds in times.items()}
+    absent = {} if "fused" in timed else {"fused": "a reason"}
+    report = LayoutsReport(cpu="a CPU", threads=1, layouts=timed, absent=absent)
+    write_report(folder / "layouts", report.to_json())
+    (folder / "validated").mkdir(exist_ok=True)
+    (folder / "validated" / "model").write_text("the model")
+    out = folder / f"out-{len(list(folder.iterdir()))}"
+    return ChooseLayout().run(out, validated=folder / "validated", layouts=folder / "layouts"), out
+
+
+def test_the_faster_layout_is_named_beside_the_model(tmp_path):
+    report, out = chosen(tmp_path, ensemble=ROUNDS, fused=tuple(each / 1.2 for each in ROUNDS))
+    assert report.layout == layouts.read(out) == "fused"
+    assert report.lead.ratio == pytest.approx(1.2)
+    assert (out / "model").read_text() == "the model"
+
+
+def test_new_figures_with_the_same_choice_change_no_byte(tmp_path):
+    outs = [chosen(tmp_path, ensemble=ROUNDS, fused=tuple(each / by for each in ROUNDS))[1] for by in (1.2, 1.3)]
+    first, second = ({path.name: path.read_bytes() for path in out.iterdir()} for out in outs)
+    assert first == second
+
+
+@pytest.mark.parametrize("fused", [tuple(each * 1.1 for each in ROUNDS), (10.5, 10.0, 10.0, 9.5)])
+def test_without_a_sure_lead_the_ensemble_is_kept(tmp_path, fused):
+    assert chosen(tmp_path, ensemble=ROUNDS, fused=fused)[0].layout == "ensemble"
+
+
+def test_where_one_python_model_is_not_possible_the_ensemble_is_kept_and_the_reason_is_shown(tmp_path):
+    report, out = chosen(tmp_path, ensemble=())
+    assert layouts.read(out) == "ensemble"
+    assert "fused is not possible: a reason" in list(report.lines())
+
+
+def test_a_recipe_measures_only_with_layout_auto():
+    def recipe(layout):
+        triton = Triton(layout=layout)
+        return Recipe(name="m", model=ModelSection(source="net.onnx"), package=PackageSection(triton=triton))
+
+    for kind in (MeasureLayouts, ChooseLayout):
+        assert [kind.for_recipe(recipe(layout)) is None for layout in ("ensemble", "fused", "auto")] == [
+            True,
+            True,
+            False,
+        ]
