@@ -18,6 +18,8 @@ COMMANDS = (
     "check",
     "lock",
     "show",
+    "diff",
+    "history",
     "serve",
     "publish",
     "query",

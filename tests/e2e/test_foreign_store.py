@@ -20,6 +20,8 @@ COMMANDS = [
     ("build", "r.yaml", "--paranoid"),
     ("why", "r.yaml"),
     ("show", "r.yaml"),
+    ("diff", "r.yaml"),
+    ("history", "r.yaml"),
     ("logs", "r.yaml"),
     ("lock", "r.yaml"),
     ("cache", "ls"),

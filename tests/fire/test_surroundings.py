@@ -29,6 +29,8 @@ LINES = {
     "lock": ("lock", "r.yaml"),
     "show": ("show", "r.yaml"),
     "show --json": ("show", "r.yaml", "--json"),
+    "diff": ("diff", "r.yaml"),
+    "history": ("history", "r.yaml"),
     "serve": ("serve", "gone.yaml"),
     "query": ("query", NOBODY),
     "loadtest": ("loadtest", NOBODY),
