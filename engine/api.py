@@ -11,7 +11,7 @@ from engine.builder import destination, difference, registry, sides
 from engine.builder import findings as explanations
 from engine.builder import remake as remaking
 from engine.builder.announcing import announcing
-from engine.builder.difference import Comparison
+from engine.builder.difference import SideComparison
 from engine.builder.examining import Checked, examine, not_verified
 from engine.builder.executors import slots
 from engine.builder.executors.executor import Executor
@@ -24,7 +24,7 @@ from engine.builder.loop import Options, run
 from engine.builder.planning import Plan, variants
 from engine.builder.planning import plan as plan_of
 from engine.builder.selection import Reading, Recipes, Selection, known_step, select
-from engine.builder.sides import Place
+from engine.builder.sides import SidePlace
 from engine.builder.summary import Summary, summarize
 from engine.builder.waiting import MachineNeeded, by_machine
 from engine.digest import Digest
@@ -39,9 +39,31 @@ from engine.store.opening import open_store
 from engine.system import generated
 
 __all__ = [
-    "VERSION", "Checked", "Comparison", "Event", "Finding", "Finished", "Locked", "PastBuild", "Reading", "Recipe",
-    "Recipes", "Session", "Summary", "UserError", "Variant", "build", "check", "diff", "history", "lock", "plan",
-    "reach", "session", "show", "why",
+    "VERSION",
+    "Checked",
+    "Event",
+    "Finding",
+    "Finished",
+    "Locked",
+    "PastBuild",
+    "Reading",
+    "Recipe",
+    "Recipes",
+    "Session",
+    "SideComparison",
+    "Summary",
+    "UserError",
+    "Variant",
+    "build",
+    "check",
+    "diff",
+    "history",
+    "lock",
+    "plan",
+    "reach",
+    "session",
+    "show",
+    "why",
 ]  # fmt: skip
 
 LOCAL = "local"
@@ -79,16 +101,16 @@ def show(recipes: Recipes, **reading: Unpack[Reading]) -> list[Summary]:
     return session(recipes, **reading).summaries()
 
 
-def diff(old: str | Path, new: str | Path | None = None, **reading: Unpack[Reading]) -> Comparison:
+def diff(old: str | Path, new: str | Path | None = None, **reading: Unpack[Reading]) -> SideComparison:
     """Compare two recipes, variants or commits; without `new`, a recipe with its last build.
 
     Both are named as `[REVISION:]RECIPE[::VARIANT]`. Nothing of a commit is executed, and no file of the work tree is
     written. Raises UserError for a side that cannot be planned.
     """
-    place = Place.of(str(old))
+    place = SidePlace.of(str(old))
     if new is None:
         return difference.of(sides.last_build(place, **reading), sides.read(place, **reading))
-    return difference.of(sides.read(place, **reading), sides.read(Place.of(str(new)), **reading))
+    return difference.of(sides.read(place, **reading), sides.read(SidePlace.of(str(new)), **reading))
 
 
 def history(recipes: Recipes, **reading: Unpack[Reading]) -> dict[str, list[PastBuild]]:

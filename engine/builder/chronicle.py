@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from itertools import groupby
 
 from engine.builder import reports
 from engine.builder.lookup import Lookup
+from engine.builder.stored import StoredVariant
 from engine.builder.tickets import Ticket
 from engine.errors import UserError
 from engine.events import Ended
@@ -39,7 +41,7 @@ def _note(lookup: Lookup, tickets: list[Ticket], head: Head, *, state: str) -> N
         state=next((each for each in _WORST_FIRST if each in states), "built"),
         jobs={each.job.name: each.digest for each in tickets if each.record is not None and each.key is not None},
         runs=tuple(_run(lookup, each, each.ended, head) for each in tickets if each.ended is not None and _ran(each)),
-        figures=_figures(tickets),
+        figures=_figures(lookup, tickets),
     )
     history.add(lookup.store.notes, tickets[0].variant.subject, build)
 
@@ -77,7 +79,16 @@ def _changes(lookup: Lookup, ticket: Ticket, head: Head) -> tuple[Change, ...]:
     return tuple(each for each in changes(before.key, ticket.key) if each.row not in outputs)
 
 
-def _figures(tickets: list[Ticket]) -> HeadlineFigures:
+def _figures(lookup: Lookup, tickets: list[Ticket]) -> HeadlineFigures:
+    """Return the figures of a build.
+
+    If a build takes its jobs from a stored plan, and no job with a typed report ran, then the steps are not imported,
+    and the measurements are those of the build before.
+    """
+    if not any(_ran(each) and each.job.traits.reads_report for each in tickets):
+        earlier = history.of(lookup.store.notes, tickets[0].variant.subject)
+        if earlier and isinstance(tickets[0].variant, StoredVariant):
+            return replace(earlier[-1].figures, size=None)
     from engine.builder import headline
     from engine.builder.summary import Summary
 

@@ -92,7 +92,7 @@ class VariantDifference:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class SideComparison:
     """Two sides, variant by variant."""
 
     old: str
@@ -100,9 +100,9 @@ class Comparison:
     variants: tuple[VariantDifference, ...]
 
 
-def of(old: Side, new: Side) -> Comparison:
+def of(old: Side, new: Side) -> SideComparison:
     """Compare two sides. Variants are paired by name, then by their values of the matrix; two single ones always."""
-    return Comparison(old.title, new.title, tuple(_variant(*pair) for pair in _pairs(old, new)))
+    return SideComparison(old.title, new.title, tuple(_variant(*pair) for pair in _pairs(old, new)))
 
 
 def _pairs(old: Side, new: Side) -> Iterator[tuple[SideVariant | None, SideVariant | None]]:

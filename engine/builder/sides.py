@@ -62,7 +62,7 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Place:
+class SidePlace:
     """A side as the user names it: `[REVISION:]RECIPE[::VARIANT]`."""
 
     path: Path
@@ -70,7 +70,7 @@ class Place:
     variant: str = ""
 
     @classmethod
-    def of(cls, text: str) -> Place:
+    def of(cls, text: str) -> SidePlace:
         """Return the place that a text names. A file of the whole name counts first."""
         before, _, variant = text.rpartition(_VARIANT) if _VARIANT in text else (text, "", "")
         if os.path.lexists(before) or ":" not in before:
@@ -85,7 +85,7 @@ class Place:
         return f"{revision}{self.path}{_VARIANT if self.variant else ''}{self.variant}"
 
 
-def read(place: Place, **reading: Unpack[Reading]) -> Side:
+def read(place: SidePlace, **reading: Unpack[Reading]) -> Side:
     """Read one side. A commit's files lie in a temporary folder meanwhile; nothing of the commit is executed.
 
     Raises UserError for a recipe that cannot be planned.
@@ -98,7 +98,7 @@ def read(place: Place, **reading: Unpack[Reading]) -> Side:
         return side
 
 
-def last_build(place: Place, **reading: Unpack[Reading]) -> Side:
+def last_build(place: SidePlace, **reading: Unpack[Reading]) -> Side:
     """Return the last build of a recipe in this project."""
     with ExitStack() as stack:
         selection, lookup = _selected(place, stack, reading)
@@ -107,7 +107,7 @@ def last_build(place: Place, **reading: Unpack[Reading]) -> Side:
         return Side(f"last build of {place.title}", tuple(side for side in sides if side is not None))
 
 
-def _selected(place: Place, stack: ExitStack, reading: Reading) -> tuple[Selection, Lookup]:
+def _selected(place: SidePlace, stack: ExitStack, reading: Reading) -> tuple[Selection, Lookup]:
     """Return the recipe of a place, and a look-up in the store of the user's own project."""
     cache = reading.get("cache")
     store = store_of(Path(cache) if cache is not None else None, place.path)
@@ -121,7 +121,7 @@ def _selected(place: Place, stack: ExitStack, reading: Reading) -> tuple[Selecti
     return selection, Lookup(open_store(store, project=own))
 
 
-def _written(place: Place, stack: ExitStack) -> tuple[Place, Path]:
+def _written(place: SidePlace, stack: ExitStack) -> tuple[SidePlace, Path]:
     """Write the commit of a place into a temporary folder, and return the place there and the root of the work tree.
 
     What git does not track, such as large models, is linked: it counts as it is now.
@@ -146,7 +146,7 @@ def _link_untracked(commit: Commit, folder: Path) -> None:
         (folder / ".git").mkdir()  # marks the root of the project, as in the work tree
 
 
-def _chosen(place: Place, planned: tuple[PlannedVariant, ...]) -> tuple[PlannedVariant, ...]:
+def _chosen(place: SidePlace, planned: tuple[PlannedVariant, ...]) -> tuple[PlannedVariant, ...]:
     if not place.variant:
         return planned
     chosen = tuple(each for each in planned if place.variant in (each.name, each.loaded.variant))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import groupby
 
-from engine.builder.difference import Amount, Comparison, JobChange, JobDifference, VariantDifference
+from engine.builder.difference import Amount, JobChange, JobDifference, SideComparison, VariantDifference
 from engine.builder.latency_change import LatencyChange
 from engine.report import grid, markdown
 from engine.report.history import change_in_words
@@ -18,7 +18,7 @@ _SIZE = "size"
 _SIGNS: Mapping[JobChange, str] = {JobChange.ADDED: "new", JobChange.REMOVED: "no longer in the plan"}
 
 
-def as_text(comparison: Comparison) -> Iterator[str]:
+def as_text(comparison: SideComparison) -> Iterator[str]:
     """Yield for each variant that differs the jobs, the cost of a build, and a table of the figures."""
     yield f"{comparison.old} -> {comparison.new}"
     for variant in comparison.variants:
@@ -30,7 +30,7 @@ def as_text(comparison: Comparison) -> Iterator[str]:
     yield from _unchanged(comparison)
 
 
-def as_markdown(comparison: Comparison) -> Iterator[str]:
+def as_markdown(comparison: SideComparison) -> Iterator[str]:
     """Yield a heading, a table with a row for each figure, and the causes; of many variants a row for each."""
     yield f"### {markdown.escaped(comparison.old)} → {markdown.escaped(comparison.new)}"
     differing = [variant for variant in comparison.variants if not variant.is_none]
@@ -41,7 +41,7 @@ def as_markdown(comparison: Comparison) -> Iterator[str]:
     yield from ("", *_unchanged(comparison))
 
 
-def as_json(comparison: Comparison) -> dict[str, object]:
+def as_json(comparison: SideComparison) -> dict[str, object]:
     """Return the comparison as a JSON object: all jobs of all variants, with all rows."""
     return {
         "old": comparison.old,
@@ -183,7 +183,7 @@ def _warnings(variant: VariantDifference) -> Iterator[str]:
         yield f"waits for {', '.join(away)}"
 
 
-def _unchanged(comparison: Comparison) -> Iterator[str]:
+def _unchanged(comparison: SideComparison) -> Iterator[str]:
     same = [variant for variant in comparison.variants if variant.is_none]
     if same and len(same) == len(comparison.variants):
         yield "nothing differs"
