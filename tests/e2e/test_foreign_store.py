@@ -22,6 +22,7 @@ COMMANDS = [
     ("show", "r.yaml"),
     ("diff", "r.yaml"),
     ("history", "r.yaml"),
+    ("report", "r.yaml"),
     ("logs", "r.yaml"),
     ("lock", "r.yaml"),
     ("cache", "ls"),

@@ -11,6 +11,7 @@ import time
 import fake_wheels
 import pytest
 from program import Program
+from report_pages import Numbers, resolved
 from tiny_project import CHAIN, HEAVY, RECIPE, SAMPLES
 
 
@@ -104,9 +105,22 @@ def test_several_recipes_are_one_table(project):
     shutil.copy(project.folder / "r.yaml", project.folder / "other.yaml")
     edit(project, ("name: tiny", "name: other"), name="other.yaml")
     lines = project("show", "r.yaml", "other.yaml", expect=0).stdout.splitlines()
-    assert [line.split()[:3] for line in lines[1:3]] == [["tiny", "up", "to"], ["other", "up", "to"]]
+    assert [line.split()[:3] for line in lines[1:3]] == [["tiny", "up", "to"], ["other", "1", "of"]]
     assert project("show", "r.yaml", "--markdown", expect=0).stdout.startswith("| recipe | state | size |")
     assert project("show", "r.yaml", "--csv", expect=0).stdout.startswith("recipe,variant,precision,")
+
+
+def test_the_page_of_a_build_has_the_numbers_of_show(project):
+    assert project("report", "r.yaml", "-o", "page.html", expect=0).stdout == "page.html\n"
+    shown = json.loads(project("show", "r.yaml", "--json", expect=0).stdout)
+    past = json.loads(project("history", "r.yaml", "--json", expect=0).stdout)
+    text = (project.folder / "page.html").read_text("utf-8")
+    marked = Numbers(text).marked
+    assert len(marked) > 50
+    paths = {"show": shown, "history": past}
+    assert [path for path, value, _, _ in marked if resolved(paths, path) != value] == []
+    figures = {f"show.0.bench.{number}.p50_ms" for number in range(len(shown[0]["bench"]))}
+    assert {"show.0.size", "show.0.validation.cosine.worst", *figures} <= {path for path, *_ in marked}
 
 
 @pytest.mark.parametrize(

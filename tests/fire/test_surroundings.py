@@ -31,6 +31,7 @@ LINES = {
     "show --json": ("show", "r.yaml", "--json"),
     "diff": ("diff", "r.yaml"),
     "history": ("history", "r.yaml"),
+    "report": ("report", "r.yaml"),
     "serve": ("serve", "gone.yaml"),
     "query": ("query", NOBODY),
     "loadtest": ("loadtest", NOBODY),
