@@ -32,6 +32,7 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
         if argv is None:
             streams.protect()
         _leave_own_folder()
+        _note_misspelt_variables()
         answered = _no_op(words, at_once=argv is None)
         code = answered if isinstance(answered, int) else _run(words, answered)
         streams.write_last()
@@ -67,6 +68,14 @@ def _leave_own_folder() -> None:
     home = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     if first in put_there and (os.path.realpath(first) != home or home in sys.path[1:]):
         del sys.path[0]
+
+
+def _note_misspelt_variables() -> None:
+    """Print a note for each environment variable that looks like a misspelt one of this program: RECIPE_CAHCE."""
+    if any(name.startswith("RECIPE_") for name in os.environ):
+        from engine.system import variables
+
+        sys.stderr.writelines(f"note: {note}\n" for note in variables.notes(os.environ))
 
 
 def _no_op(words: list[str], *, at_once: bool) -> int | ChangedFiles | None:
