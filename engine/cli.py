@@ -28,6 +28,8 @@ _WORKING = {"build", "cache", "check", "loadtest", "lock", "new", "publish", "qu
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Run the program and exit with its code."""
     words = list(sys.argv[1:] if argv is None else argv)
+    if any(word.startswith("--color") for word in words):
+        words = _with_colors(words)
     try:
         if argv is None:
             streams.protect()
@@ -54,6 +56,13 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 
         interrupts.restore()
     sys.exit(code)
+
+
+def _with_colors(words: Sequence[str]) -> list[str]:
+    """Return a command line without the option --color, which holds for all that the program prints."""
+    from engine.system import colors
+
+    return colors.take(words)
 
 
 def _leave_own_folder() -> None:
@@ -154,7 +163,9 @@ def _failed(error: Exception) -> int:
         text, code = _explained(error)
     except MemoryError:  # there is no room left for the modules that explain
         text, code = "the memory is used up\nhint: close other programs, or use a machine with more memory", 1
-    sys.stderr.write(f"error: {text}\n")
+    from engine.system import colors
+
+    sys.stderr.write(f"{colors.error(f'error: {text}', sys.stderr)}\n")
     if os.environ.get("GITHUB_ACTIONS") == "true":
         _annotate(error)
     return code

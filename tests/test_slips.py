@@ -195,7 +195,9 @@ def project(tmp_path, monkeypatch):
     for each in ("model", "recipes"):
         (folder / each).mkdir(parents=True)
     (folder / "pyproject.toml").touch()
-    (folder / "model" / "config.json").write_text('{"model_type": "bert", "architectures": ["BertForSequenceClassification"]}')
+    (folder / "model" / "config.json").write_text(
+        '{"model_type": "bert", "architectures": ["BertForSequenceClassification"]}'
+    )
     for each in ("samples.jsonl", "samples.csv", "model.pt", "model.gguf"):
         (folder / each).write_text('{"text": "one"}\n')
     (folder / "tiny.yaml").write_text(RECIPE)

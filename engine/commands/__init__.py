@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from engine.errors import UsageError
+from engine.system import colors
 from engine.text import distribution
 
 COMMANDS = (
@@ -81,6 +82,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
         command = importlib.import_module(f"engine.commands.{name}")
         about = next(iter((command.__doc__ or "").splitlines()), "")  # Python's option -OO drops docstrings
         own = commands.add_parser(name, help=about, description=about, allow_abbrev=False)
+        own.add_argument(colors.OPTION, choices=colors.CHOICES, help="colour what is printed (default: on a terminal)")
         own.add_argument("--debug", action="store_true", help="show the traceback of an error")
         command.arguments(own)
         own.set_defaults(run=command.run)

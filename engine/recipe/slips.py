@@ -11,6 +11,10 @@ _EQUALS = re.compile(r"\s*([A-Za-z_][\w.-]*)\s*=\s*(\S.*?)\s*")
 _FIELD = re.compile(r"(\s*)([A-Za-z_][\w.-]*):( .*)?")
 _NO_BLANK = re.compile(r"\s*([A-Za-z_][\w.-]*):(\S.*?)\s*")
 _TWO_FIELDS = re.compile(r"\s*([A-Za-z_][\w.-]*): +([A-Za-z_][\w.-]*): +(\S.*?)\s*")
+_LONGEST = 500
+"""The longest line, in characters, whose meaning is guessed."""
+_ABOVE = 6
+"""How many lines above a line are searched for a field."""
 
 
 def mend(text: Text, number: int, problem: str) -> str:
@@ -19,6 +23,8 @@ def mend(text: Text, number: int, problem: str) -> str:
     `problem` is what the parser says.
     """
     line = text.raw_line(number)
+    if len(line) > _LONGEST:
+        return ""
     if line.rstrip().endswith(";"):
         return "leave the semicolon out: the end of a line ends a field"
     if assigned := _EQUALS.fullmatch(line):
@@ -33,7 +39,7 @@ def mend(text: Text, number: int, problem: str) -> str:
 
 def _indented(text: Text, number: int, line: str) -> str:
     """Return the hint for a field that is not indented as the field above it; "" where the line is no such field."""
-    above = next((each for each in range(number - 1, 0, -1) if text.raw_line(each).strip()), None)
+    above = next((each for each in range(number - 1, max(number - _ABOVE, 0), -1) if text.raw_line(each).strip()), None)
     field = _FIELD.fullmatch(line)
     other = None if above is None else _FIELD.fullmatch(text.raw_line(above))
     if field is None or other is None or len(field[1]) == len(other[1]):
