@@ -38,7 +38,10 @@ def run(arguments: argparse.Namespace) -> Exit:
     settings = _settings(arguments)
     model_named = arguments.model or (settings.model if settings is not None else None)
     if model_named is None and settings is not None:
-        raise UsageError(f"the {settings.tool} does not say where the model is", hint="recipe new MODEL --from-...")
+        raise UsageError(
+            f"the settings of {settings.tool} do not say where the model is",
+            hint="name it: recipe new MODEL, and the option behind it",
+        )
     if model_named is None:
         raise UsageError("no model is named", hint="recipe new hf:OWNER/NAME, or a model's directory, or an .onnx file")
     folder = place.recipe_file("any", arguments.output).parent
@@ -77,7 +80,7 @@ def _device(settings: Foreign) -> str:
         return settings.device
     gpu = device.local_gpu()
     if gpu is None:
-        what = f"the {settings.tool} builds for a GPU, and this machine shows none"
+        what = f"the settings of {settings.tool} are for a GPU, and this machine shows none"
         raise UsageError(what, hint="name the GPU that the package is for: --device T4; `recipe gpus` lists them")
     return gpu
 

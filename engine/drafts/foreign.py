@@ -78,7 +78,7 @@ def words(text: str, tool: str) -> list[str]:
 
 
 def _is_program(word: str, tool: str) -> bool:
-    return word.replace("\\", "/").rpartition("/")[2].removesuffix(".exe").lower() == tool
+    return word.lstrip("!").replace("\\", "/").rpartition("/")[2].removesuffix(".exe").lower() == tool
 
 
 def options(words: list[str], valued: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:

@@ -130,12 +130,16 @@ def _put_profile(settings: Foreign, shapes: Mapping[str, Mapping[str, str]]) -> 
     """Set the profile; trtexec takes a missing minimum, optimum or maximum from the others."""
     fixed = shapes.get("shapes", {})
     names = dict.fromkeys(name for each in shapes.values() for name in each)
-    profile = {}
+    profile: dict[str, list[Any]] = {}
     for name in names:
         least, usual, most = (shapes.get(extent, {}).get(name) for extent in _EXTENTS)
         size = fixed.get(name)
         usual = usual or most or least or size
-        profile[name] = [least or usual, usual, most or usual]
+        extents = [least or usual, usual, most or usual]
+        if all(extent and extent.isdecimal() for extent in extents):  # an input with one axis
+            profile[f"{name}_0"] = [int(extent or 0) for extent in extents]
+        else:
+            profile[name] = extents
     if profile:
         given = [f"--{key}" for key in (*_EXTENTS, "shapes") if key in shapes]
         settings.put("profiles", [profile], ", ".join(given))
