@@ -27,12 +27,10 @@ _WORKING = {"build", "cache", "check", "loadtest", "lock", "new", "publish", "qu
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Run the program and exit with its code."""
-    words = list(sys.argv[1:] if argv is None else argv)
-    if any(word.startswith("--color") for word in words):
-        words = _with_colors(words)
+    words = _with_colors(sys.argv[1:] if argv is None else argv)
     try:
         if argv is None:
-            streams.protect()
+            _begin()
         _leave_own_folder()
         _note_misspelt_variables()
         answered = _no_op(words, at_once=argv is None)
@@ -60,9 +58,21 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 
 def _with_colors(words: Sequence[str]) -> list[str]:
     """Return a command line without the option --color, which holds for all that the program prints."""
+    if not any(word.startswith("--color") for word in words):
+        return list(words)
     from engine.system import colors
 
     return colors.take(words)
+
+
+def _begin() -> None:
+    """Make the standard streams safe; answer a shell that completes a command line, and end then."""
+    streams.protect()
+    if "_ARGCOMPLETE" in os.environ:
+        from engine import commands
+
+        commands.complete(os.environ.get("COMP_LINE", ""))
+        sys.exit(0)
 
 
 def _leave_own_folder() -> None:

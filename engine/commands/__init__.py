@@ -30,6 +30,7 @@ COMMANDS = (
     "steps",
     "schema",
     "doctor",
+    "completion",
 )
 
 
@@ -66,6 +67,27 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
 
     Raises UsageError for a wrong command line. The option `--help` prints a help text and ends the program.
     """
+    _refuse_unknown(words)
+    parser, by_name = _parser(words)
+    parsed, rest = parser.parse_known_args(words)
+    if rest:
+        what, hint = _slips().of_unknown(_innermost(by_name.get(words[0], parser), words[1:]), rest)
+        raise UsageError(what, hint=hint)
+    parsed.words = list(words)
+    parsed.changes = None  # `recipe build` may get the files that changed since its last snapshot
+    return parsed
+
+
+def complete(line: str) -> None:
+    """Answer the shell that asks how the command line `line` goes on."""
+    from engine.commands import completion
+
+    parser, _ = _parser(line.split()[1:])
+    completion.answer(parser)
+
+
+def _parser(words: Sequence[str]) -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+    """Return the parser of the program, and those of commands by name: of all, or only of the one that `words` name."""
     parser = _Parser(
         prog="recipe",
         description="Make for inference artifacts: a YAML recipe in, a validated, measured Triton package out.",
@@ -73,7 +95,6 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
         "3 the rest waits for hardware, 4 validation or a budget failed, 130 interrupted",
         allow_abbrev=False,
     )
-    _refuse_unknown(words)
     by_name: dict[str, argparse.ArgumentParser] = {}
     parser.add_argument("--version", action=_ShowVersion, nargs=0, help="show program's version number and exit")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
@@ -87,13 +108,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
         command.arguments(own)
         own.set_defaults(run=command.run)
         by_name[name] = own
-    parsed, rest = parser.parse_known_args(words)
-    if rest:
-        what, hint = _slips().of_unknown(_innermost(by_name.get(words[0], parser), words[1:]), rest)
-        raise UsageError(what, hint=hint)
-    parsed.words = list(words)
-    parsed.changes = None  # `recipe build` may get the files that changed since its last snapshot
-    return parsed
+    return parser, by_name
 
 
 def _refuse_unknown(words: Sequence[str]) -> None:

@@ -14,6 +14,7 @@ EXTRAS = {
     "openvino": ("nncf", "openvino"),
     "rtx": ("tensorrt_rtx",),
     "tensorrt": ("tensorrt",),
+    "completion": ("argcomplete",),
     "remote": ("cryptography", "httpx", "obstore", "zstandard"),
 }
 """Extra of this project -> the distributions that it installs; `cpu` also installs those of `onnx`."""

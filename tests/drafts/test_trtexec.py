@@ -112,7 +112,8 @@ COMMANDS = (
         "https://github.com/NVIDIA/TensorRT/issues/1221",
         (
             "/usr/src/tensorrt/bin/trtexec --onnx=resnet.onnx --workspace=5000 --saveEngine=resnet.trt "
-            "--inputIOFormats=fp32:chw --outputIOFormats=fp32:chw --noDataTransfers --dumpProfile \n--separateProfileRun"
+            "--inputIOFormats=fp32:chw --outputIOFormats=fp32:chw --noDataTransfers --dumpProfile "
+            "--separateProfileRun"
         ),
         "resnet.onnx",
         {"memory_pool": {"workspace": 5000 * MIB}},
