@@ -102,7 +102,7 @@ def _no_op(words: list[str], *, at_once: bool) -> int | ChangedFiles | None:
 
     If `at_once` is true, Python skips its clean-up at exit, which saves a fifth of the time of such a build.
     """
-    if words[:1] != ["build"]:
+    if words[:1] != ["build"] or os.environ.get("GITLAB_CI"):  # GitLab gets a report of the jobs
         return None
     from engine import snapshot
 
@@ -178,6 +178,8 @@ def _failed(error: Exception) -> int:
     sys.stderr.write(f"{colors.error(f'error: {text}', sys.stderr)}\n")
     if os.environ.get("GITHUB_ACTIONS") == "true":
         _annotate(error)
+    if os.environ.get("GITLAB_CI") == "true":
+        _report(error)
     return code
 
 
@@ -187,6 +189,14 @@ def _annotate(error: Exception) -> None:
 
     if isinstance(error, UserError):
         sys.stderr.writelines(f"{line}\n" for line in github.of(error))
+
+
+def _report(error: Exception) -> None:
+    from engine.errors import UserError
+    from engine.report import junit
+
+    if isinstance(error, UserError):
+        junit.write_error(error)
 
 
 def _explained(error: Exception) -> tuple[str, int]:

@@ -162,6 +162,7 @@ def _run(arguments: argparse.Namespace, report_of: Callable[..., BuildReport], *
     from engine.report import results, table
 
     summaries = {each.variant.name: (each, table.tables([each])) for each in session.summaries()}
+    _write_junit(events, session)
     ran = {event.recipe for event in events if isinstance(event, Ended) and event.state == "built"}
     report.finish(results.results(finished, {name: text for name, (_, text) in summaries.items()}, built=ran))
     gave_up = arguments.wait is not None and finished.state == "waiting"  # repeated, the command waits again
@@ -171,6 +172,14 @@ def _run(arguments: argparse.Namespace, report_of: Callable[..., BuildReport], *
         with contextlib.suppress(KeyboardInterrupt), interrupts.raised():  # the next build then takes longer
             replay.keep(arguments.words[1:], session, events, summaries, began_ns=began_ns)
     return finished.exit
+
+
+def _write_junit(events: Sequence[Event], session: Session) -> None:
+    """In GitLab's CI, write the jobs as test cases."""
+    if os.environ.get("GITLAB_CI"):
+        from engine.report import junit
+
+        junit.write(events, {each.name: str(each.loaded.path) for each in session.variants})
 
 
 def _patience(arguments: argparse.Namespace) -> float | None:
