@@ -29,11 +29,12 @@ _WORKING = {"build", "cache", "check", "loadtest", "lock", "new", "publish", "qu
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Run the program and exit with its code."""
-    words = list(sys.argv[1:] if argv is None else argv)
+    words = _with_colors(sys.argv[1:] if argv is None else argv)
     try:
         if argv is None:
-            streams.protect()
+            _begin()
         _leave_own_folder()
+        _note_misspelt_variables()
         answered = _no_op(words, at_once=argv is None)
         code = answered if isinstance(answered, int) else _run(words, answered)
         streams.write_last()
@@ -60,6 +61,25 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     sys.exit(code)
 
 
+def _with_colors(words: Sequence[str]) -> list[str]:
+    """Return a command line without the option --color, which holds for all that the program prints."""
+    if not any(word.startswith("--color") for word in words):
+        return list(words)
+    from engine.system import colors
+
+    return colors.take(words)
+
+
+def _begin() -> None:
+    """Make the standard streams safe; answer a shell that completes a command line, and end then."""
+    streams.protect()
+    if "_ARGCOMPLETE" in os.environ:
+        from engine import commands
+
+        commands.complete(os.environ.get("COMP_LINE", ""))
+        sys.exit(0)
+
+
 def _leave_own_folder() -> None:
     """Remove the first folder of the import path (`sys.path`), which Python itself puts there.
 
@@ -74,12 +94,20 @@ def _leave_own_folder() -> None:
         del sys.path[0]
 
 
+def _note_misspelt_variables() -> None:
+    """Print a note for each environment variable that looks like a misspelt one of this program: RECIPE_CAHCE."""
+    if any(name.startswith("RECIPE_") for name in os.environ):
+        from engine.system import variables
+
+        sys.stderr.writelines(f"note: {note}\n" for note in variables.notes(os.environ))
+
+
 def _no_op(words: list[str], *, at_once: bool) -> int | ChangedFiles | None:
     """Answer a build in which nothing changed from its snapshot; otherwise return what changed, if that is known.
 
     If `at_once` is true, Python skips its clean-up at exit, which saves a fifth of the time of such a build.
     """
-    if words[:1] != ["build"]:
+    if words[:1] != ["build"] or os.environ.get("GITLAB_CI"):  # GitLab gets a report of the jobs
         return None
     from engine import snapshot
 
@@ -150,9 +178,13 @@ def _failed(error: Exception) -> int:
         text, code = _explained(error)
     except MemoryError:  # there is no room left for the modules that explain
         text, code = "the memory is used up\nhint: close other programs, or use a machine with more memory", 1
-    sys.stderr.write(f"error: {text}\n")
+    from engine.system import colors
+
+    sys.stderr.write(f"{colors.error(f'error: {text}', sys.stderr)}\n")
     if os.environ.get("GITHUB_ACTIONS") == "true":
         _annotate(error)
+    if os.environ.get("GITLAB_CI") == "true":
+        _report(error)
     return code
 
 
@@ -162,6 +194,14 @@ def _annotate(error: Exception) -> None:
 
     if isinstance(error, UserError):
         sys.stderr.writelines(f"{line}\n" for line in github.of(error))
+
+
+def _report(error: Exception) -> None:
+    from engine.errors import UserError
+    from engine.report import junit
+
+    if isinstance(error, UserError):
+        junit.write_error(error)
 
 
 def _explained(error: Exception) -> tuple[str, int]:

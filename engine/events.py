@@ -52,6 +52,8 @@ class Planned:
 
     recipe: str
     jobs: tuple[tuple[str, tuple[str, ...]], ...]
+    seconds: tuple[tuple[str, float], ...] = ()
+    """How long jobs took when they ran last, as far as that is known; for people, who see what is left."""
 
 
 @dataclass(frozen=True)

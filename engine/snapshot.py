@@ -21,13 +21,14 @@ if TYPE_CHECKING:
     from engine.recipe.ways import Mark
 
 
-FORMAT = 8
+FORMAT = 9
 TOKEN_BYTES = 16
 """The length of the random bytes that a snapshot and its stored plan have in common."""
 _VALUED = {"-j", "--jobs"}
 _PARANOID = "--paranoid"
 """The option of a build that reads every file: no snapshot answers it, but it keeps a snapshot for other builds."""
-_FLAGS = {"--json", _PARANOID}
+_QUIET, _VERBOSE = {"-q", "--quiet"}, {"-v", "--verbose"}
+_FLAGS = {"--json", _PARANOID, *_QUIET, *_VERBOSE}
 """Options of the command line that do not change the result of a build."""
 _DIGEST_BYTES = 16
 _CAPABILITIES = "/proc/driver/nvidia/capabilities"
@@ -53,10 +54,12 @@ def answer(argv: Sequence[str]) -> int | ChangedFiles | None:
         return None
     seconds = f"{time.perf_counter() - changes.started:.3f}"
     json = "--json" in argv
-    if not json:
-        sys.stderr.write(snapshot["talk"].replace("\0", seconds))
+    quiet, brief = not _QUIET.isdisjoint(argv), _VERBOSE.isdisjoint(argv)
+    if not json and not quiet:
+        sys.stderr.write(snapshot["brief_talk" if brief else "talk"].replace("\0", seconds))
         sys.stderr.flush()
-    streams.write_last(snapshot["json" if json else "data"].replace("\0", seconds))
+    data = "json" if json else "packages" if quiet else "brief_data" if brief else "data"
+    streams.write_last(snapshot[data].replace("\0", seconds))
     return int(snapshot["exit"])
 
 
@@ -132,15 +135,17 @@ class Candidate:
         token: bytes,
         variables: Iterable[str],
         code: int,
-        talk: str,
-        data: str,
+        texts: Mapping[str, str],
         json: str,
     ) -> None:
         """Write the snapshot to the store with `write(path, content)`, which replaces a file atomically.
 
         `token` are random bytes that the stored plan of the same build has, too. `variables` names the environment
-        variables that the build depends on. In the texts `talk`, `data` and `json`, a NUL character marks the place for
-        the duration, in seconds, of the later run that answers from the snapshot.
+        variables that the build depends on.
+
+        `texts` has what a no-op build prints: `talk` to standard error and `data` to standard output with -v,
+        `brief_talk` and `brief_data` without, and `packages` with -q. In `texts` and `json`, a NUL character marks the
+        place for the duration, in seconds, of the later run that answers from the snapshot.
         """
         path = path_of(argv)
         if path is None or None in self.written.values():
@@ -158,8 +163,7 @@ class Candidate:
             "roots": self.roots,
             "overlays": self.overlays,
             "exit": code,
-            "talk": talk,
-            "data": data,
+            **texts,
             "json": json,
         }
         write(path, sealed(path, snapshot))

@@ -37,6 +37,11 @@ class Endings:
         self._notes: dict[str, dict[str, JobNote]] = {variant.name: {} for variant in variants}
         self.board = Board(variants, self._heads)
 
+    def lasted(self, variant: PlannedVariant) -> tuple[tuple[str, float], ...]:
+        """Return how many seconds jobs of a variant took when they ran last, where that is known."""
+        notes = self._heads[variant.name].jobs.items()
+        return tuple((job, note.seconds) for job, note in notes if note.seconds is not None)
+
     @property
     def any_failed(self) -> bool:
         """Whether a job has failed."""

@@ -111,7 +111,8 @@ class _Build:
         if not self.store.locks_work:
             yield Noticed(_NO_LOCKS.format(self.store.root))
         for variant in self.variants:
-            yield Planned(variant.name, tuple((job.name, job.earlier) for job in variant.jobs))
+            jobs = tuple((job.name, job.earlier) for job in variant.jobs)
+            yield Planned(variant.name, jobs, self.endings.lasted(variant))
         yield from self._events_of_jobs()
 
     def events_after_interruption(self) -> Generator[Event, None, None]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from engine.builder import planning_reads, registry
 from engine.builder.selection import Selection, known_step, planned_variant, refuse
 from engine.builder.variant import PlannedVariant
-from engine.errors import Refusals
+from engine.errors import Refusals, UsageError
 from engine.recipe.load import LoadedRecipe, OpenedRecipe, opened
 
 
@@ -70,6 +70,11 @@ def _plan(selection: Selection) -> Plan:
     for each in feasible:
         with refusals.collecting(each.path):
             planned.append(planned_variant(each, steps, selection.to))
+    if selection.to and planned and not any(each.jobs for each in planned):
+        raise UsageError(
+            f"no recipe here has a job {' or '.join(map(repr, selection.to))}",
+            hint="`recipe graph` shows the jobs of a recipe",
+        )
     return Plan(tuple(planned), refusals, tuple(recipe.path for recipe in recipes if recipe.path in bases))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
@@ -18,6 +18,7 @@ from engine.recipe.load import LoadedRecipe
 from engine.recipe.project import project_of
 from engine.runtimes import registry as runtimes
 from engine.step import Source, Step
+from engine.text import suggestions
 
 Recipes = str | Path | Sequence[str | Path]
 
@@ -119,10 +120,17 @@ def planned_variant(loaded: LoadedRecipe, steps: Mapping[str, type[Step]], to: S
                 "steps",
                 name,
                 facts=[f"steps: {', '.join(sorted(steps))}"],
-                hint="install the package that brings it; `recipe steps` lists what there is",
+                hint=_no_step(name, steps),
             )
     planned = _planned(loaded, steps)
     return PlannedVariant(loaded, jobs.up_to(planned, to) if to else planned)
+
+
+def _no_step(name: str, steps: Iterable[str]) -> str:
+    """Return the hint for a name in the field `steps` that no step has."""
+    near = suggestions.nearest(name, steps)
+    install = "install the package that brings it; `recipe steps` lists what there is"
+    return f"{suggestions.did_you_mean(f'`{near[0]}`')} Else {install}" if near else install
 
 
 def _refuse_version(loaded: LoadedRecipe) -> None:
@@ -207,4 +215,6 @@ class _Consulted(dict[str, Mapping[str, Any]]):
 def known_step(name: str, steps: Mapping[str, type[Step]]) -> None:
     """Raise UsageError for a name that no step has."""
     if name not in steps:
-        raise UsageError(f"there is no step {name!r}", [f"steps: {', '.join(sorted(steps))}"])
+        near = suggestions.nearest(name, steps)
+        hint = suggestions.did_you_mean(f"`{near[0]}`") if near else "`recipe steps` says what each of them does"
+        raise UsageError(f"there is no step {name!r}", [f"steps: {', '.join(sorted(steps))}"], hint)

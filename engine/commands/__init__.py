@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import importlib
 from collections.abc import Sequence
-from typing import NoReturn
+from types import ModuleType
+from typing import Any, NoReturn
 
 from engine.errors import UsageError
+from engine.system import colors
 from engine.text import distribution
 
 COMMANDS = (
@@ -32,16 +34,30 @@ COMMANDS = (
     "steps",
     "schema",
     "doctor",
+    "completion",
 )
 
 
 _HAND_ON = ("serve",)
 """The commands that hand on what stands behind `--`."""
+_GLOBAL = ("-h", "--help", "--version")
+"""The options that stand in place of a command."""
 
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        raise UsageError(message, hint=f"{self.prog} --help")
+        raise UsageError(message, hint=_slips().of_message(self, message))
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            choices = list(action.choices)
+            what = f"argument {'/'.join(action.option_strings) or action.metavar}: invalid choice: {value!r}"
+            raise UsageError(what, hint=_slips().of_choice(action, value, choices))
+
+
+def _slips() -> ModuleType:
+    """Return the module with hints for wrong command lines; no other command line needs it."""
+    return importlib.import_module("engine.commands.slips")
 
 
 class _ShowVersion(argparse.Action):
@@ -58,6 +74,28 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     Raises UsageError for a wrong command line. The option `--help` prints a help text and ends the program.
     """
     words, further = _without_further(words)
+    _refuse_unknown(words)
+    parser, by_name = _parser(words)
+    parsed, rest = parser.parse_known_args(words)
+    if rest:
+        what, hint = _slips().of_unknown(_innermost(by_name.get(words[0], parser), words[1:]), rest)
+        raise UsageError(what, hint=hint)
+    parsed.words = list(words)
+    parsed.further = further
+    parsed.changes = None  # `recipe build` may get the files that changed since its last snapshot
+    return parsed
+
+
+def complete(line: str) -> None:
+    """Answer the shell that asks how the command line `line` goes on."""
+    from engine.commands import completion
+
+    parser, _ = _parser(line.split()[1:])
+    completion.answer(parser)
+
+
+def _parser(words: Sequence[str]) -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+    """Return the parser of the program, and those of commands by name: of all, or only of the one that `words` name."""
     parser = _Parser(
         prog="recipe",
         description="Make for inference artifacts: a YAML recipe in, a validated, measured Triton package out.",
@@ -65,7 +103,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
         "3 the rest waits for hardware, 4 validation or a budget failed, 130 interrupted",
         allow_abbrev=False,
     )
-    _refuse_unknown(words)
+    by_name: dict[str, argparse.ArgumentParser] = {}
     parser.add_argument("--version", action=_ShowVersion, nargs=0, help="show program's version number and exit")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     # A command line that begins with a command needs no other command.
@@ -73,14 +111,12 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
         command = importlib.import_module(f"engine.commands.{name}")
         about = next(iter((command.__doc__ or "").splitlines()), "")  # Python's option -OO drops docstrings
         own = commands.add_parser(name, help=about, description=about, allow_abbrev=False)
+        own.add_argument(colors.OPTION, choices=colors.CHOICES, help="colour what is printed (default: on a terminal)")
         own.add_argument("--debug", action="store_true", help="show the traceback of an error")
         command.arguments(own)
         own.set_defaults(run=command.run)
-    parsed = parser.parse_args(words)
-    parsed.words = list(words)
-    parsed.further = further
-    parsed.changes = None  # `recipe build` may get the files that changed since its last snapshot
-    return parsed
+        by_name[name] = own
+    return parser, by_name
 
 
 def _without_further(words: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
@@ -96,17 +132,22 @@ def _refuse_unknown(words: Sequence[str]) -> None:
     if not words:
         first = [
             "recipe doctor               what this machine can build",
+            "recipe new MODEL            write a first recipe for a model, such as hf:OWNER/NAME",
             "recipe check RECIPE.yaml    whether a recipe is right, before anything is built",
             "recipe build RECIPE.yaml    build, validate, measure and package it",
             "recipe serve RECIPE.yaml    serve the package on a real Triton server",
         ]
         raise UsageError("COMMAND is missing; the first ones:", first, "recipe --help lists all commands")
-    if not words[0].startswith("-") and words[0] not in COMMANDS:
-        from engine.text import suggestions
+    if words[0] not in (*COMMANDS, *_GLOBAL):
+        raise UsageError(f"argument COMMAND: invalid choice: {words[0]!r}", hint=_slips().of_command(words, COMMANDS))
 
-        near = suggestions.nearest(words[0], COMMANDS)
-        hint = suggestions.did_you_mean(f"`recipe {near[0]}`") if near else "recipe --help lists all commands"
-        raise UsageError(f"argument COMMAND: invalid choice: {words[0]!r}", hint=hint)
+
+def _innermost(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.ArgumentParser:
+    """Return the parser of the action that `words` name, as in `recipe cache gc`; else `parser`."""
+    for action in parser._actions:  # noqa: SLF001  argparse has no list of its actions
+        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
+            return next((action.choices[word] for word in words if word in action.choices), parser)
+    return parser
 
 
 def version() -> str:

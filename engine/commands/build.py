@@ -84,6 +84,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", metavar="DIR", type=Path, help="where packages go (default: the project's build/)"
     )
+    talk = parser.add_mutually_exclusive_group()
+    talk.add_argument(
+        "-q", "--quiet", action="store_true", help="print only errors, warnings and the packages' folders"
+    )
+    talk.add_argument(
+        "-v", "--verbose", action="store_true", help="of many variants, print a line for each job, and every table"
+    )
     options.add_json(parser)
 
 
@@ -96,8 +103,9 @@ def run(arguments: argparse.Namespace) -> Exit:
     began_ns = time.time_ns()
     reports: list[BuildReport] = []
 
-    def report_of(*, json: bool, many: bool) -> BuildReport:
-        reports.append(report_for(json=json, many=many))
+    def report_of(*, json: bool, variants: int) -> BuildReport:
+        how = {"quiet": arguments.quiet, "verbose": arguments.verbose, "parallel": arguments.jobs}
+        reports.append(report_for(json=json, variants=variants, **how))
         return reports[-1]
 
     try:
@@ -127,7 +135,7 @@ def _run(arguments: argparse.Namespace, report_of: Callable[..., BuildReport], *
     if arguments.waiting:
         return _waiting(session, as_json=arguments.json)
     events: list[Event] = []
-    report = report_of(json=arguments.json, many=len(session.variants) > 1)
+    report = report_of(json=arguments.json, variants=len(session.variants))
     with report:
 
         def on_event(event: Event) -> None:
@@ -150,10 +158,13 @@ def _run(arguments: argparse.Namespace, report_of: Callable[..., BuildReport], *
             if arguments.json:
                 _print_refusal(error)
             raise
-    from engine.report import plain, table
+    from engine.events import Ended
+    from engine.report import results, table
 
     summaries = {each.variant.name: (each, table.tables([each])) for each in session.summaries()}
-    report.finish(plain.data(finished, "".join(text for _, text in summaries.values())))
+    _write_junit(events, session)
+    ran = {event.recipe for event in events if isinstance(event, Ended) and event.state == "built"}
+    report.finish(results.results(finished, {name: text for name, (_, text) in summaries.items()}, built=ran))
     gave_up = arguments.wait is not None and finished.state == "waiting"  # repeated, the command waits again
     if not gave_up and not any(getattr(arguments, name) for name in _NOT_REPEATABLE):
         from engine.report import replay
@@ -161,6 +172,14 @@ def _run(arguments: argparse.Namespace, report_of: Callable[..., BuildReport], *
         with contextlib.suppress(KeyboardInterrupt), interrupts.raised():  # the next build then takes longer
             replay.keep(arguments.words[1:], session, events, summaries, began_ns=began_ns)
     return finished.exit
+
+
+def _write_junit(events: Sequence[Event], session: Session) -> None:
+    """In GitLab's CI, write the jobs as test cases."""
+    if os.environ.get("GITLAB_CI"):
+        from engine.report import junit
+
+        junit.write(events, {each.name: str(each.loaded.path) for each in session.variants})
 
 
 def _patience(arguments: argparse.Namespace) -> float | None:
@@ -184,19 +203,27 @@ def _resume(arguments: argparse.Namespace, report_of: Callable[..., BuildReport]
     return early.build(arguments, arguments.changes, reading=options.reading(arguments), report_for=report_of)
 
 
-def report_for(*, json: bool, many: bool) -> BuildReport:
-    """Return the object that prints a build's events: as lines of JSON, as a view on a terminal, or as plain lines."""
+def report_for(
+    *, json: bool, variants: int, quiet: bool = False, verbose: bool = False, parallel: int | None = None
+) -> BuildReport:
+    """Return the object that prints a build's events: as lines of JSON, as a view on a terminal, or as plain lines.
+
+    Of a build with many `variants`, jobs that need no attention are counted, unless the build is `verbose`.
+    """
     if json:
         from engine.report.json_lines import JsonReport
 
         return JsonReport()
-    if sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("CI"):
+    from engine.report import folding
+
+    many, folded = variants > 1, variants > folding.MANY and not verbose
+    if not quiet and sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("CI"):
         from engine.report.live import LiveReport
 
-        return LiveReport(many=many)
+        return LiveReport(many=many, folded=folded, parallel=parallel)
     from engine.report.plain import PlainReport
 
-    return PlainReport(many=many)
+    return PlainReport(many=many, folded=folded, quiet=quiet)
 
 
 def _dry_run(session: Session, parallel: int | None, *, as_json: bool) -> Exit:

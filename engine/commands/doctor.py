@@ -70,6 +70,7 @@ def run(arguments: argparse.Namespace) -> Exit:
         rows.append((tool, "missing" if version == tools.MISSING else version, f"for {purpose}"))
     grid.show(rows)
     print()
+    _show_commands([tool for tool, version, _ in rows if version == "missing"])
     print("models on a GPU:")
     needs = gpu_runtimes.table(lambda tool: tools.version_of(tool) != tools.MISSING)
     grid.show(
@@ -89,6 +90,19 @@ def run(arguments: argparse.Namespace) -> Exit:
         cpu, onnx = distribution.install("cpu"), distribution.install("onnx")
         print(f"hint: `{cpu}` has all that a CPU build needs, `{onnx}` all for ONNX files")
     return Exit.OK
+
+
+def _show_commands(missing: Sequence[str]) -> None:
+    """Print the commands that install the missing tools, one for each extra of this project."""
+    from engine.report import grid
+
+    by_command: dict[str, list[str]] = {}
+    for tool in missing:
+        by_command.setdefault(distribution.command_for(tool), []).append(tool)
+    if by_command:
+        print("to install what is missing:")
+        grid.show([(", ".join(tools), command) for command, tools in by_command.items()], indent=2)
+        print()
 
 
 def _lacks(recipes: Sequence[Path]) -> Exit:

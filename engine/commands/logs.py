@@ -9,6 +9,7 @@ from pathlib import Path
 from engine.commands import options
 from engine.errors import Exit, UsageError
 from engine.system import regular
+from engine.text import suggestions
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,7 +32,12 @@ def run(arguments: argparse.Namespace) -> Exit:
     store = open_store(selection.store)
     heads = Heads(store.notes)
     titled: list[tuple[str, Path]] = []
-    for variant in variants(selection):
+    planned = variants(selection)
+    names = tuple(dict.fromkeys(job.name for variant in planned for job in variant.jobs))
+    if arguments.step is not None and arguments.step not in names:
+        what = f"this recipe has no job {arguments.step!r}"
+        raise UsageError(what, [f"jobs: {', '.join(names)}"], suggestions.hint(arguments.step, names))
+    for variant in planned:
         notes = heads.of(variant.subject).jobs
         for job in variant.jobs:
             if job.name not in notes:
@@ -43,7 +49,7 @@ def run(arguments: argparse.Namespace) -> Exit:
                 titled.append((f"{variant.name} {job.name}", log))
     if not titled:
         of_step = f"of {arguments.step!r} " if arguments.step else ""
-        raise UsageError(f"there is no log {of_step}yet", hint="build the recipe first; `recipe steps` lists the steps")
+        raise UsageError(f"there is no log {of_step}yet", hint="build the recipe first")
     for title, log in titled:
         if len(titled) > 1:
             print(f"== {title}")

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from engine.commands import slips
 
 if TYPE_CHECKING:
     from engine.builder.selection import Reading
@@ -24,7 +27,7 @@ def add_recipes(
     (choose variants) are left out.
     """
     count = ("+" if needed else "*") if many else 1
-    parser.add_argument("recipes", metavar="RECIPE", nargs=count, type=Path, help=about)
+    parser.add_argument("recipes", metavar="RECIPE", nargs=count, type=_recipe, help=about)
     add_reading(parser, whole=whole)
 
 
@@ -39,6 +42,14 @@ def add_reading(parser: argparse.ArgumentParser, *, whole: bool = False) -> None
     parser.add_argument("--allow-path", metavar="DIR", action="append", default=[], type=Path,
                         help="let recipes read below DIR, outside their project (also RECIPE_ALLOW_PATHS)")  # fmt: skip
     add_cache(parser)
+
+
+def _recipe(word: str) -> Path:
+    """Return the path of a recipe. Raises UsageError for a word that is no path but a field's value or a step."""
+    path = Path(word)
+    if path.suffix not in (".yaml", ".yml") and not os.path.lexists(path):
+        slips.refuse_in_place_of_recipe(word)
+    return path
 
 
 def add_cache(parser: argparse.ArgumentParser) -> None:

@@ -147,7 +147,7 @@ def _build(arguments: argparse.Namespace, session: Session) -> Finished:
     from engine.events import Ended
     from engine.report.plain import PlainReport
 
-    with report_for(json=False, many=len(session.variants) > 1) as report:
+    with report_for(json=False, variants=len(session.variants)) as report:
 
         def on_event(event: Event) -> None:
             old = isinstance(event, Ended) and event.state == "cached"

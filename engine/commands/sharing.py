@@ -95,7 +95,7 @@ def _pushed(session: Session, tier: Tier) -> Exit:
 
 def _pull(arguments: argparse.Namespace) -> Exit:
     from engine.commands.build import report_for
-    from engine.report import plain, table
+    from engine.report import results, table
 
     session = _session(arguments)
     tier = _joined(session.lookup.store, session.selection.project, arguments.remote)
@@ -104,13 +104,13 @@ def _pull(arguments: argparse.Namespace) -> Exit:
             f"nothing of the remote {tier.shown} is used: no key is trusted",
             hint="`recipe cache trust --key KEY` adds the key of whoever pushes; RECIPE_TRUST=none trusts everything",
         )
-    with report_for(json=arguments.json, many=len(session.variants) > 1) as report:
+    with report_for(json=arguments.json, variants=len(session.variants)) as report:
         finished = session.build(
             out=arguments.output, parallel=None, force=(), keep_going=True, allow_waiting=False, runs=False,
             on_event=report.on_event,
         )  # fmt: skip
-    text = "".join(table.tables([each]) for each in session.summaries())
-    report.finish(plain.data(finished, text))
+    tables = {each.variant.name: table.tables([each]) for each in session.summaries()}
+    report.finish(results.results(finished, tables))
     return finished.exit
 
 

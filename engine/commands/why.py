@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from engine.commands import options
 from engine.errors import Exit, UsageError
+from engine.text import suggestions
 
 if TYPE_CHECKING:
     from engine.builder.findings import Finding
@@ -46,10 +47,11 @@ def run(arguments: argparse.Namespace) -> Exit:
     lookup, findings = examined
     whole = total(findings, slots.default())
     if arguments.step is not None:
-        jobs = ", ".join(dict.fromkeys(finding.job.name for finding in findings))
+        jobs = tuple(dict.fromkeys(finding.job.name for finding in findings))
         findings = [finding for finding in findings if finding.job.name == arguments.step]
         if not findings:
-            raise UsageError(f"this recipe has no job {arguments.step!r}", [f"jobs: {jobs}"])
+            what = f"this recipe has no job {arguments.step!r}"
+            raise UsageError(what, [f"jobs: {', '.join(jobs)}"], suggestions.hint(arguments.step, jobs))
     if arguments.read:
         from engine.report import reads
 

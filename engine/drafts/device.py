@@ -35,6 +35,14 @@ def put(draft: Draft, name: str | None, *, generates: bool = False) -> bool:
     return True
 
 
+def local_gpu() -> str | None:
+    """Return the catalogue's name of this machine's GPU; None where there is none that the catalogue has."""
+    from engine.machine import local_gpus
+
+    known = (gpus.names.known(gpu.name) for gpu in local_gpus.gpus())
+    return next((gpu.name for gpu in known if gpu is not None), None)
+
+
 def _computes(gpu: gpus.Gpu, precision: str) -> bool:
     return precision in gpu.dtypes
 

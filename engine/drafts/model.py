@@ -7,18 +7,26 @@ from tempfile import TemporaryDirectory
 
 from engine.drafts import checkpoint_folder, onnx_file, place
 from engine.drafts.draft import Draft, SampleFile
+from engine.drafts.foreign import Foreign
 from engine.drafts.source import ModelSource
 from engine.kit.checkpoints import hub, model_files
 
 _BRANCH = "main"
 
 
-def draft(source: ModelSource, recipe: Path, *, task: str | None, on: str | None) -> Draft:
-    """Return the draft of a recipe for a model. Raises UserError where the model cannot be read or built."""
+def draft(
+    source: ModelSource, recipe: Path, *, task: str | None, on: str | None, settings: Foreign | None = None
+) -> Draft:
+    """Return the draft of a recipe for a model. Raises UserError where the model cannot be read or built.
+
+    `settings` are those of another tool, which take the place of what the draft would guess.
+    """
     name = place.name_of(source.name)
     drawn = Draft({"name": name}, ["Written by `recipe new`, from what the model's own files say."])
     drawn.put("model.source", source.written)
     _add(drawn, source, task=task, on=on)
+    if settings is not None:
+        settings.add_to(drawn)
     if drawn.samples is not None:
         drawn.samples = SampleFile(place.samples_file(recipe, drawn.samples.name), drawn.samples.content)
         drawn.put("validate.samples", drawn.samples.name)

@@ -68,6 +68,8 @@ def _refuse_other_file(place: Path) -> None:
     if not place.is_file() or place.suffix.lower() == ".onnx":
         return
     hint = "name the model's directory" if place.suffix in {".json", ".safetensors", ".bin"} else "export it to ONNX"
+    if place.suffix.lower() in {".yaml", ".yml"}:
+        hint = f"a recipe is built with `recipe build {place}`"
     if place.suffix.lower() == ".gguf":
         hint = paths.FROM_GGUF
     raise UsageError(f"{place} is neither a model's directory nor an .onnx file", hint=hint)

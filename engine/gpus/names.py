@@ -10,7 +10,7 @@ from engine.errors import UsageError
 from engine.gpus import parts
 from engine.gpus.catalogue import CATALOGUE, UNSUPPORTED
 from engine.gpus.gpu import Gpu, document
-from engine.text import suggestions
+from engine.text import lists, suggestions
 
 _NOISE = ("nvidia", "tesla", "geforce", "gpu", "sxm", "sxm4", "sxm5", "generation", "nvgpu")
 _DIVISIBLE = (80, 90, 100, 103)
@@ -21,6 +21,10 @@ Source: NVIDIA, MIG User Guide.
 _ALSO_DIVISIBLE = ("RTX PRO 6000 Blackwell", "RTX PRO 5000 Blackwell", "RTX PRO 4500 Blackwell")
 _NO_NAMES = ("", "cuda", "cuda-0", "0")
 """What other tools call a GPU, and what names no GPU here."""
+_CAPABILITY = re.compile(r"(?:sm|compute|cc|compute-capability)-?(\d\d?)-?(\d)")
+"""A compute capability in place of a GPU, such as sm_75 or `compute capability 7.5`."""
+_LISTED = 4
+"""The largest number of GPUs of one compute capability that a hint lists."""
 _FAMILIES = {"orin": 87, "thor": 110}
 """Name of a Jetson family -> the SM of the family's modules.
 
@@ -74,6 +78,13 @@ def near(name: str) -> str:
     simple = _simple(name)
     if name and simple in _NO_NAMES:
         return "name the GPU, as in `device: T4`; `recipe gpus` lists those that are known"
+    if (sm := _CAPABILITY.fullmatch(simple)) and (
+        same := [gpu.name for gpu in CATALOGUE if gpu.sm == int(sm[1] + sm[2])]
+    ):
+        return f"name a GPU of SM{sm[1]}{sm[2]}: {lists.first_of(same, _LISTED)}"
+    squeezed = [gpu.name for key, gpu in _BY_NAME.items() if simple and key.replace("-", "") == simple.replace("-", "")]
+    if squeezed:
+        return suggestions.did_you_mean(squeezed[0])
     longer = [gpu.name for gpu in CATALOGUE if simple and _simple(gpu.name).startswith(simple + "-")]
     family = [gpu.name for gpu in CATALOGUE if gpu.sm == _FAMILIES.get(simple)]
     similar = [_BY_NAME[match].name for match in suggestions.nearest(simple, _BY_NAME, count=3)]

@@ -8,7 +8,7 @@ from pathlib import Path
 from engine.errors import LockError, UsageError
 from engine.lockfile.content import Lock
 from engine.lockfile.text import dump, parse
-from engine.recipe.text import not_utf8
+from engine.recipe.recipe_file import not_utf8
 from engine.store.disk import replace
 from engine.system import regular
 from engine.text.places import Text

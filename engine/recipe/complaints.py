@@ -11,10 +11,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from engine.errors import RecipeError
-from engine.recipe import synonyms
+from engine.recipe import foreign, synonyms
 from engine.recipe.fields import PATTERNS
 from engine.recipe.node import Node, place, walk_down
-from engine.recipe.outline import dotted, fields_at
+from engine.recipe.outline import dotted, fields_at, suggestion
 from engine.recipe.text import described, shown
 from engine.text import quantities, suggestions
 from engine.text.places import Position
@@ -40,6 +40,7 @@ _TYPES = {
     "mapping_type": "a mapping of fields is meant, as in {key: value}",
     "finite_number": "a finite number is meant",
 }
+_SECTIONS = ("model_type", "model_attributes_type", "dict_type", "mapping_type", "tuple_type", "list_type")
 _NUMBERS = ("int_parsing", "float_parsing", "int_type", "int_from_float", "float_type")
 _WHOLE = ("int_parsing", "int_type", "int_from_float")
 _NUMERIC_FORMS = ("Range", "Bound", "Metric")
@@ -113,10 +114,8 @@ def _in_words(detail: Any, root: Node) -> tuple[str, str]:
     if kind == "missing":
         return f"`{dotted([*existing, path[-1]])}` is missing", _example(str(path[-1]))
     if kind == "extra_forbidden" or _KEY in detail["loc"]:
-        fields = fields_at(existing[:-1]) or ()
-        return f"unknown field `{shown(str(path[-1]))}`{_inside(existing[:-1])}", suggestions.hint(
-            str(path[-1]), fields
-        )
+        what = f"unknown field `{shown(str(path[-1]))}`{_inside(existing[:-1])}"
+        return what, _other_field(str(path[-1]), existing[:-1])
     if kind == "recipe":
         return f"{name} {context['what']}", context["hint"]
     if kind == "string_type" and node.written and not isinstance(node.value, str):
@@ -127,11 +126,25 @@ def _in_words(detail: Any, root: Node) -> tuple[str, str]:
     return f"{name} is {description(node)}; {_meant(kind, context)}", _mend(kind, context, existing, node)
 
 
+def _other_field(name: str, path: Sequence[str | int]) -> str:
+    """Return the hint for an unknown field of the section `path`: the field that is meant, or all of its fields."""
+    key, colon, value = name.partition(":")
+    fields = fields_at(path) or ()
+    if colon and key in fields:
+        return f"a blank is missing behind the colon: `{key}: {shown(value)}`"
+    if path and suggestions.nearest(name, fields):
+        return suggestions.hint(name, fields)
+    return foreign.field(name) or suggestion([*path, name])
+
+
 def _choice(node: Node, path: Sequence[str | int], choices: Sequence[str]) -> str:
     """Return the hint for a value that is none of `choices`: a word of another tool, or several values in a list."""
     items = [each.value for each in node.items or ()]
     if items and all(item in choices for item in items):
         return f"for a variant of each: `matrix: {{{dotted(path)}: [{', '.join(map(str, items))}]}}`"
+    listed = [word.strip() for word in str(node.written).split(",")]
+    if len(listed) > 1 and all(word in choices for word in listed):
+        return f"for a variant of each: `matrix: {{{dotted(path)}: [{', '.join(listed)}]}}`"
     if meant := synonyms.meant(str(node.written), choices):
         return suggestions.did_you_mean(f"`{meant}`")
     return suggestions.hint(shown(node.written), choices)
@@ -139,13 +152,23 @@ def _choice(node: Node, path: Sequence[str | int], choices: Sequence[str]) -> st
 
 def _mend(kind: str, context: Mapping[str, Any], path: Sequence[str | int], node: Node) -> str:
     """Return the hint for a number with a unit, such as `5ms`, or in quotes; "" where the value is no such number."""
-    if list(path) == ["model"] and isinstance(node.value, str):
-        return f"write `model: {{source: {shown(node.written)}}}`"
+    if kind in _SECTIONS and (form := foreign.section(path, node)):
+        return form
+    if kind == "string_pattern_mismatch" and list(path) == ["name"] and (name := _as_name(str(node.value))):
+        return f"write `name: {name}`"
+    items = [each.value for each in node.items or ()]
+    if kind == "string_type" and len(items) == 1 and isinstance(items[0], str):
+        return f"one is meant: write `{path[-1]}: {shown(items[0])}`"
     number = kind in _NUMBERS or context.get("class_name") in _NUMERIC_FORMS
     if not (number and isinstance(node.value, str | float)):
         return ""
     field = next((each for each in reversed(path) if isinstance(each, str)), "")
     return quantities.mend(node.written, field, accepts=float.is_integer if kind in _WHOLE else math.isfinite)
+
+
+def _as_name(text: str) -> str:
+    """Return the name of a recipe that comes nearest to `text`; "" where no letter or digit of ASCII is left."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._")
 
 
 def _meant(kind: str, context: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, get_args
 
-from engine.recipe import abstract
+from engine.recipe import abstract, descriptions
 from engine.recipe.extends import VERSION, VERSION_FIELD
 from engine.recipe.fields import LARGEST_SIZE, OF_SAMPLES
 from engine.recipe.matrix import MAX_RULES
@@ -16,6 +16,8 @@ from engine.recipe.schema import Recipe
 
 _SECTION = re.compile(r"\b(Bench|Graph|Package|Target|TensorRT)Section\b")
 """Matches the names of classes that the JSON Schema calls by a shorter name: BenchSection is called `Bench`."""
+_TRITON = "Triton."
+"""The start of the names of definitions that are messages of Triton's ModelConfig."""
 _SIZE = {"type": "integer", "minimum": 1, "maximum": LARGEST_SIZE}
 _NUMBER = {"type": "number"}
 _BY_INPUT = {"type": "string", "pattern": "^[0-9]+(x[0-9]+)*$"}
@@ -58,7 +60,34 @@ def editor_schema() -> dict[str, Any]:
         properties[field] = _or_one(properties[field])
     for name in schema["properties"].keys() - {"name", "model", "matrix", "extends", VERSION_FIELD, abstract.FIELD}:
         schema["properties"][name] = _or_nothing(schema["properties"][name])
+    _describe(schema)
     return schema | {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A recipe"}
+
+
+def _describe(schema: dict[str, Any]) -> None:
+    """Add to each field of the schema what it means, and examples of its values."""
+    places = {"": schema, "matrix": schema["properties"]["matrix"], **schema["$defs"]}
+    for name, fields in descriptions.FIELDS.items():
+        properties = _properties(places[name])
+        for field, about in fields.items():
+            given = {"description": about.text, **({"examples": list(about.examples)} if about.examples else {})}
+            properties[field] = {**properties[field], **given}
+    for name, definition in schema["$defs"].items():
+        if name == "Triton" or name.startswith(_TRITON):
+            message = name.removeprefix(_TRITON).replace("Triton", "ModelConfig")
+            for field, about in _properties(definition).items():
+                words = f"Triton's field {message}.{field}: {descriptions.TRITON}"
+                _properties(definition)[field] = {"description": words, **about}
+    for part, about in _properties(_properties(schema["$defs"]["Triton"])["models"]).items():
+        about_part = f"Fields of ModelConfig for the model {part!r} of the package."
+        _properties(_properties(schema["$defs"]["Triton"])["models"])[part] = {"description": about_part, **about}
+
+
+def _properties(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a section of the schema, which may have short forms beside it."""
+    sections = (schema, *schema.get("anyOf", ()))
+    properties: dict[str, Any] = next((each["properties"] for each in sections if "properties" in each), {})
+    return properties
 
 
 def _with_published_names(schema: dict[str, Any]) -> dict[str, Any]:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.errors import RecipeError
-from engine.recipe import abstract
+from engine.recipe import abstract, near_files
 from engine.recipe.complaints import description
 from engine.recipe.node import Node, merged, without
 from engine.recipe.paths import Bounds
-from engine.recipe.text import near_names, read
+from engine.recipe.recipe_file import read
 from engine.recipe.yaml_text import parse
 from engine.text.places import Position, Text
 
@@ -103,4 +103,4 @@ def _parent(layer: Node, files: Sequence[Path], bounds: Bounds) -> Path | None:
 def _check(parent: Path, at: Position, bounds: Bounds) -> None:
     bounds.check(parent, at)
     if not os.path.lexists(parent):
-        raise RecipeError(f"`extends`: there is no file {parent}", at, hint=near_names(parent))
+        raise RecipeError(f"`extends`: there is no file {parent}", at, hint=near_files.hint(parent))

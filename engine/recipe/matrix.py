@@ -11,6 +11,7 @@ from engine.recipe.complaints import description
 from engine.recipe.node import Node
 from engine.recipe.outline import is_known, suggestion
 from engine.recipe.overrides import Assignment, meaning, same
+from engine.recipe.text import shown
 from engine.text.places import Position
 
 MAX_VARIANTS = 100_000
@@ -72,13 +73,18 @@ def _has(combination: Combination, entry: Mapping[str, Node]) -> bool:
     return all(same(combination.get(path), value) for path, value in entry.items())
 
 
+def _listed(node: Node | None) -> str:
+    """Return the values that a text such as `fp16, int8` means; an example where the value is no text."""
+    return shown(node.value) if node is not None and isinstance(node.value, str) else "VALUE, VALUE"
+
+
 def _values(path: str, matrix: Node) -> Sequence[Node]:
     """Return the values of the axis `path` of the matrix. Raises RecipeError unless the axis lists different values."""
     _check_path(path, matrix.keys[path])
     node = matrix.child(path)
     if node is None or not node.items:
         what = f"`{path}` in `matrix` is {description(node or matrix)}; a list of values is meant"
-        raise RecipeError(what, matrix.keys[path])
+        raise RecipeError(what, matrix.keys[path], hint=f"write `{path}: [{_listed(node)}]`")
     meanings: set[str] = set()
     for item in node.items:
         if meaning(item) in meanings:

@@ -44,6 +44,8 @@ def suggestion(path: Sequence[str | int]) -> str:
         word = str(path[end])
         if fields is None or word in fields:
             continue
+        if end == 0 and word in _leaves():
+            return suggestions.did_you_mean(f"`{_leaves()[word]}`")
         if near := suggestions.nearest(word, fields):
             return suggestions.did_you_mean(f"`{dotted((*path[:end], near[0], *path[end + 1 :]))}`")
         if end == 0 and (deep := suggestions.nearest(word, _leaves(), least=_ALIKE_BELOW)):
@@ -55,7 +57,13 @@ def suggestion(path: Sequence[str | int]) -> str:
 
 def _leaves() -> Mapping[str, str]:
     """Return a mapping from the name of each field of a section to the field's path: `device` -> `target.device`."""
-    return {name: f"{section}.{name}" for section in _names(Recipe) or () for name in fields_at([section]) or ()}
+    leaves: dict[str, str] = {}
+    for section in _names(Recipe) or ():
+        for name in fields_at([section]) or ():
+            leaves.setdefault(name, f"{section}.{name}")
+    for name in MODEL_CONFIG:
+        leaves.setdefault(name, f"package.triton.{name}")
+    return leaves
 
 
 def _kind_at(path: Sequence[str | int]) -> Any:

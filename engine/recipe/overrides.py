@@ -46,11 +46,19 @@ def _assignment(argument: str, at: Position) -> Assignment:
     key, equals, value = argument.partition("=")
     path = tuple(key.strip().split("."))
     if not equals or not all(path):
-        raise RecipeError(f"{option} wants K=V", at, hint=f"{option} target.device=T4")
+        raise RecipeError(f"{option} wants K=V", at, hint=f"{option} {_with_value(argument)}")
     if not is_known(path):
         raise RecipeError(f"no recipe has a field `{key.strip()}`", at, hint=suggestion(path))
     start = replace(at, column=len(key) + 2)
     return Assignment(path, _value(value, start) if value.strip() else Node(None, start), at)
+
+
+def _with_value(argument: str) -> str:
+    """Return the assignment that `argument` without a sign of equality means; else an example."""
+    key, _, value = argument.partition(":")
+    if all(path := key.strip().split(".")) and is_known(path):
+        return f"{key.strip()}={value.strip() or 'VALUE'}"
+    return "target.device=T4"
 
 
 def _value(value: str, at: Position) -> Node:

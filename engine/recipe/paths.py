@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from engine.errors import RecipeError
-from engine.recipe import hub_names, ways
+from engine.recipe import hub_names, near_files, ways
 from engine.recipe.node import Node, put
 from engine.recipe.outline import dotted
 from engine.recipe.overrides import SET
-from engine.recipe.text import near_names, reason_of, shown, shown_path
+from engine.recipe.text import reason_of, shown, shown_path
 from engine.text import suggestions
 from engine.text.places import Position
 
@@ -38,6 +38,8 @@ For a URI with such a common scheme, the hint of the error lists the schemes of 
 _SAMPLES = (".jsonl", ".npz")
 _OF_CHECKPOINTS = (".bin", ".json", ".safetensors")
 """The ends of the names of files that lie in the directory of a checkpoint."""
+_OF_OTHERS = (".pt", ".pth", ".ckpt", ".h5", ".keras", ".pb", ".tflite", ".mlmodel", ".engine", ".plan", ".trt")
+"""The ends of the names of files in which other tools keep models."""
 FROM_GGUF = (
     "GGUF is not read: load the file with transformers and the package gguf, from_pretrained(DIRECTORY, "
     "gguf_file=NAME), save model and tokenizer with save_pretrained(), and name the new directory"
@@ -211,14 +213,17 @@ def _check_kind(field: PathField, path: Path, source: str, wrong: Callable[..., 
         path.stat()
     except FileNotFoundError:
         on_hub = hub_names.hint(source) if field.kind == "model" else ""
-        hint = "; ".join(filter(None, (near_names(path), on_hub)))
+        hint = "; ".join(filter(None, (near_files.of_source(source, path), on_hub)))
         raise wrong(f"names {shown_path(path)}, which is not there", hint) from None
     except OSError as error:
         raise wrong(f"names {shown_path(path)}, which cannot be read: {reason_of(error)}") from None
     if field.kind == "samples" and path.suffix in _SAMPLES and not path.is_file():
         raise wrong(f"names {shown_path(path)}, which is {'a directory' if path.is_dir() else 'no regular file'}")
     if field.kind == "samples" and path.suffix not in _SAMPLES:
-        raise wrong(f"names {shown_path(path)}, which is no samples file", "samples are a .jsonl or an .npz file")
+        raise wrong(
+            f"names {shown_path(path)}, which is no samples file",
+            'samples are a .jsonl file, with a line such as {"text": "a text"} for each, or an .npz file',
+        )
     if field.kind == "library" and not (_LIBRARY.fullmatch(path.name) and path.is_file()):
         raise wrong(f"names {shown_path(path)}, which is no library", "a library of plugins is a file: libplugins.so")
     if field.kind == "file" and not path.is_file():
@@ -239,6 +244,8 @@ def _other_source(path: Path) -> str:
         return "rename it: the name of an ONNX file ends in .onnx"
     if path.suffix in _OF_CHECKPOINTS:
         return "name the directory around it"
+    if path.suffix.lower() in _OF_OTHERS:
+        return "export it to ONNX, or name a directory that save_pretrained() wrote"
     if path.suffix == ".gguf":
         return FROM_GGUF
     return "name a directory with config.json and the weights, or an .onnx file"

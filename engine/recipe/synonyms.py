@@ -53,6 +53,9 @@ _RUNTIMES = {
     "intel": "openvino",
     "torch": "pytorch",
     "transformers": "pytorch",
+    "cpuexecutionprovider": "cpu",
+    "cudaexecutionprovider": "cuda",
+    "tensorrtexecutionprovider": "tensorrt",
     "best": "auto",
     "fastest": "auto",
 }

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 import yaml
 
 from engine.errors import RecipeError
+from engine.recipe import slips
 from engine.recipe.node import Node, list_node, mapping_node
 from engine.recipe.scalars import UnclearError, resolve
 from engine.text.places import Position, Text, unprintable
@@ -26,6 +27,7 @@ _HINTS = (
     ("mapping values are not allowed", "text that holds `: ` must be quoted; a list item or key may lack its space"),
     ("expected <block end>", "the indentation does not match the lines above"),
     ("could not find expected ':'", "a key needs a colon and a space behind it"),
+    ("expected key", "this line stands where a field is meant: indent it as the fields around it, without a dash"),
     ("found character", "a word that starts with this character must be quoted"),
     ("flow", "a bracket or brace is not closed, or a comma is missing"),
     ("quoted scalar", "a quote is not closed"),
@@ -196,10 +198,13 @@ class _Reader:
         problem = (error.problem or "unreadable").removeprefix("did not find ").split(", but ")[0]
         context = error.context or ""
         at = self.text.marked(error.problem_mark)
-        if context and not self.text.line(at.line).strip():
-            at = self.text.marked(error.context_mark)  # the text ends too early: show where the open part begins
+        ends_early = not self.text.line(at.line).strip()  # show where the open part begins
+        if context and (ends_early or "expected ':'" in problem):  # the line before has no colon
+            at = self.text.marked(error.context_mark)
         line = self.text.raw_line(at.line)
         if "\t" in line[: len(line) - len(line.lstrip())]:
             return RecipeError("not valid YAML: a tab as indentation", at, hint="indent with spaces, never with tabs")
+        if repaired := slips.mend(self.text, at.line, problem):
+            return RecipeError(f"not valid YAML: {problem}", at, hint=repaired)
         hint = next((hint for sign, hint in _HINTS if sign in f"{context} {problem}"), "")
         return RecipeError(f"not valid YAML: {problem}", at, facts=(context,) if context else (), hint=hint)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 if TYPE_CHECKING:
     from engine.events import Event
+    from engine.report.results import Results
 
 
 class BuildReport(Protocol):
@@ -18,5 +19,5 @@ class BuildReport(Protocol):
     def on_event(self, event: Event) -> None:
         """Show the next event of a build."""
 
-    def finish(self, data: str) -> None:
-        """Show the results of the build, the text that `plain.data` returns; called after the last event."""
+    def finish(self, results: Results) -> None:
+        """Show the results of the build; called after the last event."""

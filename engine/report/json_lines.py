@@ -6,10 +6,13 @@ import json
 import os
 from dataclasses import asdict
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from engine.events import Awaits, Ended, Event, Finished, Moved, Noticed, Planned, Refused, RunsElsewhere, Started
 from engine.system import interrupts
+
+if TYPE_CHECKING:
+    from engine.report.results import Results
 
 VERSION = 1
 """The version of the format of the JSON lines, which the first line about each recipe holds (docs/stability.md)."""
@@ -34,7 +37,7 @@ class JsonReport:
             print(line(event), flush=True)
             self.is_finished = isinstance(event, Finished)
 
-    def finish(self, data: str) -> None:
+    def finish(self, results: Results) -> None:
         """Print no results, because programs read the measured numbers with `recipe show --json`."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from typing import Self
 
 from engine.builder.trace import declaring
@@ -20,19 +21,38 @@ from engine.events import (
     RunsElsewhere,
     Started,
 )
-from engine.report.json_lines import shown
+from engine.report import folding
 from engine.report.reasons import Reasons
-from engine.system import streams
+from engine.report.results import Results
+from engine.system import colors, streams
 from engine.text import durations, github
 
-_WIDTH = 9
+_WIDTH = folding.WIDTH
+_STYLES: dict[str, colors.Style] = {
+    "built": "green",
+    "reproduced": "green",
+    "waiting": "yellow",
+    "stopped": "yellow",
+    "failed": "bold red",
+    "cached": "dim",
+    "skipped": "dim",
+}
+"""The first word of a line -> its style."""
 
 
 class PlainReport:
-    """Prints events to standard error, and at the end the tables and the packages' folders to standard output."""
+    """Prints events to standard error, and at the end the tables and the packages' folders to standard output.
 
-    def __init__(self, *, many: bool) -> None:
+    With `folded`, jobs that need no attention are counted, and printed as one line at the end. With `quiet`, only
+    errors and warnings are printed, and the packages' folders.
+    """
+
+    def __init__(self, *, many: bool, folded: bool = False, quiet: bool = False) -> None:
         self._many = many
+        self._quiet = quiet
+        self._is_folded = folded
+        self._folded = folding.Folded()
+        self._started: dict[tuple[str, str], float] = {}
         self._reasons = Reasons()
         self._state = "interrupted"
 
@@ -44,8 +64,8 @@ class PlainReport:
 
     def on_event(self, event: Event) -> None:
         """Print the lines about an event."""
-        for line in lines(event, many=self._many, reasons=self._reasons):
-            print(line, file=sys.stderr, flush=True)
+        for line in self._lines(event):
+            print(_painted(line), file=sys.stderr, flush=True)
         match event:
             case Ended(error=UserError() as error) | Refused(error=UserError() as error):
                 for line in github.of(error):
@@ -53,16 +73,47 @@ class PlainReport:
             case Finished():
                 self._state = event.state
 
-    def finish(self, data: str) -> None:
+    def _lines(self, event: Event) -> list[str]:
+        """Return the lines to print about an event."""
+        match event:
+            case Started():
+                self._started[event.recipe, event.job] = time.monotonic()
+            case Ended():
+                self._started.pop((event.recipe, event.job), None)
+                if self._is_folded and self._folded.take(event):
+                    return []
+        if self._quiet:
+            return lines(event, many=self._many, reasons=self._reasons) if _is_trouble(event) else []
+        before = self._before_the_end(event.state) if isinstance(event, Finished) else []
+        return [*before, *lines(event, many=self._many, reasons=self._reasons)]
+
+    def _before_the_end(self, state: str) -> list[str]:
+        """Return the lines about jobs that are counted, and about jobs that an interruption has stopped."""
+        if state != "interrupted":
+            return self._folded.lines()
+        now = time.monotonic()
+        stopped = [
+            f"{_row('stopped', recipe, job, many=self._many)}  after {now - began:.1f} s; nothing of it is kept"
+            for (recipe, job), began in self._started.items()
+        ]
+        return [*self._folded.lines(), *stopped]
+
+    def finish(self, results: Results) -> None:
         """Print the tables, and a line with the folder of each package; in GitHub Actions also into its summary."""
-        github.summarize(f"recipe build: {self._state}", data)
-        streams.write_last(data)
+        github.summarize(f"recipe build: {self._state}", results.whole)
+        streams.write_last(results.packages if self._quiet else results.brief if self._is_folded else results.whole)
 
 
-def data(finished: Finished, tables: str) -> str:
-    """Return what a build prints to standard output: tables, then for each package a line with its folder."""
-    places = [f"{name} -> {shown(path)}\n" for name, path in finished.packages.items()]
-    return tables + "".join(places)
+def _is_trouble(event: Event) -> bool:
+    """Tell whether an event is printed in a quiet build."""
+    return isinstance(event, Refused) or (isinstance(event, Ended) and bool(event.error or event.gaps))
+
+
+def _painted(line: str) -> str:
+    """Return a line with the colours of its first word, where standard error has colours."""
+    word, blank, rest = line.partition(" ")
+    style = _STYLES.get(word)
+    return f"{colors.paint(word, style, sys.stderr)}{blank}{rest}" if style else colors.error(line, sys.stderr)
 
 
 def lines(event: Event, *, many: bool, reasons: Reasons | None = None) -> list[str]:

@@ -41,20 +41,22 @@ class Resumed:
     lines: RepeatedLines
 
 
-def keep(resumed: Resumed, finished: Finished, keys: Mapping[tuple[str, str], str], data: str) -> None:
+def keep(resumed: Resumed, finished: Finished, keys: Mapping[tuple[str, str], str], texts: Mapping[str, str]) -> None:
     """Write the snapshot and the stored plan of a build that ended without a failure.
 
-    `keys` maps the names of a variant and a job to the digest of the job's key. `data` is the text that the build
-    printed to standard output.
+    `keys` maps the names of a variant and a job to the digest of the job's key. `texts` are those that the
+    next build prints to standard output.
     """
     if finished.exit is not Exit.OK or finished.state not in _COMPLETE:
         return
     with contextlib.suppress(OSError, UserError, ValueError):  # without a snapshot the next run only takes longer
-        _keep(resumed, finished, keys, data)
+        _keep(resumed, finished, keys, texts)
     resumed.lookup.store.leave()
 
 
-def _keep(resumed: Resumed, finished: Finished, keys: Mapping[tuple[str, str], str], data: str) -> None:
+def _keep(
+    resumed: Resumed, finished: Finished, keys: Mapping[tuple[str, str], str], printed: Mapping[str, str]
+) -> None:
     """Write the new snapshot and stored plan.
 
     All files except those of the resumed variants keep the stat rows of the old snapshot: if such a file has changed
@@ -86,7 +88,7 @@ def _keep(resumed: Resumed, finished: Finished, keys: Mapping[tuple[str, str], s
     if rows is None or not _are_whole(resumed, records, finished):
         return
     token = os.urandom(snapshot.TOKEN_BYTES)
-    texts = {"data": data, "json": resumed.lines.json_with(resumed.before.values(), new.values())}
+    texts = {**printed, "json": resumed.lines.json_with(resumed.before.values(), new.values())}
     parts = changes.snapshot["watched"]
     known = (name for name in written if any(watched.may_hold(part, name) for part in parts))
     plan.share(name for name in known if not _is_own(name, resumed))

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from engine.events import Ended, Event, Planned
-from engine.report import json_lines, plain
+from engine.report import folding, json_lines, plain
 from engine.store.store import Store
 from engine.store.stored_plan import Fields
+from engine.text import lists
 
 
 class RepeatedLines:
@@ -34,6 +35,15 @@ class RepeatedLines:
         lines, again = (self._json, self._json_again) if json else (self._talk, self._talk_again)
         # The text ends with the last line of the build and a line break.
         return "".join(f"{line}\n" for line in lines[:-2] if line not in again)
+
+    def others_folded(self) -> str:
+        """Return the lines about the other variants, with one line for all that is cached."""
+        lines = self.others(json=False).splitlines()
+        cached = [line.split() for line in lines if line.startswith("cached ")]
+        rest = [line for line in lines if not line.startswith("cached ")]
+        variants = {words[1] for words in cached}
+        counted = f"{lists.counted(len(cached), 'job')} of {lists.counted(len(variants), 'variant')}"
+        return "".join(f"{line}\n" for line in (*rest, f"{'cached':<{folding.WIDTH}}{counted}"))
 
     def json_with(self, old: Iterable[Fields], new: Iterable[Fields]) -> str:
         """Return the JSON lines of the snapshot, with the lines about the variants `new` in place of `old`."""

@@ -21,7 +21,7 @@ from engine.events import Awaits, Ended, Event, Finished, Moved, Noticed, Refuse
 from engine.machine import tools
 from engine.recipe.project import project_of
 from engine.recipe.ways import mark_of
-from engine.report import json_lines, outputs, plain, plan_storing
+from engine.report import folding, json_lines, outputs, plain, plan_storing, results
 from engine.snapshot import TOKEN_BYTES, Candidate, path_of
 from engine.store import revocations
 from engine.store.file_systems import mount_folder, overlay_number, tells_changes
@@ -91,10 +91,12 @@ def _keep(
     repeated = [event for event in map(_again, events[:-1]) if event is not None]
     many = len(session.variants) > 1
     talk = [line for event in repeated for line in plain.lines(event, many=many)]
-    talk.append(plain.last_line(last.state, "\0", int(last.exit)))
+    talk.append(_last_line(last))
     lines = [json_lines.line(event) for event in repeated]
     lines.append(json_lines.line(last).replace('"seconds": 0.0', '"seconds": \0', 1))
     token = os.urandom(TOKEN_BYTES)
+    whole = "".join(f"{line}\n" for line in talk)
+    printed = results.results(finished, {name: table for name, (_, table) in summaries.items()})
     path = path_of(argv)
     if path is not None:
         plan_storing.store_plan(path, token, session, finished, summaries)
@@ -104,10 +106,25 @@ def _keep(
         write=lambda path, data: session.lookup.store.write(Path(path), data),
         variables={*session.lookup.watched().variables, *planning_reads.variables()},
         code=int(finished.exit),
-        talk="".join(f"{line}\n" for line in talk),
-        data=plain.data(finished, "".join(table for _, table in summaries.values())),
+        texts={
+            "talk": whole,
+            "brief_talk": _brief_talk(repeated, last) if len(session.variants) > folding.MANY else whole,
+            **printed.texts(),
+        },
         json="".join(f"{line}\n" for line in lines),
     )
+
+
+def _last_line(last: Finished) -> str:
+    return plain.last_line(last.state, "\0", int(last.exit))
+
+
+def _brief_talk(repeated: Sequence[Event], last: Finished) -> str:
+    """Return the lines of a no-op build of many variants: one line for all jobs that need no attention."""
+    folded = folding.Folded()
+    rest = [event for event in repeated if not (isinstance(event, Ended) and folded.take(event))]
+    lines = [line for event in rest for line in plain.lines(event, many=True)]
+    return "".join(f"{line}\n" for line in (*lines, *folded.lines(), _last_line(last)))
 
 
 def _uses_remote(session: Session, summaries: Mapping[str, tuple[Summary, str]]) -> bool:

@@ -17,7 +17,7 @@ from engine.builder.stored import StoredLookup, StoredVariant, loading
 from engine.errors import Exit
 from engine.events import Ended, Finished
 from engine.recipe.project import project_of
-from engine.report import plain, renewal
+from engine.report import folding, renewal, results
 from engine.report.renewal import Resumed
 from engine.report.repeated import RepeatedLines
 from engine.store.opening import open_store
@@ -53,16 +53,25 @@ def build(
     `arguments` are those of `recipe build`; `report_for` returns the object that prints events.
     """
     plan, lookup = resumed.plan, resumed.lookup
-    (sys.stdout if arguments.json else sys.stderr).write(resumed.lines.others(json=arguments.json))
-    with report_for(json=arguments.json, many=plan.size > 1) as report:
+    _print_others(resumed, arguments)
+    with report_for(json=arguments.json, variants=plan.size) as report:
         finished, keys = _run(resumed, executor, arguments, report)
     for number, variant in resumed.variants.items():
         if resumed.before[number]["sections"]:
             plan.tables[variant.name] = _table(lookup, variant)
-    data = plain.data(finished, "".join(plan.tables.values()))
-    report.finish(data)
-    renewal.keep(resumed, finished, keys, data)
+    tables = dict.fromkeys((name for name in plan.packages), "") | dict(plan.tables)
+    report.finish(results.results(finished, tables, built=[each.name for each in resumed.variants.values()]))
+    renewal.keep(resumed, finished, keys, results.results(finished, tables).texts())
     return finished.exit
+
+
+def _print_others(resumed: Resumed, arguments: argparse.Namespace) -> None:
+    """Print the lines about the variants that are not built again."""
+    if arguments.json:
+        sys.stdout.write(resumed.lines.others(json=True))
+    elif not arguments.quiet:
+        folds = resumed.plan.size > folding.MANY and not arguments.verbose
+        sys.stderr.write(resumed.lines.others_folded() if folds else resumed.lines.others(json=False))
 
 
 def _run(

@@ -14,9 +14,14 @@ EXTRAS = {
     "openvino": ("nncf", "openvino"),
     "rtx": ("tensorrt_rtx",),
     "tensorrt": ("tensorrt",),
+    "completion": ("argcomplete",),
     "remote": ("cryptography", "httpx", "obstore", "zstandard"),
 }
 """Extra of this project -> the distributions that it installs; `cpu` also installs those of `onnx`."""
+_ON_GPU = ("onnxruntime-gpu",)
+"""Distributions that take the place of one for the CPU."""
+_BESIDE = {"cuda-bindings": "tensorrt"}
+"""Distribution -> the extra that installs it beside those of EXTRAS."""
 _MODULES = {"protobuf": "google", "pillow": "PIL"}
 """Distribution -> the name to import, where the two differ by more than dashes."""
 
@@ -29,6 +34,18 @@ def install(extra: str) -> str:
 def extra_with(distribution: str) -> str | None:
     """Return the extra that installs a distribution; None for a distribution that no extra installs."""
     return next((extra for extra, names in EXTRAS.items() if distribution in names), None)
+
+
+def command_for(distribution: str) -> str:
+    """Return the command that installs a distribution with the extra of this project that it belongs to.
+
+    onnxruntime and onnxruntime-gpu install the same module, so one goes before the other comes.
+    """
+    name = distribution.replace("_", "-")
+    if name in _ON_GPU:
+        return f"pip uninstall -y onnxruntime && {install('gpu')}"
+    extra = next((extra for extra, names in EXTRAS.items() if {name, distribution} & {*names}), _BESIDE.get(name, ""))
+    return install(extra) if extra else f"pip install {name}"
 
 
 def module_of(distribution: str) -> str:

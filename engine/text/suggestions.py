@@ -9,6 +9,8 @@ ALIKE = 0.6
 
 The number is the default cutoff of difflib.get_close_matches.
 """
+_LONGEST = 256
+"""The longest word, in characters, that is compared: the time of a comparison grows with the square of the length."""
 
 
 def nearest(word: str, names: Iterable[str], *, count: int = 1, least: float = ALIKE) -> list[str]:
@@ -17,6 +19,8 @@ def nearest(word: str, names: Iterable[str], *, count: int = 1, least: float = A
     Where no name looks like `word`, names that look like `word` in lower case are returned. Names whose similarity to
     `word` is below `least` are left out.
     """
+    if len(word) > _LONGEST:
+        return []
     from difflib import get_close_matches  # imported late: only errors need it
 
     choices = list(names)

@@ -103,3 +103,48 @@ def test_a_model_of_the_hub_needs_a_network(tmp_path):
     assert "hf:owner/name" in done.stderr
     assert "HF_HUB_OFFLINE" in done.stderr
     assert not list(tmp_path.glob("*.yaml"))
+
+
+_SETTINGS = {
+    "trtexec": (
+        "vision",
+        ("--from-trtexec", "trtexec --onnx=vision.onnx --fp16 --workspace=512 --verbose", "--device", "T4"),
+        ("precision", "fp16"),
+        "not taken over: --verbose:",
+    ),
+    "optimum": (
+        "classes",
+        ("--from-optimum", "optimum-cli export onnx --model classes --task text-classification --opset 18 out"),
+        ("target", {"device": "cpu", "runtime": "onnxruntime"}),
+        "not taken over: --opset 18:",
+    ),
+    "pbtxt": (
+        "vision",
+        ("vision.onnx", "--from-pbtxt", "config.pbtxt"),
+        ("package", {"triton": {"name": "net", "max_batch_size": 4, "dynamic_batching": {}}}),
+        "not taken over: input:",
+    ),
+}
+_CONFIG = """
+name: "net" backend: "onnxruntime" max_batch_size: 4 dynamic_batching {}
+input [{name: "image" data_type: TYPE_FP32 dims: [3, 8, 8]}]
+"""
+
+
+@pytest.mark.parametrize("tool", _SETTINGS)
+def test_settings_of_another_tool_are_fields_or_named(tmp_path, tool):
+    model, words, (field, value), named = _SETTINGS[tool]
+    _model(tmp_path, model)
+    (tmp_path / "config.pbtxt").write_text(_CONFIG)
+    done = Program(tmp_path)("new", *words, "-o", "it.yaml", expect=0)
+    assert named in done.stdout
+    text = (tmp_path / "it.yaml").read_text()
+    assert yaml.safe_load(text)[field] == value
+    assert f"# - {named.removeprefix('not taken over: ')}" in text
+
+
+def test_settings_for_a_gpu_need_a_gpu_by_name_where_there_is_none(tmp_path):
+    _model(tmp_path, "vision")
+    done = Program(tmp_path)("new", "--from-trtexec", "trtexec --onnx=vision.onnx", expect=2)
+    assert "--device T4" in done.stderr
+    assert not (tmp_path / "vision.yaml").exists()

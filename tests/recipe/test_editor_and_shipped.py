@@ -72,7 +72,7 @@ CHECKS = {
         f"max{what}": lambda value, bound, *_, kind=kind: not is_a(value, kind) or len(value) <= bound
         for what, kind in (("Length", "string"), ("Items", "array"), ("Properties", "object"))
     },
-    **dict.fromkeys(("$defs", "$schema", "title", "description", "default"), lambda *_: True),
+    **dict.fromkeys(("$defs", "$schema", "title", "description", "default", "examples"), lambda *_: True),
 }
 
 

@@ -21,6 +21,10 @@ def place_of(url: str, *, environ: Mapping[str, str], writes: bool) -> RemotePla
     With `writes`, the credentials are those for writing (variables that begin with RECIPE_WRITE_) where there are any.
     """
     scheme = urlsplit(url).scheme
+    if scheme in (*OBJECT_STORES, *WEB) and not url.startswith(f"{scheme}://"):
+        rest = url.removeprefix(f"{scheme}:").lstrip("/")
+        slashes = "///" if scheme == "file" else "//"
+        raise UsageError(f"{shown(url)!r} is no URL", hint=f"write {scheme}:{slashes}{rest}")
     if scheme in OBJECT_STORES:
         _need("obstore", url)
         from engine.store.remote.object_store import ObjectStorePlace

@@ -1,0 +1,170 @@
+"""Slips on the command line: hints for words that are no command, no option or no value of it."""
+
+from __future__ import annotations
+
+import os
+import re
+from argparse import Action, ArgumentParser
+from collections.abc import Iterable, Sequence
+
+from engine.errors import UsageError
+from engine.text import suggestions
+
+_MEANT = {
+    **dict.fromkeys(("compile", "run", "make", "exec", "start", "train", "update", "rebuild"), "build"),
+    **dict.fromkeys(("init", "create", "add", "draft", "generate", "import"), "new"),
+    **dict.fromkeys(("validate", "verify", "lint", "test"), "check"),
+    **dict.fromkeys(("clean", "clear", "gc", "prune", "purge", "rm", "remove"), "cache gc"),
+    **dict.fromkeys(("list", "ls"), "cache ls"),
+    **dict.fromkeys(("status", "explain", "reason"), "why"),
+    **dict.fromkeys(("info", "results", "inspect", "print"), "show"),
+    **dict.fromkeys(("plan", "tree", "dot", "dag"), "graph"),
+    **dict.fromkeys(("deploy", "release", "upload"), "publish"),
+    **dict.fromkeys(("benchmark", "perf", "load", "stress"), "loadtest"),
+    **dict.fromkeys(("ask", "predict", "infer", "curl", "call"), "query"),
+    **dict.fromkeys(("devices", "gpu", "hardware"), "gpus"),
+    **dict.fromkeys(("env", "diagnose", "setup", "install"), "doctor"),
+    **dict.fromkeys(("push", "pull"), "cache push or pull"),
+    "version": "--version",
+    "help": "--help",
+}
+"""Words of other programs for a command, and the command."""
+_ACTIONS = {
+    **dict.fromkeys(("clean", "clear", "prune", "purge", "rm", "remove", "delete"), "gc"),
+    **dict.fromkeys(("list", "show"), "ls"),
+    **dict.fromkeys(("check", "fsck"), "verify"),
+    **dict.fromkeys(("info", "size", "du", "status"), "stats"),
+    **dict.fromkeys(("upload", "save"), "push"),
+    **dict.fromkeys(("download", "fetch", "load"), "pull"),
+}
+"""Words of other programs for an action of `recipe cache`, and the action."""
+_OPTIONS = {
+    "-n": "--dry-run",
+    "--plan": "--dry-run",
+    "-f": "--force",
+    "--rebuild": "--force",
+    "-k": "--keep-going",
+    "--parallel": "--jobs",
+    "--workers": "--jobs",
+    "--threads": "--jobs",
+    "--gpu": "--device",
+    "--target": "--device",
+    "--out": "--output",
+    "--output-dir": "--output",
+    "--step": "--to",
+    "--until": "--to",
+    "--override": "--set",
+    "--param": "--set",
+    "-s": "--set",
+    "--variant": "--only",
+    "--filter": "--only",
+    "--cache-dir": "--cache",
+    "--store": "--cache",
+    "--colour": "--color",
+    "--silent": "--quiet",
+}
+"""Options of other programs, and the option that means the same here."""
+_RECIPES = (".yaml", ".yml")
+
+
+def of_command(words: Sequence[str], commands: Sequence[str]) -> str:
+    """Return the hint for `words`, whose first is no command: the command that is meant, or where all are listed."""
+    word = words[0]
+    meant = _recipe_in(word) or _before_command(words, commands) or _MEANT.get(word.lower())
+    if not meant and (near := suggestions.nearest(word, commands)):
+        meant = near[0]
+    if not meant and word in _steps():
+        meant = f"build RECIPE.yaml --to {word}"
+    return suggestions.did_you_mean(f"`recipe {meant}`") if meant else "recipe --help lists all commands"
+
+
+def _recipe_in(word: str) -> str:
+    """Return the command that builds the recipe `word`, whose ending may be missing; "" where there is none."""
+    if word.endswith(_RECIPES) or os.path.isfile(word):
+        return f"build {word}"
+    return f"build {word}.yaml" if os.path.isfile(f"{word}.yaml") else ""
+
+
+def _before_command(words: Sequence[str], commands: Sequence[str]) -> str:
+    """Return the words in their order where an option or `help` stands before a command; "" where none does."""
+    command = next((each for each in words[1:] if each in commands), "")
+    if words[0] == "help":
+        return f"{command} --help" if command else ""
+    if words[0] in ("-v", "-V"):
+        return "--version"
+    return f"{command} {words[0]}" if command and words[0].startswith("-") else ""
+
+
+def refuse_in_place_of_recipe(word: str) -> None:
+    """Raise UsageError for `word`, which stands where a recipe does and is no file, if it is K=V or a step."""
+    from engine.recipe import outline
+
+    key, equals, value = word.partition("=")
+    if equals and outline.is_known(key.split(".")):
+        raise UsageError(f"{word!r} is no recipe", hint=f"a field is changed with --set {key}={value}")
+    if word.isidentifier() or "-" in word:
+        near = [step for step in _steps() if step == word.replace("_", "-")]
+        if near:
+            raise UsageError(f"{word!r} is a step and no recipe", hint=f"write RECIPE.yaml --to {near[0]}")
+
+
+def _steps() -> Iterable[str]:
+    from engine.builder import registry
+
+    return registry.steps()
+
+
+def of_unknown(parser: ArgumentParser, rest: Sequence[str]) -> tuple[str, str]:
+    """Return the message and the hint for `rest`, the words that the command of `parser` does not take."""
+    word = next((each for each in rest if each.startswith("-")), None)
+    if word is None:
+        return (
+            f"`{parser.prog}` does not take {' '.join(rest)!r}",
+            f"leave it out; {parser.prog} --help says what it takes",
+        )
+    name = word.split("=")[0]
+    known = [option for action in parser._actions for option in action.option_strings]  # noqa: SLF001  argparse has no list of its options
+    meant = _OPTIONS.get(name)
+    near = [meant] if meant in known else _near_options(name, known)
+    hint = (
+        suggestions.did_you_mean(f"`{_usage(parser, near[0])}`") if near else f"{parser.prog} --help lists its options"
+    )
+    return f"`{parser.prog}` has no option {name}", hint
+
+
+def _near_options(name: str, known: Sequence[str]) -> list[str]:
+    """Return the option that begins with `name`, or that looks like it."""
+    longer = [option for option in known if name.startswith("--") and option.startswith(name)]
+    return longer[:1] or suggestions.nearest(name, [option for option in known if option.startswith("--")])
+
+
+def _usage(parser: ArgumentParser, option: str) -> str:
+    """Return an option with the name of its value, as in `--to STEP`."""
+    action = next(each for each in parser._actions if option in each.option_strings)  # noqa: SLF001
+    return f"{option} {_value(action)}".rstrip()
+
+
+def _value(action: Action) -> str:
+    return "" if action.nargs == 0 else str(action.metavar or action.dest.upper())
+
+
+def of_choice(action: Action, value: object, choices: Iterable[object]) -> str:
+    """Return the hint for a value that is none of `choices`."""
+    names = [str(choice) for choice in choices]
+    meant = _ACTIONS.get(str(value)) if action.metavar == "ACTION" else None
+    return suggestions.did_you_mean(f"`{meant}`") if meant in names else suggestions.hint(str(value), names)
+
+
+def of_message(parser: ArgumentParser, message: str) -> str:
+    """Return the hint for an error of argparse: how an option and its value are written, or how a recipe is named."""
+    lone = re.fullmatch(r"argument (?:-\w/)?(-[\w-]+)(?:/\S+)?: expected .* argument", message)
+    if lone:
+        return f"write `{_usage(parser, lone[1])}`; {parser.prog} --help says what it does"
+    if "required: RECIPE" in message:
+        from engine.recipe import near_files
+
+        recipes = near_files.recipes()
+        return f"write `{parser.prog} {recipes[0] if recipes else 'RECIPE.yaml'}`" + (
+            "" if recipes else "; `recipe new MODEL` writes a first recipe"
+        )
+    return f"{parser.prog} --help"

@@ -1,0 +1,192 @@
+"""Descriptions and examples of a recipe's fields, which editors show; `recipe schema` prints them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+TRITON = "https://github.com/triton-inference-server/common/blob/main/protobuf/model_config.proto"
+
+
+@dataclass(frozen=True)
+class About:
+    """What a field means, and values that it may have."""
+
+    text: str
+    examples: tuple[Any, ...] = ()
+
+
+def _about(text: str, *examples: Any) -> About:
+    return About(text, examples)
+
+
+FIELDS: Mapping[str, Mapping[str, About]] = {
+    "": {
+        "name": _about(
+            "The name of the package, build/NAME. With a matrix a template.", "minilm", "minilm-${precision}"
+        ),
+        "model": _about("The model that is built.", {"source": "hf:OWNER/NAME"}),
+        "target": _about(
+            "The hardware and the software that the package is for.", {"device": "T4", "runtime": "tensorrt"}
+        ),
+        "precision": _about("The number format in which the device computes. By default fp32.", "fp16", "int8"),
+        "profiles": _about(
+            "Shapes of the inputs: minimum, optimum and maximum of each axis, or one size.",
+            [{"batch": [1, 8, 32], "sequence": [1, 128, 512]}],
+        ),
+        "tensorrt": _about("Options of TensorRT's builder.", {"memory_pool": {"workspace": "2GiB"}}),
+        "calibrate": _about("Samples from which low precisions take their scales.", {"samples": "train.jsonl"}),
+        "validate": _about("What is compared with the original model, and the bounds.", {"samples": "samples.jsonl"}),
+        "bench": _about("What is measured, and against what.", {"against": [{"runtime": "pytorch"}]}),
+        "package": _about("The package that the build writes.", {"triton": {"name": "minilm"}}),
+        "graphs": _about("Other values for one graph of a model of several.", {"decoder": {"precision": "fp32"}}),
+        "quantize": _about("How int8 and int4 are made.", {"weights_only": True}),
+        "generate": _about("How a model generates text.", {"max_new_tokens": 64}),
+        "preprocess": _about("How images become tensors, for timm's models.", {"size": 224}),
+        "policy": _about("What may be packaged at all.", {"licenses": ["apache-2.0", "mit"]}),
+        "hermetic": _about("Whether a job fails that reads anything which no row of its key covers."),
+        "runtimes": _about("Options of runtimes from other packages, by the name of the runtime."),
+        "steps": _about("Options of steps from other packages, by the name of the step."),
+        "extends": _about("The path of the parent recipe, whose fields are taken over.", "base.yaml"),
+        "abstract": _about("Whether other recipes extend the file, which makes no package of its own."),
+        "recipe": _about("The version of the recipe language.", 1),
+        "matrix": _about(
+            "Paths of fields, as target.device, each with a list of values. Each combination is a variant.",
+            {"precision": ["fp32", "int8"]},
+        ),
+    },
+    "matrix": {
+        "include": _about("Further combinations.", [{"precision": "fp16", "target.device": "T4"}]),
+        "exclude": _about("Combinations that are left out.", [{"precision": "fp8", "target.device": "T4"}]),
+    },
+    "ModelSection": {
+        "source": _about(
+            "Where the model is: a directory, an .onnx file, a repository of the hub, timm's or a package's.",
+            "hf:OWNER/NAME",
+            "path/to/model",
+            "model.onnx",
+            "timm:resnet18.a1_in1k",
+            "python:PACKAGE/path",
+        ),
+        "revision": _about("A branch, tag or commit on the hub. By default main.", "main", "v1.0"),
+        "task": _about("What the model is for. By default what its config says.", "text-classification"),
+        "tokenizer": _about(
+            "The place of a tokenizer, for an .onnx file or in place of the model's own.", "hf:OWNER/NAME"
+        ),
+        "weights": _about("The kind of weights that are read. By default safetensors.", "safetensors"),
+        "num_labels": _about("The number of labels of a random head, with random_head: true.", 2),
+        "random_head": _about("Whether a head that the checkpoint lacks is drawn at random, with num_labels."),
+        "trust_remote_code": _about("Not supported: code of a model never runs."),
+    },
+    "Target": {
+        "device": _about("cpu, or a GPU as `recipe gpus` lists it. By default cpu.", "cpu", "T4", "RTX 4090"),
+        "runtime": _about("What executes the model. By default onnxruntime.", "onnxruntime", "tensorrt", "auto"),
+        "provider": _about("The execution provider of ONNX Runtime. By default cpu.", "cuda"),
+        "isa": _about("The instructions of a CPU that is older than this machine's.", "avx2"),
+    },
+    "TensorRT": {
+        "version": _about("The version of TensorRT that builds the engine.", "10.x", "10.9"),
+        "memory_pool": _about("The upper limit of each memory pool of the builder.", {"workspace": "2GiB"}),
+        "optimization_level": _about(
+            "How long the builder searches for fast kernels, 0 to 5. TensorRT's default is 3.", 5
+        ),
+        "compatibility": _about("On which other GPUs the engine runs. By default none.", "ampere-plus"),
+        "version_compatible": _about("Whether the engine runs in later versions of the same major version."),
+        "exclude_lean_runtime": _about("Whether a version-compatible engine leaves its own runtime out."),
+        "cuda_graph": _about("Whether the engine is measured and served through a CUDA graph."),
+        "tiling_optimization_level": _about("How long the builder searches for tilings.", "fast"),
+        "profiling_verbosity": _about("What an engine says of its layers. By default detailed.", "detailed"),
+        "max_aux_streams": _about("The most streams beside the main one.", 4),
+        "avg_timing_iterations": _about("How often a kernel is timed.", 8),
+        "timing_cache": _about("A file with kernel timings. By default the store's own.", "timing.cache"),
+        "plugins": _about("Libraries with further operators, which the package ships.", ["libplugins.so"]),
+        "refit": _about("Whether the weights of the engine can be replaced."),
+        "strip_plan": _about("Whether the engine is written without weights."),
+        "weight_streaming": _about("Whether weights may stay in the memory of the host."),
+        "sparse_weights": _about("Whether kernels for weights with the pattern 2:4 may be used."),
+    },
+    "Calibration": {
+        "samples": _about("A .jsonl or .npz file. Use others than those of validate.", "samples/train.jsonl"),
+        "limit": _about("The most samples that are read. By default 256.", 256),
+    },
+    "Validation": {
+        "samples": _about(
+            "A .jsonl or .npz file with inputs. By default built-in texts or random tensors.", "samples/test.jsonl"
+        ),
+        "cosine": _about("The least cosine to the original's outputs, -1 to 1.", 0.99, {"at_least": 0.99}),
+        "agreement": _about("The least share of samples with the same answer, 0 to 1.", 0.98),
+        "max_abs": _about("The greatest difference of an output.", 0.05, {"at_most": 0.05}),
+        "variation": _about("The least share of the original's variation that outputs explain, at most 1.", 0.9),
+        "rank": _about("The least correlation of ranks with the original, -1 to 1.", 0.99),
+        "in_batch": _about("The least cosine of an output in a batch to the output alone, -1 to 1.", 0.98),
+        "precision_share": _about("The least share of the work in the recipe's precision, 0 to 1.", 0.5),
+        "perplexity": _about("The perplexity on a text, for models that generate text.", {"text": "corpus.txt"}),
+        "metric": _about("A metric on labelled samples.", {"name": "accuracy", "at_least": 0.9}),
+    },
+    "PerplexityOnText": {
+        "text": _about("A file of plain text in UTF-8.", "corpus.txt"),
+        "at_most": _about("The greatest ratio of the built model's perplexity to the original's.", 1.05),
+        "limit": _about("The most tokens that are read. By default 4096.", 4096),
+    },
+    "Bound": {
+        "at_least": _about("The least value that passes.", 0.99),
+        "at_most": _about("The greatest value that passes.", 0.05),
+    },
+    "Metric": {
+        "at_least": _about("The least value that passes.", 0.9),
+        "at_most": _about("The greatest value that passes."),
+        "name": _about("The metric. By default accuracy.", "accuracy"),
+    },
+    "Bench": {
+        "shapes": _about(
+            "The shapes to measure. By default the optimum of each profile.",
+            [{"batch": 1, "sequence": 16, "budget": {"p95_ms": 5}}],
+        ),
+        "samples": _about("The texts that `sequence: samples` means. By default those of validate.", "users.jsonl"),
+        "via": _about("How models are called. By default in-process.", ["in-process", "triton-grpc"]),
+        "against": _about("What you would otherwise run, measured in turns.", [{"runtime": "pytorch"}]),
+        "threads": _about("The threads of every contender. By default the physical cores.", 1),
+    },
+    "Shape": {"budget": _about("The greatest latencies of this shape in milliseconds.", {"p95_ms": 5})},
+    "Rival": {
+        "runtime": _about("What executes the original model.", "pytorch"),
+        "precision": _about("The precision of the rival. By default fp32.", "fp16"),
+    },
+    "Range": {
+        "min": _about("The smallest size.", 1),
+        "opt": _about("The usual size, for which the model is tuned.", 16),
+        "max": _about("The largest size.", 128),
+    },
+    "Graph": {
+        "precision": _about("The precision of this graph. By default the recipe's.", "fp32"),
+        "profiles": _about("The profiles of this graph. By default the recipe's.", [{"batch": [1, 1, 8]}]),
+    },
+    "Quantization": {"weights_only": _about("Whether a CPU has low precision in the weights alone.")},
+    "Generate": {
+        "max_new_tokens": _about("The largest number of tokens in an answer.", 64),
+        "num_beams": _about("1: greedy generation. No other value is supported.", 1),
+    },
+    "Preprocess": {
+        "layout": _about("The order of the axes of an image. By default NCHW.", "NHWC"),
+        "size": _about("The pixels on each side. By default the model's own.", 224),
+        "mean": _about("What is subtracted from each channel, or from all.", [0.485, 0.456, 0.406]),
+        "std": _about("By what each channel is divided, or all.", [0.229, 0.224, 0.225]),
+    },
+    "PolicySection": {
+        "licenses": _about("The SPDX ids of the licences that model and tokenizer may have.", ["apache-2.0", "mit"])
+    },
+    "Package": {"triton": _about("The Triton model repository, with all fields of ModelConfig.", {"name": "minilm"})},
+    "Triton": {
+        "name": _about("The name of the model in the server. By default the recipe's.", "minilm"),
+        "ensemble": _about("The name of the model that takes texts or images and gives answers.", "minilm_text"),
+        "tokenizer": _about("Whether the package has the tokenizer. By default true."),
+        "postprocess": _about("Whether the package makes answers of outputs. By default true."),
+        "image": _about("The container image of the Triton that will serve the package.", "24.05"),
+        "max_batch_size": _about("The most rows that Triton joins; 0 joins none. By default from the profiles.", 32),
+        "max_text_bytes": _about("The most bytes of UTF-8 in one text of a request.", 65536),
+        "threads": _about("The threads of one instance on a CPU. By default those of Triton's backend.", 2),
+        "models": _about("Fields of ModelConfig for the other models of the package.", {"tokenizer": {}}),
+    },
+}
+"""The name of a definition of the JSON Schema, "" for the recipe itself -> what its fields mean."""

@@ -1,0 +1,56 @@
+"""What a build prints to standard output at its end: tables, and the folders of the packages."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.events import Finished
+from engine.report.folding import MANY
+from engine.report.json_lines import shown
+from engine.text import lists
+
+_NAMED = 3
+"""The largest number of packages that the line about many packages names."""
+
+
+@dataclass(frozen=True)
+class Results:
+    """The texts about the results of a build, from the longest to the shortest."""
+
+    whole: str
+    """The tables of all variants, and a line with the folder of each package."""
+    brief: str
+    """The same for few variants; for many variants only the tables of those that were built, and one line."""
+    packages: str
+    """A line with the folder of each package."""
+
+    def texts(self) -> dict[str, str]:
+        """Return the texts as a snapshot keeps them."""
+        return {"data": self.whole, "brief_data": self.brief, "packages": self.packages}
+
+
+def results(finished: Finished, tables: Mapping[str, str], *, built: Collection[str] = ()) -> Results:
+    """Return the texts about the results of a build.
+
+    `tables` are the texts of the tables by the name of the variant, "" for a variant without one. `built` are the names
+    of the variants of which a job ran.
+    """
+    packages = "".join(f"{name} -> {shown(path)}\n" for name, path in finished.packages.items())
+    whole = "".join(tables.values()) + packages
+    if len(tables) <= MANY:
+        return Results(whole, whole, packages)
+    news = [table for name, table in tables.items() if name in built and table]
+    some = "".join(news) if len(news) <= MANY else ""
+    return Results(whole, some + _in_one_line(finished.packages), packages)
+
+
+def _in_one_line(packages: Mapping[str, Path]) -> str:
+    if not packages:
+        return ""
+    folder = Path(os.path.commonpath([path.parent for path in packages.values()]))
+    names = lists.first_of(list(packages), _NAMED)
+    count = lists.counted(len(packages), "package")
+    return f"{count} in {shown(folder)}: {names}\n`recipe show` prints their tables, and -v all of them here\n"
