@@ -12,10 +12,11 @@ from typing import Unpack
 
 from engine.builder import headline
 from engine.builder.findings import Finding, examine
-from engine.builder.lookup import Lookup, PlannedVariant, content_of
+from engine.builder.lookup import Lookup, content_of
 from engine.builder.planning import variants
 from engine.builder.selection import Reading, Selection, select, store_of
 from engine.builder.summary import Summary, carrying, summarize
+from engine.builder.variant import PlannedVariant
 from engine.errors import UsageError, UserError
 from engine.key import Key
 from engine.recipe.project import project_of
