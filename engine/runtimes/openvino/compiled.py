@@ -77,10 +77,17 @@ class Calls:
         return {name: results[index].copy() for index, name in enumerate(self._outputs)}
 
     def prepare(self, inputs: Tensors) -> Callable[[], object]:
-        """Return a call that computes the outputs of the inputs. Raises StepError as `run` does."""
+        """Return a call that computes the outputs of the inputs. Raises StepError as `run` does.
+
+        The inputs are bound once, as in a prepared call of ONNX Runtime. The outputs of a call hold until the next one.
+        """
+        import openvino
+
         self.run(inputs)  # `infer` alone would give no clear error
-        fed = self._fed(inputs)
-        return lambda: self._request.infer(fed)
+        request = self._model.create_infer_request()
+        for index, array in self._fed(inputs).items():
+            request.set_input_tensor(index, openvino.Tensor(array, shared_memory=False))
+        return lambda: request.infer(share_outputs=True)
 
     def _fed(self, inputs: Tensors) -> dict[int, np.ndarray]:
         """Return the model's inputs among `inputs` by index, in the model's types.

@@ -30,6 +30,16 @@ def test_a_missing_input_is_named(calls):
         calls.run({})
 
 
+def test_prepared_calls_keep_their_own_inputs_whatever_runs_between_them(calls):
+    inputs = [{"x": X * factor} for factor in (1, -2)]
+    expected = [calls.run(each)["y"] for each in inputs]
+    prepared = [calls.prepare(each) for each in inputs]
+    calls.run({"x": X * 3})
+    for _ in range(2):
+        for call, answer in zip(prepared, expected, strict=True):
+            np.testing.assert_array_equal(call()[0], answer)
+
+
 @pytest.mark.parametrize("wrong", [X[:, :5], X[0]], ids=["another size", "an axis less"])
 def test_a_wrong_shape_is_refused(calls, wrong):
     with pytest.raises(StepError, match="cannot run the model on these inputs") as error:
