@@ -39,31 +39,9 @@ from engine.store.opening import open_store
 from engine.system import generated
 
 __all__ = [
-    "VERSION",
-    "Checked",
-    "Event",
-    "Finding",
-    "Finished",
-    "Locked",
-    "PastBuild",
-    "Reading",
-    "Recipe",
-    "Recipes",
-    "Session",
-    "SideComparison",
-    "Summary",
-    "UserError",
-    "Variant",
-    "build",
-    "check",
-    "diff",
-    "history",
-    "lock",
-    "plan",
-    "reach",
-    "session",
-    "show",
-    "why",
+    "VERSION", "Checked", "Event", "Finding", "Finished", "Locked", "PastBuild", "Reading", "Recipe", "Recipes",
+    "Session", "SideComparison", "Summary", "UserError", "Variant", "build", "check", "diff", "history", "lock",
+    "plan", "reach", "session", "show", "why",
 ]  # fmt: skip
 
 LOCAL = "local"

@@ -101,12 +101,17 @@ def _form(arguments: argparse.Namespace) -> str:
 
 def _show_table(session: Session, summaries: Sequence[Summary], *, form: str) -> Exit:
     from engine.builder import overview
+    from engine.builder.examining import not_verified
     from engine.report import variants
 
     overviews = list(overview.of(session.lookup, summaries, session.findings()))
     session.lookup.store.leave()
     for line in variants.FORMATS[form](overviews):
         print(line)
+    unknown = {summary.variant.name: not_verified(summary.variant) for summary in summaries} if form == "text" else {}
+    for name, text in unknown.items():
+        if text:
+            print(f"warning: {name}: not verified: {text}")
     return Exit.OK
 
 
