@@ -9,6 +9,7 @@ from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
+from engine.builder import facts
 from engine.builder.executors import environment
 from engine.builder.executors.executor import LackingInputError, RunOrder
 from engine.builder.executors.local import LocalExecutor
@@ -27,7 +28,6 @@ from engine.store import user_notes
 from engine.store.file_lock import FileLock
 from engine.store.opening import join, open_store
 from engine.store.record import Record
-from engine.store.store import Store
 from engine.system import regular
 
 STORE = "RECIPE_NODE_STORE"
@@ -38,15 +38,22 @@ _LOCKED_SECONDS = 0.1
 _LONGEST_LOG = 1 << 20
 """The number of bytes of a log that go back with an error: the end of the log."""
 
+_DESCRIPTION_SECONDS = 60.0
+
 Send = Callable[[bytes], None]
 
 
 class NodeLookup(Lookup):
     """The look-up of a node: sources are where the node has put them."""
 
-    def __init__(self, store: Store, sources: Mapping[SourceName, Resolved]) -> None:
-        super().__init__(store)
+    def __init__(self, here: NodeStore, sources: Mapping[SourceName, Resolved]) -> None:
+        super().__init__(here.store)
+        self._here = here
         self._sent = sources
+
+    def describe_machine(self) -> Mapping[str, str]:
+        """Return the facts that describe this node in records. They are no rows of a key."""
+        return self._here.description
 
     def source(self, source: Source | SourceName) -> Resolved:
         """Return the location of a source on this node."""
@@ -67,6 +74,15 @@ class NodeStore:
         self.store = open_store(folder)
         join(self.store, folder, brief=False)
         self._executor: LocalExecutor | None = None
+        self._description: Mapping[str, str] = {}
+        self._description_time = -_DESCRIPTION_SECONDS
+
+    @property
+    def description(self) -> Mapping[str, str]:
+        """The facts that describe this machine, as they were at most a minute ago: to read them takes milliseconds."""
+        if time.monotonic() - self._description_time > _DESCRIPTION_SECONDS:
+            self._description, self._description_time = facts.describing(), time.monotonic()
+        return self._description
 
     @cached_property
     def trouble(self) -> str:
@@ -103,7 +119,7 @@ class NodeStore:
         sources = {name: self._placed(source) for name, source in order.sources.items()}
         job = job_of(order.job)
         named = {SourceName(*job.traits.sources[name]): source for name, source in sources.items()}
-        lookup = NodeLookup(self.store, named)
+        lookup = NodeLookup(self, named)
         if job.traits.needs_hardware:
             local_gpus.look_again()
         differs = [
