@@ -41,12 +41,12 @@ class RayCluster:
         self.nodes = {}
         self.gcs = f"{socket.gethostbyname(socket.gethostname())}:{self.port}"
         self._python = sys.executable
-        self._start(
-            "head", self._python, self.environment, "--head", f"--port={self.port}", "--num-cpus=0",
-            f"--ray-client-server-port={self.client_port}", "--include-dashboard=false",
-            f"--temp-dir={self.folder}",
-        )  # fmt: skip
-        self._until(lambda: _listens(self.port) and _listens(self.client_port), "the head does not listen")
+        words = [
+            "--head", f"--port={self.port}", "--num-cpus=0", f"--ray-client-server-port={self.client_port}",
+            "--include-dashboard=false", f"--temp-dir={self.folder}",
+        ]  # fmt: skip
+        self._start("head", self._python, self.environment, words)
+        self._until(lambda: _listens(self.client_port), "the head does not listen")
 
     def add(self, name, *, cpus=1, python=None, environment=None, labels=""):
         """Start a node, and wait until it is there: Ray fails where two start together on one machine.
@@ -57,15 +57,24 @@ class RayCluster:
         own.setdefault("RECIPE_NODE_STORE", str(self.folder / name))
         words = [f"--address={self.gcs}", f"--num-cpus={cpus}", f"--memory={MEMORY}", f"--node-name={name}"]
         words += [f"--labels={labels}"] if labels else []
-        self._start(name, python or self._python, own, *words)
-        self._until(lambda: "Ray runtime started" in self.log(name), f"node {name} does not start")
+        self._start(name, python or self._python, own, words)
 
-    def _start(self, name, python, environment, *words):
-        log = (self.folder / f"{name}.log").open("wb")
+    def _start(self, name, python, environment, words):
+        """Start a process of Ray, and wait until it has started: Ray gives up after 30 seconds on a busy machine."""
         command = [python, "-m", "ray.scripts.scripts", "start", "--block", "--object-store-memory=100000000", *words]
-        self.nodes[name] = subprocess.Popen(
-            command, env=environment, stdout=log, stderr=log, start_new_session=True, cwd=self.folder
-        )
+        for is_last in (False, False, True):
+            with (self.folder / f"{name}.log").open("wb") as log:
+                self.nodes[name] = subprocess.Popen(
+                    command, env=environment, stdout=log, stderr=log, start_new_session=True, cwd=self.folder
+                )
+            try:
+                self._until(lambda: "Ray runtime started" in self.log(name), f"{name} does not start")
+            except AssertionError:
+                self.kill(name)
+                if is_last:
+                    raise
+            else:
+                return
 
     def log(self, name):
         return (self.folder / f"{name}.log").read_text(errors="replace")
