@@ -109,8 +109,11 @@ def test_a_job_that_fails_keeps_what_it_made_before():
     before = JobNote(run=ONE, key=ONE, needs={}, seconds=1.0, gone=True)
     assert heads.job_note(job, TWO, before, None) == JobNote(run=TWO, key=ONE, needs={}, seconds=1.0)
     assert heads.job_note(job, TWO, None, None) == JobNote(run=TWO)
-    note = heads.job_note(job, TWO, before, SimpleNamespace(seconds=3.0))
-    assert note == JobNote(run=TWO, key=TWO, needs={"checkpoint": "fetch"}, seconds=3.0)
+    record = SimpleNamespace(seconds=3.0, peak_bytes=9, anonymous_bytes=5)
+    note = JobNote(run=TWO, key=TWO, needs={"checkpoint": "fetch"}, seconds=3.0, memory=5)
+    assert heads.job_note(job, TWO, before, record) == note
+    record.anonymous_bytes = 0  # the run was too short for a sample
+    assert heads.job_note(job, TWO, before, record).memory == 9
 
 
 def loaded_from(folder, name="one.yaml", recipe=RECIPE):
