@@ -101,17 +101,24 @@ _Entry = tuple[bool, bool, int, str]
 """Whether a node has no room, whether others wait for its hardware, its free threads (negative), and its name."""
 
 
+_MOST_ENTRIES = 8
+"""The most entries of a ranking for each node."""
+
+
 class _Ranking:
     """The nodes that suit a lane, the one with most to spare first.
 
     Ranks change with every job. A node has an entry for each rank that it had; entries of old ranks are thrown away
-    when they come to the front.
+    when they come to the front, or when there are many.
     """
 
     def __init__(self, lane: Lane, nodes: Iterable[ClusterNode]) -> None:
         self._lane = lane
         self.nodes = {node.id: node for node in nodes}
         self.kinds = {node.kind: node.survey for node in self.nodes.values() if node.survey is not None}
+        self._rank()
+
+    def _rank(self) -> None:
         self._entries = [self._entry(node) for node in self.nodes.values()]
         heapq.heapify(self._entries)
 
@@ -123,6 +130,8 @@ class _Ranking:
         """Note that a job has begun or ended on a node."""
         if node.id in self.nodes:
             heapq.heappush(self._entries, self._entry(node))
+            if len(self._entries) > _MOST_ENTRIES * len(self.nodes):
+                self._rank()
 
     def best(self, kind: str | None) -> ClusterNode | None:
         """Return the first node with room, of some kind if `kind` is one; None if there is none."""

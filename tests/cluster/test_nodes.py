@@ -124,3 +124,14 @@ def test_no_node_is_oversubscribed_whatever_begins_and_ends(steps):
             assert len(own) <= 1 or not any(each.alone for each in own)
         for each in LANES:  # the ranking knows a node with room whenever there is one
             assert (every.best(each) is not None) == any(node.has_room(each) for node in every.suited(each))
+
+
+def test_a_ranking_stays_small_however_many_jobs_have_run():
+    every = nodes_of(plain("a", 4), plain("b", 4))
+    lanes = [Lane("", 1, memory, alone=False) for memory in range(3)]
+    for lane in lanes * 200:
+        node = every.best(lane)
+        every.begin(node, lane)
+        every.end(node, lane)
+    assert all(len(ranking._entries) <= 2 * 8 + 2 for ranking in every._rankings.values())
+    assert {every.best(lane).name for lane in lanes} <= {"a", "b"}
