@@ -40,6 +40,26 @@ def test_a_check_is_timed_beside_that_of_another_checkout():
     assert "| here |" in text
 
 
+@pytest.mark.whole
+@pytest.mark.slow
+def test_jobs_on_a_cluster_are_timed_beside_plain_tasks_of_its_engine():
+    pytest.importorskip("ray", reason="Ray is not installed (the extra `dev-cluster`)")
+    text = printed("cluster_jobs.py", "--jobs", "20", "--rounds", "1")
+    assert [text.count(f"| {name} |") for name in ("recipe build --on", "plain Ray tasks")] == [1, 1]
+
+
+@pytest.mark.whole
+@pytest.mark.slow
+def test_no_node_of_a_cluster_is_idle_while_a_job_could_run():
+    pytest.importorskip("ray", reason="Ray is not installed (the extra `dev-cluster`)")
+    text = printed("cluster_variants.py", "--variants", "40")  # it fails where a key is built twice
+    [row] = [line.split(" | ") for line in text.splitlines() if line.startswith("| on the cluster |")]
+    _, jobs, _, free, memory = (cell.strip("| ") for cell in row)
+    assert int(jobs) == 40 * 4  # fetch, shape-infer, fuse, quantize
+    assert float(free.rstrip("%")) < 25
+    assert int(memory.removesuffix(" MiB")) < 300
+
+
 def test_without_olive_there_is_no_number():
     assert "not installed: pip install olive-ai" in printed("olive.py", "--olive-python", sys.executable)
 

@@ -1,5 +1,6 @@
 """A machine with a T4 and TensorRT, as the whole program sees it: all fakes together in an environment of their own."""
 
+import json
 import shutil
 import subprocess
 import sys
@@ -11,9 +12,9 @@ from program import Program
 SUPPORT = Path(__file__).parent
 _NVIDIA_SMI = """#!/bin/sh
 case "$*" in
-  *clocks*) echo "Tesla T4, 580.65.06, 1590, 1590, 5000, 40" ;;
+  *clocks*) echo "{name}, 580.65.06, 1590, 1590, 5000, 40" ;;
   *query-gpu=driver_version*) echo 580.65.06 ;;
-  *) echo "Tesla T4, 7.5, 15360, 580.65.06" ;;
+  *) echo "{name}, {capability}, {mib}, 580.65.06" ;;
 esac
 """
 
@@ -26,18 +27,23 @@ class FakeT4(Program):
     architecture that the system reports, such as "aarch64" for a server with Arm CPUs; None is that of this machine.
     """
 
+    gpu = json.loads((SUPPORT / "fake_tensorrt" / "gpu.json").read_text())
+    mib = 15_360  # nvidia-smi counts more memory than CUDA
+
     def __init__(self, folder, place, *, tensorrt=None, first=(), arch=None):
         super().__init__(folder)
         self.first = tuple(first)
         place.mkdir(parents=True, exist_ok=True)
-        fake = SUPPORT / "fake_tensorrt" if tensorrt is None else _of_version(tensorrt, place / "support")
+        is_plain = tensorrt is None and self.gpu == FakeT4.gpu
+        fake = SUPPORT / "fake_tensorrt" if is_plain else _copied(place / "support", tensorrt, self.gpu)
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", place / "venv"], check=True)
         [packages] = place.glob("venv/lib/python*/site-packages")
         paths = [*first, SUPPORT.parent.parent, fake, sysconfig.get_path("purelib")]
         lines = [*map(str, paths), "import fake_machine", *_other(arch)]
         (packages / "fake.pth").write_text("\n".join(lines) + "\n")
         (place / "bin").mkdir()
-        (place / "bin" / "nvidia-smi").write_text(_NVIDIA_SMI)
+        own = {"name": self.gpu["name"], "capability": self.gpu["sm"] / 10, "mib": self.mib}
+        (place / "bin" / "nvidia-smi").write_text(_NVIDIA_SMI.format(**own))
         (place / "bin" / "nvidia-smi").chmod(0o755)
         self.python = place / "venv" / "bin" / "python"
         self.environment["PATH"] = f"{place / 'bin'}:{self.environment['PATH']}"
@@ -54,17 +60,29 @@ class FakeT4(Program):
         return done
 
 
+class FakeL4(FakeT4):
+    """The same with an L4. Source of its figures: NVIDIA's data sheet of the L4, and its guide for Ada's tuning."""
+
+    gpu = FakeT4.gpu | {
+        "name": "NVIDIA L4", "sm": 89, "sm_count": 58, "memory": 24_152_899_584, "memory_bus_width": 192,
+        "l2_bytes": 50_331_648, "shared_memory_per_sm": 102_400,
+    }  # fmt: skip
+    mib = 23_034
+
+
 def _other(arch):
     """Return the lines of a .pth file that let Python believe in another architecture."""
     return [f"import platform; platform.machine = lambda: {arch!r}"] if arch else []
 
 
-def _of_version(version, place):
-    """Copy the fake TensorRT with another version in its metadata; return the folder to import it from."""
+def _copied(place, version, gpu):
+    """Copy the fake TensorRT for another GPU, or with another version; return the folder to import it from."""
     shutil.copytree(SUPPORT / "fake_tensorrt", place / "fake_tensorrt", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(SUPPORT / "fake_gpu.py", place)
+    (place / "fake_tensorrt" / "gpu.json").write_text(json.dumps(gpu))
     [information] = (place / "fake_tensorrt").glob("tensorrt-*.dist-info")
     old = information.name.removeprefix("tensorrt-").removesuffix(".dist-info")
+    version = version or old
     for file in information.iterdir():
         file.write_text(file.read_text().replace(old, version))
     information.rename(information.with_name(f"tensorrt-{version}.dist-info"))

@@ -1,0 +1,139 @@
+"""What a small job costs on a cluster: a build on Ray, beside plain Ray tasks that move the same bytes."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import loopback
+from timing import duration, machine, table, times
+
+OURS, PLAIN, FRESH = "recipe build --on", "plain Ray tasks", "plain Ray tasks, a process each"
+_FEWER = 20
+"""A fresh process of Ray's takes about a second, so that fewer tasks of this kind are run."""
+RECORDS = "v1/records"
+"""The folder of the remote with an object for each small job."""
+
+
+def main() -> None:
+    """Let the contenders take turns on one cluster, and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--jobs", type=int, default=1_000, help="the number of jobs of a run (1000)")
+    parser.add_argument("--nodes", type=int, default=2, help="nodes of the cluster, with one CPU each (2)")
+    parser.add_argument("--rounds", type=int, default=3, help="runs of each contender (3)")
+    options = parser.parse_args()
+    took: dict[str, list[float]] = {OURS: [], PLAIN: [], FRESH: []}
+    pairs, few = options.jobs // 2, max(1, options.jobs // 2 // _FEWER)
+    with (
+        tempfile.TemporaryDirectory(prefix="cluster-jobs") as scratch,
+        loopback.cluster(options.nodes, Path(scratch)) as cluster,
+    ):
+        os.environ |= cluster.environment
+        for turn in range(options.rounds):
+            folder = Path(scratch) / str(turn)
+            for name, run, count in ((OURS, _built, pairs), (PLAIN, _plain, pairs), (FRESH, _fresh, few)):
+                seconds = _in_a_process(run, count, folder, cluster.remote)
+                took[name].append(seconds / (2 * count))
+                print(f"{name}\t{duration(took[name][-1])}", file=sys.stderr, flush=True)
+    rows = [
+        (name, duration(statistics.median(every)), duration(min(every)), times(_ratio(took[OURS], every)))
+        for name, every in took.items()
+    ]
+    heads = (f"{pairs * 2} jobs on {options.nodes} nodes", "median a job", "least", "ours takes, times as long")
+    print(table(heads, rows))
+    print(f"\n{machine()}")
+
+
+def _ratio(ours: Sequence[float], others: Sequence[float]) -> float:
+    """Return how many times longer our build takes: the median over the rounds."""
+    return statistics.median(own / other for own, other in zip(ours, others, strict=True))
+
+
+def _in_a_process(run: Callable[..., float], *arguments: object) -> float:
+    with ProcessPoolExecutor(1, get_context("spawn")) as one:
+        return one.submit(run, *arguments).result()
+
+
+def _built(pairs: int, folder: Path, remote: Path) -> float:
+    """Return the seconds of a build of pairs of jobs, of which the second reads what the first has written.
+
+    The folder has the number of the round as its name, so that each round has jobs of its own.
+    """
+    from cluster_steps import After, Tell
+    from small_builds import project_in, variant
+
+    from engine.builder.lookup import Lookup
+    from engine.builder.loop import Options, run
+    from engine.cluster.opening import executor_of
+    from engine.events import Ended
+    from engine.store.opening import open_store
+
+    del remote
+    folder.mkdir()
+    project_in(folder)
+    variants = [variant(folder, Tell(number=int(folder.name) * pairs + n), After(), name=f"r{n}") for n in range(pairs)]
+    lookup = Lookup(open_store(folder / "cache", project=folder))
+    executor = executor_of("auto", lookup, [job for each in variants for job in each.jobs])
+    began = time.perf_counter()
+    events = run(variants, lookup, executor, Options(out=folder / "build"))
+    states = [event.state for event in events if isinstance(event, Ended)]
+    seconds = time.perf_counter() - began
+    assert states == ["built"] * (pairs * 2), set(states)
+    return seconds
+
+
+def _plain(pairs: int, folder: Path, remote: Path) -> float:
+    """Return the seconds of as many Ray tasks, which read and write objects with the bytes of the build's."""
+    return _tasks(pairs, f"plain-{folder.name}", remote)
+
+
+def _fresh(pairs: int, folder: Path, remote: Path) -> float:
+    """The same, with a new process for each task: a job of a build has one, too."""
+    return _tasks(pairs, f"fresh-{folder.name}", remote, max_calls=1)
+
+
+def _tasks(pairs: int, prefix: str, remote: Path, **options: int) -> float:
+    import ray
+    from ray import cloudpickle
+
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])  # nodes cannot import this script
+    objects = [path.read_bytes() for path in sorted((remote / RECORDS).rglob("*.json"))[: pairs * 2]]
+    assert len(objects) == pairs * 2
+    ray.init("auto", log_to_driver=False, configure_logging=False)
+    task = ray.remote(max_retries=0, num_cpus=1, **options)(_moved)
+    ray.get([task.remote(str(remote), "", "", b"") for _ in range(4)])  # starts the workers
+    began = time.perf_counter()
+    ends = []
+    for number in range(pairs):
+        first, second = (f"{prefix}/{number}-{name}" for name in ("tell", "after"))
+        writer = task.remote(str(remote), "", first, objects[2 * number])
+        ends.append(task.remote(str(remote), first, second, objects[2 * number + 1], writer))
+    ray.get(ends)
+    seconds = time.perf_counter() - began
+    ray.shutdown()
+    return seconds
+
+
+def _moved(remote: str, reads: str, writes: str, data: bytes, after: object = None) -> None:
+    """Read one object and write another. A task, which runs on a node."""
+    import obstore
+    from obstore.store import LocalStore
+
+    del after
+    store = LocalStore(remote, mkdir=True)
+    if reads:
+        bytes(obstore.get(store, reads).bytes())
+    if writes:
+        obstore.put(store, writes, data)
+
+
+if __name__ == "__main__":
+    main()
