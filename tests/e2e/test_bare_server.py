@@ -21,7 +21,7 @@ from engine.server.needs import needs_of
 from engine.server.packaged import VERSION, Packaged
 from engine.steps.package import Package
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.whole]
 
 NOBODY = 65534
 SCRIPT = Path(__file__).parents[1] / "support" / "bare_server.py"
@@ -65,7 +65,7 @@ def place():
     shutil.rmtree(folder)
 
 
-@pytest.mark.parametrize("layout", ["fused", pytest.param("ensemble", marks=pytest.mark.whole)])
+@pytest.mark.parametrize("layout", ["fused", "ensemble"])
 def test_a_copied_package_answers(layout, minilm_checkpoint, minilm_exported, environment, place):
     if reason := missing():
         pytest.skip(reason)
