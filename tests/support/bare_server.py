@@ -1,4 +1,4 @@
-"""What a bare machine does with a package: no recipe, no network, no root, nothing to write to but /dev/shm.
+"""What a bare machine does with a package: no recipe, no network, no root, nothing to write to but /dev/shm and /tmp.
 
 A test runs this file in namespaces of its own, as another user, with a Python that has no further package. Argument: a
 JSON file with the server's command and environment, the URL, the folder of the package and the model to ask. Prints
@@ -56,7 +56,7 @@ def ready(server, url):
 def written(*folders):
     """Return the folders in which a file can be written."""
     able = []
-    for folder in (*folders, "/tmp", "/var/tmp", "/"):
+    for folder in (*folders, "/var/tmp", "/"):
         try:
             with open(f"{folder}/written-by-a-bare-server", "w"):
                 able.append(folder)
