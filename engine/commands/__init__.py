@@ -20,6 +20,9 @@ COMMANDS = (
     "check",
     "lock",
     "show",
+    "report",
+    "diff",
+    "history",
     "serve",
     "publish",
     "query",
@@ -58,7 +61,7 @@ class _ShowVersion(argparse.Action):
     """Prints the version and ends the program. Only this option looks the version up, because that takes long."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
-        print(_version())
+        print(version())
         parser.exit()
 
 
@@ -134,7 +137,8 @@ def _innermost(parser: argparse.ArgumentParser, words: Sequence[str]) -> argpars
     return parser
 
 
-def _version() -> str:
+def version() -> str:
+    """Return the name and the version of the program, as text."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
