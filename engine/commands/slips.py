@@ -71,10 +71,10 @@ def of_command(words: Sequence[str], commands: Sequence[str]) -> str:
     """Return the hint for `words`, whose first is no command: the command that is meant, or where all are listed."""
     word = words[0]
     meant = _recipe_in(word) or _before_command(words, commands) or _MEANT.get(word.lower())
-    if not meant and (near := suggestions.nearest(word, commands)):
-        meant = near[0]
     if not meant and word in _steps():
         meant = f"build RECIPE.yaml --to {word}"
+    if not meant and (near := suggestions.nearest(word, commands)):
+        meant = near[0]
     return suggestions.did_you_mean(f"`recipe {meant}`") if meant else "recipe --help lists all commands"
 
 

@@ -29,7 +29,7 @@ _LOWER = "a lower precision than fp32 is computed on GPUs: --device T4, and `pre
 _SIZES = (
     "sizes are profiles, `profiles: [{batch: [1, 8, 32], sequence: [1, 128, 512]}]`; those of tracing do not matter"
 )
-_FOLDER = "packages lie in build/NAME; `recipe build -o DIR` names another folder"
+_FOLDER = "packages lie in build/NAME; `recipe build RECIPE.yaml -o DIR` names another folder"
 _REASONS = {
     "": _FOLDER,
     "--output": _FOLDER,

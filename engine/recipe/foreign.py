@@ -70,7 +70,7 @@ def section(path: Sequence[str | int], node: Node) -> str:
     names = [each for each in path if isinstance(each, str)]
     if node.value is None and not node.written and node.mapping is None and node.items is None:
         return f"indent the fields of `{names[-1]}` below it by two blanks" if names else ""
-    write = _SECTIONS.get(".".join(names))
+    write = _SECTIONS.get(tuple(names))
     if write is not None and (meant := write(node)):
         return f"write `{meant}`"
     if node.value is True and names:
@@ -119,15 +119,15 @@ def _bench(node: Node) -> str:
     return "bench: {shapes: [{batch: 1, sequence: 16}]}" if node.items else ""
 
 
-_SECTIONS: Mapping[str, Callable[[Node], str]] = {
-    "model": _named("model: {{source: {}}}"),
-    "target": _named("target: {{device: {}}}"),
-    "validate": _named("validate: {{samples: {}}}"),
-    "calibrate": _named("calibrate: {{samples: {}}}"),
-    "quantize": _named("precision: {}"),
-    "bench": _bench,
-    "bench.shapes": lambda node: _shapes("shapes")(node) or _sizes(node),
-    "bench.shapes.budget": _budget,
-    "profiles": lambda node: _shapes("profiles")(node) or _sizes(node),
+_SECTIONS: Mapping[tuple[str, ...], Callable[[Node], str]] = {
+    ("model",): _named("model: {{source: {}}}"),
+    ("target",): _named("target: {{device: {}}}"),
+    ("validate",): _named("validate: {{samples: {}}}"),
+    ("calibrate",): _named("calibrate: {{samples: {}}}"),
+    ("quantize",): _named("precision: {}"),
+    ("bench",): _bench,
+    ("bench", "shapes"): lambda node: _shapes("shapes")(node) or _sizes(node),
+    ("bench", "shapes", "budget"): _budget,
+    ("profiles",): lambda node: _shapes("profiles")(node) or _sizes(node),
 }
 """A section -> a function that writes a value in place of the section as the recipe does; "" for an unknown meaning."""

@@ -71,8 +71,8 @@ def error(text: str, stream: TextIO) -> str:
 
 def _error_line(line: str, stream: TextIO) -> str:
     for word, style in _WORDS.items():
-        start, found, rest = line.partition(word)
-        if found and not start.strip():
+        start, is_there, rest = line.partition(word)
+        if is_there and not start.strip():
             return f"{start}{paint(word, style, stream)}{rest}"
     return line
 

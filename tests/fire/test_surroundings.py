@@ -49,11 +49,23 @@ LINES = {
     "steps": ("steps",),
     "schema": ("schema",),
     "doctor": ("doctor",),
+    "completion": ("completion", "bash"),
     "--help": ("--help",),
     "--version": ("--version",),
     "a command that does not exist": ("frobnicate",),
 }
-WITHOUT_STORE = {"query", "loadtest", "gpus", "steps", "schema", "doctor", "--help", "--version", "frobnicate"}
+WITHOUT_STORE = {
+    "query",
+    "loadtest",
+    "gpus",
+    "steps",
+    "schema",
+    "doctor",
+    "completion",
+    "--help",
+    "--version",
+    "frobnicate",
+}
 STREAMS = {
     "output closed": {"close": [1]},
     "messages closed": {"close": [2]},

@@ -58,6 +58,7 @@ def record(
     child, master = pty.fork()
     if child == 0:
         os.chdir(folder)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell ignores it for what it starts in the background
         own = {name: value for name, value in os.environ.items() if not name.startswith(("RECIPE_", "CI", "GITHUB_"))}
         own["TERM"] = "xterm-256color"
         for name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"):
