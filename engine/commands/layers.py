@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from engine.builder.summary import Summary
-    from engine.kit.accuracy.layers import Layer
+    from engine.kit.accuracy.layers import ComparedLayer
     from engine.runtimes.execution import Execution
 
 _SHOWN = 12
@@ -63,10 +63,10 @@ def run(arguments: argparse.Namespace) -> Exit:
 
 def _artifacts(summary: Summary) -> dict[str, str]:
     """Return the artifacts that are compared: the original graph, the built graph and the cases."""
-    made = {job.step.makes: summary.records.get(job.name) for job in summary.variant.jobs}
+    by_output = {job.step.makes: summary.records.get(job.name) for job in summary.variant.jobs}
     # A GPU gets the graph that `validate-onnx` has checked; a CPU gets what the last step before `validate` made.
-    built = next((made[name] for name in ("checked", "quantized", "fused", "shaped") if name in made), None)
-    records = {"original": made.get("shaped"), "built": built, "cases": made.get("reference")}
+    built = next((by_output[name] for name in ("checked", "quantized", "fused", "shaped") if name in by_output), None)
+    records = {"original": by_output.get("shaped"), "built": built, "cases": by_output.get("reference")}
     missing = [name for name, record in records.items() if record is None]
     if missing:
         hint = "build it first: `recipe build`; a build that failed in `validate` is enough"
@@ -74,7 +74,7 @@ def _artifacts(summary: Summary) -> dict[str, str]:
     return {name: record.artifact for name, record in records.items() if record is not None}
 
 
-def _compared(summary: Summary, folders: dict[str, Path], count: int) -> tuple[str, list[Layer]]:
+def _compared(summary: Summary, folders: dict[str, Path], count: int) -> tuple[str, list[ComparedLayer]]:
     """Return where the built model ran, and its layers."""
     from engine.builder import facts
     from engine.kit.accuracy import layers
@@ -100,7 +100,7 @@ def _execution(summary: Summary) -> Execution | None:
     return next((step.execution for step in steps if step.makes == "validated" and hasattr(step, "execution")), None)
 
 
-def _print(every: Sequence[Layer]) -> None:
+def _print(every: Sequence[ComparedLayer]) -> None:
     from engine.report import grid
 
     most = sorted(every, key=lambda layer: -layer.lost)[:_SHOWN]

@@ -44,6 +44,6 @@ def test_the_layers_of_a_build_are_listed_by_what_they_lose(project):
     assert {row.split()[4] for row in rows[:2]} == {"MatMul"}
     lost = [float(row.split()[0]) for row in rows]
     assert lost == sorted(lost, reverse=True)
-    [told] = json.loads(project("layers", "r.yaml", "--json", expect=0).stdout)
-    assert [layer["tensor"] for layer in told["layers"]] == ["h0", "h1", "h2", "h3", "h4", "y"]
+    [answer] = json.loads(project("layers", "r.yaml", "--json", expect=0).stdout)
+    assert [layer["tensor"] for layer in answer["layers"]] == ["h0", "h1", "h2", "h3", "h4", "y"]
     assert not re.search(r"\[[IW]\]", done.stdout + done.stderr)  # Polygraphy's own log

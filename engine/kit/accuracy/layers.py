@@ -35,7 +35,7 @@ _ENDS = ("", "_fp16", "_bf16")
 
 
 @dataclass(frozen=True)
-class Layer:
+class ComparedLayer:
     """A tensor of the graph, and how far the built model is from the original there, in the worst of all cases.
 
     `operator` is the operator that computes the tensor in the original graph. `dtype` is the type in the built model.
@@ -51,7 +51,9 @@ class Layer:
     lost: float
 
 
-def compare(original: Path, built: Path, cases: Sequence[Tensors], runner: Runner = on_cpu.runner) -> list[Layer]:
+def compare(
+    original: Path, built: Path, cases: Sequence[Tensors], runner: Runner = on_cpu.runner
+) -> list[ComparedLayer]:
     """Return the layers of two models in the order of the original graph.
 
     `original` and `built` are folders with an ONNX model. The original runs in ONNX Runtime on the CPU, without
@@ -76,17 +78,19 @@ def compare(original: Path, built: Path, cases: Sequence[Tensors], runner: Runne
     return _layers(graphs[0], worst)
 
 
-def _layers(graph: onnx.ModelProto, worst: Mapping[str, tuple[float, float, str]]) -> list[Layer]:
+def _layers(graph: onnx.ModelProto, worst: Mapping[str, tuple[float, float, str]]) -> list[ComparedLayer]:
     """Return the layers in the order of the graph, each with what its operator loses."""
     reached: dict[str, float] = {}
-    layers: list[Layer] = []
+    layers: list[ComparedLayer] = []
     for node in graph.graph.node:
         read = min((reached.get(name, 1.0) for name in node.input), default=1.0)
         for name in node.output:
             reached[name] = read
             if name in worst:
                 cosine, error, dtype = worst[name]
-                layers.append(Layer(name, node.op_type, dtype, cosine, error, max(0.0, round(read - cosine, _DIGITS))))
+                layers.append(
+                    ComparedLayer(name, node.op_type, dtype, cosine, error, max(0.0, round(read - cosine, _DIGITS)))
+                )
                 reached[name] = cosine
     return layers
 
