@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from engine.events import Awaits, Ended, Event, Finished, Moved, Noticed, Planned, Refused, RunsElsewhere, Started
+from engine.report.paths import shown
 from engine.system import interrupts
 
 if TYPE_CHECKING:
@@ -44,12 +43,6 @@ class JsonReport:
 def line(event: Event) -> str:
     """Return an event as one line of JSON, without the newline."""
     return json.dumps(_fields(event), ensure_ascii=False)
-
-
-def shown(path: Path) -> str:
-    """Return a path as users type it: a relative path where it is below the working directory."""
-    relative = os.path.relpath(path)
-    return str(path) if relative.startswith("..") else relative
 
 
 def _fields(event: Event) -> dict[str, object]:

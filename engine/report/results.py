@@ -9,7 +9,7 @@ from pathlib import Path
 
 from engine.events import Finished
 from engine.report.folding import MANY
-from engine.report.json_lines import shown
+from engine.report.paths import shown
 from engine.text import lists
 
 _NAMED = 3
