@@ -58,6 +58,9 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
         from engine.system import interrupts
 
         interrupts.restore()
+    elif "obstore" in sys.modules:
+        # A thread of obstore that comes back to Python during Python's clean-up aborts the process.
+        _end_at_once(code)
     sys.exit(code)
 
 
