@@ -121,7 +121,14 @@ class Summary:
         return next((self.records[job.name].report.get("runtime") for job in jobs), None)
 
     def _read(self, job: Job) -> object:
-        return reports.read(type(job.step), self.records[job.name])
+        if job.name not in self._reports:
+            self._reports[job.name] = reports.read(type(job.step), self.records[job.name])
+        return self._reports[job.name]
+
+    @cached_property
+    def _reports(self) -> dict[str, object]:
+        """The reports that were read, by job."""
+        return {}
 
     def _filed(self, section: Section) -> Mapping[str, object]:
         """Return the JSON of the report whose subject is `section`; {} for a missing report."""
