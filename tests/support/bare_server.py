@@ -50,7 +50,8 @@ def ready(server, url):
             break
         time.sleep(0.2)
     server.kill()
-    sys.exit(server.communicate()[0].decode(errors="replace")[-3000:])
+    lines = server.communicate()[0].decode(errors="replace").splitlines()
+    sys.exit("\n".join(line[:300] for line in lines if line[:1] not in {"I", "|", "+"})[-3000:])
 
 
 def written(*folders):
