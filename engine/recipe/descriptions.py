@@ -10,18 +10,18 @@ TRITON = "https://github.com/triton-inference-server/common/blob/main/protobuf/m
 
 
 @dataclass(frozen=True)
-class FieldText:
+class FieldMeaning:
     """What a field means, and values that it may have."""
 
     text: str
     examples: tuple[Any, ...] = ()
 
 
-def _about(text: str, *examples: Any) -> FieldText:
-    return FieldText(text, examples)
+def _about(text: str, *examples: Any) -> FieldMeaning:
+    return FieldMeaning(text, examples)
 
 
-FIELDS: Mapping[str, Mapping[str, FieldText]] = {
+FIELDS: Mapping[str, Mapping[str, FieldMeaning]] = {
     "": {
         "name": _about(
             "The name of the package, build/NAME. With a matrix a template.", "minilm", "minilm-${precision}"

@@ -39,7 +39,7 @@ def examples():
                 yield pytest.param(name, field, example, id=f"{name}.{field}={example}")
 
 
-@pytest.mark.parametrize(("name", "field", "example"), examples())
+@pytest.mark.parametrize(("name", "field", "example"), list(examples()))
 def test_an_example_is_a_right_value(name, field, example):
     place = {"": SCHEMA, "matrix": SCHEMA["properties"]["matrix"], **SCHEMA["$defs"]}[name]
     sections = [each for each in (place, *place.get("anyOf", ())) if "properties" in each]
