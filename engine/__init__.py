@@ -1,12 +1,12 @@
-"""A build tool for inference artifacts. The commands are functions: `build`, `check`, `lock`, `plan`, `why`, `show`."""
+"""A build tool for inference artifacts. The commands are functions, such as `build`, `check`, `show` and `why`."""
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from engine.api import build, check, lock, plan, show, why
+    from engine.api import build, check, diff, history, lock, plan, show, why
 
-__all__ = ["build", "check", "lock", "plan", "show", "why"]
+__all__ = ["build", "check", "diff", "history", "lock", "plan", "show", "why"]
 
 
 def __getattr__(name: str) -> object:

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Unpack
 
-from engine.builder import destination, registry
+from engine.builder import destination, difference, registry, sides
 from engine.builder import findings as explanations
 from engine.builder import remake as remaking
 from engine.builder.announcing import announcing
+from engine.builder.difference import SideComparison
 from engine.builder.examining import Checked, examine, not_verified
 from engine.builder.executors import slots
 from engine.builder.executors.executor import Executor
@@ -23,6 +24,7 @@ from engine.builder.loop import Options, run
 from engine.builder.planning import Plan, variants
 from engine.builder.planning import plan as plan_of
 from engine.builder.selection import Reading, Recipes, Selection, known_step, select
+from engine.builder.sides import SidePlace
 from engine.builder.summary import Summary, summarize
 from engine.builder.waiting import MachineNeeded, by_machine
 from engine.digest import Digest
@@ -31,12 +33,15 @@ from engine.events import Event, Finished, Noticed, Refused
 from engine.lockfile import file, locking
 from engine.lockfile.locking import Locked
 from engine.recipe.schema import Recipe
+from engine.store import history as past_builds
+from engine.store.history import PastBuild
 from engine.store.opening import open_store
 from engine.system import generated
 
 __all__ = [
-    "VERSION", "Checked", "Event", "Finding", "Finished", "Locked", "Reading", "Recipe", "Recipes", "Session",
-    "Summary", "UserError", "Variant", "build", "check", "lock", "plan", "reach", "session", "show", "why",
+    "VERSION", "Checked", "Event", "Finding", "Finished", "Locked", "PastBuild", "Reading", "Recipe", "Recipes",
+    "Session", "SideComparison", "Summary", "UserError", "Variant", "build", "check", "diff", "history", "lock",
+    "plan", "reach", "session", "show", "why",
 ]  # fmt: skip
 
 LOCAL = "local"
@@ -72,6 +77,28 @@ def why(recipes: Recipes, **reading: Unpack[Reading]) -> list[Finding]:
 def show(recipes: Recipes, **reading: Unpack[Reading]) -> list[Summary]:
     """Return the records and reports of each variant's last build."""
     return session(recipes, **reading).summaries()
+
+
+def diff(old: str | Path, new: str | Path | None = None, **reading: Unpack[Reading]) -> SideComparison:
+    """Compare two recipes, variants or commits; without `new`, a recipe with its last build.
+
+    Both are named as `[REVISION:]RECIPE[::VARIANT]`. Nothing of a commit is executed, and no file of the work tree is
+    written. Raises UserError for a side that cannot be planned.
+    """
+    place = SidePlace.of(str(old))
+    if new is None:
+        return difference.of(sides.last_build(place, **reading), sides.read(place, **reading))
+    return difference.of(sides.read(place, **reading), sides.read(SidePlace.of(str(new)), **reading))
+
+
+def history(recipes: Recipes, **reading: Unpack[Reading]) -> dict[str, list[PastBuild]]:
+    """Return what the builds of each variant did, the oldest first, by the name of the variant.
+
+    A build in which no job ran, and whose jobs are those of the build before, is not noted.
+    """
+    selection = select(recipes, **reading)
+    notes = open_store(selection.store).notes
+    return {variant.name: past_builds.of(notes, variant.subject) for variant in variants(selection)}
 
 
 def reach(recipes: Recipes, **reading: Unpack[Reading]) -> set[Digest]:

@@ -21,7 +21,7 @@ _INTERRUPTED = 130
 As in shells, the exit code after Ctrl-C is 128 plus 2, the number of the signal SIGINT.
 """
 _DEBUG = "--debug"
-_WORKING = {"build", "cache", "check", "loadtest", "lock", "new", "publish", "query", "serve"}
+_WORKING = {"build", "cache", "check", "loadtest", "lock", "new", "publish", "query", "report", "serve"}
 """The commands whose exit code 0 states more than that a text was printed."""
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from engine.builder import chronicle
 from engine.builder.board import Board
 from engine.builder.lookup import Lookup, PlannedVariant, before
 from engine.builder.tickets import Ticket
@@ -160,6 +161,7 @@ class Endings:
             state = "interrupted"
         elif "waiting" in states:
             state = "waiting"
+        chronicle.note(self._lookup, self.board.tickets, self._heads, state=state)
         return Finished(state, round(time.monotonic() - self._started, 3), code, dict(self._packages))
 
     def _note(self, ticket: Ticket, *, passed: bool) -> None:

@@ -18,6 +18,9 @@ COMMANDS = (
     "check",
     "lock",
     "show",
+    "report",
+    "diff",
+    "history",
     "serve",
     "publish",
     "query",
@@ -40,7 +43,7 @@ class _ShowVersion(argparse.Action):
     """Prints the version and ends the program. Only this option looks the version up, because that takes long."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
-        print(_version())
+        print(version())
         parser.exit()
 
 
@@ -91,7 +94,8 @@ def _refuse_unknown(words: Sequence[str]) -> None:
         raise UsageError(f"argument COMMAND: invalid choice: {words[0]!r}", hint=hint)
 
 
-def _version() -> str:
+def version() -> str:
+    """Return the name and the version of the program, as text."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:

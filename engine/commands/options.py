@@ -25,6 +25,11 @@ def add_recipes(
     """
     count = ("+" if needed else "*") if many else 1
     parser.add_argument("recipes", metavar="RECIPE", nargs=count, type=Path, help=about)
+    add_reading(parser, whole=whole)
+
+
+def add_reading(parser: argparse.ArgumentParser, *, whole: bool = False) -> None:
+    """Add the options for reading recipes: those of `add_recipes` without the argument RECIPE."""
     if not whole:
         parser.add_argument(
             "--set", metavar="K=V", action="append", default=[], help="override a field: precision=int8"
@@ -43,7 +48,7 @@ def add_cache(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_json(parser: argparse.ArgumentParser) -> None:
+def add_json(parser: argparse._ActionsContainer) -> None:
     """Add the option to print JSON."""
     parser.add_argument("--json", action="store_true", help="print JSON for machines")
 

@@ -13,6 +13,7 @@ from engine.errors import Exit, UsageError
 from engine.text import sizes
 
 if TYPE_CHECKING:
+    from engine.api import Session, Summary
     from engine.store.record import Record
 
 _PASSPORT = "passport.json"
@@ -25,11 +26,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--provenance", action="store_true", help="what made each artifact, from what; with --json as signed envelopes"
     )
-    options.add_json(parser)
+    form = parser.add_mutually_exclusive_group()
+    options.add_json(form)
+    form.add_argument("--markdown", action="store_true", help="a table for a pull request: a row for each variant")
+    form.add_argument("--csv", action="store_true", help="the same table for a spreadsheet, with all digits")
 
 
 def run(arguments: argparse.Namespace) -> Exit:
-    """Print the records of each variant's last build, or the passport of each engine."""
+    """Print the last build of a variant, a table of several variants, or the passport of each engine."""
+    if arguments.provenance and (arguments.markdown or arguments.csv):
+        raise UsageError("--provenance is text or --json", hint="leave --markdown and --csv out")
     if arguments.provenance:
         return _show_provenance(arguments)
     engines = [path for path in arguments.recipes if _is_engine(path)]
@@ -40,6 +46,8 @@ def run(arguments: argparse.Namespace) -> Exit:
             "one command cannot show recipes and engines",
             hint="run two commands: `recipe show RECIPE`, `recipe show ENGINE`",
         )
+    if arguments.markdown or arguments.csv:
+        raise UsageError("a passport is text or --json", hint="leave --markdown and --csv out")
     return _show_engines(engines, as_json=arguments.json)
 
 
@@ -69,10 +77,13 @@ def _show_recipes(arguments: argparse.Namespace) -> Exit:
     from engine.report import grid
     from engine.report.table import table
 
-    summaries = api.show(arguments.recipes, **options.reading(arguments))
+    session = api.session(arguments.recipes, **options.reading(arguments))
+    summaries = session.summaries()
     if arguments.json:
         print(json.dumps([summary.to_json() for summary in summaries], ensure_ascii=False, indent=1))
         return Exit.OK
+    if len(summaries) > 1 or arguments.markdown or arguments.csv:
+        return _show_table(session, summaries, form=_form(arguments))
     for summary in summaries:
         print(table(summary), end="")
         for about in () if summary.facts is None else summary.facts.licenses:
@@ -81,6 +92,26 @@ def _show_recipes(arguments: argparse.Namespace) -> Exit:
         grid.show(rows, [grid.LEFT, *[grid.RIGHT] * 4], indent=2)
         if unknown := not_verified(summary.variant):
             print(f"  warning: not verified: {unknown}")
+    return Exit.OK
+
+
+def _form(arguments: argparse.Namespace) -> str:
+    return "markdown" if arguments.markdown else "csv" if arguments.csv else "text"
+
+
+def _show_table(session: Session, summaries: Sequence[Summary], *, form: str) -> Exit:
+    from engine.builder import overview
+    from engine.builder.examining import not_verified
+    from engine.report import variants
+
+    overviews = list(overview.of(session.lookup, summaries, session.findings()))
+    session.lookup.store.leave()
+    for line in variants.FORMATS[form](overviews):
+        print(line)
+    unknown = {summary.variant.name: not_verified(summary.variant) for summary in summaries} if form == "text" else {}
+    for name, text in unknown.items():
+        if text:
+            print(f"warning: {name}: not verified: {text}")
     return Exit.OK
 
 

@@ -49,7 +49,8 @@ def table(summary: Summary) -> str:
     bench = summary.report(Section.BENCH, BenchReport)
     validated = summary.report(Section.VALIDATION, AccuracyReport)
     checked = summary.report(Section.VALIDATION_ONNX, AccuracyReport)
-    lines = [_title(summary), *_reached(summary, validated, checked), *choices.lines(summary)]
+    headline = headline_of_precision(summary)
+    lines = [_title(summary), *([] if headline is None else [headline]), *choices.lines(summary)]
     if bench is not None and bench.rows:
         lines += _measured(summary, bench, validated)
     quantized = summary.report(Section.PRECISION, QuantizeReport)
@@ -123,15 +124,15 @@ def _title(summary: Summary) -> str:
     )
 
 
-def _reached(summary: Summary, *reports: AccuracyReport | None) -> list[str]:
-    """Return the line that says how many operators reached the recipe's precision; no line for fp32."""
+def headline_of_precision(summary: Summary) -> str | None:
+    """Return how many operators reached the recipe's precision, as a line; None for fp32, and if it is not known."""
     recipe = summary.variant.loaded.recipe
+    reports = (summary.report(each, AccuracyReport) for each in (Section.VALIDATION, Section.VALIDATION_ONNX))
     work = next((report.work for report in reports if report is not None and report.work is not None), None)
     if work is None or recipe.precision == "fp32":
-        return []
+        return None
     weights_only = registry.of(recipe).lowering(recipe) is Lowering.WEIGHTS_ONLY
-    headline = work.headline(recipe.precision, weights_only=weights_only)
-    return [] if headline is None else [headline]
+    return work.headline(recipe.precision, weights_only=weights_only)
 
 
 def _row(

@@ -190,9 +190,10 @@ class Store:
         with contextlib.suppress(OSError, StoreError):  # a full or read-only store can still be read
             self.presence.use(key)
 
-    def leave(self) -> None:
-        """Remove this builder's presence and save the digests of files."""
-        self.contents.save()
+    def leave(self, *, keep: bool = True) -> None:
+        """Remove this builder's presence and, unless `keep` is false, save the digests of files."""
+        if keep:
+            self.contents.save()
         if self._presence is not None:
             self._presence.leave()
             self._presence = None

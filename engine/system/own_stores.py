@@ -25,7 +25,7 @@ _SHOWN = 3
 """The number of tracked files that a message names."""
 _READ = frozenset({
     _ID, "format", "artifacts", "files", "records", "logs", "traces", "staging", "locks", "snapshots", "plans", "kept",
-    "heads", "stat", "resolutions", "tools", "pushed", "envelopes", "incoming", "quarantine",
+    "heads", "stat", "resolutions", "tools", "pushed", "history", "envelopes", "incoming", "quarantine",
 })  # fmt: skip
 """The names in a store's folder that are read. A folder without any of them is an empty store."""
 

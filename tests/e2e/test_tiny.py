@@ -11,6 +11,7 @@ import time
 import fake_wheels
 import pytest
 from program import Program
+from report_pages import Numbers, resolved
 from tiny_project import CHAIN, HEAVY, RECIPE, SAMPLES
 
 
@@ -72,6 +73,54 @@ def test_an_up_to_date_build_imports_nothing_heavy(project):
     assert not project.imports("build", "r.yaml") & HEAVY
     assert not project.imports("build", "r.yaml", "--json") & HEAVY
     assert set(project.states("r.yaml").values()) == {"cached"}
+
+
+def test_the_history_of_a_build_has_the_figures_of_show(project):
+    [variant] = json.loads(project("history", "r.yaml", "--json", expect=0).stdout)
+    [build] = variant["builds"]
+    [shown] = json.loads(project("show", "r.yaml", "--json", expect=0).stdout)
+    assert {run["job"]: run["state"] for run in build["runs"]} == dict.fromkeys(CHAIN, "built")
+    assert build["figures"]["size"] == shown["size"]
+    assert build["figures"]["cosine"] == shown["validation"]["cosine"]["mean"]
+    [ours] = [row for row in shown["bench"] if row["ours"]]
+    [latency] = build["figures"]["latencies"]
+    assert (latency["p50_ms"], latency["interval"]) == (ours["p50_ms"], ours["intervals"]["p50_ms"])
+    assert project("diff", "r.yaml", expect=0).stdout.splitlines()[-1] == "nothing differs"
+
+
+def test_a_difference_names_the_row_and_what_a_build_would_run(project):
+    edit(project, ("sequence: [1, 16, 32]", "sequence: [1, 8, 32]"))
+    [variant] = json.loads(project("diff", "r.yaml", "--json", expect=0).stdout)["variants"]
+    changed = {job["job"]: job for job in variant["jobs"] if job["change"] != "same"}
+    findings = project.why("r.yaml")
+    assert {name for name, job in changed.items() if not job["is_stored"]} == {
+        name for name, finding in findings.items() if finding["state"] != "cached"
+    }
+    rows = {change["row"] for job in changed.values() for change in job["rows"]}
+    assert rows
+    assert rows <= {change["row"] for finding in findings.values() for change in finding["changes"]}
+
+
+def test_several_recipes_are_one_table(project):
+    shutil.copy(project.folder / "r.yaml", project.folder / "other.yaml")
+    edit(project, ("name: tiny", "name: other"), name="other.yaml")
+    lines = project("show", "r.yaml", "other.yaml", expect=0).stdout.splitlines()
+    assert [line.split()[:3] for line in lines[1:3]] == [["tiny", "up", "to"], ["other", "1", "of"]]
+    assert project("show", "r.yaml", "--markdown", expect=0).stdout.startswith("| recipe | state | size |")
+    assert project("show", "r.yaml", "--csv", expect=0).stdout.startswith("recipe,variant,precision,")
+
+
+def test_the_page_of_a_build_has_the_numbers_of_show(project):
+    assert project("report", "r.yaml", "-o", "page.html", expect=0).stdout == "page.html\n"
+    shown = json.loads(project("show", "r.yaml", "--json", expect=0).stdout)
+    past = json.loads(project("history", "r.yaml", "--json", expect=0).stdout)
+    text = (project.folder / "page.html").read_text("utf-8")
+    marked = Numbers(text).marked
+    assert len(marked) > 50
+    paths = {"show": shown, "history": past}
+    assert [path for path, value, _, _ in marked if resolved(paths, path) != value] == []
+    figures = {f"show.0.bench.{number}.p50_ms" for number in range(len(shown[0]["bench"]))}
+    assert {"show.0.size", "show.0.validation.cosine.worst", *figures} <= {path for path, *_ in marked}
 
 
 @pytest.mark.parametrize(

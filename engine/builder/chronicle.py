@@ -1,0 +1,97 @@
+"""Chronicle: at the end of a build, note for each variant which jobs ran, why, and which figures came of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from itertools import groupby
+
+from engine.builder import reports
+from engine.builder.lookup import Lookup
+from engine.builder.stored import StoredVariant
+from engine.builder.tickets import Ticket
+from engine.errors import UserError
+from engine.events import Ended
+from engine.key import Change, changes
+from engine.store import history
+from engine.store.heads import Head
+from engine.store.history import HeadlineFigures, JobRun, PastBuild
+
+_RAN = ("built", "reproduced", "failed")
+_WORST_FIRST = ("failed", "interrupted", "waiting")
+
+
+def note(lookup: Lookup, tickets: Iterable[Ticket], heads: Mapping[str, Head], *, state: str) -> None:
+    """Add the build to the history of each variant in which a job ran, or whose jobs have other keys than before.
+
+    `heads` are the last builds before this one, by the name of the variant; `state` is the state of the whole build.
+    """
+    for name, own in groupby(tickets, key=lambda ticket: ticket.variant.name):
+        every, head = list(own), heads[name]
+        if any(_ran(ticket) or _is_other(ticket, head) for ticket in every):
+            _note(lookup, every, head, state=state)
+
+
+def _note(lookup: Lookup, tickets: list[Ticket], head: Head, *, state: str) -> None:
+    states = {each.ended.state for each in tickets if each.ended is not None} | {state} & {"interrupted"}
+    build = PastBuild(
+        at=round(time.time(), 3),
+        name=tickets[0].variant.name,
+        state=next((each for each in _WORST_FIRST if each in states), "built"),
+        jobs={each.job.name: each.digest for each in tickets if each.record is not None and each.key is not None},
+        runs=tuple(_run(lookup, each, each.ended, head) for each in tickets if each.ended is not None and _ran(each)),
+        figures=_figures(lookup, tickets),
+    )
+    history.add(lookup.store.notes, tickets[0].variant.subject, build)
+
+
+def _ran(ticket: Ticket) -> bool:
+    return ticket.ended is not None and ticket.ended.state in _RAN
+
+
+def _is_other(ticket: Ticket, head: Head) -> bool:
+    """Say whether a job that was found has another key than in the last build."""
+    last = head.jobs.get(ticket.job.name)
+    return ticket.record is not None and (last is None or last.key != ticket.digest)
+
+
+def _run(lookup: Lookup, ticket: Ticket, ended: Ended, head: Head) -> JobRun:
+    return JobRun(
+        job=ticket.job.name,
+        state="failed" if ended.state == "failed" else "built",
+        seconds=ended.seconds,
+        changes=_changes(lookup, ticket, head),
+        error=ended.error.what if isinstance(ended.error, UserError) else "",
+    )
+
+
+def _changes(lookup: Lookup, ticket: Ticket, head: Head) -> tuple[Change, ...]:
+    """Return the rows in which a key differs from the job's last key.
+
+    The outputs of earlier jobs are left out, because the rows of these jobs say more.
+    """
+    last = head.jobs.get(ticket.job.name)
+    before = lookup.store.read(last.key) if last is not None and last.key is not None else None
+    if before is None or ticket.key is None:
+        return ()
+    outputs = {f"inputs.{name}" for name in ticket.job.needs}
+    return tuple(each for each in changes(before.key, ticket.key) if each.row not in outputs)
+
+
+def _figures(lookup: Lookup, tickets: list[Ticket]) -> HeadlineFigures:
+    """Return the figures of a build.
+
+    If a build takes its jobs from a stored plan, and no job with a typed report ran, then the steps are not imported,
+    and the measurements are those of the build before.
+    """
+    if not any(_ran(each) and each.job.traits.reads_report for each in tickets):
+        earlier = history.of(lookup.store.notes, tickets[0].variant.subject)
+        if earlier and isinstance(tickets[0].variant, StoredVariant):
+            return replace(earlier[-1].figures, size=None)
+    from engine.builder import headline
+    from engine.builder.summary import Summary
+
+    read = {each.job.name: reports.current(type(each.job.step), each.record) for each in tickets if each.record}
+    records = {name: record for name, record in read.items() if record is not None}
+    return headline.of(Summary(tickets[0].variant, records))

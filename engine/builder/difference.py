@@ -1,0 +1,187 @@
+"""Difference: which jobs of two sides differ and why, and how their sizes, accuracies and latencies differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from engine.builder import latency_change
+from engine.builder.latency_change import LatencyChange
+from engine.builder.sides import Side, SideJob, SideVariant
+from engine.key import Change, changes
+
+
+class JobChange(Enum):
+    """How a job differs between two sides."""
+
+    SAME = "same"
+    CHANGED = "changed"
+    """Rows of the job's own differ: options, code, tools, sources."""
+    FOLLOWS = "follows"
+    """An input that another job makes has another content."""
+    MAY_FOLLOW = "may follow"
+    """An earlier job differs and has not run yet, so its output may be the same."""
+    ADDED = "added"
+    REMOVED = "removed"
+    UNKNOWN = "unknown"
+    """The key cannot be computed on one side."""
+
+
+@dataclass(frozen=True)
+class JobDifference:
+    """A job on both sides."""
+
+    job: str
+    change: JobChange
+    rows: tuple[Change, ...] = ()
+    """The rows of the job's own that differ."""
+    is_stored: bool = True
+    """Whether the second side has the job's record already, so that a build runs nothing."""
+    seconds: float | None = None
+    error: str = ""
+    waits_for: str = ""
+
+
+@dataclass(frozen=True)
+class Amount:
+    """A figure on both sides; None where it is not measured."""
+
+    name: str
+    old: float | None
+    new: float | None
+
+
+@dataclass(frozen=True)
+class VariantDifference:
+    """A variant on both sides; one of them may lack it."""
+
+    old: SideVariant | None
+    new: SideVariant | None
+    jobs: tuple[JobDifference, ...]
+    amounts: tuple[Amount, ...]
+    """Size and accuracy."""
+    latencies: tuple[LatencyChange, ...]
+
+    @property
+    def name(self) -> str:
+        """The name of the variant, or both names where the sides have different ones."""
+        names = dict.fromkeys(side.name for side in (self.old, self.new) if side is not None)
+        return " -> ".join(names)
+
+    @property
+    def differing(self) -> tuple[JobDifference, ...]:
+        """The jobs that differ."""
+        return tuple(job for job in self.jobs if job.change is not JobChange.SAME)
+
+    @property
+    def to_build(self) -> tuple[JobDifference, ...]:
+        """The jobs that a build of the second side would run."""
+        return tuple(job for job in self.jobs if job.change is not JobChange.REMOVED and not job.is_stored)
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """The devices that measured the latencies, one if both sides have the same."""
+        sides = (side.figures.device for side in (self.old, self.new) if side is not None)
+        return tuple(dict.fromkeys(device for device in sides if device))
+
+    @property
+    def is_none(self) -> bool:
+        """Whether nothing differs, and nothing is to be built."""
+        return self.old is not None and self.new is not None and not self.differing and not self.to_build
+
+
+@dataclass(frozen=True)
+class SideComparison:
+    """Two sides, variant by variant."""
+
+    old: str
+    new: str
+    variants: tuple[VariantDifference, ...]
+
+
+def of(old: Side, new: Side) -> SideComparison:
+    """Compare two sides. Variants are paired by name, then by their values of the matrix; two single ones always."""
+    return SideComparison(old.title, new.title, tuple(_variant(*pair) for pair in _pairs(old, new)))
+
+
+def _pairs(old: Side, new: Side) -> Iterator[tuple[SideVariant | None, SideVariant | None]]:
+    if len(old.variants) == len(new.variants) == 1:
+        yield old.variants[0], new.variants[0]
+        return
+    left = {each.name: each for each in old.variants}
+    labels = {each.label: each.name for each in old.variants if each.label}
+    for each in new.variants:
+        before = left.pop(each.name, None) or left.pop(labels.get(each.label, ""), None)
+        yield before, each
+    yield from ((each, None) for each in left.values())
+
+
+def _variant(old: SideVariant | None, new: SideVariant | None) -> VariantDifference:
+    if old is None or new is None:
+        return VariantDifference(old, new, tuple(_one_sided(old, new)), tuple(_amounts(old, new)), ())
+    latencies = latency_change.of_all(old.figures, new.figures)
+    return VariantDifference(old, new, tuple(_jobs(old, new)), tuple(_amounts(old, new)), tuple(latencies))
+
+
+def _one_sided(old: SideVariant | None, new: SideVariant | None) -> Iterator[JobDifference]:
+    for name, job in (new.jobs if new is not None else old.jobs if old is not None else {}).items():
+        yield _difference(name, JobChange.ADDED if new is not None else JobChange.REMOVED, job)
+
+
+def _jobs(old: SideVariant, new: SideVariant) -> Iterator[JobDifference]:
+    changed: dict[str, JobChange] = {}
+    for name, job in new.jobs.items():
+        before = old.jobs.get(name)
+        rows = () if before is None else _own_rows(before, job)
+        changed[name] = JobChange.ADDED if before is None else _change(before, job, rows, changed)
+        yield _difference(name, changed[name], job, rows)
+    yield from (_difference(name, JobChange.REMOVED, job) for name, job in old.jobs.items() if name not in new.jobs)
+
+
+def _difference(name: str, change: JobChange, job: SideJob, rows: tuple[Change, ...] = ()) -> JobDifference:
+    return JobDifference(name, change, rows, job.is_stored, job.seconds, job.error, job.waits_for)
+
+
+def _outputs(job: SideJob) -> dict[str, str | None]:
+    """Return the rows of a job's key for what earlier jobs made; None for one that is not known yet."""
+    return {f"inputs.{name}": (job.key or {}).get(f"inputs.{name}") for name in job.needs}
+
+
+def _own_rows(old: SideJob, new: SideJob) -> tuple[Change, ...]:
+    """Return the rows that differ, except the outputs of earlier jobs; a row for another wiring counts."""
+    if old.key is None or new.key is None:
+        return ()
+    outputs = _outputs(old).keys() & _outputs(new).keys()
+    return tuple(each for each in changes(old.key, new.key) if each.row not in outputs)
+
+
+def _change(old: SideJob, new: SideJob, rows: tuple[Change, ...], earlier: Mapping[str, JobChange]) -> JobChange:
+    if old.key is None or new.key is None:
+        return JobChange.UNKNOWN
+    if rows:
+        return JobChange.CHANGED
+    before, after = _outputs(old), _outputs(new)
+    if None not in (*before.values(), *after.values()):
+        return JobChange.SAME if before == after else JobChange.FOLLOWS
+    makers = (earlier.get(maker, JobChange.SAME) for maker in new.needs.values())
+    moved = any(change is not JobChange.SAME for change in makers) or old.needs != new.needs
+    return JobChange.MAY_FOLLOW if moved else JobChange.SAME
+
+
+def _amounts(old: SideVariant | None, new: SideVariant | None) -> Iterator[Amount]:
+    names = dict.fromkeys(name for side in (old, new) if side is not None for name in _figures(side))
+    for name in names:
+        yield Amount(name, *(None if side is None else _figures(side).get(name) for side in (old, new)))
+
+
+def _figures(side: SideVariant) -> dict[str, float]:
+    figures = side.figures
+    named = {
+        "size": figures.size,
+        "cosine": figures.cosine,
+        "worst cosine": figures.worst_cosine,
+        "agreement": figures.agreement,
+        **figures.metrics,
+    }
+    return {name: value for name, value in named.items() if value is not None}

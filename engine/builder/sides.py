@@ -1,0 +1,198 @@
+"""Sides: what `recipe diff` compares, a recipe as it is now or in a commit, a variant of it, or its last build."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Unpack
+
+from engine.builder import headline
+from engine.builder.findings import Finding, examine
+from engine.builder.lookup import Lookup, PlannedVariant, content_of
+from engine.builder.planning import variants
+from engine.builder.selection import Reading, Selection, select, store_of
+from engine.builder.summary import Summary, carrying, summarize
+from engine.errors import UsageError, UserError
+from engine.key import Key
+from engine.recipe.project import project_of
+from engine.store import history
+from engine.store.history import HeadlineFigures
+from engine.store.opening import open_store
+from engine.system import commit_files
+from engine.system.commit_files import Commit
+
+_VARIANT = "::"
+
+
+@dataclass(frozen=True)
+class SideJob:
+    """A job of a variant on one side of a comparison."""
+
+    key: Key | None
+    """The job's key, with the rows of all inputs that are known; None if it cannot be computed."""
+    needs: Mapping[str, str]
+    is_stored: bool
+    """Whether the store has the job's record."""
+    seconds: float | None = None
+    """How long the job will take as far as is known; None for a stored job."""
+    error: str = ""
+    waits_for: str = ""
+
+
+@dataclass(frozen=True)
+class SideVariant:
+    """A variant on one side of a comparison: its jobs in order, and the figures of the jobs that are stored."""
+
+    name: str
+    label: str
+    jobs: Mapping[str, SideJob]
+    figures: HeadlineFigures
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of a comparison."""
+
+    title: str
+    variants: tuple[SideVariant, ...]
+
+
+@dataclass(frozen=True)
+class SidePlace:
+    """A side as the user names it: `[REVISION:]RECIPE[::VARIANT]`."""
+
+    path: Path
+    revision: str = ""
+    variant: str = ""
+
+    @classmethod
+    def of(cls, text: str) -> SidePlace:
+        """Return the place that a text names. A file of the whole name counts first."""
+        before, _, variant = text.rpartition(_VARIANT) if _VARIANT in text else (text, "", "")
+        if os.path.lexists(before) or ":" not in before:
+            return cls(Path(before), "", variant)
+        revision, _, path = before.partition(":")
+        return cls(Path(path), revision, variant)
+
+    @property
+    def title(self) -> str:
+        """The place as the user names it."""
+        revision = f"{self.revision}:" if self.revision else ""
+        return f"{revision}{self.path}{_VARIANT if self.variant else ''}{self.variant}"
+
+
+def read(place: SidePlace, **reading: Unpack[Reading]) -> Side:
+    """Read one side. A commit's files lie in a temporary folder meanwhile; nothing of the commit is executed.
+
+    Raises UserError for a recipe that cannot be planned.
+    """
+    with ExitStack() as stack:
+        selection, lookup = _selected(place, stack, reading)
+        planned = _chosen(place, variants(selection))
+        side = Side(place.title, tuple(_of_variant(each, lookup) for each in planned))
+        lookup.store.leave(keep=not place.revision)
+        return side
+
+
+def last_build(place: SidePlace, **reading: Unpack[Reading]) -> Side:
+    """Return the last build of a recipe in this project."""
+    with ExitStack() as stack:
+        selection, lookup = _selected(place, stack, reading)
+        planned = _chosen(place, variants(selection))
+        sides = [_of_last_build(each, lookup) for each in planned]
+        return Side(f"last build of {place.title}", tuple(side for side in sides if side is not None))
+
+
+def _selected(place: SidePlace, stack: ExitStack, reading: Reading) -> tuple[Selection, Lookup]:
+    """Return the recipe of a place, and a look-up in the store of the user's own project."""
+    cache = reading.get("cache")
+    store = store_of(Path(cache) if cache is not None else None, place.path)
+    own = project_of(place.path)
+    if not store.is_dir():
+        store = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="recipe-diff-store-")))
+    if place.revision:
+        place, top = _written(place, stack)
+        reading = {**reading, "allow": (*reading.get("allow", ()), top)}
+    selection = replace(select(place.path, **reading), cache=store)
+    return selection, Lookup(open_store(store, project=own))
+
+
+def _written(place: SidePlace, stack: ExitStack) -> tuple[SidePlace, Path]:
+    """Write the commit of a place into a temporary folder, and return the place there and the root of the work tree.
+
+    What git does not track, such as large models, is linked: it counts as it is now.
+    """
+    beside = next(folder for folder in place.path.absolute().parents if folder.is_dir())
+    commit = commit_files.find(place.revision, beside)
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="recipe-diff-"))).resolve()
+    commit_files.write(commit, folder)
+    inner = Path(os.path.relpath(place.path.absolute(), commit.top))
+    if not (folder / inner).is_file():
+        raise UsageError(f"the commit {place.revision!r} has no file {inner}", [f"commit {commit.id}"])
+    _link_untracked(commit, folder)
+    return replace(place, path=folder / inner), commit.top
+
+
+def _link_untracked(commit: Commit, folder: Path) -> None:
+    for name in commit_files.untracked(commit.top):
+        target = folder / name
+        if not os.path.lexists(target) and target.parent.is_dir():
+            target.symlink_to(commit.top / name)
+    if not os.path.lexists(folder / ".git"):
+        (folder / ".git").mkdir()  # marks the root of the project, as in the work tree
+
+
+def _chosen(place: SidePlace, planned: tuple[PlannedVariant, ...]) -> tuple[PlannedVariant, ...]:
+    if not place.variant:
+        return planned
+    chosen = tuple(each for each in planned if place.variant in (each.name, each.loaded.variant))
+    if not chosen:
+        facts = [f"variants: {', '.join(each.name for each in planned)}"]
+        raise UsageError(f"{place.path} has no variant {place.variant!r}", facts)
+    return chosen
+
+
+def _of_variant(variant: PlannedVariant, lookup: Lookup) -> SideVariant:
+    findings = {finding.job.name: finding for finding in examine(variant, lookup)}
+    jobs = {name: _of_job(finding, findings, lookup) for name, finding in findings.items()}
+    records = {name: finding.record for name, finding in findings.items() if finding.record is not None}
+    figures = headline.of(Summary(variant, records))
+    if carrying(variant.jobs) - records.keys():
+        figures = replace(figures, size=None)  # the model itself is not built
+    return SideVariant(variant.name, variant.loaded.variant, jobs, figures)
+
+
+def _of_job(finding: Finding, findings: Mapping[str, Finding], lookup: Lookup) -> SideJob:
+    job = finding.job
+    makers = {name: findings[maker] for name, maker in job.needs.items()}
+    inputs = {name: content_of(each.job, each.record) for name, each in makers.items() if each.record is not None}
+    error = "" if finding.error is None else finding.error.what
+    key: Key | None = None
+    if finding.record is not None:
+        key = finding.record.key
+    elif not error:
+        try:
+            key = lookup.key(job, inputs)
+        except UserError as failure:
+            error = failure.what
+    seconds = None if finding.cost is None else finding.cost.seconds
+    return SideJob(key, job.needs, finding.record is not None, seconds, error, finding.waits_for or "")
+
+
+def _of_last_build(variant: PlannedVariant, lookup: Lookup) -> SideVariant | None:
+    """Return a variant as its last build left it; None for a variant that was never built."""
+    notes = lookup.heads.of(variant.subject).jobs
+    builds = history.of(lookup.store.notes, variant.subject)
+    names = builds[-1].jobs.keys() if builds else {job.name for job in variant.jobs}
+    jobs = {}
+    for name, note in notes.items():
+        record = lookup.store.read(note.key) if note.key is not None and name in names else None
+        if record is not None:
+            jobs[name] = SideJob(record.key, note.needs or {}, is_stored=True)
+    if not jobs:
+        return None
+    return SideVariant(variant.name, variant.loaded.variant, jobs, headline.of(summarize(lookup, variant)))

@@ -1,0 +1,53 @@
+"""Write one HTML page about recipes: plans, latencies, accuracy, precision, history; it needs no network."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+from engine.commands import options
+from engine.errors import Exit, UsageError
+
+_DEFAULT = Path("report.html")
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `recipe report`."""
+    options.add_recipes(parser)
+    parser.add_argument("-o", "--output", metavar="FILE", type=Path, default=_DEFAULT,
+                        help=f"the page (default: {_DEFAULT}); - for standard output")  # fmt: skip
+
+
+def run(arguments: argparse.Namespace) -> Exit:
+    """Write the page; an earlier page of the same name is replaced in one step."""
+    from engine import api
+    from engine.builder import overview
+    from engine.commands import version
+    from engine.report.page import page as pages
+
+    session = api.session(arguments.recipes, **options.reading(arguments))
+    summaries, findings = session.summaries(), session.findings()
+    overviews = list(overview.of(session.lookup, summaries, findings))
+    session.lookup.store.leave()
+    page = pages.html(summaries, findings, overviews, version())
+    if str(arguments.output) == "-":
+        print(page, end="")
+        return Exit.OK
+    _write(arguments.output, page)
+    print(arguments.output)
+    return Exit.OK
+
+
+def _write(path: Path, page: str) -> None:
+    """Replace a file in one step. Raises UsageError for a folder that is missing, and for a place that is no file."""
+    if path.exists() and not path.is_file():
+        raise UsageError(f"{path} is no file", hint="name another one with -o")
+    if not path.absolute().parent.is_dir():
+        raise UsageError(f"there is no folder {path.absolute().parent}", hint="make it, or name another file with -o")
+    fresh = path.with_name(f".{path.name}-{os.getpid()}")
+    try:
+        fresh.write_text(page, "utf-8")
+        os.replace(fresh, path)
+    finally:
+        fresh.unlink(missing_ok=True)

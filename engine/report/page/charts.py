@@ -1,0 +1,142 @@
+"""Charts: latencies beside those of the rivals, rows a second by batch, accuracy against latency, builds over time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from engine.report.page import svg
+from engine.report.page.values import FILTERS, Value
+
+_WIDE, _LEFT, _RIGHT = 720.0, 190.0, 90.0
+_ROW, _TOP = 30.0, 14.0
+_HIGH = 300.0
+
+
+def _inside(mark: Markup) -> Markup:
+    """Return a marked number for use inside of an SVG text."""
+    return mark.replace(Markup("<span"), Markup("<tspan")).replace(Markup("</span>"), Markup("</tspan>"))
+
+
+def latencies(rows: Sequence[Value], label: str) -> Markup:
+    """Return a line for each runtime from p50 to p99, with the confidence interval of p50."""
+    ends = [row[name].number or 0.0 for row in rows for name in ("p50_ms", "p99_ms")]
+    ends += [end.number or 0.0 for row in rows for end in row["intervals"]["p50_ms"]]
+    across = svg.scale([end for end in ends if end > 0] or [1.0], _LEFT, _WIDE - _RIGHT)
+    bottom = _TOP + len(rows) * _ROW
+    drawn = svg.across(across, _TOP, bottom, "ms")
+    for number, row in enumerate(rows):
+        y = _TOP + (number + 0.5) * _ROW
+        style = "ours" if row["ours"].raw else "rival"
+        p50, p95, p99 = (across(row[name].number or across.low) for name in ("p50_ms", "p95_ms", "p99_ms"))
+        interval = [across(end.number or across.low) for end in row["intervals"]["p50_ms"]] or [p50, p50]
+        drawn += [
+            svg.text((_LEFT - 10, y + 4), row["runtime"].text, f"end {style}-name"),
+            svg.line((p50, y), (p99, y), f"spread {style}"),
+            svg.line((p95, y - 6), (p95, y + 6), f"spread {style}"),
+            svg.line((p99, y - 4), (p99, y + 4), f"spread {style}"),
+            svg.box((interval[0], y - 6), (max(1.0, interval[1] - interval[0]), 12), f"interval {style}"),
+            svg.circle((p50, y), 4.5, f"dot {style}"),
+            svg.text((_WIDE - _RIGHT + 10, y + 4), _inside(FILTERS["ms"](row["p50_ms"])), f"{style}-name"),
+        ]
+    return svg.picture(_WIDE, bottom + 42, label, drawn)
+
+
+def throughput(lines: Mapping[str, Sequence[tuple[int, Value]]], label: str) -> Markup:
+    """Return a line for each runtime: rows a second against the size of the batch."""
+    points = [(batch, 1000 * batch / (p50.number or 1.0)) for line in lines.values() for batch, p50 in line]
+    across = svg.scale([float(batch) for batch, _ in points], 70.0, _WIDE - 170)
+    up = svg.scale([rate for _, rate in points], _HIGH - 50, 30.0, from_zero=True)
+    drawn = [*svg.across(across, 30, _HIGH - 50, "batch"), *svg.upwards(up, 70, _WIDE - 170, "rows a second")]
+    taken: list[float] = []
+    for number, (name, line) in enumerate(lines.items()):
+        style = "ours" if number == 0 else f"rival dash-{number}"
+        places = [(across(batch), up(1000 * batch / (p50.number or 1.0))) for batch, p50 in line]
+        y = _free(places[-1][1], taken)
+        drawn += [svg.path(places, f"line {style}"), *(svg.circle(place, 4, f"dot {style}") for place in places)]
+        drawn.append(svg.text((places[-1][0] + 10, y + 4), name, "ours-name" if number == 0 else "rival-name"))
+    return svg.picture(_WIDE, _HIGH, label, drawn)
+
+
+def _free(y: float, taken: list[float]) -> float:
+    """Return a height for a label that no other label has."""
+    while any(abs(y - other) < 15 for other in taken):  # noqa: PLR2004 - the height of a line of text
+        y += 5
+    taken.append(y)
+    return y
+
+
+@dataclass(frozen=True)
+class VariantPoint:
+    """A variant in the picture of accuracy against latency."""
+
+    name: str
+    latency: float
+    accuracy: float
+    anchor: str = ""
+
+
+def front(points: Sequence[VariantPoint]) -> list[VariantPoint]:
+    """Return the Pareto front: the points that no other point beats in latency without being less accurate."""
+    best: list[VariantPoint] = []
+    for point in sorted(points, key=lambda each: (each.latency, -each.accuracy)):
+        if not best or point.accuracy > best[-1].accuracy:
+            best.append(point)
+    return best
+
+
+def scatter(points: Sequence[VariantPoint], label: str, accuracy: str) -> Markup:
+    """Return accuracy against latency, a point for each variant; a line joins the points of the Pareto front."""
+    across = svg.scale([point.latency for point in points], 80.0, _WIDE - 30)
+    up = svg.scale([point.accuracy for point in points], _HIGH - 50 + 60, 30.0)
+    bottom = _HIGH + 10
+    drawn = [*svg.across(across, 30, bottom, "p50 in ms"), *svg.upwards(up, 80, _WIDE - 30, accuracy)]
+    best = front(points)
+    steps: list[tuple[float, float]] = []
+    for point in best:
+        place = across(point.latency), up(point.accuracy)
+        steps += [(place[0], steps[-1][1]), place] if steps else [place]
+    drawn.append(svg.path(steps, "line ours"))
+    for point in points:
+        title = f"{point.name}: {point.latency:g} ms, {accuracy} {point.accuracy:.4f}"
+        at = across(point.latency), up(point.accuracy)
+        if point not in best:
+            drawn.append(svg.circle(at, 4, "dot rival hollow", title))
+            continue
+        link = Markup('<a href="#{}" aria-label="{}">{}</a>')
+        drawn.append(link.format(point.anchor, title, svg.circle(at, 5.5, "dot ours", title)))
+    return svg.picture(_WIDE, bottom + 42, label, drawn).replace(Markup('role="img"'), Markup('role="group"'), 1)
+
+
+def builds(lines: Mapping[str, Sequence[tuple[float, Value]]], label: str) -> Markup:
+    """Return a line for each shape: the median latency, with its confidence interval, from build to build."""
+    count = max(1, max(len(line) for line in lines.values()) - 1)
+    values = [end for line in lines.values() for _, each in line for end in _band(each)]
+    up = svg.scale(values, 220.0, 24.0)
+    drawn = svg.upwards(up, 70, _WIDE - 190, "p50 in ms")
+    taken: list[float] = []
+    for number, (name, line) in enumerate(lines.items()):
+        style = "ours" if number == 0 else f"rival dash-{number}"
+        places = []
+        for place, (_, each) in enumerate(line):
+            x = 80 + place / count * (_WIDE - 290)
+            low, high = _band(each)
+            places.append((x, up(each["p50_ms"].number or low)))
+            drawn += [
+                svg.line((x, up(low)), (x, up(high)), f"spread {style}"),
+                svg.circle(places[-1], 4, f"dot {style}"),
+            ]
+        drawn.append(svg.path(places, f"line {style}"))
+        drawn.append(svg.text((places[-1][0] + 10, _free(places[-1][1], taken) + 4), name, "tick"))
+    ends = [line[place][0] for line in list(lines.values())[:1] for place in (0, -1)]
+    for at, x in zip(ends, (80, _WIDE - 210), strict=False):
+        drawn.append(svg.text((x, 244), time.strftime("%Y-%m-%d %H:%M", time.localtime(at)), "tick middle"))
+    return svg.picture(_WIDE, 256, label, drawn)
+
+
+def _band(latency: Value) -> tuple[float, float]:
+    low, high = (each.number or 0.0 for each in latency["interval"])
+    return low, high

@@ -1,0 +1,98 @@
+"""Variants: a table with a row for each variant, as aligned text, as Markdown and as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from engine.builder.overview import VariantOverview
+from engine.report import grid, markdown
+from engine.text import sizes
+
+_CSV = (
+    "recipe", "variant", "precision", "device", "state", "size_bytes", "cosine", "worst_cosine", "agreement",
+    "shape", "p50_ms", "p50_low_ms", "p50_high_ms", "p95_ms", "ratio_to_last", "ratio_low", "ratio_high",
+)  # fmt: skip
+
+
+def as_text(overviews: Sequence[VariantOverview]) -> Iterator[str]:
+    """Yield the lines of the table; a column without a value is left out."""
+    header, rows = _table(overviews)
+    right = [grid.RIGHT if _is_number(name) else grid.LEFT for name in header]
+    yield from grid.lines([header, *rows], right)
+    places = _places(overviews)
+    if len(places) == 1:
+        yield f"p50 at {places[0]}"
+
+
+def as_markdown(overviews: Sequence[VariantOverview]) -> Iterator[str]:
+    """Yield the lines of the table as GitHub and GitLab draw it."""
+    header, rows = _table(overviews)
+    yield from markdown.table(header, rows, right=[_is_number(name) for name in header])
+    places = _places(overviews)
+    if len(places) == 1:
+        yield ""
+        yield f"p50 at {places[0]}."
+
+
+def as_csv(overviews: Sequence[VariantOverview]) -> Iterator[str]:
+    """Yield the lines of the table with all digits, and one row for each measured shape of a variant."""
+    page = io.StringIO()
+    writer = csv.writer(page, lineterminator="\n")
+    writer.writerow(_CSV)
+    for each in overviews:
+        figures = each.figures
+        first = (each.name, each.label, each.precision, each.device, each.state)
+        fixed = (*first, figures.size, figures.cosine, figures.worst_cosine, figures.agreement)
+        for number, latency in enumerate(figures.latencies or (None,)):
+            change = each.change if number == 0 else None
+            measured = () if latency is None else (latency.place, latency.p50_ms, *latency.interval, latency.p95_ms)
+            ratios = () if change is None else (round(change.ratio, 4), *(round(end, 4) for end in change.band))
+            row = [*fixed, *measured, *ratios]
+            writer.writerow([*row, *[""] * (len(_CSV) - len(row))])
+    yield from page.getvalue().splitlines()
+
+
+FORMATS: Mapping[str, Callable[[Sequence[VariantOverview]], Iterator[str]]] = {
+    "text": as_text,
+    "markdown": as_markdown,
+    "csv": as_csv,
+}
+
+
+def _is_number(name: str) -> bool:
+    return name not in ("recipe", "state", "shape", "against last build")
+
+
+def _table(overviews: Sequence[VariantOverview]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Return the titles of the columns with a value, and the cells of each row."""
+    several = len(_places(overviews)) > 1
+    metrics = dict.fromkeys(name for each in overviews for name in each.figures.metrics)
+    columns: dict[str, list[str]] = {
+        "recipe": [each.name for each in overviews],
+        "state": [each.state for each in overviews],
+        "size": [_cell(each.figures.size, sizes.decimal) for each in overviews],
+        "cosine": [_cell(each.figures.cosine, "{:.4f}".format) for each in overviews],
+        "agreement": [_cell(each.figures.agreement, "{:.4f}".format) for each in overviews],
+        **{name: [_cell(each.figures.metrics.get(name), "{:.4f}".format) for each in overviews] for name in metrics},
+        "shape": [_place(each) if several else "" for each in overviews],
+        "p50 ms": [f"{each.figures.latencies[0].p50_ms:.3f}" if each.figures.latencies else "" for each in overviews],
+        "against last build": ["" if each.change is None else each.change.in_words() for each in overviews],
+    }
+    kept = {name: cells for name, cells in columns.items() if any(cells)}
+    return tuple(kept), list(zip(*kept.values(), strict=True))
+
+
+def _cell(value: float | None, text: Callable[[Any], str]) -> str:
+    return "" if value is None else text(value)
+
+
+def _place(each: VariantOverview) -> str:
+    return each.figures.latencies[0].place if each.figures.latencies else ""
+
+
+def _places(overviews: Sequence[VariantOverview]) -> list[str]:
+    """Return the places of the latencies that the table shows, each once."""
+    return list(dict.fromkeys(place for each in overviews if (place := _place(each))))

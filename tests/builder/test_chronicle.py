@@ -1,0 +1,69 @@
+"""What a build notes in the history of its variants."""
+
+import pytest
+import toy
+from small_builds import build, project_in, states, variant
+
+from engine.key import Change
+from engine.store import history
+from engine.store.store import Store
+
+
+@pytest.fixture
+def project(tmp_path):
+    return project_in(tmp_path)
+
+
+def past(project, one):
+    return history.of(Store(project / "cache").notes, one.subject)
+
+
+def runs(build):
+    return [(run.job, run.state) for run in build.runs]
+
+
+def test_a_first_build_notes_each_job_and_a_second_one_nothing(project):
+    one = variant(project, toy.Begin(), toy.Shout())
+    build(project, one)
+    build(project, one)
+    [first] = past(project, one)
+    assert (first.state, first.name) == ("built", "r")
+    assert runs(first) == [("begin", "built"), ("shout", "built")]
+    assert set(first.jobs) == {"begin", "shout"}
+    assert [run.changes for run in first.runs] == [(), ()]
+
+
+def test_a_job_that_runs_again_is_noted_with_its_own_rows_and_followers_without(project):
+    build(project, variant(project, toy.Begin(), toy.Shout()))
+    one = variant(project, toy.Begin(text="more"), toy.Shout())
+    build(project, one)
+    last = past(project, one)[-1]
+    assert [(run.job, run.changes) for run in last.runs] == [
+        ("begin", (Change("options.text", "hello", "more"),)),
+        ("shout", ()),
+    ]
+
+
+def test_a_build_that_goes_back_to_stored_results_is_noted_without_runs(project):
+    before, after = (variant(project, toy.Begin(text=text), toy.Shout()) for text in ("one", "two"))
+    for each in (before, after, before):
+        build(project, each)
+    builds = past(project, before)
+    assert [len(each.runs) for each in builds] == [2, 2, 0]
+    assert builds[2].jobs == builds[0].jobs
+
+
+def test_a_failure_is_noted_once_with_its_error(project):
+    one = variant(project, toy.Begin(), toy.Shout(), toy.Measure(at_most=2))
+    for _ in range(2):
+        assert states(build(project, one))["measure"] == "failed"
+    [only] = past(project, one)
+    assert only.state == "failed"
+    assert only.runs[-1].error == "the text has 5 letters, 2 are allowed"
+
+
+def test_each_variant_has_a_history_of_its_own(project):
+    one, two = (variant(project, toy.Begin(text=name), name=name) for name in ("one", "two"))
+    build(project, one, two)
+    build(project, variant(project, toy.Begin(text="other"), name="one"), two)
+    assert [len(past(project, each)) for each in (one, two)] == [2, 1]

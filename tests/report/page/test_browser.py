@@ -1,0 +1,93 @@
+"""The page of `recipe report` in a real browser: wide and narrow, light and dark, by mouse, keyboard and printer."""
+
+import browsers
+import pytest
+from browsers import Visit
+from report_pages import rendered, resolved
+
+SHOWN = "[...document.querySelectorAll('[data-path]')].map(each => [each.dataset.path, JSON.parse(each.dataset.value)])"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    yield from browsers.started()
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    """Pages of one, a few and many variants, each with the JSON that its numbers come from."""
+    folder = tmp_path_factory.mktemp("pages")
+    written = {}
+    for count in (1, 3, 200):
+        text, shown = rendered(count)
+        path = folder / f"{count}.html"
+        path.write_text(text, "utf-8")
+        written[count] = path, shown
+    return written
+
+
+@pytest.mark.parametrize(
+    ("count", "width", "scheme"), [(1, 1920, "dark"), (1, 360, "light"), (3, 1920, "light"), (3, 360, "dark")]
+)
+def test_a_page_is_usable_and_asks_for_nothing(browser, pages, count, width, scheme):
+    path, shown = pages[count]
+    with Visit(browser, path, width=width, scheme=scheme) as visit:
+        visit.open_everything()
+        assert visit.messages == []
+        assert [url for url in visit.requests if url != path.as_uri() and not url.startswith("data:")] == []
+        assert visit.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "the page scrolls sideways"
+        assert visit.faults() == []
+        numbers = visit.page.evaluate(SHOWN)
+        assert len(numbers) > 50
+        assert [place for place, value in numbers if resolved(shown, place) != value] == []
+        assert visit.page.evaluate("getComputedStyle(document.body).backgroundColor") == {
+            "light": "rgb(255, 255, 255)", "dark": "rgb(15, 19, 24)",
+        }[scheme]  # fmt: skip
+
+
+def first_cells(visit, column):
+    rows = "[...document.querySelectorAll('#variants tbody tr:not([hidden])')]"
+    return visit.page.evaluate(f"{rows}.map(row => row.cells[{column}].textContent.trim())")
+
+
+def test_two_hundred_variants_are_sorted_and_filtered_by_keyboard(browser, pages):
+    path, shown = pages[200]
+    with Visit(browser, path, width=1280) as visit:
+        page = visit.page
+        header = page.get_by_role("columnheader", name="p50 ms")
+        header.get_by_role("button").focus()
+        page.keyboard.press("Enter")
+        assert header.get_attribute("aria-sort") == "ascending"
+        values = sorted(each["bench"][0]["p50_ms"] for each in shown["show"])
+        assert first_cells(visit, 8) == [f"{value:.3f}" for value in values]
+        page.keyboard.press("Enter")
+        assert header.get_attribute("aria-sort") == "descending"
+        assert first_cells(visit, 8) == [f"{value:.3f}" for value in reversed(values)]
+        page.get_by_label("Show only rows with these words").fill("<v>-7 INT8")
+        assert set(first_cells(visit, 0)) == {f"<v>-{number}" for number in (7, *range(70, 80))}
+        assert page.locator("#rows").text_content() == "11 of 200 rows"
+        assert visit.messages == []
+
+
+def test_a_link_in_the_table_opens_the_details_of_its_variant(browser, pages):
+    with Visit(browser, pages[3][0], width=1280) as visit:
+        details = visit.page.locator("#variant-1")
+        assert details.get_attribute("open") is None
+        visit.page.get_by_role("link", name="<v>-1", exact=True).click()
+        visit.page.wait_for_function("document.getElementById('variant-1').open")
+
+
+def test_on_paper_everything_is_open(browser, pages):
+    with Visit(browser, pages[3][0], width=1280) as visit:
+        assert visit.page.pdf().startswith(b"%PDF")
+        assert visit.page.evaluate("[...document.querySelectorAll('details')].every(each => each.open)")
+        visit.page.emulate_media(media="print")
+        assert not visit.page.locator("#filter").is_visible()
+
+
+def test_without_scripts_everything_can_be_read(browser, pages):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(pages[3][0].as_uri())
+    assert page.locator("#variants tbody tr").count() == 3
+    context.close()

@@ -1,0 +1,56 @@
+"""The pictures of latencies, throughput, accuracy and builds."""
+
+import pytest
+
+from engine.report.page import charts
+from engine.report.page.charts import VariantPoint
+from engine.report.page.values import Value
+
+
+def point(name, latency, accuracy):
+    return VariantPoint(name, latency, accuracy, name)
+
+
+def row(runtime, p50, *, ours):
+    fields = {"runtime": runtime, "ours": ours, "p50_ms": p50, "p95_ms": p50 * 2, "p99_ms": p50 * 3,
+              "intervals": {"p50_ms": [p50 * 0.9, p50 * 1.1]}}  # fmt: skip
+    return Value(fields, "show.0.bench.0")
+
+
+@pytest.mark.parametrize(
+    ("points", "names"),
+    [
+        ([("a", 1, 0.9), ("b", 2, 0.99), ("c", 3, 0.95)], "ab"),
+        ([("a", 1, 0.9), ("b", 1, 0.95)], "b"),
+        ([("a", 2, 0.9), ("b", 1, 0.9)], "b"),
+        ([("a", 1, 0.9)], "a"),
+        ([], ""),
+    ],
+)
+def test_the_front_has_what_no_other_variant_beats(points, names):
+    assert "".join(each.name for each in charts.front([point(*each) for each in points])) == names
+
+
+def test_a_scatter_links_the_points_of_the_front_and_names_all():
+    drawn = str(charts.scatter([point("a", 1, 0.9), point("b", 2, 0.8), point("<c>", 3, 0.99)], "all", "cosine"))
+    assert drawn.count("<a ") == 2
+    assert drawn.count("<circle") == 3
+    assert "&lt;c&gt;: 3 ms, cosine 0.9900" in drawn
+
+
+def test_latencies_have_a_line_for_each_runtime_with_its_median():
+    drawn = str(charts.latencies([row("ours", 2.0, ours=True), row("theirs", 80.0, ours=False)], "all"))
+    assert drawn.count('class="dot ') == 2
+    assert '<tspan class="n" data-path="show.0.bench.0.p50_ms" data-value="80.0">80.000</tspan>' in drawn
+
+
+def test_a_row_without_intervals_is_drawn_too():
+    old = Value({**row("ours", 2.0, ours=True).raw, "intervals": {}}, "show.0.bench.0")
+    assert str(charts.latencies([old], "all")).count('class="dot ') == 1
+
+
+def test_throughput_and_builds_have_a_line_for_each_name():
+    lines = {name: [(1, Value(p50, "p")), (8, Value(p50 * 4, "p"))] for name, p50 in (("a", 1.0), ("b", 2.0))}
+    assert str(charts.throughput(lines, "all")).count('class="line ') == 2
+    latency = Value({"p50_ms": 2.0, "interval": [1.9, 2.1]}, "history.0")
+    assert str(charts.builds({"batch 1": [(1.0, latency), (2.0, latency)]}, "all")).count('class="line ') == 1

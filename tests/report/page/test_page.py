@@ -1,0 +1,82 @@
+"""The page of `recipe report`, without a browser: its numbers, its texts, its size."""
+
+import re
+
+import pytest
+from report_pages import Numbers, rendered, resolved
+
+MOST = 1_500_000
+"""The most bytes of a page."""
+
+
+@pytest.fixture(scope="module")
+def one():
+    return rendered()
+
+
+@pytest.fixture(scope="module")
+def many():
+    return rendered(200)
+
+
+@pytest.mark.parametrize("name", ["one", "many"])
+def test_every_number_is_that_of_the_json(name, request):
+    text, shown = request.getfixturevalue(name)
+    marked = Numbers(text).marked
+    assert len(marked) > 100
+    assert [path for path, value, _, _ in marked if resolved(shown, path) != value] == []
+    for path, value, formula, words in marked:
+        if formula is not None:
+            factor, batch = re.fullmatch(r"(\d+)\*(\d+)/x", formula).groups()
+            assert float(words.replace(",", "")) == pytest.approx(int(factor) * int(batch) / value, abs=0.5), path
+        elif path.endswith("_ms"):
+            assert float(words.replace(",", "")) == pytest.approx(value, rel=5e-4, abs=5.1e-4), path
+
+
+def test_every_number_in_a_table_of_latencies_is_marked(one):
+    text, _ = one
+    cells = re.findall(r'<td class="r">(.*?)</td>', text, re.DOTALL)
+    loose = [cell for cell in cells if re.search(r"\d", re.sub(r"<span.*?</span>", "", cell, flags=re.DOTALL))]
+    assert all(cell in ("1", "8", "32") for cell in loose), loose  # the sizes of batches
+
+
+def test_nothing_is_loaded_from_elsewhere(one, many):
+    for text, _ in (one, many):
+        assert not re.search(r"""(?:src|href)=["'](?!#|data:)""", text)
+        assert "@import" not in text
+        assert "url(" not in text
+        assert "default-src &#39;none&#39;" in text or "default-src 'none'" in text
+
+
+def test_names_and_texts_of_models_are_never_markup(one):
+    text, _ = one
+    assert "<v>" not in text
+    assert "&lt;v&gt;" in text
+    assert "left out: &lt;1&gt; &amp; a row" in text
+
+
+def test_the_page_says_what_a_reader_looks_for(one):
+    text, _ = one
+    for words in (
+        "The plan", "Latency", "Throughput against batch", "Accuracy", "Precision, fusion and size", "History",
+        "Provenance", "other answers in:", "line 9", "onnxruntime-int8 (ours)", "2 Conv",
+    ):  # fmt: skip
+        assert words in text, words
+
+
+def test_many_variants_are_one_table_with_a_front_and_a_small_page(many):
+    text, _ = many
+    assert len(text.encode()) < MOST
+    links, names = (re.findall(pattern, text) for pattern in (r'<th scope="row"><a href="#(.*?)">&lt;v&gt;-',
+                                                              r'<th scope="row">&lt;v&gt;-'))  # fmt: skip
+    assert len(links) + len(names) == 200
+    assert links
+    assert [anchor for anchor in links if f'<details class="variant" id="{anchor}">' not in text] == []
+    assert "further variants are left out" in text
+    assert text.count(">front<") > 1
+
+
+def test_one_variant_has_no_table_of_variants(one):
+    text, _ = one
+    assert 'id="filter"' not in text
+    assert len(text.encode()) < 100_000
