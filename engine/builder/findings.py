@@ -42,6 +42,11 @@ class Finding:
     reasons: Mapping[str, str] = field(default_factory=dict)
     """For each row of a tool that has a digest of the tool's code, why the version of the tool is not enough."""
 
+    def __repr__(self) -> str:
+        """Return the names of the variant and the job, the job's state, and the rows that changed."""
+        rows = f" ({', '.join(change.row for change in self.changes)})" if self.changes else ""
+        return f"<Finding {self.job.recipe} {self.job.name}: {self.state}{rows}>"
+
 
 def examine(variant: PlannedVariant, lookup: Lookup) -> list[Finding]:
     """Return for each job of a variant whether it is cached, and if not, the rows that changed."""

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TypeVar
 
-from engine.builder import reports
+from engine.builder import notebook, reports
 from engine.builder.job import Job
 from engine.builder.lookup import Lookup, PlannedVariant
 from engine.feasibility.facts import ModelFacts
@@ -17,6 +17,7 @@ from engine.kit.bench.sample_report import SampleLengths
 from engine.reporting import TypedReport
 from engine.step import Section
 from engine.store.record import Record
+from engine.text import lists, sizes
 
 R = TypeVar("R", bound=TypedReport)
 
@@ -30,6 +31,16 @@ class Summary:
 
     variant: PlannedVariant
     records: Mapping[str, Record]
+
+    def __repr__(self) -> str:
+        """Return the variant's name, how many of its jobs are built, and the size of its model."""
+        size = "" if self.model is None else f", {sizes.decimal(self.model.size)}"
+        built = f"{len(self.records)} of {lists.counted(len(self.variant.jobs), 'job')} built"
+        return f"<Summary {self.variant.name}: {built}{size}>"
+
+    def _repr_html_(self) -> str:
+        """Return the latencies as a table, which a notebook shows."""
+        return notebook.latencies(repr(self)[1:-1], self.report(Section.BENCH, BenchReport))
 
     def report(self, section: Section, kind: type[R]) -> R | None:
         """Return the first report of type `kind` in a section (validation, precision, bench), or None."""
