@@ -50,13 +50,14 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
         if _DEBUG in words:
             raise
         code = _failed(error)
-    if argv is None and words[:1] and words[0] in _AT_ONCE:
-        _write_what_is_left()
-        _end_at_once(code)
     if argv is not None:
         from engine.system import interrupts
 
         interrupts.restore()
+    elif _AT_ONCE.intersection(words[:1]) or "obstore" in sys.modules:
+        # A thread of obstore that comes back to Python during Python's clean-up aborts the process.
+        _write_what_is_left()
+        _end_at_once(code)
     sys.exit(code)
 
 
