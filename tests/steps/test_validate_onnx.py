@@ -137,6 +137,6 @@ def test_the_bounds_of_the_recipe_hold_here_as_well(lowered):
 def test_fp8_beside_fp32_is_run_without_the_optimization_that_spoils_it(tmp_path):
     source = Path(graphs.__file__).parent / "modelopt" / "fp8_fp32.onnx"
     (tmp_path / "model.onnx").write_bytes(source.read_bytes())
-    session = validate_onnx._session(tmp_path, [], tmp_path)
+    session = validate_onnx._session(tmp_path, tmp_path, half=False, tf32=False)
     [answer] = session.run(None, {"x": np.ones((1, 16, 32), np.float32)})
     assert np.isfinite(answer).all()
