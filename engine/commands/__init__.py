@@ -26,6 +26,7 @@ COMMANDS = (
     "query",
     "loadtest",
     "logs",
+    "layers",
     "cache",
     "gpus",
     "steps",
