@@ -28,6 +28,7 @@ COMMANDS = (
     "query",
     "loadtest",
     "logs",
+    "layers",
     "cache",
     "gpus",
     "steps",

@@ -29,6 +29,8 @@ class GraphFacts(TypedReport):
     """The dtype and the shape of each output of an ONNX graph; the shape is None where the rank is not known."""
     operators: Mapping[str, tuple[str, ...]] | None = None
     """The operators of an ONNX graph that are not ONNX's own, by domain; None for a checkpoint."""
+    quantized: tuple[str, ...] = ()
+    """The types to which Q/DQ operators of an ONNX graph quantize, as recipes call them: int8, fp8, int4."""
 
 
 @dataclass(frozen=True, kw_only=True)

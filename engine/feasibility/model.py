@@ -29,6 +29,8 @@ def check_model(loaded: LoadedRecipe, facts: ModelFacts) -> None:
     sample_lengths.check_model(loaded, facts)
     if facts.operators:
         registry.of(loaded.recipe).refuse_operators(loaded, facts.operators)
+    if facts.quantized and loaded.recipe.target.device != "cpu":
+        registry.of(loaded.recipe).refuse_quantized(loaded, facts.quantized, devices(loaded))
     _memory(loaded, facts)
     shapes.check_model(loaded, facts)
     overrides.check_model(loaded, facts)

@@ -96,6 +96,8 @@ class Runtime:
 
     A runtime without a module in `serving` gives plain folders instead of Triton model repositories.
     """
+    compares_layers: ClassVar[bool] = False
+    """Whether the module `layers` beside the runtime's class makes runners of Polygraphy, for `recipe layers`."""
     options_model: ClassVar[type[Any] | None] = None
     """The pydantic model of the options under `runtimes: {NAME: {...}}`; None for a runtime without options."""
 
@@ -201,6 +203,13 @@ class Runtime:
         """Raise RecipeError for operators of the model that the runtime does not have.
 
         `operators` maps each domain other than ONNX's own to the names of the model's operators in that domain.
+        """
+
+    def refuse_quantized(self, loaded: LoadedRecipeView, types: Sequence[str], devices: Sequence[Gpu]) -> None:
+        """Raise RecipeError for a model with Q/DQ operators that the runtime would not compute as the recipe says.
+
+        `types` are the types to which the model is quantized, as recipes call them; `devices` are the GPUs of the
+        recipe.
         """
 
     def refuse_installed(self, loaded: LoadedRecipeView, installed: Callable[[str], str | None]) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 from engine.errors import JudgementError, StepError
 from engine.feasibility.facts import GraphFacts, ModelFacts
 from engine.kit.checkpoints import checkpoint, hub, licenses, model_files, pickles, weights
-from engine.kit.onnx import onnx_files, onnx_source
+from engine.kit.onnx import nvidia_qdq, onnx_files, onnx_source
 from engine.step import Source, Step, TypedReport
 from engine.store.copying import copy
 
@@ -147,6 +147,9 @@ def _copy_onnx(path: Path, out: Path) -> None:
     copy(path, out / "model.onnx")
     for name in names:
         copy(path.parent / name, out / name)
+    if nvidia_qdq.has(onnx_source.read(path)):
+        print("NVIDIA's own Q/DQ operators become ONNX's of the same meaning")
+        onnx_files.save_graph(nvidia_qdq.standardized(onnx_files.load_graph(out)), out)
 
 
 def _add_tokenizer(tokenizer: Path | str, out: Path) -> None:

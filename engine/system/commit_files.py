@@ -46,9 +46,11 @@ def find(revision: str, beside: Path) -> Commit:
     """
     if shutil.which("git") is None:
         raise UsageError("git is missing, and a revision is named", hint="install git, or name two files")
-    top = _printed(beside, "rev-parse", "--show-toplevel")
-    if top is None:
-        raise UsageError(f"{beside} is in no git repository, and the revision {revision!r} is named")
+    done = _run(beside, "rev-parse", "--show-toplevel")
+    if done.returncode != 0:  # no repository, or one of another user, which git refuses to read
+        reason = done.stderr.decode(errors="replace").strip().splitlines()[:1]
+        raise UsageError(f"{beside} is in no git repository, and the revision {revision!r} is named", reason)
+    top = os.fsdecode(done.stdout).rstrip("\n")
     commit = _printed(beside, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
     if commit is None:
         raise UsageError(f"there is no commit {revision!r} in {top}", hint="`git fetch` brings commits of a remote")

@@ -116,4 +116,4 @@ def can_be_acted_on(done, project):
     else:
         failed = re.findall(r"^failed ", done.stderr, flags=re.MULTILINE)
         assert len(errors) == 1 or failed, done.stderr
-        assert len(re.findall("hint: ", done.stderr)) >= len(errors) + len(failed)
+        assert len(re.findall("hint: ", done.stderr)) >= len(errors) + len(failed), done.stderr

@@ -36,6 +36,7 @@ LINES = {
     "query": ("query", NOBODY),
     "loadtest": ("loadtest", NOBODY),
     "logs": ("logs", "r.yaml"),
+    "layers": ("layers", "r.yaml"),
     "cache stats": ("cache", "stats"),
     "cache ls": ("cache", "ls"),
     "cache verify": ("cache", "verify"),

@@ -3,6 +3,7 @@
 import json
 import os
 import struct
+from pathlib import Path
 
 import fake_hub
 import numpy as np
@@ -227,6 +228,16 @@ def test_an_onnx_file_comes_with_its_external_data_and_runs(tmp_path):
     session = onnxruntime.InferenceSession(tmp_path / "out" / "model.onnx", providers=["CPUExecutionProvider"])
     (answer,) = session.run(None, {"x": np.zeros((1, 2, 256), dtype=np.float32)})
     assert np.array_equal(answer[0, 1], np.arange(256) + 1)
+
+
+def test_an_onnx_file_with_nvidias_own_operators_gets_those_of_onnx(tmp_path):
+    path = Path(fake_hub.__file__).parent / "modelopt" / "int4_nvidia.onnx"
+    report = fetch(path, tmp_path / "out")
+    assert (report.operators, report.quantized) == ({}, ("int4",))
+    fetched = onnx.load(tmp_path / "out" / "model.onnx")
+    assert "TRT_INT4DequantizeLinear" in {node.op_type for node in onnx.load(path).graph.node}
+    assert {node.op_type for node in fetched.graph.node if "Linear" in node.op_type} == {"DequantizeLinear"}
+    onnxruntime.InferenceSession(tmp_path / "out" / "model.onnx", providers=["CPUExecutionProvider"])
 
 
 def test_an_onnx_file_takes_its_tokenizer_from_a_directory_or_a_file(directory, tmp_path):

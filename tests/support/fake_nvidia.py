@@ -5,6 +5,7 @@ transcripts were written from NVIDIA's documents (MIG User Guide, NVML API Refer
 machines; `docs/first-gpu-run.md` asks for real ones.
 """
 
+import importlib
 import json
 import uuid
 from pathlib import Path
@@ -114,7 +115,8 @@ def install(monkeypatch, name):
     transcript = json.loads((PLACE / f"{name}.json").read_text())
     fakes = SimpleNamespace(cuda=FakeCuda(transcript["cuda"]), nvml=FakeNvml(transcript["nvml"]))
     monkeypatch.setattr(cuda, "library", lambda library: fakes.cuda if library == "libcuda.so.1" else None)
-    monkeypatch.setattr(nvml.importlib, "import_module", lambda _: fakes.nvml)
+    real = importlib.import_module
+    monkeypatch.setattr(importlib, "import_module", lambda name: fakes.nvml if name == "pynvml" else real(name))
     monkeypatch.setenv("PATH", "/nowhere")
     forget()
     return fakes

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from engine.errors import StepError
 from engine.feasibility.facts import GraphFacts
 from engine.kit.checkpoints import weights
-from engine.kit.onnx import large_files, mapped_weights, onnx_files, opsets, refusals
+from engine.kit.onnx import large_files, mapped_weights, nvidia_qdq, onnx_files, opsets, quantized_types, refusals
 from engine.runtimes.preparation import CONTRIBUTED
 from engine.text import distribution, reasons
 
@@ -17,7 +17,11 @@ if TYPE_CHECKING:
     import onnx
 
 
-_QUANTIZED = {(CONTRIBUTED, operator) for operator in opsets.READ_AS_STANDARD}
+_QUANTIZED = {
+    *((CONTRIBUTED, operator) for operator in opsets.READ_AS_STANDARD),
+    *((nvidia_qdq.DOMAIN, operator) for operator in nvidia_qdq.TYPES),
+}
+"""Q/DQ operators of other domains: runtimes read them as ONNX's, or `fetch` replaces them."""
 
 
 def read(path: Path) -> onnx.ModelProto:
@@ -64,7 +68,7 @@ def data_files(path: Path) -> list[str]:
 
 
 def describe(model: onnx.ModelProto) -> GraphFacts:
-    """Return what the graph says about the model: the inputs, outputs, operators and the number of parameters.
+    """Return what the graph says about the model: inputs, outputs, operators, parameters and quantized types.
 
     Raises StepError for a model without inputs, for an input or output that is no tensor of numbers, and for an input
     whose number of axes is not stated.
@@ -91,6 +95,7 @@ def describe(model: onnx.ModelProto) -> GraphFacts:
             for name, value in onnx_files.outputs(model).items()
         },
         operators=_foreign(model),
+        quantized=quantized_types.of(model),
     )
 
 

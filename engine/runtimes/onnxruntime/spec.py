@@ -78,6 +78,7 @@ class OnnxRuntime(Runtime):
     name: ClassVar[str] = "onnxruntime"
     title: ClassVar[str] = "ONNX Runtime"
     work: ClassVar[str] = ".runner"
+    compares_layers: ClassVar[bool] = True
     serving: ClassVar[str] = ".triton"
     providers: ClassVar[tuple[str, ...]] = tuple(Provider)
     on_gpus: ClassVar[bool] = True

@@ -44,6 +44,7 @@ class Engines(Runtime):
     """Base of TensorRT and TensorRT-RTX: an engine is built from a graph whose tensors all have explicit types."""
 
     work: ClassVar[str] = ".runner"
+    compares_layers: ClassVar[bool] = True
     serving: ClassVar[str] = ".triton"
     on_cpus: ClassVar[bool] = False
     on_gpus: ClassVar[bool] = True
@@ -91,6 +92,10 @@ class Engines(Runtime):
     def refuse_operators(self, loaded: LoadedRecipeView, operators: Mapping[str, Sequence[str]]) -> None:
         """Raise RecipeError for operators that TensorRT does not have."""
         _feasible().operators(loaded, operators)
+
+    def refuse_quantized(self, loaded: LoadedRecipeView, types: Sequence[str], devices: Sequence[Gpu]) -> None:
+        """Raise RecipeError for a quantized model that TensorRT does not read, or computes in another precision."""
+        import_module(f"{__package__}.prequantized").refuse(loaded, types, devices, self)
 
     def fixes_profiles(self, target: TargetView) -> bool:
         """Return True, because an engine takes only the shapes of its profiles."""
