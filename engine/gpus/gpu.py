@@ -21,6 +21,11 @@ _TENSORRT_FROM = {100: "10.8", 103: "10.14.1", 110: "10.8", 120: "10.8", 121: "1
 
 _DOCUMENTS = (
     ("cuda-gpus", "NVIDIA, CUDA GPU Compute Capability", "https://developer.nvidia.com/cuda-gpus"),
+    (
+        "cuda-types",
+        "NVIDIA, CUDA Programming Guide, Table 33 (types of Tensor Cores)",
+        "https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/compute-capabilities.html",
+    ),
     ("legacy", "NVIDIA, Legacy CUDA GPU Compute Capability", "https://developer.nvidia.com/cuda-legacy-gpus"),
     ("data-center", "NVIDIA, data sheets of data center GPUs", "https://www.nvidia.com/en-us/data-center/"),
     ("aws-g5", "Amazon, EC2 G5 instances", "https://aws.amazon.com/ec2/instance-types/g5/"),
@@ -119,8 +124,9 @@ class Gpu:
         """The number types in which TensorRT computes matrix products on the GPU.
 
         tf32 and bf16 came with Ampere (SM80), fp8 with Ada (SM89), and fp4 with Blackwell (SM100). Weights of 4 bits
-        need SM80. Sources: the support matrices of TensorRT and TensorRT-RTX ("Hardware and Precision"), the support
-        matrix of Model Optimizer ("W4A16"), and test builds with TensorRT-RTX 1.7 for each SM.
+        need SM80. Sources: Table 33 of the CUDA Programming Guide, the support matrices of TensorRT and TensorRT-RTX
+        ("Hardware and Precision"), the support matrix of Model Optimizer ("W4A16"), and test builds with TensorRT-RTX
+        1.7 for each SM.
         """
         return tuple(dtype for dtype in DTYPES if self.sm >= _FIRST_SM.get(dtype, 0))
 
@@ -142,7 +148,7 @@ class Gpu:
         """The tags of the documents with the GPU's SM, memory, dtypes and first version of TensorRT."""
         first = {"10.8": ("tensorrt-10.8",), "10.14.1": ("tensorrt-10.14",)}.get(self.tensorrt, ())
         rtx = ("tensorrt-rtx",) if self.tensorrt_rtx else ()
-        return ("cuda-gpus", self.sold, "tensorrt", "quantization", *rtx, *first)
+        return ("cuda-gpus", "cuda-types", self.sold, "tensorrt", "quantization", *rtx, *first)
 
 
 @dataclass(frozen=True)

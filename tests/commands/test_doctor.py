@@ -1,12 +1,15 @@
 """`recipe doctor`: what it says of the file systems in use, and the bundle that it writes."""
 
 import tarfile
+from types import SimpleNamespace
 
+import fake_nvidia
 import pytest
 
 from engine import commands
 from engine.commands import doctor
 from engine.errors import Exit
+from engine.machine import tools
 from engine.store import file_systems
 
 
@@ -44,3 +47,36 @@ def test_the_doctor_packs_the_results_of_the_store_in_use(tmp_path, monkeypatch,
     assert "2 files" in capsys.readouterr().out
     with tarfile.open(tmp_path / "results.tar.gz") as archive:
         assert "recipe-results/logs/a.log" in archive.getnames()
+
+
+MACHINES = {
+    "mig": ["gpu.driver 570.133.20", "gpu.name NVIDIA A100-SXM4-40GB MIG 1c.3g.20gb (sm_80)"],
+    "twins": ["gpu.driver 580.65.06", "gpu.name Tesla T4 (sm_75), Tesla T4 (sm_75)"],
+    "vgpu": ["gpu.driver 550.144.03", "gpu.name GRID T4-8C (sm_75)"],
+    "mig_without_slices": ["gpu.name none", "on which MIG is on, and CUDA shows no slice: `nvidia-smi mig -cgi`"],
+    "hidden": ["gpu.name none", "this machine has Tesla T4, but CUDA shows no GPU: CUDA_VISIBLE_DEVICES may hide it"],
+    "old_driver": ["gpu.name Tesla T4 (sm_75)", "the driver supports CUDA 12.4, and tensorrt is built for CUDA 13"],
+}
+"""Transcript of a machine (tests/support/nvidia_transcripts) -> what the doctor says there."""
+
+
+def test_every_transcript_has_a_row():
+    assert {path.stem for path in fake_nvidia.PLACE.glob("*.json")} == set(MACHINES)
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_the_doctor_says_which_gpus_a_machine_has_and_why_one_cannot_be_used(name, monkeypatch, capsys):
+    fake_nvidia.install(monkeypatch, name)
+    if name == "old_driver":
+        built_for = SimpleNamespace(metadata={"Name": "tensorrt"}, requires=["tensorrt_cu13==11.1.0.9"], version="11.1")
+        monkeypatch.setattr(tools, "provider", lambda _: built_for)
+        monkeypatch.setitem(tools._versions, "tensorrt", "11.1.0.9")
+    try:
+        assert doctor.run(commands.parse(["doctor"])) == Exit.OK
+    finally:
+        monkeypatch.undo()
+        fake_nvidia.forget()
+    output = " ".join(capsys.readouterr().out.split())
+    for text in MACHINES[name]:
+        assert text in output
+    assert "an NVIDIA driver that shows a GPU" not in output

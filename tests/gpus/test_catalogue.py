@@ -2,7 +2,10 @@
 
 import argparse
 import json
+import runpy
+from pathlib import Path
 
+import fake_nvidia
 import pytest
 
 from engine import gpus
@@ -91,6 +94,16 @@ def test_dtypes_come_with_the_generation():
     assert "bf16" in gpus.find("A30").dtypes
     assert "fp8" not in gpus.find("A30").dtypes
     assert "fp8" in gpus.find("L4").dtypes
+
+
+def test_the_types_of_every_gpu_are_those_of_the_cuda_programming_guide():
+    table = runpy.run_path(Path(fake_nvidia.__file__).parent / "fake_tensorrt" / "tensorrt" / "_precisions.py")[
+        "HARDWARE"
+    ]
+    names = {"tf32": "TF32", "fp16": "HALF", "bf16": "BF16", "int8": "INT8", "fp8": "FP8", "fp4": "FP4"}
+    assert {gpu.sm for gpu in gpus.CATALOGUE} == table.keys()
+    for gpu in gpus.CATALOGUE:
+        assert {names[dtype] for dtype in gpu.dtypes if dtype in names} == table[gpu.sm], gpu.name
 
 
 def test_names_are_told_apart():

@@ -79,3 +79,13 @@ def test_a_type_that_the_file_only_declares_does_not_count(fake_tensorrt, tmp_pa
     )
     model.graph.value_info.append(onnx.helper.make_tensor_value_info("c", F32, (4,)))
     assert "must have same input types" in build(model, tmp_path / "model")
+
+
+@pytest.mark.parametrize(("sm", "says"), [(103, "FP8 and INT8 on SM103"), (89, "")])
+def test_a_gpu_that_no_support_matrix_lists_is_printed_and_refuses_nothing(sm, says, fake_tensorrt):
+    precisions = fake_tensorrt._building._precisions
+    assert "".join(precisions.unproven({"FP8", "INT8", "HALF"}, sm)).startswith(says)
+    assert bool(precisions.unproven({"FP8"}, sm)) == bool(says)
+    assert precisions.refused({"FP8", "INT8", "HALF"}, sm) == ""
+    assert (f"unproven: SM{sm} with TensorRT" in precisions.listing()) == bool(says)
+    assert "FP4" in precisions.refused({"FP4"}, 90)

@@ -6,7 +6,7 @@ import json
 import os
 from pathlib import Path
 
-from tensorrt import _machine, _network, _typed
+from tensorrt import _machine, _network, _precisions
 from tensorrt._enums import (
     BuilderFlag,
     HardwareCompatibilityLevel,
@@ -224,7 +224,7 @@ class Builder:
 
 
 def _problem(network, config):
-    lacking = _typed.unsupported_on(network._kinds, _machine.gpu()["sm"])
+    lacking = _precisions.refused(network._kinds, _machine.gpu()["sm"])
     if lacking:
         return lacking
     initialized = {tensor.name for tensor in network._model.graph.initializer}

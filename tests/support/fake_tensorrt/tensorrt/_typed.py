@@ -8,6 +8,7 @@ matrix (docs.nvidia.com/deeplearning/tensorrt/archives/tensorrt-1010/support-mat
 
 import numpy as np
 
+from tensorrt import _precisions
 from tensorrt._operators import CUSTOM, TYPES
 
 _WORDS = {"FLOAT": "Float", "HALF": "Half", "BF16": "BFloat16", "INT8": "Int8", "INT32": "Int32", "INT64": "Int64",
@@ -25,7 +26,6 @@ _ALIKE = {
     "Where": slice(1, 3), "ScatterND": slice(0, None, 2), "ScatterElements": slice(0, None, 2),
 }  # fmt: skip
 _SINGLE = ("LayerNormalization", "MaxPool")
-_LEAST_SM = {"BF16": 80, "FP8": 89}
 
 
 def operands_alike(node):
@@ -148,7 +148,6 @@ RULES = {
     quantized_moves: "RTX (validateQuantizedTypes)",
 }
 """What is refused when the graph is read -> its source. In this order: the first that speaks is the error."""
-MACHINE_SOURCE = "matrix, columns BF16 and FP8; NVIDIA/TensorRT-LLM issue 1428 (FP8 on an A100)"
 
 
 def _int4_on_turing(node, sm):
@@ -194,13 +193,7 @@ UNPROVEN = {
 def listing():
     """Return all rules as lines, the unproven ones last."""
     proven = [f"{rule.__name__}: {source}" for rule, source in RULES.items()]
-    return [*proven, f"precision x SM: {MACHINE_SOURCE}", *(f"unproven: {text}" for text in UNPROVEN.values())]
-
-
-def unsupported_on(kinds, sm):
-    """Return the error of a builder on a GPU that lacks one of the types, or ""."""
-    lacking = [kind for kind, least in _LEAST_SM.items() if kind in kinds and sm < least]
-    return f"Networks with {lacking[0]} precision require hardware with {lacking[0]} support." if lacking else ""
+    return [*proven, *_precisions.listing(), *(f"unproven: {text}" for text in UNPROVEN.values())]
 
 
 def refusals(nodes):
@@ -213,7 +206,9 @@ def refusals(nodes):
 
 def open_questions(nodes, sm):
     """Return what is unproven about these nodes on a GPU of this compute capability, times ten."""
-    return [text for asks, text in UNPROVEN.items() if any(asks(node, sm) for node in nodes)]
+    kinds = {kind for node in nodes for kind in (*node.inputs, *node.outputs)}
+    texts = [text for asks, text in UNPROVEN.items() if any(asks(node, sm) for node in nodes)]
+    return [*texts, *_precisions.unproven(kinds, sm)]
 
 
 def _attribute(node, name, default):
