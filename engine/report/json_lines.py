@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict
-from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from engine.events import Awaits, Ended, Event, Finished, Moved, Noticed, Planned, Refused, RunsElsewhere, Started
+from engine.report.results import Results, shown
 from engine.system import interrupts
-
-if TYPE_CHECKING:
-    from engine.report.results import Results
 
 VERSION = 1
 """The version of the format of the JSON lines, which the first line about each recipe holds (docs/stability.md)."""
@@ -44,12 +40,6 @@ class JsonReport:
 def line(event: Event) -> str:
     """Return an event as one line of JSON, without the newline."""
     return json.dumps(_fields(event), ensure_ascii=False)
-
-
-def shown(path: Path) -> str:
-    """Return a path as users type it: a relative path where it is below the working directory."""
-    relative = os.path.relpath(path)
-    return str(path) if relative.startswith("..") else relative
 
 
 def _fields(event: Event) -> dict[str, object]:
