@@ -52,6 +52,9 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
         from engine.system import interrupts
 
         interrupts.restore()
+    elif "obstore" in sys.modules:
+        # A thread of obstore that comes back to Python during Python's clean-up aborts the process.
+        _end_at_once(code)
     sys.exit(code)
 
 
@@ -85,7 +88,7 @@ def _no_op(words: list[str], *, at_once: bool) -> int | ChangedFiles | None:
 
 
 def _end_at_once(code: int) -> NoReturn:
-    """End the program after a build without the clean-up of Python, which takes a tenth of the time of a short build.
+    """End the program without the clean-up of Python, which takes a tenth of the time of a short build.
 
     What modules have registered to run at the end still runs.
     """

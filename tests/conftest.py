@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import timm_here
 from hypothesis import settings
-from remote_servers import Nginx, Seaweed
+from remote_servers import Azurite, Nginx, Seaweed
 
 from engine.store.file_systems import kind_of, tells_changes
 
@@ -63,6 +63,13 @@ def pytest_report_header(config):
 @pytest.fixture(scope="session")
 def seaweed(tmp_path_factory):
     server = Seaweed(tmp_path_factory.mktemp("seaweed"))
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def azurite(tmp_path_factory):
+    server = Azurite(tmp_path_factory.mktemp("azurite"))
     yield server
     server.stop()
 

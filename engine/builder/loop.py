@@ -14,20 +14,19 @@ from engine.builder.awaiting import Awaiting
 from engine.builder.endings import Endings
 from engine.builder.executors.executor import DisplacedError, Executor, LackingInputError, Releasable, Run, RunOrder
 from engine.builder.inputs import DamagedInputError
+from engine.builder.locked import POLL_SECONDS, LockedJobs
 from engine.builder.lookup import Lookup, PlannedVariant, content_of
 from engine.builder.tickets import State, Ticket
 from engine.builder.worker_task import Outcome
 from engine.digest import Digest
 from engine.errors import StepError, UserError
-from engine.events import Awaits, Ended, Event, Finished, JobState, Noticed, Planned, RunsElsewhere, Started
-from engine.store.file_lock import PATIENCE
+from engine.events import Awaits, Ended, Event, Finished, JobState, Noticed, Planned, Started
 from engine.store.record import Record
 from engine.system import interrupts, limits
 
 if TYPE_CHECKING:
     from engine.step import Hardware
 
-_LOCKED_POLL_SECONDS = 0.05
 _MOVING_POLL_SECONDS = 1.0
 _NO_LOCKS = (
     "the file system of {} has no working locks: builders that share this store may repeat each other's work "
@@ -101,10 +100,7 @@ class _Build:
         self.board = self.endings.board
         self.running: dict[Digest, _Running] = {}
         self.awaiting = Awaiting(options.wait)
-        self.tried_locked = 0.0
-        self.waits: dict[Digest, tuple[Ticket, float]] = {}
-        """The jobs that another builder runs, each with the time at which this builder began to wait."""
-        self.announced: set[Digest] = set()
+        self.locked = LockedJobs(self.store, executor)
         self.is_moving = False
         """Whether something is on its way to the remote."""
         self.repeated: Counter[Digest] = Counter()
@@ -137,13 +133,13 @@ class _Build:
             if has(State.READY):
                 yield from self._look_up(self.board.take(State.READY))
             elif has(State.LOCKED_ELSEWHERE) and not self.running:
-                time.sleep(_LOCKED_POLL_SECONDS)
+                time.sleep(POLL_SECONDS)
             elif has(State.AWAITED) and not self.running:
                 self.awaiting.rest()
             yield from self._collect(self._patience())
             self.is_moving = self.store.tier is not None and self.store.tier.pulse()
             yield from self._look_for_awaited()
-            yield from self._announce_waits()
+            yield from self.locked.announce()
             self._retry_locked()
         yield from self._report_contradictions()
         yield from self._finish_pushes()
@@ -154,7 +150,7 @@ class _Build:
         """Return for how long the loop may wait for its own workers; None for any time."""
         if self.board.has(State.READY):
             return 0.0
-        locked = [_LOCKED_POLL_SECONDS] if self.board.has(State.LOCKED_ELSEWHERE) else []
+        locked = [POLL_SECONDS] if self.board.has(State.LOCKED_ELSEWHERE) else []
         awaited = [self.awaiting.left] if self.board.has(State.AWAITED) else []
         moving = [_MOVING_POLL_SECONDS] if self.is_moving else []
         return min([*locked, *awaited, *moving], default=None)
@@ -198,21 +194,8 @@ class _Build:
                     ticket.rekey(None)
                     self.board.move(ticket, State.READY)
 
-    def _announce_waits(self) -> Iterator[Event]:
-        """Say once for each key which other builder runs the job, after this builder has waited for a while."""
-        for digest, (ticket, since) in self.waits.items():
-            if digest not in self.announced and ticket.state is not State.ENDED and time.monotonic() - since > PATIENCE:
-                self.announced.add(digest)
-                other = self.store.holder_of(digest)
-                name = (ticket.variant.name, ticket.job.name)
-                if other is None:
-                    yield RunsElsewhere(*name, self.executor.holder(str(digest)) or "another builder")
-                else:
-                    yield RunsElsewhere(*name, str(other), other.pid, other.host, other.since)
-
     def _retry_locked(self) -> None:
-        if time.monotonic() - self.tried_locked > _LOCKED_POLL_SECONDS:
-            self.tried_locked = time.monotonic()
+        if self.locked.is_due():
             for ticket in self.board.take_all(State.LOCKED_ELSEWHERE):
                 self.board.move(ticket, State.READY)
 
@@ -316,7 +299,7 @@ class _Build:
             lock = self.store.try_lock(ticket.digest, task=f"{ticket.variant.name} {ticket.job.name}")
             right = None if lock is None else self.executor.claim(str(ticket.digest), lock)
             if right is None:
-                self.waits.setdefault(ticket.digest, (ticket, time.monotonic()))
+                self.locked.add(ticket)
                 self.board.move(ticket, State.LOCKED_ELSEWHERE)
                 return
             # Another builder may have finished the job between the look-up and the lock.

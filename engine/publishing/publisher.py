@@ -25,6 +25,12 @@ from engine.store.remote.background import together
 
 STALE = 6 * 3600.0
 """The age in seconds at which a claim without a decision belongs to a killed publisher."""
+SETTLE = 5.0
+"""Seconds between the configurations of the models behind an entry in an object store, and that of the entry.
+
+A server that polls a bucket reads one configuration after the other. If it read a model's configuration before its
+change, and then the entry's after it, it would unload the entry until its next poll.
+"""
 _AT_ONCE = 4
 """Files that are written at the same time."""
 
@@ -53,10 +59,11 @@ class Published:
 
 @dataclass(frozen=True, kw_only=True)
 class PublishWaits:
-    """How long a killed publisher's claim and turn count, in seconds."""
+    """How long a killed publisher's claim and turn count, and the pause before the entry, in seconds."""
 
     stale: float = STALE
     lease: float = LEASE
+    settle: float = SETTLE
 
 
 class Publisher:
@@ -222,6 +229,8 @@ class Publisher:
             behind = [model for model in package.models if model is not package.entry]
             written: list[str] = []
             for model in (*behind, package.entry):
+                if written and model is package.entry and current is not None and not self._repository.is_folder:
+                    await asyncio.sleep(self._waits.settle)
                 keeps = current is not None and model is not package.entry and model.name in before
                 listed = tuple(sorted({version, current})) if keeps and current is not None else (version,)
                 text = served.text(model, package, version, listed)

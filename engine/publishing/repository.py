@@ -52,6 +52,11 @@ class ModelRepository:
         absent = not writes and self._folder is not None and not self._folder.is_dir()
         self._place = None if absent else place_of(url, environ=os.environ, writes=writes)
 
+    @property
+    def is_folder(self) -> bool:
+        """Whether the repository is a folder, which a server reads in milliseconds."""
+        return self._folder is not None
+
     async def listing(self) -> Listing:
         """Return all objects."""
         place = self._place

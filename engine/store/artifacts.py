@@ -59,11 +59,11 @@ class Artifacts:
 
     def publish(self, folder: Path, record: Record) -> None:
         """Move the files of a record's artifact, which lie in `folder`, to their place. Raises OSError."""
-        place = self.path(record.artifact)
+        place = f"{self._layout.artifacts}/{record.artifact}"
         if os.path.lexists(place):
             if self.is_whole(record):
                 return
-            put_aside(self._layout, place)
+            put_aside(self._layout, Path(place))
         try:
             os.rename(folder, place)
         except OSError:

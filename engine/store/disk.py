@@ -50,7 +50,7 @@ def replace(path: Path | str, data: bytes, *, fresh: Path | str, flushed: bool =
         raise
 
 
-def fill_read_only(path: Path, content: bytes) -> None:
+def fill_read_only(path: Path | str, content: bytes) -> None:
     """Write a new file that everybody may read and nobody may write. Raises OSError."""
     _fill(path, content, os.O_EXCL, 0o600, mode_after=0o444)
 

@@ -31,12 +31,12 @@ class FilePool:
         else:
             self.offer(path, content)
 
-    def take_new(self, path: Path, content: Digest) -> None:
+    def take_new(self, path: str, content: Digest) -> None:
         """Add a new file to the pool, or replace it by a link to the pool's file. Raises OSError."""
         try:
-            os.link(path, self._layout.pooled(content))
+            os.link(path, f"{self._layout.files}/{content[:2]}/{content}")
         except OSError:
-            self.take(path, content)
+            self.take(Path(path), content)
 
     def lacks(self, content: Digest) -> bool:
         """Return True if the pool has no file whose digest is `content`."""

@@ -41,7 +41,7 @@ class Presence:
         """
         os.write(self._lock.handle, key.encode() + b"\n")
 
-    def write(self, path: Path, data: bytes) -> None:
+    def write(self, path: Path | str, data: bytes) -> None:
         """Replace a file atomically: a reader sees the old or the new content, even if the writer is killed.
 
         Raises OSError.
@@ -52,7 +52,7 @@ class Presence:
         try:
             replace(path, data, fresh=self._fresh())
         except IsADirectoryError:  # a folder has no business in the place of a file of the store
-            remove(path)
+            remove(Path(path))
             replace(path, data, fresh=self._fresh())
 
     @contextlib.contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from engine.digest import Digest
@@ -50,6 +50,12 @@ class Record:
     def digest(self) -> Digest:
         """The digest of the key, under which the record is filed."""
         return digest_of(self.key)
+
+    def taken_from(self, origin: Mapping[str, str]) -> Record:
+        """Return this record as one that came from a remote."""
+        record = replace(self, origin=origin)
+        record.__dict__["digest"] = self.digest  # the key is the same
+        return record
 
     @property
     def size(self) -> int:

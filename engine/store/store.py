@@ -98,7 +98,7 @@ class Store:
 
     def is_away(self, record: Record) -> bool:
         """Say whether the artifact of a record from a remote is still only there."""
-        return bool(record.origin) and not os.path.lexists(self.artifact_path(record.artifact))
+        return bool(record.origin) and not os.path.lexists(f"{self.layout.artifacts}/{record.artifact}")
 
     def bring(self, record: Record) -> bool:
         """Bring an artifact that is still at the remote; return False, and forget the record, if that fails."""
@@ -121,7 +121,7 @@ class Store:
     def read(self, key: Digest | str) -> Record | None:
         """Return the record filed under a key's digest; None for a missing or damaged record."""
         try:
-            raw = unsealed(regular.read(self.record_path(key)))
+            raw = unsealed(regular.read(self._record_name(key)))
             files = {name: (int(size), Digest(content)) for name, (size, content) in raw.pop("files").items()}
             raw.setdefault("job", raw["key"].get("step", ""))  # older records have the step's name as a row of the key
             raw["gaps"] = tuple(raw.get("gaps", ()))
@@ -139,7 +139,10 @@ class Store:
 
     def record_path(self, key: Digest | str) -> Path:
         """Return the path of the record of a key's digest."""
-        return self.layout.records / f"{key}.json"
+        return Path(self._record_name(key))
+
+    def _record_name(self, key: Digest | str) -> str:
+        return f"{self.layout.records}/{key}.json"
 
     def artifact_path(self, artifact: Digest | str) -> Path:
         """Return the folder of an artifact.
@@ -250,7 +253,7 @@ class Store:
         The caller is `adding`.
         """
         self.keep_envelope(record.digest, envelope)
-        self.write(self.record_path(record.digest), sealed(record.fields()))
+        self.write(self._record_name(record.digest), sealed(record.fields()))
 
     @contextlib.contextmanager
     def adding(self) -> Iterator[None]:
@@ -265,9 +268,9 @@ class Store:
         """
         with self.presence.workplace() as folder:
             for name, content in contents.items():
-                path = folder / name
+                path = f"{folder}/{name}"  # many small files: a Path for each would cost as much as the file
                 if "/" in name:
-                    path.parent.mkdir(parents=True, exist_ok=True)
+                    os.makedirs(os.path.dirname(path), exist_ok=True)
                 fill_read_only(path, content)
                 self.pool.take_new(path, record.files[name][1])
             self.artifacts.publish(folder, record)
@@ -282,13 +285,13 @@ class Store:
     def envelope(self, key: Digest) -> bytes | None:
         """Return the signed envelope of a record that came from a remote or went there; None without one."""
         try:
-            return regular.read(self.layout.envelopes / f"{key}.json")
+            return regular.read(f"{self.layout.envelopes}/{key}.json")
         except OSError:
             return None
 
     def keep_envelope(self, key: Digest, content: bytes) -> None:
         """Keep the envelope of a record. Raises OSError, StoreError."""
-        path = self.layout.envelopes / f"{key}.json"
+        path = f"{self.layout.envelopes}/{key}.json"
         try:
             self.write(path, content)
         except FileNotFoundError:
@@ -306,7 +309,7 @@ class Store:
         """Say whether this store has pushed a record to a remote."""
         return self.pushed.has(key, remote)
 
-    def write(self, path: Path, data: bytes) -> None:
+    def write(self, path: Path | str, data: bytes) -> None:
         """Replace a file of the store in one step. Raises OSError, StoreError."""
         self.presence.write(path, data)
 

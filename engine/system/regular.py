@@ -10,6 +10,10 @@ import os
 import stat
 
 _FOLDER = "a directory"
+_PIECE = 1 << 20
+"""Bytes that are read at a time from a file that grows meanwhile."""
+# Without O_NONBLOCK, opening a pipe that has no writer would wait for ever.
+_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _KINDS = (
     (stat.S_ISDIR, _FOLDER),
     (stat.S_ISFIFO, "a named pipe, no regular file"),
@@ -34,8 +38,7 @@ def open_file(path: str | os.PathLike[str]) -> io.FileIO:
 
     Raises OSError for a file that cannot be read, and NotRegularError for anything but a regular file.
     """
-    # Without O_NONBLOCK, opening a pipe that has no writer would wait for ever.
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    handle = os.open(path, _FLAGS)
     try:
         _refuse(os.fstat(handle).st_mode, path)
         return io.FileIO(handle)
@@ -51,8 +54,17 @@ def _refuse(mode: int, path: str | os.PathLike[str]) -> None:
 
 def read(path: str | os.PathLike[str]) -> bytes:
     """Return the content of a regular file. Raises OSError."""
-    with open_file(path) as file:
-        return file.readall()
+    handle = os.open(path, _FLAGS)
+    try:
+        status = os.fstat(handle)
+        _refuse(status.st_mode, path)
+        pieces = [os.read(handle, status.st_size + 1)]
+        if len(pieces[0]) != status.st_size:
+            while pieces[-1]:
+                pieces.append(os.read(handle, _PIECE))
+        return b"".join(pieces)
+    finally:
+        os.close(handle)
 
 
 def read_text(path: str | os.PathLike[str], *, errors: str = "strict") -> str:

@@ -6,7 +6,8 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import pytest
 from published import SERVICE, write
@@ -21,13 +22,41 @@ pytestmark = pytest.mark.slow
 _PATIENCE = 60
 
 
+@dataclass(frozen=True)
 class Polling(Packaged):
-    """The pip-installed server, which looks at its repository every second."""
+    """The pip-installed server, which looks at the repository `url` every second."""
+
+    url: str = ""
+    variables: Mapping[str, str] = field(default_factory=dict)
 
     def launch(self, place):
         started = super().launch(place)
+        option = "--model-repository="
+        command = [f"{option}{self.url}" if word.startswith(option) else word for word in started.command]
         polls = ("--model-control-mode=poll", "--repository-poll-secs=1")
-        return replace(started, command=(*started.command, *polls))
+        return replace(started, command=(*command, *polls), environment={**started.environment, **self.variables})
+
+
+@dataclass(frozen=True)
+class Repository:
+    """A model repository: how a publisher names it, how Triton names it, and the variables of both."""
+
+    url: str
+    of_triton: str
+    variables: Mapping[str, str]
+
+
+@pytest.fixture(params=["folder", "s3"])
+def repository(request, tmp_path, monkeypatch):
+    if request.param == "folder":
+        return Repository(f"file://{tmp_path}/models", f"{tmp_path}/models", {})
+    server = request.getfixturevalue("seaweed")
+    # Without this variable Triton's client of S3 looks for the metadata service of Amazon's machines.
+    variables = server.environ("writer") | {"AWS_EC2_METADATA_DISABLED": "true", "AWS_DEFAULT_REGION": "us-east-1"}
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    url = server.url(tmp_path.name)
+    return Repository(url, f"s3://http://127.0.0.1:{server.port}/{url.removeprefix('s3://')}", variables)
 
 
 def requested(url, body=None):
@@ -43,25 +72,29 @@ def answer(server):
     return reply["outputs"][0]["data"][0], int(reply["model_version"])
 
 
-def test_a_polling_server_answers_with_whole_versions_only(environment, tmp_path):
-    repository = tmp_path / "models"
-
+def test_a_polling_server_answers_with_whole_versions_only(environment, repository, tmp_path):
     def publish(add):
         package = write(tmp_path / f"package-{add}-{time.monotonic_ns()}", add=add)
         return asyncio.run(
-            Publisher(ModelRepository(f"file://{repository}", writes=True), package, waits=PublishWaits()).publish()
+            Publisher(ModelRepository(repository.url, writes=True), package, waits=PublishWaits()).publish()
         )
 
     publish(1)
     answers, stop = [], threading.Event()
-    installation = Polling("pip", packaged.VERSION, "for tests", environment=environment)
-    with servers.start(repository, installation=installation, patience=60.0) as server:
+    installation = Polling(
+        "pip", packaged.VERSION, "for tests", environment=environment, url=repository.of_triton,
+        variables=repository.variables,
+    )  # fmt: skip
+    (tmp_path / "models").mkdir(exist_ok=True)
+    with servers.start(tmp_path / "models", installation=installation, patience=60.0) as server:
 
         def ask():
             while not stop.is_set():
                 try:
                     answers.append(answer(server))
-                except (urllib.error.URLError, OSError) as error:
+                except urllib.error.HTTPError as error:
+                    answers.append(f"{error}: {error.read().decode()}")
+                except OSError as error:
                     answers.append(str(error))
 
         client = threading.Thread(target=ask)

@@ -1,4 +1,4 @@
-"""Model repositories in a folder and on a real S3 server."""
+"""Model repositories in a folder, on a real S3 server and on Azurite."""
 
 import asyncio
 
@@ -9,12 +9,12 @@ from engine.publishing.publisher import Publisher, PublishWaits
 from engine.publishing.repository import ModelRepository
 
 
-@pytest.fixture(params=["folder", "s3"])
+@pytest.fixture(params=["folder", "s3", "azure"])
 def url(request, tmp_path, monkeypatch):
     """A model repository of one test."""
     if request.param == "folder":
         return f"file://{tmp_path}/models"
-    server = request.getfixturevalue("seaweed")
+    server = request.getfixturevalue("seaweed" if request.param == "s3" else "azurite")
     for name, value in server.environ("writer").items():
         monkeypatch.setenv(name, value)
     return server.url(f"{tmp_path.parent.name}-{tmp_path.name}")
@@ -31,9 +31,9 @@ def built(tmp_path):
 def publish(url):
     """Publish a package and return the result."""
 
-    def published(package, *, dry=False, stale=3600.0, lease=30.0):
+    def published(package, *, dry=False, stale=3600.0, lease=30.0, settle=0.0):
         publisher = Publisher(
-            ModelRepository(url, writes=not dry), package, waits=PublishWaits(stale=stale, lease=lease)
+            ModelRepository(url, writes=not dry), package, waits=PublishWaits(stale=stale, lease=lease, settle=settle)
         )
         return asyncio.run(publisher.plan() if dry else publisher.publish())
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from types import SimpleNamespace
 
 from published import SERVICE, half_versions
 
@@ -26,6 +27,22 @@ def test_each_package_gets_the_next_number_in_all_its_models(publish, built, loo
         assert list(config(look, name).version_policy.specific.versions) == [1, 2]
         assert {f"{name}/{version}/model.py" for version in (1, 2)} < look.names()
     assert half_versions(look.read, look.names) == []
+
+
+def test_in_a_bucket_the_entry_changes_after_a_pause(publish, built, look, url, monkeypatch):
+    seen = []
+
+    def versions(name):
+        return list(config(look, name).version_policy.specific.versions)
+
+    async def sleep(seconds):
+        seen.append((seconds, *[await asyncio.to_thread(versions, name) for name in MODELS]))
+
+    monkeypatch.setattr(publisher, "asyncio", SimpleNamespace(Semaphore=asyncio.Semaphore, sleep=sleep))
+    publish(built(1), settle=7.0)
+    assert not seen
+    publish(built(2), settle=7.0)
+    assert seen == ([] if url.startswith("file:") else [(7.0, [1, 2], [1, 2], [1])])
 
 
 def test_the_configuration_says_which_package_is_served(publish, built, look):

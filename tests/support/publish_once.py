@@ -13,7 +13,8 @@ from engine.publishing.repository import ModelRepository
 def main():
     folder, url = sys.argv[1:]
     built = package.read(Path(folder), recipe="films", key="key")
-    publisher = Publisher(ModelRepository(url, writes=True), built, waits=PublishWaits(stale=0.0, lease=0.5))
+    waits = PublishWaits(stale=0.0, lease=0.5, settle=0.0)
+    publisher = Publisher(ModelRepository(url, writes=True), built, waits=waits)
     print("begins", flush=True)
     result = asyncio.run(publisher.publish())
     print(result.state, result.version, flush=True)

@@ -1,16 +1,22 @@
 """Real servers for tests of remotes: SeaweedFS (S3) from its Python package, and nginx with DAV from the system.
 
+Azurite is Microsoft's emulator of Azure's blobs, from npm.
+
 `Faulty` is a fake: a proxy before a real server that is slow, cuts connections or answers with errors.
 """
 
+import base64
 import contextlib
+import hmac
 import json
+import os
 import shutil
 import socket
 import subprocess
 import sys
 import threading
 import time
+import urllib.parse
 import urllib.request
 from pathlib import Path
 from urllib.error import HTTPError
@@ -88,6 +94,58 @@ class Seaweed:
 
     def stop(self):
         self._process.kill()  # it waits for its clients for half a minute otherwise
+        self._process.wait(timeout=30)
+        self._log.close()
+
+
+class Azurite:
+    """Azurite with one container, one key that writes and one signature that only reads."""
+
+    container, account, key = "team", "team", base64.b64encode(b"writer-secret").decode()
+
+    def __init__(self, folder):
+        program = shutil.which("azurite-blob")
+        if program is None:
+            pytest.skip("Azurite is not installed (npm: azurite)")
+        (self.port,) = free_ports(1)
+        self._log = (folder / "log").open("wb")
+        self._process = subprocess.Popen(
+            [
+                program, "--silent", "--disableTelemetry", "--skipApiVersionCheck", "--inMemoryPersistence",
+                "--blobHost", "127.0.0.1", "--blobPort", str(self.port),
+            ],
+            cwd=folder, stdout=self._log, stderr=self._log, env=os.environ | {"AZURITE_ACCOUNTS": f"team:{self.key}"},
+        )  # fmt: skip
+        _until(lambda: _answers(self._endpoint), self._process, folder / "log")
+        address = f"{self._endpoint}/{self.container}?restype=container&{self._signature('cw')}"
+        with urllib.request.urlopen(urllib.request.Request(address, method="PUT", data=b"")):
+            pass
+
+    @property
+    def _endpoint(self):
+        return f"http://127.0.0.1:{self.port}/{self.account}"
+
+    def environ(self, user):
+        """Return the variables with which the `writer` or the `reader` reaches the server."""
+        rights = {"AZURE_STORAGE_ACCOUNT_KEY": self.key}
+        if user == "reader":
+            rights = {"AZURE_STORAGE_SAS_KEY": self._signature("rl")}
+        return {"AZURE_STORAGE_ACCOUNT_NAME": self.account, "AZURE_STORAGE_ENDPOINT": self._endpoint, **rights}
+
+    def _signature(self, rights):
+        """Return a shared access signature for everything in the account, as the query of a URL."""
+        fields = {"sp": rights, "ss": "b", "srt": "sco", "st": "", "se": "2099-01-01T00:00:00Z", "sip": "", "spr": ""}
+        signed = "\n".join((self.account, *fields.values(), "2019-12-12", ""))
+        digest = hmac.digest(base64.b64decode(self.key), signed.encode(), "sha256")
+        stated = {name: value for name, value in fields.items() if value}
+        return urllib.parse.urlencode({**stated, "sv": "2019-12-12", "sig": base64.b64encode(digest).decode()})
+
+    def url(self, name):
+        """Return the URL of a remote of its own."""
+        return f"az://{self.container}/{name}"
+
+    def stop(self):
+        self._process.kill()
         self._process.wait(timeout=30)
         self._log.close()
 
@@ -243,6 +301,4 @@ def _version(program):
 
 
 def _is_root():
-    import os
-
     return os.geteuid() == 0

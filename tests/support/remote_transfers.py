@@ -19,8 +19,11 @@ if what == "push":
     for record in store.records():
         tier.push(record)
     error = tier.wait()
-    sys.exit(str(error) if error else 0)
-records = tier.take_all()
-tier.bring_all(records)
-print(len(records))
+    if error:
+        sys.exit(str(error))
+else:
+    records = tier.take_all()
+    tier.bring_all(records)
+    print(len(records), flush=True)
+os._exit(0)  # as the program does: a thread of obstore that comes back during Python's clean-up aborts the process
 """

@@ -55,7 +55,7 @@ class Background:
 
     def result(self, future: Future[T]) -> T:
         """Wait for the result of a future, and return it."""
-        while not futures.wait([future], timeout=_PULSE).done:
+        while not future.done() and not futures.wait([future], timeout=_PULSE).done:
             self.on_pulse()
         return future.result()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 from dataclasses import dataclass
 
@@ -53,8 +52,8 @@ def decode(raw: bytes) -> Envelope:
         )
         payload = base64.b64decode(fields["payload"], validate=True)
         kind = fields["payloadType"]
-    except (ValueError, KeyError, TypeError, AttributeError, binascii.Error):
-        raise RefusedError("no envelope", "the record is no DSSE envelope") from None
+    except untrusted.WRONG as error:
+        raise RefusedError("no envelope", f"the record is no DSSE envelope: {untrusted.fault(error)}") from None
     if kind != PAYLOAD_TYPE:
         raise RefusedError("wrong type", f"the envelope has the type {str(kind)[:80]!r}, not {PAYLOAD_TYPE}")
     return Envelope(payload, kind, signatures)

@@ -5,21 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 import obstore
 from obstore import exceptions
-from obstore.store import LocalStore, from_url
 
-from engine.store.remote import pace
+from engine.store.remote import buckets, pace
 from engine.store.remote.errors import DeniedError, MissingError, RefusedError, RemoteError
 from engine.store.remote.objects import Entry, shown
 
-_CLOUDS = ("AWS_", "GOOGLE_", "AZURE_")
-_WRITE = "RECIPE_WRITE_"
-_CONNECT = "3s"
-_LONGEST = "3600s"
-"""The limit of obstore for one request. `pace` ends slow requests much earlier."""
 _PIECE = 1 << 18
 """Bytes of an object that are read between two looks at the pace."""
 
@@ -31,7 +24,7 @@ class ObjectStorePlace:
         """Raises RemoteError for settings that obstore refuses."""
         self.shown = shown(url)
         with self._explained(""):
-            self._store = _opened(url, environ=environ, writes=writes)
+            self._store = buckets.opened(url, environ=environ, writes=writes)
 
     async def read(self, name: str, *, most: int) -> bytes:
         """Return an object, as `RemotePlace.read` describes."""
@@ -108,42 +101,6 @@ class ObjectStorePlace:
             raise DeniedError(f"{place}: the credentials are refused", [_first_line(error)]) from None
         except (exceptions.BaseError, OSError, ValueError) as error:
             raise RemoteError(f"{place}: {_first_line(error)}") from None
-
-
-def _opened(url: str, *, environ: Mapping[str, str], writes: bool) -> Any:
-    parts = urlsplit(url)
-    if parts.scheme == "file":
-        return LocalStore(unquote(parts.path), mkdir=True)
-    prefix = {"s3": "AWS_", "gs": "GOOGLE_", "az": "AZURE_"}[parts.scheme]
-    # An empty variable is an unset one: a CI sets a secret that a pull request does not get to "".
-    environ = {name: value for name, value in environ.items() if value}
-    config = {name.lower(): value for name, value in environ.items() if name.startswith(prefix)}
-    if writes:
-        own = {name.removeprefix(_WRITE).lower(): value for name, value in environ.items() if name.startswith(_WRITE)}
-        config.update({name: value for name, value in own.items() if name.upper().startswith(_CLOUDS)})
-    endpoint = config.get("aws_endpoint_url", config.get("aws_endpoint", ""))
-    options: Any = {"connect_timeout": _CONNECT, "timeout": _LONGEST, "allow_http": endpoint.startswith("http://")}
-    allowed = config.pop("aws_allow_http", None)
-    if allowed is not None:
-        options["allow_http"] = allowed.lower() == "true"
-    if parts.scheme == "s3" and "aws_access_key_id" not in config and not any("role" in name for name in config):
-        config.setdefault("aws_skip_signature", "true")
-    return _from_url(url, config, options)
-
-
-def _from_url(url: str, config: dict[str, str], options: Any) -> Any:
-    """Open a bucket. Variables of other programs, such as AWS_PAGER, are left out when obstore does not know them."""
-    while True:
-        settings: Any = config
-        try:
-            # The attempts are counted by `engine.store.remote.attempts`, which knows how long a build may wait.
-            return from_url(url, config=settings, client_options=options, retry_config={"max_retries": 0})
-        except exceptions.UnknownConfigurationKeyError as error:
-            unknown = [name for name in config if f"'{name}'" in str(error)]
-            if not unknown:
-                raise
-            for name in unknown:
-                del config[name]
 
 
 def _first_line(error: BaseException) -> str:

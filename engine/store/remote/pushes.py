@@ -26,8 +26,10 @@ from engine.store.store import Store
 _LISTINGS = 4
 _LISTING_PAUSE = 0.2
 """Seconds: two machines that finish at the same moment write a list one after the other."""
-_BATCH = 32
-"""The most small records that are prepared or noted at a time."""
+_PACKED = 8
+"""The most small records that are prepared between two looks at what the remote has answered."""
+_NOTED = 32
+"""The most small records that are noted at a time."""
 _UNDER_WAY = 64
 """The most pushes that have begun; `Upload` says how many requests are made at a time."""
 
@@ -111,7 +113,7 @@ class Pushes:
 
     async def _begun(self) -> None:
         slots = asyncio.Semaphore(_UNDER_WAY)
-        kept: Batches[Push] = Batches(self._keep, most=_BATCH)
+        kept: Batches[Push] = Batches(self._keep, most=_NOTED)
 
         async def one(push: Push) -> None:
             try:
@@ -127,7 +129,7 @@ class Pushes:
 
         async with together() as group:
             while batch := self._next():
-                await asyncio.to_thread(self._pack, batch)
+                await self._pack(batch)
                 for push in batch:
                     await slots.acquire()
                     group.create_task(one(push))
@@ -135,20 +137,25 @@ class Pushes:
 
     def _next(self) -> list[Push]:
         with self._lock:
-            batch = self._waiting[:_BATCH]
-            del self._waiting[:_BATCH]
+            batch = self._waiting[:_PACKED]
+            del self._waiting[:_PACKED]
             self._is_running = bool(batch)
         return batch
 
-    def _pack(self, pushes: Sequence[Push]) -> None:
+    async def _pack(self, pushes: Sequence[Push]) -> None:
         """Make the envelopes of small records. An error shows again when the record is pushed by itself."""
         new = [push for push in pushes if not push.is_known and push.record.digest not in self._wrong]
-        if self._upload.signs_at_once == 1:
-            for push in new:
-                self._pack_one(push)
+        if self._upload.signs_at_once > 1:
+            await asyncio.to_thread(self._pack_at_once, new)
             return
+        # Not in a thread: it would keep the interpreter from this one for milliseconds, and requests would wait.
+        for push in new:
+            self._pack_one(push)
+            await asyncio.sleep(0)
+
+    def _pack_at_once(self, pushes: Sequence[Push]) -> None:
         with ThreadPoolExecutor(self._upload.signs_at_once) as pool:
-            list(pool.map(self._pack_one, new))
+            list(pool.map(self._pack_one, pushes))
 
     def _pack_one(self, push: Push) -> None:
         with contextlib.suppress(UserError, OSError):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from engine.digest import Digest
 from engine.errors import UserError
@@ -31,6 +30,10 @@ from engine.store.store import Store
 _MISS_SECONDS = 5.0
 _BATCH = 32
 """The most records that are added to the store at a time."""
+_SMALL = 1 << 16
+"""The bytes of an envelope up to which it is opened between two requests."""
+_Opened = tuple[Statement, str, bytes]
+"""The statement of an envelope, the identifier of the key that signed it, and the envelope."""
 
 
 class RemoteReader:
@@ -110,7 +113,7 @@ class RemoteReader:
         listed = iter([entry.name async for entry in self._place.list(names.RECORDS)])
         taken: list[Record] = []
         known = await asyncio.to_thread(self._known)
-        batches: Batches[bytes] = Batches(lambda raws: taken.extend(self._taken(raws)), most=_BATCH)
+        batches: Batches[_Opened] = Batches(lambda every: taken.extend(self._taken(every)), most=_BATCH)
 
         async def worker() -> None:
             for name in listed:
@@ -118,7 +121,7 @@ class RemoteReader:
                     taken.append(known[name])
                     continue
                 try:
-                    await batches.add(await self._read(name))
+                    await batches.add(await self._opened(await self._read(name)))
                 except RefusedError as error:
                     self._counts.refuse(error)
 
@@ -138,13 +141,19 @@ class RemoteReader:
             and self._store.is_whole(record)
         }
 
-    def _taken(self, raws: Sequence[bytes]) -> list[Record]:
-        """Add the records in some envelopes to the store, each with its artifact where the envelope has the bytes."""
+    async def _opened(self, raw: bytes) -> _Opened:
+        if len(raw) > _SMALL:
+            read, signer = await asyncio.to_thread(judged, raw, None, self._trust)
+        else:  # not in a thread: it would keep the interpreter from this one for milliseconds, and requests would wait
+            read, signer = judged(raw, None, self._trust)
+        return read, signer, raw
+
+    def _taken(self, every: Sequence[_Opened]) -> list[Record]:
+        """Add some records to the store, each with its artifact where its envelope has the bytes."""
         taken = []
         with self._store.adding():
-            for raw in raws:
+            for read, signer, raw in every:
                 try:
-                    read, signer = judged(raw, None, self._trust)
                     record = self._filed(read, signer, raw)
                     if self._store.is_away(record) and read.is_small:
                         self._download.unpack(read)
@@ -206,7 +215,7 @@ class RemoteReader:
         own = self._store.read(read.record.digest)
         if own is not None and own.key == read.record.key and self._store.counts(own) and self._store.is_whole(own):
             return own
-        record = replace(read.record, origin=origin)
+        record = read.record.taken_from(origin)
         self._store.adopt(record, raw)
         self._counts.taken += 1
         return record

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import datetime as dt
 import json
 import time
@@ -119,8 +118,9 @@ def read(payload: bytes) -> Statement:
         subjects = {str(each["name"]): str(each["digest"]["sha256"]) for each in statement["subject"]}
         blobs = {str(name): tuple(map(Blob.parse, each)) for name, each in fields["blobs"].items()}
         signed_at = float(fields["signed_at"])
-    except (ValueError, KeyError, TypeError, AttributeError, StopIteration, binascii.Error):
-        raise RefusedError("wrong statement", "the payload has not the fields of a record") from None
+    except untrusted.WRONG as error:
+        what = f"the payload has not the fields of a record: {untrusted.fault(error)}"
+        raise RefusedError("wrong statement", what) from None
     _check(record, subjects, blobs)
     return Statement(record, {name: StoredFile(subjects[name], blobs[name]) for name in record.files}, signed_at)
 
@@ -145,9 +145,11 @@ def _check(record: Record, subjects: Mapping[str, str], blobs: Mapping[str, Sequ
             raise RefusedError("other digest", f"the subject {name!r} has another SHA-256 than its only blob")
     if any(folder in record.files for name in record.files if "/" in name for folder in _folders(name)):
         raise RefusedError("path", "the record has a file that is a folder, too")
+    if output.tree(record.files) != record.artifact:
+        raise RefusedError("not bound", "the record's artifact is not that of its files")
     own = binding.of_tree(step=record.step, key=record.digest, tree=record.artifact, report=record.report)
-    if output.tree(record.files) != record.artifact or record.binding != own:
-        raise RefusedError("not bound", "the record's artifact or binding is not that of its key, files and report")
+    if record.binding != own:
+        raise RefusedError("not bound", "the record's binding is not that of its step, key, artifact and report")
 
 
 def is_inside(name: str) -> bool:

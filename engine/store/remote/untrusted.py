@@ -1,7 +1,8 @@
-"""JSON from a remote: its depth is bounded before it is parsed."""
+"""JSON from a remote: its depth is bounded before it is parsed, and what is wrong with it is named."""
 
 from __future__ import annotations
 
+import binascii
 import json
 import re
 from typing import Any
@@ -12,16 +13,46 @@ DEPTH = 100
 _STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]+|\\.?)*"?|[][{}]', re.DOTALL)
 
 
+WRONG = (ValueError, KeyError, TypeError, AttributeError, StopIteration)
+"""The errors of code that reads fields of JSON that have another form than expected."""
+
+
+class TooDeepError(ValueError):
+    """More than DEPTH lists and objects are within each other."""
+
+
 def parse(raw: bytes) -> Any:
-    """Return the value of JSON in UTF-8. Raises ValueError for other bytes, and for JSON deeper than DEPTH.
+    """Return the value of JSON in UTF-8. Raises ValueError for other bytes, and TooDeepError.
 
     Python's own parser stops at the interpreter's limit of recursion. Its stack is then nearly full, and the
     garbage collection that runs there cannot clean up what has nothing to do with the JSON.
     """
     text = raw.decode()
     if _openings(text) > DEPTH and _depth(text) > DEPTH:
-        raise ValueError(f"more than {DEPTH} lists and objects are within each other")
+        raise TooDeepError(f"more than {DEPTH} lists and objects are within each other")
     return json.loads(text)
+
+
+def fault(error: BaseException) -> str:
+    """Return what is wrong with JSON, from an error in WRONG. The text has nothing that the JSON's writer chose."""
+    match error:
+        case json.JSONDecodeError():
+            text = f"no JSON from line {error.lineno}, column {error.colno} on"
+        case TooDeepError():
+            text = str(error)
+        case UnicodeDecodeError():
+            text = f"no UTF-8 from byte {error.start} on"
+        case binascii.Error():
+            text = "a value is not in base64"
+        case KeyError():
+            text = f"{error.args[0]!r} is missing"
+        case StopIteration():
+            text = "the record is missing"
+        case TypeError() | AttributeError():
+            text = "a value has another type"
+        case _:
+            text = "a value is wrong"
+    return text
 
 
 def _openings(text: str) -> int:

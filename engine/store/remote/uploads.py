@@ -29,6 +29,8 @@ _BLOBS_AT_ONCE = 12
 _FILES_AT_ONCE = 32
 _SMALL = 1 << 16
 """A file of at most so many bytes is read without a thread."""
+_MANY = 32
+"""The files of a record from which on it is not prepared at once with others."""
 _PROBE = 1 << 14
 _ASK_FIRST = 1 << 16
 """Above this size it is cheaper to ask whether the remote has a blob than to send it."""
@@ -80,17 +82,17 @@ class Upload:
             return await self._record(record, create=create)
 
     def packed(self, record: Record) -> bytes | None:
-        """Return the envelope of a record that has the bytes of all its files itself; None for a larger artifact.
+        """Return the envelope of a record that has the bytes of its few files itself; None for a larger artifact.
 
         Raises OSError and SecretError.
         """
-        if any(size > blobs.INLINE for size, _ in record.files.values()):
+        if len(record.files) > _MANY or any(size > blobs.INLINE for size, _ in record.files.values()):
             return None
         _refuse_secrets(record)
-        folder = self._store.artifact_path(record.artifact)
+        folder = str(self._store.artifact_path(record.artifact))
         files = {}
         for name in record.files:
-            blob, _ = blobs.of_bytes(regular.read(folder / name))
+            blob, _ = blobs.of_bytes(regular.read(f"{folder}/{name}"))
             if blob.inline is None:
                 return None  # the file has grown
             files[name] = StoredFile(blob.sha256, (blob,))

@@ -11,7 +11,7 @@ from engine.store.remote.tier import Tier
 from engine.store.remote.trust import Trust, TrustedKey
 from engine.store.store import Store
 
-KINDS = ("folder", "s3", "web")
+KINDS = ("folder", "s3", "azure", "web")
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ def remote(request, tmp_path):
     if request.param == "folder":
         url = f"file://{tmp_path}/shared%20cache"
         return Remote(url, {}, {}, url)
-    if request.param == "s3":
-        server = request.getfixturevalue("seaweed")
+    if request.param in {"s3", "azure"}:
+        server = request.getfixturevalue("seaweed" if request.param == "s3" else "azurite")
         return Remote(server.url(name), server.environ("writer"), server.environ("reader"), server.url(name))
     server = request.getfixturevalue("nginx")
     return Remote(server.url(name), {}, {}, server.url(name, writes=False))

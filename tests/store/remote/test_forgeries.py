@@ -120,18 +120,21 @@ def bare_signature(raw, signer):
 FORM = "no envelope: the record is no DSSE envelope"
 FIELDS = "wrong statement: the payload has not the fields of a record"
 RECORDS = {
-    "no bytes": (lambda raw, _: b"", FORM),
-    "half of the bytes": (lambda raw, _: raw[: len(raw) // 2], FORM),
-    "bytes behind the end": (lambda raw, _: raw + b"x", FORM),
-    "no JSON": (lambda raw, _: b"\x80\x02torch", FORM),
-    "a list": (lambda raw, _: b"[]", FORM),
-    "a web page": (lambda raw, _: b"<html>404</html>", FORM),
-    "a nested bomb": (lambda raw, _: b"[" * 200_000, FORM),
-    "no payload": (envelope_of(cut(["payload"])), FORM),
-    "no list of signatures": (envelope_of(cut(["signatures"])), FORM),
-    "signatures as text": (envelope_of(put_in(["signatures"], "all")), FORM),
-    "a payload that is not base64": (envelope_of(put_in(["payload"], "%%%")), FORM),
-    "a signature that is not base64": (envelope_of(put_in(["signatures", 0, "sig"], "%%%")), FORM),
+    "no bytes": (lambda raw, _: b"", f"{FORM}: no JSON from line 1, column 1 on"),
+    "half of the bytes": (lambda raw, _: raw[: len(raw) // 2], f"{FORM}: no JSON from line 1, column 13 on"),
+    "bytes behind the end": (lambda raw, _: raw + b"x", f"{FORM}: no JSON from line 2, column 1 on"),
+    "no JSON": (lambda raw, _: b"\x80\x02torch", f"{FORM}: no UTF-8 from byte 0 on"),
+    "a list": (lambda raw, _: b"[]", f"{FORM}: a value has another type"),
+    "a web page": (lambda raw, _: b"<html>404</html>", f"{FORM}: no JSON from line 1, column 1 on"),
+    "a nested bomb": (lambda raw, _: b"[" * 200_000, f"{FORM}: more than 100 lists and objects are within each other"),
+    "no payload": (envelope_of(cut(["payload"])), f"{FORM}: 'payload' is missing"),
+    "no list of signatures": (envelope_of(cut(["signatures"])), f"{FORM}: 'signatures' is missing"),
+    "signatures as text": (envelope_of(put_in(["signatures"], "all")), f"{FORM}: a value has another type"),
+    "a payload that is not base64": (envelope_of(put_in(["payload"], "%%%")), f"{FORM}: a value is not in base64"),
+    "a signature that is not base64": (
+        envelope_of(put_in(["signatures", 0, "sig"], "%%%")),
+        f"{FORM}: a value is not in base64",
+    ),
     "another type": (
         envelope_of(put_in(["payloadType"], "text/plain")),
         "wrong type: the envelope has the type 'text/pl",
@@ -163,12 +166,15 @@ RECORDS = {
         statement_of(put_in(["predicateType"], "https://x")),
         "wrong statement: the payload is no in-toto",
     ),
-    "no predicate": (statement_of(cut(["predicate"])), FIELDS),
-    "no byproducts": (statement_of(put_in(["predicate", "runDetails", "byproducts"], [])), FIELDS),
-    "a statement that is a list": (statement_of(lambda _: [1]), FIELDS),
+    "no predicate": (statement_of(cut(["predicate"])), f"{FIELDS}: 'predicate' is missing"),
+    "no byproducts": (
+        statement_of(put_in(["predicate", "runDetails", "byproducts"], [])),
+        f"{FIELDS}: the record is missing",
+    ),
+    "a statement that is a list": (statement_of(lambda _: [1]), f"{FIELDS}: a value has another type"),
     "a newer form": (content_of(put_in(["form"], 2)), "newer form: the record has the form 2"),
-    "no key": (content_of(cut(["record", "key"])), FIELDS),
-    "an unknown field": (content_of(put_in(["record", "exec"], "rm -rf /")), FIELDS),
+    "no key": (content_of(cut(["record", "key"])), f"{FIELDS}: 'key' is missing"),
+    "an unknown field": (content_of(put_in(["record", "exec"], "rm -rf /")), f"{FIELDS}: a value has another type"),
     "a path to the folder above": (renamed("../small"), "path: the record has a file whose path leads out"),
     "a path two folders above": (renamed("a/../../small"), "path: the record has a file whose path leads out"),
     "an absolute path": (renamed("/etc/cron.d/x"), "path: the record has a file whose path leads out"),
@@ -226,20 +232,23 @@ RECORDS = {
     ),
     "another artifact": (
         content_of(put_in(["record", "artifact"], "0" * 32)),
-        "not bound: the record's artifact or binding",
+        "not bound: the record's artifact is not that of its files",
     ),
     "another report": (
         content_of(put_in(["record", "report"], {"n": 2})),
-        "not bound: the record's artifact or binding",
+        "not bound: the record's binding is not that of its step",
     ),
     "another step": (
         content_of(put_in(["record", "step"], "os:system")),
-        "not bound: the record's artifact or binding",
+        "not bound: the record's binding is not that of its step",
     ),
-    "no binding": (content_of(put_in(["record", "binding"], "")), "not bound: the record's artifact or binding"),
+    "no binding": (
+        content_of(put_in(["record", "binding"], "")),
+        "not bound: the record's binding is not that of its step",
+    ),
     "another content's digest": (
         content_of(lambda c, _: c["record"]["files"]["small"].__setitem__(1, "0" * 32)),
-        "not bound: the record's artifact",
+        "not bound: the record's artifact is not that of its files",
     ),
     "signed tomorrow": (
         content_of(put_in(["signed_at"], time.time() + 86400)),
@@ -249,7 +258,7 @@ RECORDS = {
         content_of(put_in(["signed_at"], 1e300)),
         "signed in the future: the record is signed at no",
     ),
-    "signed at no time": (content_of(put_in(["signed_at"], "soon")), FIELDS),
+    "signed at no time": (content_of(put_in(["signed_at"], "soon")), f"{FIELDS}: a value is wrong"),
 }
 
 

@@ -36,6 +36,16 @@ def test_another_machine_finds_the_record_and_brings_the_same_bytes(machine, rem
     assert taken.origin["remote"] == other.tier.shown
 
 
+def test_a_record_of_very_many_small_files_arrives(machine, remote):
+    files = {f"part{number}/weights": str(number) for number in range(100)}
+    pushed(machine("a", remote, writes=True), files=files)
+    other = machine("b", remote)
+    taken = other.find(KEY)
+    assert other.bring(taken)
+    assert len(taken.files) == len(files)
+    assert other.is_whole(taken)
+
+
 def test_a_second_push_writes_nothing(machine, remote):
     store = machine("a", remote, writes=True)
     record = pushed(store)
