@@ -40,8 +40,8 @@ def run(arguments: argparse.Namespace) -> Exit:
     from engine import api
     from engine.kit.accuracy import layers
 
-    layers.refuse_missing()
     session = api.session(arguments.recipes, **options.reading(arguments))
+    layers.refuse_missing()
     store = session.lookup.store
     results = []
     for summary in session.summaries():

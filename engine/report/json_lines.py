@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from engine.events import Awaits, Ended, Event, Finished, Moved, Noticed, Planned, Refused, RunsElsewhere, Started
-from engine.report.paths import shown
+from engine.report.results import Results, shown
 from engine.system import interrupts
-
-if TYPE_CHECKING:
-    from engine.report.results import Results
 
 VERSION = 1
 """The version of the format of the JSON lines, which the first line about each recipe holds (docs/stability.md)."""

@@ -9,11 +9,16 @@ from pathlib import Path
 
 from engine.events import Finished
 from engine.report.folding import MANY
-from engine.report.paths import shown
 from engine.text import lists
 
 _NAMED = 3
 """The largest number of packages that the line about many packages names."""
+
+
+def shown(path: Path) -> str:
+    """Return a path as users type it: a relative path where it is below the working directory."""
+    relative = os.path.relpath(path)
+    return str(path) if relative.startswith("..") else relative
 
 
 @dataclass(frozen=True)

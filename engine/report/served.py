@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from engine.report import grid
-from engine.report.paths import shown
+from engine.report.results import shown
 from engine.server import Server
 from engine.server.installation import KIND_NAMES
 

@@ -265,7 +265,7 @@ def test_show_tells_sizes_numbers_and_tools(project):
 def test_logs_are_there_for_every_step(project):
     assert "==" in project("logs", "r.yaml", expect=0).stdout
     assert project("logs", "r.yaml", "quantize", expect=0).stdout.strip()
-    assert "no log of 'nothing'" in project("logs", "r.yaml", "nothing", expect=2).stderr
+    assert "has no job 'nothing'" in project("logs", "r.yaml", "nothing", expect=2).stderr
 
 
 def test_check_writes_nothing(project):

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 _LARGEST = 1_900_000_000
 """The largest size in bytes of a model and its weights. Polygraphy hands models on as protobuf messages of 2 GiB."""
+_NO_DOCSTRINGS = 2
+"""Python's level of optimization that drops docstrings."""
 _DIGITS = 9
 """The digits of a lost cosine: less is rounding in float64."""
 _ON_CPU = "ONNX Runtime has few kernels for bf16 and fp16 on a CPU: run the same command on the machine with the GPU"
@@ -145,8 +148,10 @@ def _graph(folder: Path) -> onnx.ModelProto:
 
 
 def refuse_missing() -> None:
-    """Raise UsageError where Polygraphy is not installed."""
+    """Raise UsageError where Polygraphy is not installed, or cannot be imported because docstrings are dropped."""
     from importlib.util import find_spec
 
     if find_spec("polygraphy") is None:
         raise UsageError("Polygraphy is not installed", hint=distribution.install("polygraphy"))
+    if sys.flags.optimize >= _NO_DOCSTRINGS:
+        raise UsageError("Polygraphy reads its own docstrings, which `python -OO` drops", hint="unset PYTHONOPTIMIZE")

@@ -2,6 +2,7 @@
 
 import importlib.util
 from pathlib import Path
+from types import SimpleNamespace
 
 import graphs
 import numpy as np
@@ -87,3 +88,11 @@ def test_without_polygraphy_the_extra_is_named(monkeypatch):
     with pytest.raises(UsageError, match="Polygraphy is not installed") as caught:
         layers.refuse_missing()
     assert "[polygraphy]" in caught.value.hint
+
+
+@pytest.mark.usefixtures("needs_polygraphy")
+def test_python_without_docstrings_is_named_as_the_cause(monkeypatch):
+    layers.refuse_missing()
+    monkeypatch.setattr(layers.sys, "flags", SimpleNamespace(optimize=2))
+    with pytest.raises(UsageError, match="docstrings"):
+        layers.refuse_missing()
