@@ -71,7 +71,7 @@ def hidden(project):
 
 def test_a_forged_snapshot_answers_only_in_ones_own_store(project, files):
     path, content = files[0]
-    forge(path, {**content, "talk": POISON, "data": POISON})
+    forge(path, {**content, "brief_talk": POISON, "brief_data": POISON})
     assert hidden(project)
     assert POISON in project(*WORDS, expect=0).stdout
     forge(path, content)
@@ -88,7 +88,7 @@ def test_a_forged_plan_answers_only_in_ones_own_store(project, files):
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 def test_what_git_pull_puts_over_a_snapshot_is_not_read(project, files):
     path, content = files[0]
-    forge(path, {**content, "talk": POISON, "data": POISON})
+    forge(path, {**content, "brief_talk": POISON, "brief_data": POISON})
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
 
     def git(*words):
