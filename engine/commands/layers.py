@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _SHOWN = 12
 """The number of layers that are printed, those that lose most."""
+_CASES = "reference"
+"""The name of the output with the cases."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,7 +68,7 @@ def _artifacts(summary: Summary) -> dict[str, str]:
     by_output = {job.step.makes: summary.records.get(job.name) for job in summary.variant.jobs}
     # A GPU gets the graph that `validate-onnx` has checked; a CPU gets what the last step before `validate` made.
     built = next((by_output[name] for name in ("checked", "quantized", "fused", "shaped") if name in by_output), None)
-    records = {"original": by_output.get("shaped"), "built": built, "cases": by_output.get("reference")}
+    records = {"original": by_output.get("shaped"), "built": built, "cases": by_output.get(_CASES)}
     missing = [name for name, record in records.items() if record is None]
     if missing:
         hint = "build it first: `recipe build`; a build that failed in `validate` is enough"

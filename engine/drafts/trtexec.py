@@ -64,7 +64,6 @@ _GROUPS = {
     "device": "the target is a kind of GPU, `target: {device: T4}`; CUDA_VISIBLE_DEVICES chooses the card",
     "loadInputs": "`validate.samples` names the inputs, an .npz file",
     "loadEngine": "an engine is built, never loaded from elsewhere",
-    "noTF32": "no field turns TF32 off",
     "minTiming": "TensorRT 10 has no such setting",
     "tacticSources": "TensorRT's default tactics are used",
     "preview": "preview features of TensorRT are not used",
@@ -208,5 +207,6 @@ _OPTIONS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "plugins": ("tensorrt.plugins", _libraries),
     **{name: (f"tensorrt.{option}", _number) for name, option in _NUMBERS.items()},
     **{name: (f"tensorrt.{option}", lambda _value: True) for name, option in _FLAGS.items()},
+    "noTF32": ("tf32", lambda _value: False),
 }
 """An option of trtexec -> the field of a recipe, and a function that returns the field's value; None for no value."""

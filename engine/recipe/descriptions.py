@@ -31,6 +31,7 @@ FIELDS: Mapping[str, Mapping[str, FieldMeaning]] = {
             "The hardware and the software that the package is for.", {"device": "T4", "runtime": "tensorrt"}
         ),
         "precision": _about("The number format in which the device computes. By default fp32.", "fp16", "int8"),
+        "tf32": _about("Whether a GPU may compute products of fp32 in TF32. By default as each runtime does."),
         "profiles": _about(
             "Shapes of the inputs: minimum, optimum and maximum of each axis, or one size.",
             [{"batch": [1, 8, 32], "sequence": [1, 128, 512]}],
@@ -176,7 +177,17 @@ FIELDS: Mapping[str, Mapping[str, FieldMeaning]] = {
     "PolicySection": {
         "licenses": _about("The SPDX ids of the licences that model and tokenizer may have.", ["apache-2.0", "mit"])
     },
-    "Package": {"triton": _about("The Triton model repository, with all fields of ModelConfig.", {"name": "minilm"})},
+    "Package": {
+        "triton": _about("The Triton model repository, with all fields of ModelConfig.", {"name": "minilm"}),
+        "answers": _about("How outputs become answers.", {"aggregation_strategy": "simple"}),
+    },
+    "Answers": {
+        "aggregation_strategy": _about("How tokens become entities. By default labels of tokens alone.", "simple"),
+        "align_to_words": _about("Whether an answer to a question is widened to whole words."),
+        "doc_stride": _about("How many tokens the windows of a long context share. By default one window.", 128),
+        "handle_impossible_answer": _about("Whether no answer is an answer to a question, as in SQuAD 2."),
+        "max_answer_len": _about("The most tokens of an answer to a question.", 15),
+    },
     "Triton": {
         "name": _about("The name of the model in the server. By default the recipe's.", "minilm"),
         "ensemble": _about("The name of the model that takes texts or images and gives answers.", "minilm_text"),
@@ -186,6 +197,7 @@ FIELDS: Mapping[str, Mapping[str, FieldMeaning]] = {
         "max_batch_size": _about("The most rows that Triton joins; 0 joins none. By default from the profiles.", 32),
         "max_text_bytes": _about("The most bytes of UTF-8 in one text of a request.", 65536),
         "threads": _about("The threads of one instance on a CPU. By default those of Triton's backend.", 2),
+        "layout": _about("Models behind an ensemble, one Python model, or the faster of the two: auto.", "fused"),
         "models": _about("Fields of ModelConfig for the other models of the package.", {"tokenizer": {}}),
     },
 }

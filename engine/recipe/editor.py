@@ -14,7 +14,7 @@ from engine.recipe.matrix import MAX_RULES
 from engine.recipe.model_config import ENUMS, INTEGER_BOUNDS, MESSAGES, ONE_OF, PartName
 from engine.recipe.schema import Recipe
 
-_SECTION = re.compile(r"\b(Bench|Graph|Package|Target|TensorRT)Section\b")
+_SECTION = re.compile(r"\b(Answers|Bench|Graph|Package|Target|TensorRT)Section\b")
 """Matches the names of classes that the JSON Schema calls by a shorter name: BenchSection is called `Bench`."""
 _TRITON = "Triton."
 """The start of the names of definitions that are messages of Triton's ModelConfig."""

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from engine.errors import UserError
 from engine.events import Ended, Event, Refused
+from engine.system import regular
 
 FILE = "recipe-junit.xml"
 """The name of the report in the folder of the project that GitLab has checked out."""
@@ -112,7 +113,7 @@ def _read(path: Path) -> ET.Element:
     """Return the report that earlier commands of the same CI job have written; an empty one where there is none."""
     try:
         if path.is_file():
-            return ET.fromstring(path.read_bytes())  # noqa: S314  the file is this program's own
+            return ET.fromstring(regular.read(path))  # noqa: S314  the file is this program's own
     except ET.ParseError:
         pass
     return ET.Element("testsuites", name="recipe")

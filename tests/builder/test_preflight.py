@@ -397,7 +397,12 @@ def test_a_directory_without_a_checkpoint_leads_to_the_file_in_it_or_to_what_can
 
 @pytest.mark.parametrize(
     ("name", "hint"),
-    [("NET.ONNX", "ends in .onnx"), ("net.gguf", "GGUF"), ("net.safetensors", "around it"), ("net.pt", "config.json")],
+    [
+        ("NET.ONNX", "ends in .onnx"),
+        ("net.gguf", "GGUF"),
+        ("net.safetensors", "around it"),
+        ("net.pt", "save_pretrained()"),
+    ],
 )
 def test_a_file_that_is_no_source_has_a_hint_by_its_kind(project, name, hint):
     (project / name).write_bytes(b"")

@@ -210,7 +210,7 @@ def test_the_options_of_newer_versions_have_fields():
         "tiling_optimization_level": "moderate", "max_aux_streams": 4, "avg_timing_iterations": 16,
         "profiling_verbosity": "layer_names_only", "compatibility": "ampere-plus", "version_compatible": True,
         "exclude_lean_runtime": True, "strip_plan": True, "refit": False, "weight_streaming": True,
-        "sparse_weights": True,
+        "sparse_weights": True, "tf32": None,
     }  # fmt: skip
     assert settings.fields["precision"] == "bf16"
 

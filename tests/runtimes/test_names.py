@@ -9,10 +9,15 @@ import engine
 from engine.runtimes import registry
 
 ENGINE = Path(engine.__file__).parent
-_EXTRAS = ENGINE / "text" / "distribution.py"
-"""Its keys are the names of extras, which may be those of runtimes."""
+_OTHER_NAMES = {
+    ENGINE / "drafts" / "optimum.py": "the commands of optimum-cli",
+    ENGINE / "drafts" / "pbtxt.py": "the backends of Triton",
+    ENGINE / "recipe" / "descriptions.py": "the fields of a recipe",
+    ENGINE / "text" / "distribution.py": "the extras of this project",
+}
+"""Files with names of other things, which may be those of runtimes."""
 OUTSIDE = sorted(
-    path for path in ENGINE.rglob("*.py") if not path.is_relative_to(ENGINE / "runtimes") and path != _EXTRAS
+    path for path in ENGINE.rglob("*.py") if not path.is_relative_to(ENGINE / "runtimes") and path not in _OTHER_NAMES
 )
 NAMES = {name for known in registry.runtimes() for name in (known, known.replace("-", "_"))} - {"auto"}
 """`auto` is left out: other options have it as a value, too."""
@@ -59,6 +64,7 @@ def compared(source: str) -> list[str]:
 
 def test_there_are_modules_and_names_to_look_at():
     assert len(OUTSIDE) > 100
+    assert all(compared(path.read_text("utf-8")) for path in _OTHER_NAMES)
     assert {"onnxruntime", "pytorch", "tensorrt", "tensorrt-rtx", "tensorrt_rtx", "openvino"} == NAMES
 
 

@@ -9,7 +9,11 @@ import pytest
 from engine import tasks
 
 ENGINE = Path(tasks.__file__).parents[1]
-OUTSIDE = sorted(path for path in ENGINE.rglob("*.py") if not path.is_relative_to(ENGINE / "tasks"))
+_EXAMPLES = ENGINE / "recipe" / "descriptions.py"
+"""It has an example for each field of a recipe, `model.task` among them."""
+OUTSIDE = sorted(
+    path for path in ENGINE.rglob("*.py") if not path.is_relative_to(ENGINE / "tasks") and path != _EXAMPLES
+)
 
 
 def named(source: str) -> list[str]:

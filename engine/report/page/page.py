@@ -21,6 +21,7 @@ from engine.report.page.charts import VariantPoint
 from engine.report.page.values import FILTERS, Value, per_second
 from engine.report.page.variant import PageVariant, place
 from engine.report.table import headline_of_precision
+from engine.system import regular
 from engine.text import lists
 
 _TEMPLATES = Path(__file__).with_name("templates")
@@ -34,7 +35,7 @@ def html(
     """Return the page. `findings` are those of all variants, and `overviews` has one item for each summary."""
     variants = [_variant(number, summary, overviews[number], findings) for number, summary in enumerate(summaries)]
     environment = _environment()
-    script, style = ((_TEMPLATES / name).read_text("utf-8") for name in ("page.js", "page.css"))
+    script, style = (regular.read_text(_TEMPLATES / name) for name in ("page.js", "page.css"))
     pictures = _scatter(variants)
     details = _details(environment, variants)
     return environment.get_template("page.html").render(

@@ -17,6 +17,8 @@ from engine.steps.fuse import FuseReport
 
 _NEWEST = 20
 """The most builds of a variant that the page lists."""
+_LATENCIES = "bench"
+"""The field of `recipe show --json` with the rows of latencies."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class PageVariant:
     def bench(self) -> list[list[Value]]:
         """The rows of latencies, in a list for each shape and way of calling."""
         groups: dict[str, list[Value]] = {}
-        for row in self.shown["bench"]:
+        for row in self.shown[_LATENCIES]:
             groups.setdefault(place(row), []).append(row)
         return list(groups.values())
 
@@ -50,7 +52,7 @@ class PageVariant:
     @property
     def latency(self) -> Value:
         """The first row of latencies of the built model; None without one."""
-        return next((row for row in self.shown["bench"] if row["ours"].raw), self.shown["none"])
+        return next((row for row in self.shown[_LATENCIES] if row["ours"].raw), self.shown["none"])
 
     @property
     def plan(self) -> Markup:
@@ -78,7 +80,7 @@ class PageVariant:
     def throughput(self) -> Mapping[str, list[tuple[int, Value]]]:
         """For each runtime the batches and medians of the rows that differ in nothing else; {} with one batch."""
         lines: dict[str, dict[str, list[tuple[int, Value]]]] = {}
-        for row in self.shown["bench"]:
+        for row in self.shown[_LATENCIES]:
             shape = {name: each.raw for name, each in row["shape"].items()}
             batch = shape.pop("batch", None)
             if isinstance(batch, int):
