@@ -22,6 +22,8 @@ from engine.builder import registry
 pytestmark = [pytest.mark.slow, pytest.mark.whole]
 
 RECIPES = Path(__file__).parent.parent.parent / "recipes"
+SHIPPED = "10.11.0.33"
+"""The version of TensorRT that the shipped recipes name."""
 NATIVE, RTX = "recipes/minilm_gpus.yaml", "recipes/minilm_rtx.yaml"
 CHOSEN = ("--only", "precision=fp16", "--only", "target.device=T4", "--only", "target.device=L4", "--to", "trt-build")
 BEFORE = ("fetch", "export", "reference", "shape-infer", "quantize", "validate-onnx")
@@ -37,7 +39,7 @@ class Fleet:
         self.ray = RayCluster()
 
     def add(self, name, kind, label):
-        machine = kind(project_in(self.folder / name), self.folder / f"machine-{name}")
+        machine = kind(project_in(self.folder / name), self.folder / f"machine-{name}", tensorrt=SHIPPED)
         own = {"PATH": machine.environment["PATH"], "RECIPE_NODE_STORE": str(self.folder / f"store-{name}")}
         self.ray.add(
             name, python=machine.python, labels=f"ray.io/accelerator-type={label}",
@@ -118,7 +120,7 @@ def survived(started):
             killed = event["node"]
             started.add("t4-spare", FakeT4, "T4")
             started.ray.kill(killed)
-    assert first.wait() == 0, events
+    assert first.wait() == 0, unfinished(events)
     second = started.build(started.laptop("second"), RTX)
     for event in map(json.loads, second.stdout):
         if event["event"] == "start" and event["job"] == "trt-build":
@@ -130,8 +132,13 @@ def survived(started):
     until(lambda: not started.workers("t4-spare") + started.workers("l4"))
     third = started.build(started.laptop("third"), NATIVE, RTX)
     last = [json.loads(line) for line in third.communicate()[0].splitlines()]
-    assert third.returncode == 0, last
+    assert third.returncode == 0, unfinished(last)
     return killed, events, last
+
+
+def unfinished(events):
+    """The ends of the jobs without a result, as text: pytest shortens a list."""
+    return str([event for event in events if event["event"] == "end" and event["state"] not in ("built", "cached")])
 
 
 def ended(events):
@@ -141,7 +148,9 @@ def ended(events):
 def test_a_build_survives_the_end_of_a_node_in_mid_job_and_its_own_end(survived):
     killed, events, last = survived
     assert killed == "t4"
-    assert {event["state"] for event in ended(events).values()} == {"built"}
+    # The two variants have all but the engine in common: what one builds is cached for the other.
+    assert {event["state"] for event in ended(events).values()} <= {"built", "cached"}
+    assert {job for (_, job), event in ended(events).items() if event["state"] == "built"} == {*BEFORE, "trt-build"}
     assert {event["state"] for event in ended(last).values()} <= {"built", "cached"}
     assert {(recipe, job) for recipe, job in ended(last) if job == "trt-build"} == {
         (f"minilm{kind}-{device}-fp16", "trt-build") for kind in ("", "-rtx") for device in ("T4", "L4")
@@ -165,7 +174,8 @@ def test_the_keys_and_the_reproducible_bytes_are_those_of_one_machine(survived, 
     here = {}
     for kind, device in ((FakeT4, "T4"), (FakeL4, "L4")):
         project = started.folder / "here"  # both have one store: the second machine makes only its own engine
-        machine = kind(project if project.exists() else project_in(project), started.folder / f"here-{device}")
+        place = started.folder / f"here-{device}"
+        machine = kind(project if project.exists() else project_in(project), place, tensorrt=SHIPPED)
         words = ["--only", "precision=fp16", "--only", f"target.device={device}", "--to", "trt-build"]
         here |= ended(machine.events(NATIVE, RTX, *words))
     there = ended(survived[2])
@@ -178,5 +188,6 @@ def test_the_keys_and_the_reproducible_bytes_are_those_of_one_machine(survived, 
 def test_the_engines_of_tensorrt_rtx_are_real(survived, started):
     places = [path.parent for path in started.folder.glob("store-*/artifacts/*/passport.json")]
     shown = started.laptop("shows")("show", "--json", *map(str, places), expect=0).stdout
-    engines = [engine for engine in json.loads(shown) if engine["bytes"] > 20_000_000]
+    engines = [engine for engine in json.loads(shown) if engine["kind"] == "tensorrt-rtx"]
     assert {tuple(engine["gpu"]) for engine in engines} == {("T4",), ("L4",)}
+    assert all(engine["bytes"] > engine["onnx"]["bytes"] and engine["plan"] for engine in engines)

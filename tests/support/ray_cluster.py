@@ -17,6 +17,8 @@ from engine.system import processes
 
 SUPPORT = Path(__file__).parent
 _START_SECONDS = 90
+_TOKEN = secrets.token_hex(32)
+"""The token of every cluster: a process that has connected to one keeps its token for the next."""
 _LOWEST_PORT, _HIGHEST_PORT = 20_000, 30_000  # Ray gives its workers the ports from 10,002 to 19,999
 
 
@@ -30,7 +32,7 @@ class RayCluster:
         self.folder = Path(tempfile.mkdtemp(prefix="ray", dir="/tmp"))  # a socket's path has at most 107 bytes
         self.environment = {
             **(environment or os.environ),
-            "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32), "RAY_USAGE_STATS_ENABLED": "0",
+            "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": _TOKEN, "RAY_USAGE_STATS_ENABLED": "0",
             "RAY_health_check_period_ms": "500", "RAY_health_check_failure_threshold": "3",
             "PYTHONPATH": f"{SUPPORT}:{SUPPORT.parent.parent}", "RECIPE_TRUST": "none", "RECIPE_TRUST_CACHE": "1",
             "XDG_STATE_HOME": str(self.folder / "state"), "XDG_CACHE_HOME": str(self.folder / "user"),
