@@ -49,9 +49,13 @@ def key_of(
 
 def with_inputs(rows: Key, inputs: Mapping[str, str]) -> Key:
     """Return a key with the rows `rows`, in which the rows for inputs are replaced by rows for `inputs`."""
-    return dict(
-        sorted({**without_inputs(rows), **{f"{_INPUTS}{name}": value for name, value in inputs.items()}}.items())
-    )
+    own = {input_row(name): value for name, value in inputs.items()}
+    return dict(sorted({**without_inputs(rows), **own}.items()))
+
+
+def input_row(name: str) -> str:
+    """Return the name of the row for an input."""
+    return f"{_INPUTS}{name}"
 
 
 def is_input(row: str) -> bool:

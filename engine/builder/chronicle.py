@@ -13,7 +13,7 @@ from engine.builder.stored import StoredVariant
 from engine.builder.tickets import Ticket
 from engine.errors import UserError
 from engine.events import Ended
-from engine.key import Change, changes
+from engine.key import Change, changes, input_row
 from engine.store import history
 from engine.store.heads import Head
 from engine.store.history import HeadlineFigures, JobRun, PastBuild
@@ -75,7 +75,7 @@ def _changes(lookup: Lookup, ticket: Ticket, head: Head) -> tuple[Change, ...]:
     before = lookup.store.read(last.key) if last is not None and last.key is not None else None
     if before is None or ticket.key is None:
         return ()
-    outputs = {f"inputs.{name}" for name in ticket.job.needs}
+    outputs = set(map(input_row, ticket.job.needs))
     return tuple(each for each in changes(before.key, ticket.key) if each.row not in outputs)
 
 

@@ -9,7 +9,7 @@ from enum import Enum
 from engine.builder import latency_change
 from engine.builder.latency_change import LatencyChange
 from engine.builder.sides import Side, SideJob, SideVariant
-from engine.key import Change, changes
+from engine.key import Change, changes, input_row
 
 
 class JobChange(Enum):
@@ -145,7 +145,7 @@ def _difference(name: str, change: JobChange, job: SideJob, rows: tuple[Change, 
 
 def _outputs(job: SideJob) -> dict[str, str | None]:
     """Return the rows of a job's key for what earlier jobs made; None for one that is not known yet."""
-    return {f"inputs.{name}": (job.key or {}).get(f"inputs.{name}") for name in job.needs}
+    return {row: (job.key or {}).get(row) for row in map(input_row, job.needs)}
 
 
 def _own_rows(old: SideJob, new: SideJob) -> tuple[Change, ...]:

@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
+import working_folders
 from fake_t4 import FakeL4, FakeT4
 from program import Program
 from ray_cluster import RayCluster
@@ -65,26 +66,14 @@ class Fleet:
 
     def workers(self, node):
         """Return the processes that run jobs on a node: their working folder is in its store."""
-        return processes_in(f"{self.folder / f'store-{node}'}/staging/")
+        folder = f"{self.folder / f'store-{node}'}/staging/"
+        return working_folders.pids(lambda place: place.startswith(folder))
 
 
 def project_in(folder):
     shutil.copytree(RECIPES, folder / "recipes")
     (folder / "pyproject.toml").write_text("")
     return folder
-
-
-def processes_in(folder):
-    pids = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                place = os.readlink(entry / "cwd")
-            except OSError:
-                continue
-            if place.startswith(folder):
-                pids.append(int(entry.name))
-    return pids
 
 
 def until(is_true, seconds=120):

@@ -15,6 +15,7 @@ from engine.builder.trace.naming import Naming
 from engine.builder.trace.reads import Kind, Read, Reads
 from engine.builder.trace.report import Trace, TraceGroup
 from engine.events import Gap
+from engine.key import input_row
 from engine.known import Known
 
 _MOST_NAMES = 40
@@ -109,10 +110,10 @@ class _Judge:
         """Return the row that covers a path, which is the name of a read or the same without links."""
         for name, folder in self._rows.inputs.items():
             if path == folder or path.startswith(folder + os.sep):
-                return _Cover(f"inputs.{name}", os.path.relpath(path, folder))
+                return _Cover(input_row(name), os.path.relpath(path, folder))
         for name, files in self._rows.sources.items():
             if path in files:
-                return _Cover(f"inputs.{name}", os.path.basename(path))
+                return _Cover(input_row(name), os.path.basename(path))
         if path in self._rows.code:
             return _Cover("code" if path.endswith(".py") else _DATA, self._naming.portable(read))
         return None
@@ -174,7 +175,7 @@ class _Judge:
 
     def _network(self, read: Read) -> _Cover | None:
         hubs = (name for name, files in self._rows.sources.items() if not files)
-        return next((_Cover(f"inputs.{name}", read.name) for name in hubs), None)
+        return next((_Cover(input_row(name), read.name) for name in hubs), None)
 
     def _allowed(self, read: Read) -> _Cover | None:
         portable = self._naming.portable(read)

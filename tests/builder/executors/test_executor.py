@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import working_folders
 from cluster_steps import (
     After,
     Allocate,
@@ -361,16 +362,7 @@ def test_an_interrupted_build_leaves_nothing_that_runs(site):
 
 def pids_of_steps(site):
     """The processes that have a folder of this site's stores as their working folder: the workers."""
-    pids = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                place = os.readlink(entry / "cwd")
-            except OSError:
-                continue
-            if "/staging/" in place and str(site_root(site)) in place:
-                pids.append(int(entry.name))
-    return pids
+    return working_folders.pids(lambda place: "/staging/" in place and str(site_root(site)) in place)
 
 
 def site_root(site):

@@ -33,8 +33,8 @@ class TritonPythonModel:
             return [_answer(request, partial(self._made, request)) for request in requests]
         waited_for = [request for request in requests if not request.is_cancelled()]
         read = [(partial(_given, request), list(request.requested_output_names())) for request in waited_for]
-        made = dict(zip(map(id, waited_for), self.work.together(read), strict=True))
-        return [_answer(request, made.get(id(request), dict)) for request in requests]
+        answers = dict(zip(map(id, waited_for), self.work.together(read), strict=True))
+        return [_answer(request, answers.get(id(request), dict)) for request in requests]
 
     def _made(self, request: Any) -> dict[str, Any]:
         given = _given(request)
