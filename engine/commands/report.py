@@ -41,13 +41,10 @@ def run(arguments: argparse.Namespace) -> Exit:
 
 def _write(path: Path, page: str) -> None:
     """Replace a file in one step. Raises UsageError for a folder that is missing, and for a place that is no file."""
+    from engine.store import disk
+
     if path.exists() and not path.is_file():
         raise UsageError(f"{path} is no file", hint="name another one with -o")
     if not path.absolute().parent.is_dir():
         raise UsageError(f"there is no folder {path.absolute().parent}", hint="make it, or name another file with -o")
-    fresh = path.with_name(f".{path.name}-{os.getpid()}")
-    try:
-        fresh.write_text(page, "utf-8")
-        os.replace(fresh, path)
-    finally:
-        fresh.unlink(missing_ok=True)
+    disk.replace(path, page.encode(), fresh=path.with_name(f".{path.name}-{os.getpid()}"))

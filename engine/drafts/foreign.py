@@ -32,9 +32,9 @@ class Foreign:
         self.fields[path] = value
         self.origins[path] = origin
 
-    def leave(self, setting: str, reason: str) -> None:
-        """Note a setting that no field stands for."""
-        self.unmapped.append(Unmapped(setting, reason))
+    def leave(self, setting: str, reason: str | None) -> None:
+        """Note a setting that no field stands for; `reason` is None where nothing more is known."""
+        self.unmapped.append(Unmapped(setting, reason or "no field of a recipe stands for it"))
 
     def add_to(self, draft: Draft) -> None:
         """Write the settings into the draft of the model's recipe, over what the draft has guessed."""

@@ -54,7 +54,6 @@ _REASONS = {
     "--tensorrt": "for TensorRT, `target: {device: T4, runtime: tensorrt}`",
     "--config": "settings of ORTConfig have no field",
 }
-_UNKNOWN = "no field of a recipe stands for it"
 
 
 def read(text: str) -> Foreign:
@@ -110,15 +109,15 @@ def _put_task(settings: Foreign, value: str, written: str) -> bool:
     return True
 
 
-def _reason(name: str, value: str) -> str:
-    """Return why no field stands for an option."""
+def _reason(name: str, value: str) -> str | None:
+    """Return why no field stands for an option; None where nothing is known of it."""
     if name == "--weight-format":
         return f"openvino is built in fp32 and int8 here, not in {value}"
     if name == "--task" and value == "auto":
         return "without a task, the model's files name it"
     if name == "--device" and value == "cpu":
         return "CPUs are the target of this recipe"
-    return _REASONS.get(name, _UNKNOWN)
+    return _REASONS.get(name)
 
 
 def _is_number(text: str) -> bool:

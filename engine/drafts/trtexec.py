@@ -73,7 +73,6 @@ _GROUPS = {
 """The names of options without a field, and the reason."""
 _REASONS = {name: reason for names, reason in _GROUPS.items() for name in names.split()}
 _ALIASES = {"staticPlugins": "plugins", "dynamicPlugins": "plugins", "setPluginsToSerialize": "plugins"}
-_UNKNOWN = "no field of a recipe stands for it"
 
 
 def read(text: str) -> Foreign:
@@ -93,7 +92,7 @@ def read(text: str) -> Foreign:
         elif key in _PRECISIONS:
             flags[key] = written
         elif not _put(settings, key, value, written):
-            settings.leave(written, _REASONS.get(key, _UNKNOWN))
+            settings.leave(written, _REASONS.get(key))
     if settings.model is None:
         raise UsageError(
             "the command names no ONNX file", [text[:200]], "--onnx=model.onnx; other formats are not read"

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from engine.errors import UserError
 from engine.events import Ended, Event, Refused
+from engine.store import disk
 from engine.system import regular
 
 FILE = "recipe-junit.xml"
@@ -95,9 +96,8 @@ def _add(suites: Mapping[str, Iterable[ET.Element]]) -> None:
         for name, cases in suites.items():
             root.append(_suite(name, list(cases)))
         ET.indent(root)
-        beside = path.with_name(f".{path.name}.{os.getpid()}")
-        beside.write_bytes(ET.tostring(root, encoding="utf-8", xml_declaration=True))
-        beside.replace(path)
+        data = ET.tostring(root, encoding="utf-8", xml_declaration=True)
+        disk.replace(path, data, fresh=path.with_name(f".{path.name}.{os.getpid()}"))
 
 
 def _suite(name: str, cases: Sequence[ET.Element]) -> ET.Element:
