@@ -126,6 +126,7 @@ def test_a_directory_of_timm_is_a_source_when_the_recipe_says_what_it_is_for(emp
     assert empty.states("r.yaml", "--set", "validate.samples=images.npz")["package"] == "built"
 
 
+@pytest.mark.whole
 def test_pytorch_is_a_rival_of_an_image_model(empty, seeing):
     timm_here.checkpoint(empty.folder / "model", "test_efficientnet", size=64)
     seeing(empty)

@@ -73,6 +73,7 @@ def test_a_key_that_is_revoked_ends_also_the_build_that_is_up_to_date(team, seco
     assert second.states("r.yaml", "--to", "fetch") == {"fetch": "built"}
 
 
+@pytest.mark.whole
 def test_a_missing_blob_is_made_again_by_the_job_that_makes_it(team, second, tmp_path):
     _, folder, _ = team
     own = tmp_path / "own"

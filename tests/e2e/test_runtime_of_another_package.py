@@ -117,6 +117,7 @@ OnnxReference.options_model = Options
 """
 
 
+@pytest.mark.whole
 def test_its_own_options_are_validated_and_count(project):
     file = Path(project.environment["PYTHONPATH"]) / "onnx_reference.py"
     file.write_text(CODE + OPTIONS)

@@ -48,6 +48,7 @@ def test_a_new_file_in_steps_is_a_new_step_even_after_an_up_to_date_build(projec
     assert needs["fuse"] == ["mark"]
 
 
+@pytest.mark.whole
 def test_code_that_moves_or_is_renamed_makes_nothing_again(project):
     (project.folder / "r.yaml").write_text(RECIPE)
     (project.folder / "samples.jsonl").write_text(SAMPLES)

@@ -57,6 +57,7 @@ def test_sixteen_with_four_workers_each_share_a_wide_recipe(tier, wide, tmp_path
         assert wide.builders.verify(ground)["damaged"] == []
 
 
+@pytest.mark.whole
 def test_the_others_go_on_while_some_are_killed(tier, wide, tmp_path):
     for number in range(20 if tier.whole else 1):
         ground = wide.template.copy(tmp_path / str(number))

@@ -120,6 +120,7 @@ def test_an_output_edited_with_size_and_time_kept_is_restored(scene, tier):
             scene.build()
 
 
+@pytest.mark.whole
 def test_an_input_replaced_by_an_older_file_is_seen(scene):
     old = scene.project.folder / "old.txt"
     edit(old, texts(1))
@@ -151,6 +152,7 @@ def test_the_code_may_change_at_any_moment_of_a_build(scene, tier):
     _change_meanwhile(scene, scene.helper, (old, new), 100 if tier.whole else 2, tier.chance)
 
 
+@pytest.mark.whole
 def test_the_code_may_change_between_two_jobs_that_it_is_for(scene, tier):
     """The second may find it in another worker, under a key that was reckoned before."""
     old = scene.helper.read_text()
@@ -246,6 +248,7 @@ def test_a_clock_that_jumps_hides_no_change(scene, jumps):
     assert scene.builders.verify(scene.ground)["damaged"] == []
 
 
+@pytest.mark.whole
 def test_collection_by_age_under_a_clock_that_jumped_takes_nothing_that_is_new(scene):
     scene.build(hook=json.dumps({"clock": 3650 * DAY}))
     collect = ("cache", "gc", "--older-than", "1d", "--yes", "--cache", str(scene.ground.cache))

@@ -68,6 +68,7 @@ def test_a_build_has_nothing_to_do_afterwards(project):
     assert set(project.states("r.yaml").values()) == {"cached"}
 
 
+@pytest.mark.whole
 def test_an_edit_of_it_rebuilds_the_jobs_that_use_it_and_a_comment_none(project):
     file = project.folder / "site" / "next_sentence.py"
     file.write_text(TASK + "\n# a remark\n")
