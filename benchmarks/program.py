@@ -17,11 +17,12 @@ RECIPE = "recipes/minilm_cpu.yaml"
 def environment(*import_path: Path) -> dict[str, str]:
     """Return the environment variables for the program, with more folders on the import path.
 
-    The program's own settings (`RECIPE_...`) are removed, except the place of the Triton server. The source tree is
-    added to the import path only if the program is not installed.
+    The program's own settings (`RECIPE_...`) are removed, except the place of the Triton server. The variable
+    PYTHONDONTWRITEBYTECODE is removed, too: without bytecode files, each process compiles all modules. The source tree
+    is added to the import path only if the program is not installed.
     """
     ours = {name for name in os.environ if name.startswith("RECIPE_")} - {"RECIPE_TRITON_VENV"}
-    kept = {name: value for name, value in os.environ.items() if name not in ours}
+    kept = {name: value for name, value in os.environ.items() if name not in {*ours, "PYTHONDONTWRITEBYTECODE"}}
     folders = [*map(str, import_path), *filter(None, [os.environ.get("PYTHONPATH")])]
     if not _located(kept):
         folders.append(str(ROOT))

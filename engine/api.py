@@ -22,10 +22,11 @@ from engine.builder.lookup import Lookup
 from engine.builder.loop import Options, run
 from engine.builder.planning import Plan, variants
 from engine.builder.planning import plan as plan_of
-from engine.builder.selection import Reading, Recipes, Selection, known_step, select
+from engine.builder.selection import Reading, Recipes, Selection, select
 from engine.builder.sides import SidePlace
 from engine.builder.summary import Summary, summarize
 from engine.builder.variant import PlannedVariant as Variant
+from engine.builder.variant_jobs import known_step
 from engine.builder.waiting import MachineNeeded, by_machine
 from engine.digest import Digest
 from engine.errors import Exit, Refusals, UsageError, UserError

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.builder import planning_reads, registry
-from engine.builder.selection import Selection, known_step, planned_variant, refuse
+from engine.builder import planning_reads
+from engine.builder.selection import Selection, refuse
 from engine.builder.variant import PlannedVariant
 from engine.errors import Refusals, UsageError
 from engine.recipe.load import LoadedRecipe, OpenedRecipe, opened
@@ -38,8 +38,11 @@ def variants(selection: Selection) -> tuple[PlannedVariant, ...]:
 def plan(selection: Selection) -> Plan:
     """Read, check and plan all variants of a selection; the errors of wrong recipes are collected in the plan."""
     with planning_reads.noted():
-        for name in selection.to:
-            known_step(name, registry.steps())
+        if selection.to:
+            from engine.builder import registry, variant_jobs
+
+            for name in selection.to:
+                variant_jobs.known_step(name, registry.steps())
         return _plan(selection)
 
 
@@ -64,18 +67,25 @@ def _plan(selection: Selection) -> Plan:
                 refuse(each)
             feasible += own
     _collect_twins(loaded, refusals)
-    # The import of all steps takes long, and nobody waits for it where every recipe is refused.
-    steps = registry.steps() if feasible else {}
-    planned: list[PlannedVariant] = []
-    for each in feasible:
-        with refusals.collecting(each.path):
-            planned.append(planned_variant(each, steps, selection.to))
+    planned = _planned(feasible, selection.to, refusals) if feasible else []
     if selection.to and planned and not any(each.jobs for each in planned):
         raise UsageError(
             f"no recipe here has a job {' or '.join(map(repr, selection.to))}",
             hint="`recipe graph` shows the jobs of a recipe",
         )
     return Plan(tuple(planned), refusals, tuple(recipe.path for recipe in recipes if recipe.path in bases))
+
+
+def _planned(feasible: Sequence[LoadedRecipe], to: Sequence[str], refusals: Refusals) -> list[PlannedVariant]:
+    # The import of all steps takes long, and nobody waits for it where every recipe is refused.
+    from engine.builder import registry, variant_jobs
+
+    steps = registry.steps()
+    planned: list[PlannedVariant] = []
+    for each in feasible:
+        with refusals.collecting(each.path):
+            planned.append(variant_jobs.planned_variant(each, steps, to))
+    return planned
 
 
 def _bases(recipes: Sequence[OpenedRecipe], *, some_unread: bool) -> set[Path]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from engine.errors import RecipeError
-from engine.feasibility import model, options, precision, sample_lengths, serving, shapes, target, tf32
+from engine.feasibility import options, precision, sample_lengths, serving, shapes, target, tf32
 from engine.feasibility.shapes import profiles, usual
 from engine.recipe import supported
 from engine.runtimes import registry
@@ -25,6 +25,8 @@ def check(loaded: LoadedRecipe) -> None:
 
 def check_model(loaded: LoadedRecipe, facts: ModelFacts) -> None:
     """Raise RecipeError where the recipe asks for something that the fetched model or the target cannot do."""
+    from engine.feasibility import model  # a recipe that is refused without its model does not wait for this import
+
     _each(loaded, lambda view: model.check_model(view, facts))
 
 

@@ -35,8 +35,8 @@ def check(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
     kernels = runtime.kernels(recipe.target)
     if kernels is not None:
         by = f"the provider {recipe.target.provider} does not compute" if devices else "no cpu is built for"
-        better = bool(kernels.instead) and requested in _able(loaded, devices)
-        more = f", or {kernels.instead}" if better else ""
+        helps = bool(kernels.instead) and requested not in kernels.not_for
+        more = f", or {kernels.instead}" if helps and requested in _able(loaded, devices) else ""
         _refuse(loaded, kernels.precisions, f"{by} in {requested}", kernels.fact, more=more)
     else:
         for gpu in devices:

@@ -40,8 +40,8 @@ def _image(loaded: LoadedRecipe) -> None:
     if tag is None:
         hint = f'write the release, "24.05", or the whole name, {REPOSITORY}:24.05-py3'
         raise loaded.error(triton_images.not_triton(name), *RECIPE_PATH, hint=hint)
-    registry.of(loaded.recipe).refuse_image(loaded, tag)
     _board(loaded, tag)
+    registry.of(loaded.recipe).refuse_image(loaded, tag)
 
 
 def _board(loaded: LoadedRecipe, tag: ImageTag) -> None:

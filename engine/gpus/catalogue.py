@@ -1,7 +1,8 @@
 """The catalogue: one line for each GPU that people deploy on."""
 
 # The source of the compute capabilities is "cuda-gpus" in gpu.SOURCES. That list leaves out the GPUs of laptops and of
-# cloud providers: these have the compute capability of their chip. The source of the memory is named in each line.
+# cloud providers, and those for China: these have the compute capability of their chip. "driver-names" has the names by
+# which drivers report them. The source of the memory is named in each line.
 
 from __future__ import annotations
 
@@ -43,8 +44,8 @@ CATALOGUE = (
     Gpu("T4G", 75, 16, "aws-g5g"),  # beside a Graviton CPU
     # Tensor cores came with the names RTX: a GTX computes in the same types, without them.
     *(Gpu(f"GTX {name}", 75, memory_gib, "gtx-16") for name, memory_gib in _pairs(
-        "1650=4, 1650 SUPER=4, 1650 Ti=4, 1650 Laptop=4, 1650 Ti Laptop=4, 1660=6, 1660 SUPER=6, 1660 Ti=6, "
-        "1660 Ti Laptop=6"
+        "1630=4, 1650=4, 1650 SUPER=4, 1650 Ti=4, 1650 Laptop=4, 1650 Ti Laptop=4, 1660=6, 1660 SUPER=6, "
+        "1660 Ti=6, 1660 Ti Laptop=6"
     )),
     *_geforce(75, "2060=12, 2060 SUPER=8, 2070=8, 2070 SUPER=8, 2080=8, 2080 SUPER=8, 2080 Ti=11"),
     *_geforce(75, "2060=6, 2070=8, 2070 SUPER=8, 2080=8, 2080 SUPER=8", laptop=True),
@@ -54,7 +55,7 @@ CATALOGUE = (
     Gpu("A100-40GB", 80, 40, "data-center", ("A100", "A100 PCIE 40GB")),  # A100 without a size means the smaller one
     Gpu("A100-80GB", 80, 80, "data-center", ("A100 80GB PCIe", "A100 PCIE 80GB")),
     Gpu("A800-40GB", 80, 40, "vgpu-gpus", ("A800 PCIE 40GB", "A800 40GB Active")),
-    Gpu("A800-80GB", 80, 80, "vgpu-gpus", ("A800", "A800 80GB PCIe", "A800 PCIE 80GB")),
+    Gpu("A800-80GB", 80, 80, "vgpu-gpus", ("A800", "A800 80GB PCIe", "A800 80GB PCIe LC", "A800 PCIE 80GB")),
     Gpu("A30", 80, 24, "data-center"),
     Gpu("A2", 86, 16, "data-center"),
     Gpu("A10", 86, 24, "data-center"),
@@ -85,11 +86,12 @@ CATALOGUE = (
     Gpu("H100 NVL", 90, 94, "data-center"),
     Gpu("H800", 90, 80, "vgpu-gpus", ("H800 SXM", "H800 80GB HBM3")),
     Gpu("H800 PCIe", 90, 80, "vgpu-gpus"),
+    Gpu("H800 NVL", 90, 94, "vgpu-gpus"),
     Gpu("H20", 90, 96, "mig-gpus", ("H20 SXM",)),
     Gpu("H20-3e", 90, 141, "vgpu-gpus"),
     Gpu("H200", 90, 141, "data-center", ("H200 SXM",)),
     Gpu("H200 NVL", 90, 141, "data-center"),
-    Gpu("GH200", 90, 96, "data-center", ("GH200 480GB", "GH200 96GB HBM3")),  # 480 GB is the CPU's memory
+    Gpu("GH200", 90, 96, "data-center", ("GH200 120GB", "GH200 480GB", "GH200 96GB HBM3")),  # 120, 480: CPU
     Gpu("GH200 144GB", 90, 144, "data-center", ("GH200 144G HBM3e",)),
     # Blackwell
     Gpu("B200", 100, 180, "data-center", ("B200 SXM",)),

@@ -16,6 +16,8 @@ AMPERE = 80
 
 _FIRST_SM = {"tf32": AMPERE, "bf16": AMPERE, "int4": AMPERE, "fp8": 89, "fp4": 100}
 _ARCHITECTURES = {75: "Turing", 80: "Ampere", 86: "Ampere", 87: "Ampere", 89: "Ada Lovelace", 90: "Hopper"}
+_NOT_IN_CUDA_GPUS = ("gtx-16", "vgpu-gpus", "mig-gpus")
+"""Documents with GPUs that NVIDIA's list of compute capabilities leaves out: the device's number tells its chip."""
 _RTX_SMS = (75, 80, 86, 89, 120, 121)
 _TENSORRT_FROM = {100: "10.8", 103: "10.14.1", 110: "10.8", 120: "10.8", 121: "10.14.1"}
 
@@ -25,6 +27,11 @@ _DOCUMENTS = (
         "cuda-types",
         "NVIDIA, CUDA Programming Guide, Table 33 (types of Tensor Cores)",
         "https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/compute-capabilities.html",
+    ),
+    (
+        "driver-names",
+        "NVIDIA, Linux open GPU kernel modules, Compatible GPUs",
+        "https://github.com/NVIDIA/open-gpu-kernel-modules/blob/main/README.md",
     ),
     ("legacy", "NVIDIA, Legacy CUDA GPU Compute Capability", "https://developer.nvidia.com/cuda-legacy-gpus"),
     ("data-center", "NVIDIA, data sheets of data center GPUs", "https://www.nvidia.com/en-us/data-center/"),
@@ -148,7 +155,8 @@ class Gpu:
         """The tags of the documents with the GPU's SM, memory, dtypes and first version of TensorRT."""
         first = {"10.8": ("tensorrt-10.8",), "10.14.1": ("tensorrt-10.14",)}.get(self.tensorrt, ())
         rtx = ("tensorrt-rtx",) if self.tensorrt_rtx else ()
-        return ("cuda-gpus", "cuda-types", self.sold, "tensorrt", "quantization", *rtx, *first)
+        names = ("driver-names",) if self.sold in _NOT_IN_CUDA_GPUS else ()
+        return ("cuda-gpus", "cuda-types", self.sold, *names, "tensorrt", "quantization", *rtx, *first)
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ Precision = Literal["fp32", "fp16", "bf16", "int8", "fp8", "int4"]
 class RecipePart(BaseModel):
     """The base class of the pydantic models of a recipe's sections: immutable, and unknown fields are errors."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, defer_build=True)
 
 
 class Range(RecipePart):

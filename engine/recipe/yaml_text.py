@@ -11,7 +11,7 @@ from engine.errors import RecipeError
 from engine.recipe import slips
 from engine.recipe.node import Node, list_node, mapping_node
 from engine.recipe.scalars import UnclearError, resolve
-from engine.text.places import Position, Text, unprintable
+from engine.text.places import UNPRINTABLE, Position, Text
 
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the parser in C is six times as fast
 
@@ -45,7 +45,7 @@ def parse(text: Text, content: str | None = None) -> Node:
     start of `content`, so that each character has the same line and column in `content` as in `text`.
     """
     content = text.content if content is None else content
-    if match := unprintable().search(content):
+    if match := UNPRINTABLE.search(content):
         raise RecipeError(
             f"the unprintable character U+{ord(match[0]):04X}",
             replace(Text(text.name, content).position(match.start()), text=text),

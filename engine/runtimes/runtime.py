@@ -45,6 +45,8 @@ class Kernels:
     fact: str
     instead: str = ""
     """The setting that a hint proposes where the devices support the recipe's precision and this runtime does not."""
+    not_for: tuple[str, ...] = ()
+    """The precisions for which `instead` does not help."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from engine.kit.accuracy import measure as accuracy
 from engine.kit.accuracy import usual_work
 from engine.kit.accuracy.gate import Judged
 from engine.kit.accuracy.report import AccuracyReport
-from engine.kit.onnx import ir_models, mapped_weights, onnx_files, quantized_types
+from engine.kit.onnx import ir_models, mapped_weights, onnx_files
 from engine.kit.onnx.passes.pipeline import Pipeline
 from engine.kit.quantization import calibration, stated_work, trials
 from engine.kit.quantization.half import emulation, tf32_emulation
@@ -106,10 +106,7 @@ class ValidateOnnx(Judged):
 
 def _session(quantized: Path, scratch: Path, *, half: bool, tf32: bool) -> onnxruntime.InferenceSession:
     if not (half or tf32):
-        # Above the level `basic`, ONNX Runtime 1.31 makes a MatMulIntegerToFloat of fp8, and then refuses the graph.
-        fp8 = "fp8" in quantized_types.of(onnx_files.load_graph(quantized))
-        level = "basic" if fp8 else None
-        return ort.session(quantized, threads=1, level=level, prepack=ort.prepacks(quantized))
+        return ort.session(quantized, threads=1, prepack=ort.prepacks(quantized))
     passes = Pipeline(ir_models.load(quantized))
     with mapped_weights.spilling(scratch):
         if half:

@@ -61,3 +61,11 @@ def test_on_a_t4_fp8_is_refused_with_what_works(tmp_path):
     done = Program(project(tmp_path, "fp8", "int8", device="T4", runtime="tensorrt"))("check", "r.yaml", expect=2)
     assert "r.yaml:2:17: the model is quantized to fp8, in which the T4 (SM75) cannot compute" in done.stderr
     assert "hint: quantize the original to int8, or build for a GPU that has it, such as L4" in done.stderr
+
+
+@pytest.mark.whole
+def test_on_a_cpu_fp8_goes_through_to_a_package_at_the_level_that_opens_it(tmp_path):
+    done = Program(project(tmp_path, "fp8_fp32", "fp32", device="cpu", runtime="onnxruntime"))("build", "r.yaml")
+    assert "cosine mean 1, worst 1" in done.stdout
+    (config,) = (tmp_path / "build").rglob("config.pbtxt")
+    assert "level: -1" in config.read_text()  # Triton's number for `basic`

@@ -25,6 +25,12 @@ SOURCES = {
     "level": "https://docs.rs/trtx-sys/latest/trtx_sys/real_bindings/nvinfer1/enum.HardwareCompatibilityLevel.html",
     "sparsity": "https://developer.nvidia.com/blog/accelerating-inference-with-sparsity-using-ampere-and-tensorrt",
     "bindings": "https://pypi.org/project/tensorrt/#history",  # names in the bindings of each release
+    "flavours": "https://github.com/triton-inference-server/server/releases/tag/v2.41.0",  # -igpu is for Jetsons
+    "cuda-provider": "https://onnxruntime.ai/docs/execution-providers/CUDA-ExecutionProvider.html",  # use_tf32
+    "trt-provider": "https://github.com/microsoft/onnxruntime/issues/26029",  # the TensorRT provider has no use_tf32
+    "tf32": "https://github.com/microsoft/onnxruntime/pull/19357",  # after 1.17: image 24.04 has 1.17.3, 24.05 1.18.0
+    "cuda-types": "https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/compute-capabilities.html",
+    "mig": "https://docs.nvidia.com/datacenter/tesla/mig-user-guide/supported-mig-profiles.html",
     "backends": "https://github.com/triton-inference-server/tensorrtllm_backend/issues/401",
 }  # fmt: skip
 """Short name -> address. Which TensorRT an image has is from `SOURCES` of engine/runtimes/triton_images.py."""
@@ -47,6 +53,12 @@ def rtx(device, precision):
     return recipe(device, precision, runtime="tensorrt-rtx")
 
 
+def ort(device, precision, provider, *, tf32="", **rest):
+    """Return a recipe for ONNX Runtime."""
+    text = recipe(device, precision, runtime=f"onnxruntime, provider: {provider}", **rest)
+    return text + (f"tf32: {tf32}\n" if tf32 else "")
+
+
 # Rows: the source, and the recipe.
 ACCEPTED = [
     # TensorRT-RTX: GPU x precision
@@ -63,6 +75,12 @@ ACCEPTED = [
     *(("llm", recipe("A100-80GB", each)) for each in ("bf16", "int4")),
     *(("llm", recipe("L4", each)) for each in ("fp16", "bf16", "int8", "int4", "fp8")),
     *(("llm", recipe("H100", each)) for each in ("fp16", "bf16", "int8", "int4", "fp8")),
+    *(("llm", recipe(device, "fp8")) for device in ("H20", "H800 NVL", "L20")),
+    *(("llm", recipe(device, "int8")) for device in ("T4G", "GTX 1630", "A800")),
+    # TF32: GPU x provider x image
+    ("cuda-provider", ort("A10", "fp32", "cuda", tf32="true")),
+    ("tf32", ort("A800", "fp32", "cuda", tf32="false", image="24.05")),
+    ("trt-provider", ort("L20", "fp32", "tensorrt", tf32="true")),
     # GPU x TensorRT
     ("10.8", recipe("RTX 5080", version="10.8")),
     ("10.8", recipe("B200", version="10.9.0.34")),
@@ -104,6 +122,18 @@ REFUSED = [
     ("llm", recipe("A800", "»fp8"), "(SM80) cannot compute in fp8", "precision: int8", ("fp8", "int8")),
     ("llm", recipe("A2", "»fp8"), "(SM86) cannot compute in fp8", "precision: int8", ("fp8", "int8")),
     ("llm", recipe("RTX 3090", "»fp8"), "(SM86) cannot compute in fp8", "precision: int8", ("fp8", "int8")),
+    ("llm", recipe("GTX 1630", "»bf16"), "(SM75) cannot compute in bf16", "precision: fp16", ("bf16", "fp16")),
+    ("llm", recipe("A800-40GB", "»fp8"), "(SM80) cannot compute in fp8", "precision: int8", ("fp8", "int8")),
+    # TF32: GPU x provider x image
+    ("cuda-types", ort("T4G", "fp32", "cuda", tf32="»true"), "the T4G (SM75) has no TF32", "leave it out",
+     ("tf32: true", "")),
+    ("trt-provider", ort("A10", "fp32", "tensorrt", tf32="»false"), "no option that turns TF32 off", "provider: cuda",
+     ("provider: tensorrt", "provider: cuda")),
+    ("tf32", ort("A10", "fp32", "cuda", tf32="false", image="»24.02"), "has no option for TF32", "from 24.05 on",
+     ("24.02", "24.05")),
+    # parts of GPUs
+    ("mig", recipe("»'A100-40GB MIG 9g.5gb'"), "has no part MIG 9g.5gb", "nvidia-smi mig -lgip", ("9g.5gb", "1g.5gb")),
+    ("mig", recipe("»'L4 MIG 1g.5gb'"), "the L4 cannot be divided", "name the whole L4", ("'L4 MIG 1g.5gb'", "L4")),
     # GPU x TensorRT
     ("10.5", recipe("»TITAN V"), "TensorRT dropped Volta (SM70) with 10.5", "the nearest that works", None),
     ("10.8", recipe("RTX 5080", version="»10.7"), "builds nothing for the RTX 5080", '"10.8"', ("10.7", "10.8")),
@@ -136,6 +166,9 @@ REFUSED = [
      "loads those of 10.5", 'version: "10.5"', ("10.6.0", "10.5")),
     ("versions", recipe("T4", version="10.15", image="»25.06", options="version_compatible: true"),
      "loads those of 10.11", "26.02-py3", ("25.06", "26.02-py3")),
+    ("flavours", recipe("T4", image="»25.06-py3-igpu"), "is for Jetsons, and T4 is none", "use 25.06-py3",
+     ("25.06-py3-igpu", "25.06-py3")),
+    ("flavours", recipe("Jetson AGX Orin", image="»25.06"), "is for servers", "use 25.06-py3-igpu", None),
     ("backends", recipe("H100", image="»24.10-vllm-python-py3"), "no backend for TensorRT engines", "use 24.10-py3",
      ("24.10-vllm-python-py3", "24.10-py3")),
     # options x GPU x TensorRT

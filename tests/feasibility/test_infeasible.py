@@ -91,7 +91,7 @@ REFUSED = {
         "precision: fp16, or provider: tensorrt"),
     "fp8 on cuda": (
         gpu("L4", "onnxruntime", ", provider: cuda") + "precision: »fp8", "the provider cuda does not compute",
-        "precision: fp16, or provider: tensorrt"),
+        "the nearest that works is precision: fp16"),
     "min over opt": (
         gpu() + "profiles: [{batch: »[8, 1, 16]}]", "out of order: min 8, opt 1, max 16", "min <= opt <= max"),
     "opt over max": (gpu() + "profiles: [{batch: »[1, 32, 8]}]", "out of order", "min <= opt <= max"),

@@ -1,7 +1,5 @@
 """The graph that a GPU is to run is held against the original before anything is compiled."""
 
-from pathlib import Path
-
 import graphs
 import numpy as np
 import onnx
@@ -14,7 +12,6 @@ from engine.kit.inputs.cases import Case
 from engine.kit.onnx import onnx_files
 from engine.recipe.schema import Bound, ModelSection, Recipe, TargetSection
 from engine.runtimes.onnxruntime import session as ort
-from engine.steps import validate_onnx
 from engine.steps.validate_onnx import ValidateOnnx
 
 
@@ -132,11 +129,3 @@ def test_the_bounds_of_the_recipe_hold_here_as_well(lowered):
     step = ValidateOnnx(task="text-classification", precision="fp16", max_abs=Bound(at_most=1e-9))
     with pytest.raises(JudgementError, match="max_abs"):
         step.judge(check(lowered, step))
-
-
-def test_fp8_beside_fp32_is_run_without_the_optimization_that_spoils_it(tmp_path):
-    source = Path(graphs.__file__).parent / "modelopt" / "fp8_fp32.onnx"
-    (tmp_path / "model.onnx").write_bytes(source.read_bytes())
-    session = validate_onnx._session(tmp_path, tmp_path, half=False, tf32=False)
-    [answer] = session.run(None, {"x": np.ones((1, 16, 32), np.float32)})
-    assert np.isfinite(answer).all()

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
-from engine.kit.onnx import onnx_files
+from engine.kit.onnx import onnx_files, quantized_types
 from engine.kit.onnx.onnx_files import MODEL
 from engine.runtimes.onnxruntime import providers as ort_providers
 from engine.runtimes.onnxruntime import session_options
@@ -40,6 +40,8 @@ ONNX Runtime's messages of lower levels are not printed, as exceptions hold the 
 """
 
 
+_UP_TO_BASIC = ("disabled", "basic")
+"""The optimization levels at which ONNX Runtime fuses no Q/DQ operators into others."""
 _BLOCKED = ("NchwcTransformer",)
 """The optimizer that pads the channels of convolutions to blocks of 8 or 16, so that shapes no longer tell the work."""
 
@@ -57,11 +59,11 @@ def session(
     """Open `directory/model.onnx` on a provider, with the options of its `session.json`.
 
     `threads` is the number of threads inside an operator; 0 lets ONNX Runtime choose. `level` (`disabled`, `basic`,
-    `extended`, `all`) takes the place of the optimization level in `session.json`; where neither `level` nor
-    `session.json` sets a level, the level is `all`. With `frugal`, few tensors are in memory at once: the nodes run in
-    the order of the file, as far as ONNX Runtime lets its caller choose the order, and ONNX Runtime gives memory back
-    as soon as a tensor is used up. Without `prepack`, memory is given back, too, and ONNX Runtime reads weights of a
-    separate file where they are mapped, instead of rearranging them in memory for faster products.
+    `extended`, `all`) takes the place of the level that `level_of` returns. With `frugal`, few tensors are in memory at
+    once: the nodes run in the order of the file, as far as ONNX Runtime lets its caller choose the order, and ONNX
+    Runtime gives memory back as soon as a tensor is used up. Without `prepack`, memory is given back, too, and ONNX
+    Runtime reads weights of a separate file where they are mapped, instead of rearranging them in memory for faster
+    products.
     With `profile`, the session writes a profile of its runs into a file whose name begins with `profile`; without
     `prepack`, the profile names the shapes of weights. Raises StepError where ONNX Runtime refuses the model, or would
     run it on another provider.
@@ -69,7 +71,7 @@ def session(
     import onnxruntime
 
     saved = session_options.read(directory)
-    settings = _settings(level or saved.get("graph_optimization_level", "all"), threads)
+    settings = _settings(level or level_of(directory, on_gpu=provider.on_gpu), threads)
     settings.inter_op_num_threads = 1
     if not prepack:
         settings.add_session_config_entry(*_NO_PREPACKING)
@@ -88,6 +90,18 @@ def session(
     opened = _open(directory, settings, provider, disabled)
     ort_providers.expect_used(opened, provider)
     return opened
+
+
+def level_of(directory: Path, *, on_gpu: bool) -> str:
+    """Return the optimization level of a model: that of `session.json`, else `all`; at most `basic` for fp8 on a CPU.
+
+    Above `basic`, ONNX Runtime 1.31 makes a MatMulIntegerToFloat of a product in fp8 on a CPU, and then refuses the
+    graph, because the operator has no fp8.
+    """
+    level = str(session_options.read(directory).get("graph_optimization_level", "all"))
+    if on_gpu or level in _UP_TO_BASIC or not (directory / MODEL).is_file():
+        return level
+    return "basic" if "fp8" in quantized_types.of(onnx_files.load_graph(directory)) else level
 
 
 def unoptimized(directory: Path) -> onnxruntime.InferenceSession:

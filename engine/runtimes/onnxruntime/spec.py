@@ -41,7 +41,9 @@ _NEWEST_OPSET = 23
 _WITH_TF32, _IMAGE_WITH_TF32 = "1.18", "24.05"
 """The oldest ONNX Runtime whose CUDA provider has the option `use_tf32`, and the oldest Triton image with it.
 
-Source: onnxruntime's cuda_execution_provider_info.cc of the releases; `ort_version` in Triton's build.py.
+Source: pull request 19357 of microsoft/onnxruntime. The library of the CUDA provider in the wheel of onnxruntime-gpu
+1.18.0 contains the text `use_tf32`, that of 1.17.1 does not. TRITON_VERSION_MAP in build.py of
+triton-inference-server/server: branch r24.04 has ONNX Runtime 1.17.3, r24.05 has 1.18.0.
 """
 _CPU_FACTS = ("cpu.isa", "onnxruntime.build")
 _PROVIDERS_TENSORRT = "10"
@@ -130,7 +132,7 @@ class OnnxRuntime(Runtime):
                 return Kernels(("fp32", "int8", "int4"), f"{self.name} computes there in")
             case Provider.CUDA:
                 fact = "its kernels for fused transformers are for"
-                return Kernels(("fp32", "fp16"), fact, instead="provider: tensorrt")
+                return Kernels(("fp32", "fp16"), fact, "provider: tensorrt", not_for=("fp8",))
             case Provider.TENSORRT:
                 return None
 

@@ -35,7 +35,7 @@ def served(directory: Path, execution: Execution, scratch: Path) -> Served:
     inputs = onnx_files.inputs(graph)
     by_tensorrt = execution.options["provider"] == Provider.TENSORRT
     by_cuda = ort_providers.cuda_tf32(tf32=execution.options.get("tf32"))
-    level = _level(directory, scratch)
+    level = _level(directory, scratch, on_gpu=execution.on_gpu)
     return Served(
         Backend.ONNXRUNTIME,
         inputs,
@@ -73,16 +73,15 @@ def _accelerator(inputs: Mapping[str, Input], execution: Execution) -> tuple[str
     return Accelerator.TENSORRT, {_TRITONS_NAMES.get(each, each): value for each, value in sorted(options.items())}
 
 
-def _level(model: Path, scratch: Path) -> str:
+def _level(model: Path, scratch: Path, *, on_gpu: bool) -> str:
     """Return the optimization level that Triton must use.
 
     Triton cannot disable single optimizers of ONNX Runtime. An optimizer that `session.json` disables must be one that
     would not change the model; for example, the fusions of higher levels never run at the level `basic`. Raises
     StepError where an optimizer that `session.json` disables would change the model.
     """
-    saved = session_options.read(model)
-    level = str(saved.get("graph_optimization_level", "all"))
-    disabled = tuple(saved.get("disabled_optimizers", ()))
+    level = ort.level_of(model, on_gpu=on_gpu)
+    disabled = tuple(session_options.read(model).get("disabled_optimizers", ()))
     if not disabled:
         return level
     with TemporaryDirectory(dir=scratch) as folder:

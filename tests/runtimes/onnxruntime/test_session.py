@@ -1,5 +1,7 @@
 """Sessions of ONNX Runtime: threads, levels, inputs, and errors that name what is wrong."""
 
+from pathlib import Path
+
 import graphs
 import numpy as np
 import onnxruntime
@@ -38,6 +40,16 @@ def test_session_json_chooses_the_level_unless_the_caller_does(layers):
     session_options.save(layers, level="basic", disabled=("SkipLayerNormFusion",))
     assert ort.session(layers).get_session_options().graph_optimization_level == levels.ORT_ENABLE_BASIC
     assert ort.session(layers, level="all").get_session_options().graph_optimization_level == levels.ORT_ENABLE_ALL
+
+
+def test_fp8_on_a_cpu_is_run_without_the_optimization_that_spoils_it(tmp_path):
+    source = Path(graphs.__file__).parent / "modelopt" / "fp8_fp32.onnx"
+    (tmp_path / "model.onnx").write_bytes(source.read_bytes())
+    assert [ort.level_of(tmp_path, on_gpu=on_gpu) for on_gpu in (True, False)] == ["all", "basic"]
+    [answer] = ort.run(ort.session(tmp_path), {"x": np.ones((1, 16, 32), np.float32)}).values()
+    assert np.isfinite(answer).all()
+    with pytest.raises(StepError, match="ONNX Runtime cannot open the model"):
+        ort.session(tmp_path, level="all")  # an ONNX Runtime that opens it needs no lower level
 
 
 def test_a_disabled_optimizer_does_not_run(tmp_path):

@@ -1,5 +1,7 @@
 """How Triton's ONNX Runtime backend serves a built model: files, level, accelerator."""
 
+from pathlib import Path
+
 import executions
 import graphs
 
@@ -17,6 +19,13 @@ def test_a_model_for_a_cpu_is_served_by_triton_s_backend_with_its_files(tmp_path
     assert (served.on_gpu, served.accelerator) == (False, None)
     assert set(served.files) == {path.name for path in model.iterdir()}
     assert list(served.inputs) == ["x"]
+
+
+def test_fp8_on_a_cpu_is_served_at_the_level_at_which_it_was_validated(tmp_path):
+    source = Path(graphs.__file__).parent / "modelopt" / "fp8_fp32.onnx"
+    (tmp_path / "model.onnx").write_bytes(source.read_bytes())
+    assert triton.served(tmp_path, executions.execution(), tmp_path).level == "basic"
+    assert triton.served(tmp_path, executions.execution("cuda"), tmp_path).level == "all"
 
 
 def test_what_the_recipe_says_of_tf32_reaches_the_cuda_provider_of_the_server(tmp_path):
