@@ -12,6 +12,7 @@ import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import documents
 import numpy as np
 import pytest
 import triton_server
@@ -126,7 +127,10 @@ def killed_under_load(server, package, model):
     assert urllib.request.urlopen(f"http://{server.http}/v2/health/ready", timeout=30).status == 200
     failed = probe(package, server)
     assert failed.returncode == 1
-    assert f"{model}: Stub process" in failed.stdout
+    [page] = [block for block in documents.run_by(__file__) if block.page.name == "serving.md"]
+    [(_, shown), (_, code)] = page.transcript()
+    assert shown.replace("minilm_tokenizer", model) == failed.stdout
+    assert int(code) == failed.returncode
     return seconds
 
 
