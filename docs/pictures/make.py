@@ -1,7 +1,7 @@
-"""Make the pictures of README: `python docs/pictures/make.py recipes/minilm_cpu.yaml`, with the extras `dev-terminal`
-and `dev-browser`, and Chromium from the system's packages.
+"""Make the pictures of README: `python docs/pictures/make.py recipes/minilm_cpu.yaml`.
 
-`build.svg` is the screen of a real build with an empty store, with its colours; `report.png` is the top of its page.
+It needs the extras `dev-terminal` and `dev-browser`, and Chromium from the system's packages. `build.svg` is the screen
+of a real build with an empty store, with its colours; `report.png` is the top of its page.
 Further words go to `recipe build`: with `--to validate` nothing is measured.
 """
 

@@ -1,7 +1,8 @@
-"""The quick start: a script of nothing but its blocks, in an empty folder and a new virtual environment."""
+"""The quick start and the first block of README: scripts of nothing but their blocks, in new virtual environments."""
 
 import os
 import re
+import shutil
 import subprocess
 
 import documents
@@ -11,34 +12,58 @@ from engine.server import ports
 
 BLOCKS = documents.run_by(__file__)
 SETTINGS = ("RECIPE_", "VIRTUAL_ENV", "PYTHON", "CI", "XDG_")
+CLONE = ("engine", "recipes", "pyproject.toml", "constraints.txt", "README.md", "LICENSE")
+HOUR = 3600
 
 
-def script():
-    """Return the blocks of the page as one script."""
-    assert {block.page.name for block in BLOCKS} == {"quick-start.md"}
-    return "".join(block.text for block in BLOCKS)
+def script(page):
+    """Return the blocks of a page as one script."""
+    return "".join(block.text for block in BLOCKS if block.page.name == page)
+
+
+def run(page, folder, home):
+    """Run the script of a page as a user does who has nothing yet."""
+    home.mkdir()
+    own = {name: value for name, value in os.environ.items() if not name.startswith(SETTINGS)}
+    own |= {"CLONE": str(documents.ROOT), "HOME": str(home)}
+    done = subprocess.run(
+        ["bash", "-e", "-c", script(page)],
+        cwd=folder,
+        env=own,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=HOUR,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 def test_the_page_goes_from_the_installation_to_an_answer():
-    text = script()
+    text = script("quick-start.md")
     commands = ["pip install", "recipe new", "recipe check", "recipe build", "recipe serve", "recipe query", "kill"]
     places = [text.index(command) for command in commands]
     assert places == sorted(places)
+    assert {block.page.name for block in BLOCKS} == {"quick-start.md", "README.md"}
 
 
 @pytest.mark.slow
 @pytest.mark.whole
 def test_its_blocks_alone_end_in_an_answer_of_a_served_model(tmp_path):
     assert ports.free().http == 8000, "another program has the port that the page names"
-    folder = tmp_path / "empty"
-    folder.mkdir()
-    home = tmp_path / "home"
-    home.mkdir()
-    own = {name: value for name, value in os.environ.items() if not name.startswith(SETTINGS)}
-    own |= {"CLONE": str(documents.ROOT), "HOME": str(home)}
-    done = subprocess.run(
-        ["bash", "-e", "-c", script()], cwd=folder, env=own, capture_output=True, text=True, check=False, timeout=3600
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert (folder / "build" / "model").is_dir()
-    assert re.search(r"^sentence_embedding: 384 float32: -?0\.\d+", done.stdout, flags=re.MULTILINE), done.stdout
+    (tmp_path / "empty").mkdir()
+    printed = run("quick-start.md", tmp_path / "empty", tmp_path / "home")
+    assert (tmp_path / "empty" / "build" / "model").is_dir()
+    assert re.search(r"^sentence_embedding: 384 float32: -?0\.\d+", printed, flags=re.MULTILINE), printed
+
+
+@pytest.mark.slow
+@pytest.mark.whole
+def test_the_block_of_the_readme_builds_a_package_in_a_clone(tmp_path):
+    clone = tmp_path / "clone"
+    clone.mkdir()
+    for name in CLONE:
+        source = documents.ROOT / name
+        (shutil.copytree if source.is_dir() else shutil.copy)(source, clone / name)
+    printed = run("README.md", clone, tmp_path / "home")
+    assert "minilm -> build/minilm" in printed
