@@ -249,3 +249,13 @@ def test_the_site_is_built_without_a_warning(tmp_path):
     assert len(pages) > 70
     fetched = re.compile(r"<(?:script|link|img)[^>]+(?:src|href)=\"?https?://(?!127)")
     assert [str(page) for page in pages if fetched.search(page.read_text())] == []
+
+
+def test_the_pictures_are_small_and_fetch_nothing():
+    pictures = [path for path in (ROOT / "docs" / "pictures").iterdir() if path.suffix in (".svg", ".png")]
+    assert {path.name for path in pictures} >= {"build.svg", "concepts.svg", "report.png"}
+    assert [path.name for path in pictures if path.stat().st_size > 200_000] == []
+    drawn = [path.read_text() for path in pictures if path.suffix == ".svg"]
+    assert [text for text in drawn if re.search(r"@import|(?:href|src|url)\W{1,3}https?:", text)] == []
+    shown = "".join(page.read_text() for page in documents.pages())
+    assert [path.name for path in pictures if f"pictures/{path.name}" not in shown] == []
