@@ -20,7 +20,7 @@ _MASKED = (
     (re.compile(r"\b[0-9a-f]{8,}(\.{3})?"), "HEX"),
     (re.compile(r"made on .*?, GPU: none"), "made on CPU"),
     (re.compile(r"-?\d+(\.\d+)?( (ms|s|min|h|kB|MB|GB)\b|x\b|%)"), "FIGURE"),
-    (re.compile(r"\d+\.\d+(\.\d+)*"), "FIGURE"),
+    (re.compile(r"\d+\.\d+(\.\d+)*(e-\d+)?"), "FIGURE"),
     (re.compile(r"[ \t]+"), " "),
 )
 
