@@ -193,11 +193,11 @@ def test_the_docker_commands_build_the_package_and_serve_it(machine, project):
 @pytest.mark.whole
 def test_the_laptop_waits_with_the_words_of_the_page(project, machine):
     laptop = Program(project)
-    laptop.environment["PYTHONPATH"] = str(machine.first[0])
+    laptop.environment |= {"PYTHONPATH": str(machine.first[0]), "RECIPE_CACHE": str(project / "laptop")}
     shown = [block for block in documents.run_by(__file__, "docs/gpu.md") if block.language == "console"]
     assert len(shown) == 2
     for block in shown:
         [(command, output)] = block.transcript()
         words = shlex.split(command, comments=True)[1:]
-        done = laptop(*words, "--cache", "laptop", expect=0 if "--waiting" in words else 3)
+        done = laptop(*words, expect=0 if "--waiting" in words else 3)
         assert documents.difference(output, done.stderr + done.stdout) == ""
