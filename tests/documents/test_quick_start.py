@@ -3,12 +3,11 @@
 import os
 import re
 import shutil
+import socket
 import subprocess
 
 import documents
 import pytest
-
-from engine.server import ports
 
 BLOCKS = documents.run_by(__file__)
 SETTINGS = ("RECIPE_", "VIRTUAL_ENV", "PYTHON", "CI", "XDG_")
@@ -50,7 +49,8 @@ def test_the_page_goes_from_the_installation_to_an_answer():
 @pytest.mark.slow
 @pytest.mark.whole
 def test_its_blocks_alone_end_in_an_answer_of_a_served_model(tmp_path):
-    assert ports.free().http == 8000, "another program has the port that the page names"
+    with socket.socket() as taken:
+        assert taken.connect_ex(("127.0.0.1", 8000)) != 0, "another program has the port that the page names"
     (tmp_path / "empty").mkdir()
     printed = run("quick-start.md", tmp_path / "empty", tmp_path / "home")
     assert (tmp_path / "empty" / "build" / "model").is_dir()
