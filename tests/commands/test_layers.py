@@ -5,6 +5,7 @@ import re
 import shutil
 from pathlib import Path
 
+import documents
 import pytest
 import typed_graphs
 from program import Program
@@ -35,12 +36,11 @@ def test_the_layers_of_a_build_are_listed_by_what_they_lose(project):
     assert "mlp is not built so far: original and built and cases missing" in early.stderr
     project("build", "r.yaml", expect=3)
     done = project("layers", "r.yaml", "--cases", "2", expect=0)
-    head, columns, *rows = done.stdout.splitlines()
-    assert head == (
-        "mlp: 6 tensors of the built model, in ONNX Runtime on the CPU, as this machine has no T4 (sm_75) with "
-        "tensorrt, against the original on the CPU"
-    )
-    assert columns.split() == ["lost", "here", "cosine", "max_abs", "type", "operator", "tensor"]
+    [page] = [block for block in documents.run_by(__file__) if block.page.name == "precision.md"]
+    [(command, shown)] = page.transcript()
+    assert command == "recipe layers r.yaml"
+    assert documents.difference(f"{shown}...", done.stdout) == ""
+    _, _, *rows = done.stdout.splitlines()
     assert {row.split()[4] for row in rows[:2]} == {"MatMul"}
     lost = [float(row.split()[0]) for row in rows]
     assert lost == sorted(lost, reverse=True)

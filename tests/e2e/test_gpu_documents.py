@@ -1,12 +1,14 @@
 """Every command of docs/gpu.md and docs/first-gpu-run.md runs here on a fake T4, or has a reason why it cannot."""
 
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 import tarfile
 from pathlib import Path
 
+import documents
 import fake_container
 import models
 import pytest
@@ -190,9 +192,12 @@ def test_the_docker_commands_build_the_package_and_serve_it(machine, project):
 @pytest.mark.slow
 @pytest.mark.whole
 def test_the_laptop_waits_with_the_words_of_the_page(project, machine):
-    page = (ROOT / "docs" / "gpu.md").read_text()
     laptop = Program(project)
-    laptop.environment["PYTHONPATH"] = str(machine.first[0])
-    done = laptop("build", "recipes/minilm_t4_packaged.yaml", "--cache", "laptop", expect=3)
-    [wait] = re.findall(r"waits for: .*", done.stderr)
-    assert wait in page
+    laptop.environment |= {"PYTHONPATH": str(machine.first[0]), "RECIPE_CACHE": str(project / "laptop")}
+    shown = [block for block in documents.run_by(__file__, "docs/gpu.md") if block.language == "console"]
+    assert len(shown) == 2
+    for block in shown:
+        [(command, output)] = block.transcript()
+        words = shlex.split(command, comments=True)[1:]
+        done = laptop(*words, expect=0 if "--waiting" in words else 3)
+        assert documents.difference(output, done.stderr + done.stdout) == ""

@@ -12,6 +12,7 @@ import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import documents
 import numpy as np
 import pytest
 import triton_server
@@ -26,6 +27,8 @@ from engine.steps.package import Package
 pytestmark = pytest.mark.slow
 
 NOTICED_SECONDS = 5.0
+SHOWN = "minilm_tokenizer"
+"""The model whose process is killed in docs/serving.md."""
 SLOW = """
 import time
 import numpy as np
@@ -127,6 +130,10 @@ def killed_under_load(server, package, model):
     failed = probe(package, server)
     assert failed.returncode == 1
     assert f"{model}: Stub process" in failed.stdout
+    if model == SHOWN:
+        [page] = [block for block in documents.run_by(__file__) if block.page.name == "serving.md"]
+        [(_, shown), (_, code)] = page.transcript()
+        assert (failed.stdout, failed.returncode) == (shown, int(code))
     return seconds
 
 
@@ -156,7 +163,7 @@ def test_a_server_that_is_not_there_fails_the_probe(package, server):
 
 
 def test_a_killed_process_is_noticed_by_the_watch_and_by_the_probe(server, package):
-    assert killed_under_load(server, package, "minilm_tokenizer") < NOTICED_SECONDS
+    assert killed_under_load(server, package, SHOWN) < NOTICED_SECONDS
 
 
 @pytest.mark.whole

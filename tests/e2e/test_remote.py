@@ -146,7 +146,7 @@ def test_a_file_that_is_there_is_not_overwritten(team, tmp_path):
 def test_openssl_checks_what_the_document_says(team, tmp_path):
     first, _, _ = team
     text = (Path(__file__).parent.parent.parent / "docs" / "sharing.md").read_text()
-    [script] = re.findall(r"```\n(recipe show --provenance --json .*?)```", text, re.DOTALL)
+    [script] = re.findall(r"```sh\n(recipe show --provenance --json .*?)```", text, re.DOTALL)
     (tmp_path / "bin").mkdir()
     program = tmp_path / "bin" / "recipe"
     program.write_text(f'#!/bin/sh\ncd {first.folder} && exec {sys.executable} -m engine "$@"\n')
