@@ -110,6 +110,12 @@ def channels_last() -> Any:
     return graphs.graph(nodes, inputs, outputs, [weight("kernel", 5, 3, 3, 3)], opset=11, ir=6)
 
 
+def words() -> Any:
+    """Return a model that takes texts as tensors, as TensorFlow's models do."""
+    node = _node("StringNormalizer", ["text"], "lower", case_change_action="LOWER")
+    return graphs.graph([node], [("text", TensorProto.STRING, ["n"])], [("lower", TensorProto.STRING, ["n"])])
+
+
 def detector() -> Any:
     """Return a detector of any image size, whose boxes and scores have as many rows as the image has places."""
     nodes = [
@@ -138,8 +144,8 @@ def towers() -> Any:
     return graphs.graph(nodes, inputs, [("relevance", FLOAT, ["n", 1])], stored, opset=18)
 
 
-def series() -> Any:
-    """Return a forecast: seven numbers an hour, an int32 weekday, and a single number without axes."""
+def series(scale: tuple[int, ...] = (1,)) -> Any:
+    """Return a forecast: seven numbers an hour, an int32 weekday, and one number for all rows."""
     nodes = [
         _node("Gather", ["days", "weekday"], "day"),
         _node("Unsqueeze", ["day", "hours"], "column"),
@@ -150,7 +156,7 @@ def series() -> Any:
     inputs = [
         ("history", FLOAT, ["batch_size", 24, 7]),
         ("weekday", TensorProto.INT32, ["batch_size"]),
-        ("scale", FLOAT, []),
+        ("scale", FLOAT, scale),
     ]
     stored = [weight("days", 7, 7), _numbers("hours", [1])]
     return graphs.graph(nodes, inputs, [("forecast", FLOAT, ["batch_size", 7])], stored, opset=14)
@@ -282,14 +288,15 @@ OUTSIDE: Mapping[str, Callable[[Path], None]] = {
     "vit": _wordless("AutoModelForImageClassification", "vit"),
     "resnet": _wordless("AutoModelForImageClassification", "resnet"),
     "wav2vec2": _wordless("AutoModelForCTC", "wav2vec2"),
+    "single-number": _file(lambda: series(())),
+    "words": _file(words),
 }
-"""Models of transformers that no recipe can build."""
+"""Models that no recipe can build: of other kinds than texts, with a tensor without axes, with texts as tensors."""
 
 
 def write(name: str, folder: Path) -> str:
     """Write a model into a folder, and return the argument of `recipe new` that names it."""
-    if name in FILES:
-        FILES[name](folder / f"{name}.onnx")
-        return f"{name}.onnx"
-    (FOLDERS.get(name) or OUTSIDE[name])(folder / name)
-    return name
+    write_model = FOLDERS.get(name) or FILES.get(name) or OUTSIDE[name]
+    is_file = name in FILES or name in ("single-number", "words")
+    write_model(folder / (place := f"{name}.onnx" if is_file else name))
+    return place
