@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Unpack
 
-from engine.builder import destination, difference, registry, sides
+from engine.builder import destination, difference, failures, registry, sides
 from engine.builder import findings as explanations
 from engine.builder import remake as remaking
 from engine.builder.announcing import announcing
@@ -22,7 +22,7 @@ from engine.builder.lookup import Lookup
 from engine.builder.loop import Options, run
 from engine.builder.planning import Plan, variants
 from engine.builder.planning import plan as plan_of
-from engine.builder.selection import Reading, Recipes, Selection, select
+from engine.builder.selection import Reading, Recipes, Selection, listed, select
 from engine.builder.sides import SidePlace
 from engine.builder.summary import Summary, summarize
 from engine.builder.variant import PlannedVariant as Variant
@@ -30,7 +30,7 @@ from engine.builder.variant_jobs import known_step
 from engine.builder.waiting import MachineNeeded, by_machine
 from engine.digest import Digest
 from engine.errors import Exit, Refusals, UsageError, UserError
-from engine.events import Event, Finished, Noticed, Refused
+from engine.events import BuildFailedError, BuildFailure, Ended, Event, Finished, Noticed, Refused
 from engine.lockfile import file, locking
 from engine.lockfile.locking import Locked
 from engine.recipe.schema import Recipe
@@ -40,7 +40,8 @@ from engine.store.opening import open_store
 from engine.system import generated
 
 __all__ = [
-    "VERSION", "Checked", "Event", "Finding", "Finished", "Locked", "PastBuild", "Reading", "Recipe", "Recipes",
+    "VERSION", "BuildFailedError", "BuildFailure", "Checked", "Event", "Finding", "Finished", "Locked", "PastBuild",
+    "Reading", "Recipe", "Recipes",
     "Session", "SideComparison", "Summary", "UserError", "Variant", "build", "check", "diff", "history", "lock",
     "plan", "reach", "session", "show", "why",
 ]  # fmt: skip
@@ -117,8 +118,8 @@ def build(
     *,
     out: Path | str | None = None,
     parallel: int | None = None,
-    force: Iterable[str] = (),
-    remake: Iterable[str] = (),
+    force: str | Iterable[str] = (),
+    remake: str | Iterable[str] = (),
     keep_going: bool = False,
     allow_waiting: bool = False,
     wait: float | None = None,
@@ -128,7 +129,8 @@ def build(
 ) -> Finished:
     """Build all jobs that are not cached and return the last event; packages go under `out` (default: `build/`).
 
-    Raises RecipeError and UsageError before any job runs; the failures of jobs are in the events. With `keep_going`,
+    Raises RecipeError and UsageError before any job runs. The reasons of jobs that fail are in `failures` of the last
+    event, and `raise_failures` of the last event raises them. With `keep_going`,
     the other recipes are built although a recipe is wrong. `remake` names steps whose stored jobs run again, to compare
     the bytes of both runs; "all" stands for every reproducible step. `wait` is for how many seconds the build waits for
     results that other machines make; None if it does not wait. `on` is where jobs run: `local` for this machine, or
@@ -137,8 +139,8 @@ def build(
     return session(recipes, keep_going=keep_going, **reading).build(
         out=Path(out) if out is not None else None,
         parallel=parallel,
-        force=force,
-        remake=remake,
+        force=listed(force),
+        remake=listed(remake),
         keep_going=keep_going,
         allow_waiting=allow_waiting,
         wait=wait,
@@ -252,21 +254,29 @@ class Session:
         )
         is_new = out is None and generated.is_empty(place)
         last = Finished("failed", 0.0, Exit.FAILED, {})
-        for path in self.abstract:
-            on_event(Noticed(f"{path} is abstract, skipped"))
-        for path, error in self.refusals.by_path.items():
-            on_event(Refused(str(path), error))
-        for variant in self.variants:
-            if unknown := not_verified(variant):
-                on_event(Noticed(f"{variant.name}: not verified: {unknown}", lasting=True))
+        for event in self._before():
+            on_event(event)
+        ended: list[Ended] = []
         with announcing(self.lookup.store, on_event):
             for event in run(self.variants, self.lookup, self._executor(on, parallel), options):
+                if isinstance(event, Ended):
+                    ended.append(event)
                 if isinstance(event, Finished):
-                    last = self._with_refusals(event)
+                    last = self._with_failures(event, ended)
                     if is_new and place.is_dir():
                         generated.ignore(place)
                 on_event(last if isinstance(event, Finished) else event)
         return last
+
+    def _before(self) -> Iterator[Event]:
+        """Yield what is known of the recipes before a job runs: which are skipped, wrong, or not verified."""
+        for path in self.abstract:
+            yield Noticed(f"{path} is abstract, skipped")
+        for path, error in self.refusals.by_path.items():
+            yield Refused(str(path), error)
+        for variant in self.variants:
+            if unknown := not_verified(variant):
+                yield Noticed(f"{variant.name}: not verified: {unknown}", lasting=True)
 
     def _executor(self, on: str, parallel: int | None) -> Executor:
         """Return what runs the jobs. Raises UserError for a cluster that cannot be used."""
@@ -276,12 +286,15 @@ class Session:
 
         return opening.executor_of(on, self.lookup, list(self.jobs))
 
-    def _with_refusals(self, finished: Finished) -> Finished:
-        """Return the last event of a build; if recipes were refused, the build has failed with the worst exit code."""
-        codes = [error.exit for error in self.refusals.by_path.values()]
-        if not codes or finished.exit is Exit.INTERRUPTED:
+    def _with_failures(self, finished: Finished, ended: Iterable[Ended]) -> Finished:
+        """Return the last event of a build with its failures; refused recipes are failures, too."""
+        refused = failures.of_recipes(self.refusals)
+        jobs = failures.of_jobs(ended, self.variants, self.lookup.store)
+        finished = replace(finished, failures=(*refused, *jobs))
+        if not refused or finished.exit is Exit.INTERRUPTED:
             return finished
-        return replace(finished, state="failed", exit=Exit.worst([finished.exit, *codes]))
+        code = Exit.worst([finished.exit, *(each.error.exit for each in refused)])
+        return replace(finished, state="failed", exit=code)
 
     def findings(self) -> list[Finding]:
         """Return the findings of `recipe why`: which jobs are cached, and which rows of a key changed."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -153,6 +153,50 @@ class Ended:
 
 
 @dataclass(frozen=True)
+class BuildFailure:
+    """A job that failed, or a recipe that is wrong, and the reason."""
+
+    recipe: str
+    """The name of the variant; of a recipe that is wrong, its path."""
+    job: str
+    """The failed job; "" for a recipe that is wrong."""
+    step: str
+    """The step of the failed job."""
+    error: UserError
+    log: Path | None = None
+    """The log of the run that failed; None where no run is at fault."""
+
+    def __repr__(self) -> str:
+        """Return the recipe, the job and the error message."""
+        return f"<BuildFailure {self.place}: {self.error.what}>"
+
+    @property
+    def place(self) -> str:
+        """The recipe and the job."""
+        return f"{self.recipe} {self.job}".rstrip()
+
+    def fields(self) -> dict[str, object]:
+        """Return the failure as a dictionary for JSON."""
+        log = None if self.log is None else str(self.log)
+        return {"recipe": self.recipe, "job": self.job, "step": self.step, "log": log, "error": self.error.fields()}
+
+
+class BuildFailedError(UserError):
+    """A build has failed; `failures` has the reason of each failed job."""
+
+    def __init__(self, failures: Sequence[BuildFailure]) -> None:
+        first = failures[0]
+        if len(failures) == 1:
+            log = () if first.log is None else (f"log: {first.log}",)
+            super().__init__(f"{first.place} failed: {first.error.what}", (*first.error.facts, *log), first.error.hint)
+        else:
+            super().__init__(f"{len(failures)} jobs failed", [f"{each.place}: {each.error.what}" for each in failures])
+        self.args = (tuple(failures),)  # unpickling calls the class with these arguments
+        self.failures = tuple(failures)
+        self.exit = Exit.worst([each.error.exit for each in failures])
+
+
+@dataclass(frozen=True)
 class Finished:
     """The build has ended; `packages` are the folders of the packages by recipe."""
 
@@ -160,6 +204,19 @@ class Finished:
     seconds: float
     exit: Exit
     packages: Mapping[str, Path]
+    failures: tuple[BuildFailure, ...] = ()
+    """Why the build failed: what `engine.build` returns has the reasons. In reports each job has its own event."""
+
+    def __repr__(self) -> str:
+        """Return the state, the duration, the packages and what failed."""
+        made = f": {', '.join(map(str, self.packages.values()))}" if self.packages else ""
+        failed = f"; {'; '.join(f'{each.place}: {each.error.what}' for each in self.failures)}" if self.failures else ""
+        return f"<Finished {self.state} in {self.seconds:.1f} s{made}{failed}>"
+
+    def raise_failures(self) -> None:
+        """Raise BuildFailedError, with the reasons, if jobs have failed."""
+        if self.failures:
+            raise BuildFailedError(self.failures)
 
 
 Event = Noticed | Refused | Planned | Started | RunsElsewhere | Awaits | Moved | Ended | Finished

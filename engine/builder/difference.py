@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from engine.builder import latency_change
+from engine.builder import latency_change, notebook
 from engine.builder.latency_change import LatencyChange
 from engine.builder.sides import Side, SideJob, SideVariant
 from engine.key import Change, changes, input_row
@@ -98,6 +98,24 @@ class SideComparison:
     old: str
     new: str
     variants: tuple[VariantDifference, ...]
+
+    def __repr__(self) -> str:
+        """Return both sides, and how many variants differ."""
+        differing = sum(not each.is_none for each in self.variants)
+        return f"<SideComparison {self.old} -> {self.new}: {differing} of {len(self.variants)} variants differ>"
+
+    def _repr_html_(self) -> str:
+        """Return the jobs and the latencies that differ as a table, which a notebook shows."""
+        rows = [
+            (
+                each.name,
+                ", ".join(f"{job.job} {job.change.value}" for job in each.differing),
+                ", ".join(job.job for job in each.to_build),
+                "; ".join(f"{change.new.place}: {change.in_words()}" for change in each.latencies),
+            )
+            for each in self.variants
+        ]
+        return notebook.table(repr(self)[1:-1], ("variant", "differs", "to build", "p50"), rows)
 
 
 def of(old: Side, new: Side) -> SideComparison:

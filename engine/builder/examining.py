@@ -20,6 +20,10 @@ class Checked:
     untried: str | None = None
     """The architecture and the task that nobody tried, so that an export may fail; None for those in the table."""
 
+    def __repr__(self) -> str:
+        """Return the variant's name, and whether the model's own files were checked."""
+        return f"<Checked {self.variant.name}: fine{'' if self.model else ', without the files of its model'}>"
+
     @property
     def not_verified(self) -> str | None:
         """What nobody knows about the Triton image of the recipe; None where the image loads the model."""

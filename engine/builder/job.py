@@ -61,6 +61,10 @@ class Job:
     gates: tuple[str, ...] = ()
     """The jobs that must pass before this job starts, in addition to the jobs whose outputs this job reads."""
 
+    def __repr__(self) -> str:
+        """Return the names of the variant and the job."""
+        return f"<Job {self.recipe} {self.name}>"
+
     @property
     def earlier(self) -> tuple[str, ...]:
         """The jobs that must pass before this job, each once."""

@@ -8,25 +8,32 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, TypeVar, Unpack
 
 from engine import feasibility
 from engine.errors import StepError, UsageError
 from engine.machine import tools
+from engine.recipe import overrides
 from engine.recipe.load import LoadedRecipe
 from engine.recipe.project import project_of
 from engine.runtimes import registry as runtimes
 
+T = TypeVar("T", bound=Path)
+
 Recipes = str | Path | Sequence[str | Path]
+
+
+Assignments = str | Sequence[str] | Mapping[str, object]
+"""Assignments of values to fields, as texts K=V or as a mapping of K to V."""
 
 
 class Reading(TypedDict, total=False):
     """Options for reading recipes; the command line's options have the same names."""
 
-    set: Sequence[str]
-    only: Sequence[str]
-    allow: Sequence[str | Path]
-    to: Sequence[str]
+    set: Assignments
+    only: Assignments
+    allow: str | Path | Sequence[str | Path]
+    to: str | Sequence[str]
     cache: str | Path | None
     refresh: bool
     locked: bool
@@ -71,7 +78,7 @@ def select(recipes: Recipes, **reading: Unpack[Reading]) -> Selection:
 
     Raises UsageError if `recipes` is empty.
     """
-    given = [recipes] if isinstance(recipes, str | Path) else list(recipes)
+    given = listed(recipes)
     if not given:
         raise UsageError("no recipe is named", hint="recipe build recipes/minilm_cpu.yaml")
     _refuse_contradictions(reading)
@@ -79,16 +86,21 @@ def select(recipes: Recipes, **reading: Unpack[Reading]) -> Selection:
     from_environment = [path for path in os.environ.get("RECIPE_ALLOW_PATHS", "").split(os.pathsep) if path]
     return Selection(
         paths=tuple(Path(path) for path in given),
-        set=tuple(reading.get("set", ())),
-        only=tuple(reading.get("only", ())),
-        allow=tuple(Path(path) for path in (*reading.get("allow", ()), *from_environment)),
-        to=tuple(reading.get("to", ())),
+        set=overrides.texts(overrides.SET, reading.get("set", ())),
+        only=overrides.texts(overrides.ONLY, reading.get("only", ())),
+        allow=tuple(Path(path) for path in (*listed(reading.get("allow", ())), *from_environment)),
+        to=tuple(listed(reading.get("to", ()))),
         cache=Path(cache) if cache is not None else None,
         refresh=reading.get("refresh", False),
         locked=reading.get("locked", False),
         frozen=reading.get("frozen", False),
         paranoid=reading.get("paranoid", False),
     )
+
+
+def listed(given: str | T | Iterable[str | T]) -> list[str | T]:
+    """Return one value, or several, as a list: a single text or path is one value."""
+    return [given] if isinstance(given, str | Path) else list(given)
 
 
 def _refuse_contradictions(reading: Reading) -> None:

@@ -14,7 +14,7 @@ from engine.builder import headline
 from engine.builder.findings import Finding, examine
 from engine.builder.lookup import Lookup, content_of
 from engine.builder.planning import variants
-from engine.builder.selection import Reading, Selection, select, store_of
+from engine.builder.selection import Reading, Selection, listed, select, store_of
 from engine.builder.summary import Summary, carrying, summarize
 from engine.builder.variant import PlannedVariant
 from engine.errors import UsageError, UserError
@@ -117,7 +117,7 @@ def _selected(place: SidePlace, stack: ExitStack, reading: Reading) -> tuple[Sel
         store = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="recipe-diff-store-")))
     if place.revision:
         place, top = _written(place, stack)
-        reading = {**reading, "allow": (*reading.get("allow", ()), top)}
+        reading = {**reading, "allow": (*listed(reading.get("allow", ())), top)}
     selection = replace(select(place.path, **reading), cache=store)
     return selection, Lookup(open_store(store, project=own))
 

@@ -21,6 +21,10 @@ class PlannedVariant:
     loaded: LoadedRecipe
     jobs: tuple[Job, ...]
 
+    def __repr__(self) -> str:
+        """Return the variant's name and the names of its jobs."""
+        return f"<Variant {self.name}: {', '.join(job.name for job in self.jobs)}>"
+
     @property
     def name(self) -> str:
         """The name of the variant, unique in a build."""

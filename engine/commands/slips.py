@@ -64,6 +64,24 @@ _OPTIONS = {
     "--silent": "--quiet",
 }
 """Options of other programs, and the option that means the same here."""
+_PRECISIONS = ("--fp32", "--fp16", "--bf16", "--int8")
+_FIELDS = {
+    **dict.fromkeys(("--device", "--gpu", "--target"), "target.device"),
+    **dict.fromkeys(("--runtime", "--backend", "--provider"), "target.runtime"),
+    **dict.fromkeys(("--precision", "--dtype", "--quantize"), "precision"),
+    **dict.fromkeys(_PRECISIONS, "precision"),
+    "--task": "model.task",
+    "--model": "model.source",
+}
+"""Options of other programs, and the field of a recipe that says the same."""
+_ELSEWHERE = {
+    **dict.fromkeys(("--no-cache", "--fresh"), "--force STEP runs a stored job again; --cache DIR names another store"),
+    **dict.fromkeys(("--clean", "--clear"), "`recipe cache gc` removes what no recipe needs"),
+    **dict.fromkeys(("--format", "--as-json"), "--json prints what programs read"),
+    **dict.fromkeys(("--keep", "--days", "--max-age"), "--older-than AGE keeps what is younger"),
+    **dict.fromkeys(("--update", "--upgrade"), "--refresh looks for newer revisions"),
+}
+"""Options of other programs, and what does the same here, if the option that it names is there."""
 _RECIPES = (".yaml", ".yml")
 
 
@@ -124,6 +142,9 @@ def of_unknown(parser: ArgumentParser, rest: Sequence[str]) -> tuple[str, str]:
         )
     name = word.split("=")[0]
     known = [option for action in parser._actions for option in action.option_strings]  # noqa: SLF001  argparse has no list of its options
+    elsewhere = _elsewhere(name, rest, known)
+    if elsewhere:
+        return f"`{parser.prog}` has no option {name}", elsewhere
     meant = _OPTIONS.get(name)
     near = [meant] if meant in known else _near_options(name, known)
     hint = (
@@ -132,10 +153,24 @@ def of_unknown(parser: ArgumentParser, rest: Sequence[str]) -> tuple[str, str]:
     return f"`{parser.prog}` has no option {name}", hint
 
 
+def _elsewhere(name: str, rest: Sequence[str], known: Sequence[str]) -> str:
+    """Return the hint for an option that is a field of the recipe, or that another option or command stands for."""
+    field = _FIELDS.get(name)
+    if field and "--set" in known and _OPTIONS.get(name) not in known:
+        at = next(index for index, word in enumerate(rest) if word.partition("=")[0] == name)
+        after = next((word for word in rest[at + 1 : at + 2] if not word.startswith("-")), "")
+        own = name.removeprefix("--") if name in _PRECISIONS else "VALUE"
+        return f"a field is changed with --set {field}={rest[at].partition('=')[2] or after or own}"
+    hint = _ELSEWHERE.get(name, "")
+    return hint if hint.startswith("`") or hint.partition(" ")[0] in known else ""
+
+
 def _near_options(name: str, known: Sequence[str]) -> list[str]:
     """Return the option that begins with `name`, or that looks like it."""
     longer = [option for option in known if name.startswith("--") and option.startswith(name)]
-    return longer[:1] or suggestions.nearest(name, [option for option in known if option.startswith("--")])
+    return longer[:1] or suggestions.nearest(
+        name, [each for each in known if each.startswith("--") and each != "--help"]
+    )
 
 
 def _usage(parser: ArgumentParser, option: str) -> str:

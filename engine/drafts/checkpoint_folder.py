@@ -15,6 +15,7 @@ from engine.tasks import Modality, Task
 
 _LONG, _USUAL, _SHORT = 512, 128, 16
 _PROMPT = 128
+_ANOTHER_KIND = "name one of these with --task; export a model of another kind to ONNX, and name the .onnx file"
 
 
 def add(draft: Draft, place: Path, *, task: str | None, on: str | None) -> None:
@@ -41,7 +42,7 @@ def _purpose(place: Path, task: str | None) -> Task:
     try:
         return tasks.find(checkpoints.task(place, task))
     except StepError as error:
-        hint = error.hint if task else "say what it is for: --task TASK"
+        hint = error.hint if task else _ANOTHER_KIND
         raise UsageError(error.what, error.facts, hint) from None
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from engine.drafts import device, licence, tensors
 from engine.drafts.draft import Draft, SampleFile
-from engine.errors import UserError
+from engine.errors import UsageError, UserError
 from engine.feasibility import proposals
 from engine.feasibility.facts import ModelFacts
 from engine.kit.inputs import index_ranges
@@ -30,6 +30,7 @@ def add(draft: Draft, path: Path, *, task: str | None, on: str | None) -> None:
         draft.put("model.task", task, "as --task names it")
     else:
         draft.about.append("A graph does not say what it is for: without `model.task`, clients send and get tensors.")
+    _refuse_scalars(facts)
     device.put(draft, on)
     ranges = proposals.ranges(facts, {})
     if ranges:
@@ -39,6 +40,17 @@ def add(draft: Draft, path: Path, *, task: str | None, on: str | None) -> None:
     draft.put("bench.against", [{"runtime": "onnxruntime"}])
     _put_samples(draft, model, ranges)
     draft.put("package.triton.name", draft.fields["name"])
+
+
+def _refuse_scalars(facts: ModelFacts) -> None:
+    """Raise UsageError for a tensor without axes, because Triton loads no model that has one."""
+    scalars = [name for name, shape in facts.axes.items() if not shape]
+    if scalars:
+        raise UsageError(
+            f"the model's input {scalars[0]} is a single number without axes, and Triton has no such tensors",
+            _signature(facts),
+            "export the model with the shape [1] for this input, and squeeze it inside the model",
+        )
 
 
 def _shape(ranges: dict[str, Range]) -> dict[str, int]:

@@ -27,6 +27,10 @@ class Locked:
     lock: Lock
     changed: bool
 
+    def __repr__(self) -> str:
+        """Return the path, and whether the file changed."""
+        return f"<Locked {self.path}: {'changed' if self.changed else 'unchanged'}>"
+
 
 @dataclass(frozen=True)
 class RecipeLock:

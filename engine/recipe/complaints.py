@@ -45,6 +45,8 @@ _NUMBERS = ("int_parsing", "float_parsing", "int_type", "int_from_float", "float
 _WHOLE = ("int_parsing", "int_type", "int_from_float")
 _NUMERIC_FORMS = ("Range", "Bound", "Metric")
 """The pydantic models whose short form is a number."""
+_SIZES = re.compile(r"\s*([0-9]+)\s*(?:-|,|:|\.\.|to)\s*([0-9]+)\s*")
+"""Matches two sizes in one text, as in `1-8`."""
 _KEY = "[key]"
 """If `_KEY` stands in a path of pydantic, the error is about a key of a mapping, not about the key's value."""
 
@@ -154,16 +156,25 @@ def _mend(kind: str, context: Mapping[str, Any], path: Sequence[str | int], node
     """Return the hint for a number with a unit, such as `5ms`, or in quotes; "" where the value is no such number."""
     if kind in _SECTIONS and (form := foreign.section(path, node)):
         return form
-    if kind == "string_pattern_mismatch" and list(path) == ["name"] and (name := _as_name(str(node.value))):
-        return f"write `name: {name}`"
+    if kind == "string_pattern_mismatch" and path[-1:] == ["name"]:
+        return f"write `name: {_as_name(str(node.value)) or 'my-model'}`"
     items = [each.value for each in node.items or ()]
     if kind == "string_type" and len(items) == 1 and isinstance(items[0], str):
         return f"one is meant: write `{path[-1]}: {shown(items[0])}`"
+    if isinstance(node.value, str) and (sizes := _SIZES.fullmatch(node.value)):
+        return _each_size(sizes[1], sizes[2], context, path)
     number = kind in _NUMBERS or context.get("class_name") in _NUMERIC_FORMS
     if not (number and isinstance(node.value, str | float)):
         return ""
     field = next((each for each in reversed(path) if isinstance(each, str)), "")
     return quantities.mend(node.written, field, accepts=float.is_integer if kind in _WHOLE else math.isfinite)
+
+
+def _each_size(least: str, greatest: str, context: Mapping[str, Any], path: Sequence[str | int]) -> str:
+    """Return the hint for two sizes in one text, such as `1-8`: in a profile a range, elsewhere two entries."""
+    if context.get("class_name") == "Range":
+        return f"write [{least}, {greatest}, {greatest}]: min, opt and max"
+    return f"write an entry for each: {{{path[-1]}: {least}}}, {{{path[-1]}: {greatest}}}"
 
 
 def _as_name(text: str) -> str:

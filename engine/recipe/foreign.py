@@ -92,6 +92,14 @@ def _budget(node: Node) -> str:
     return f"budget: {{p95_ms: {node.written}}}" if isinstance(node.value, int | float) else ""
 
 
+def _rival(node: Node) -> str:
+    return f"against: [{{runtime: {shown(node.value)}}}]" if isinstance(node.value, str) else ""
+
+
+def _options(node: Node) -> str:
+    return "" if node.items is None else "steps: {STEP: {OPTION: VALUE}}"
+
+
 def _sizes(node: Node) -> str:
     """Return the sizes by axis that a shape such as 1x16 or [1, 16] means."""
     if isinstance(node.value, str) and _SHAPE.fullmatch(node.value):
@@ -125,7 +133,9 @@ _SECTIONS: Mapping[tuple[str, ...], Callable[[Node], str]] = {
     ("validate",): _named("validate: {{samples: {}}}"),
     ("calibrate",): _named("calibrate: {{samples: {}}}"),
     ("quantize",): _named("precision: {}"),
+    ("steps",): _options,
     ("bench",): _bench,
+    ("bench", "against"): _rival,
     ("bench", "shapes"): lambda node: _shapes("shapes")(node) or _sizes(node),
     ("bench", "shapes", "budget"): _budget,
     ("profiles",): lambda node: _shapes("profiles")(node) or _sizes(node),

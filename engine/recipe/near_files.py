@@ -58,8 +58,10 @@ def hint(path: Path) -> str:
 
 
 def in_folder(path: Path) -> str:
-    """Return the hint for a folder in place of a recipe: the recipes in it; "" where it has none."""
+    """Return the hint for a folder in place of a recipe: the recipes in it, or how a model gets one; else ""."""
     own = _recipes_of(path) if path.is_dir() else []
+    if not own and (path / "config.json").is_file():
+        return f"write a recipe for the model first: recipe new {path}"
     return f"name the recipe: {lists.first_of(own, _LISTED)}" if own else ""
 
 

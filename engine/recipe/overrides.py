@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import PurePath
 
-from engine.errors import RecipeError
+from engine.errors import RecipeError, UsageError
 from engine.recipe.node import Node, plain, put
 from engine.recipe.outline import is_known, suggestion
 from engine.recipe.yaml_text import parse
@@ -27,6 +28,35 @@ class Assignment:
     path: tuple[str, ...]
     value: Node
     at: Position
+
+
+def texts(option: str, given: str | Sequence[str] | Mapping[str, object]) -> tuple[str, ...]:
+    """Return the arguments K=V of an option: of Python's callers, who may also give one text or a mapping of K to V.
+
+    Raises UsageError for a mapping with a key that is no text, or a value that YAML has no word for.
+    """
+    if not isinstance(given, Mapping):
+        return (given,) if isinstance(given, str) else tuple(given)
+    return tuple(f"{key}={_written(option, key, value)}" for key, value in given.items())
+
+
+def _written(option: str, key: object, value: object) -> str:
+    """Return a value of Python as YAML in one line."""
+    name = option.removeprefix("--")
+    if not isinstance(key, str):
+        raise UsageError(f"a key of `{name}` is a text, and not {key!r}", hint=f'{name}={{"precision": "fp32"}}')
+    try:
+        return json.dumps(value, ensure_ascii=False, default=_plain)
+    except (TypeError, ValueError):
+        facts = [f"{key}: {type(value).__name__}"]
+        hint = "give a text, a number, a Boolean, a list, a mapping or None"
+        raise UsageError(f"`{name}` has a value that no recipe can have", facts, hint) from None
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, PurePath):
+        return str(value)
+    raise TypeError
 
 
 def assignments(option: str, arguments: Sequence[str]) -> list[Assignment]:

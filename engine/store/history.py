@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 from engine import digest
 from engine.digest import Digest
@@ -79,6 +80,11 @@ class PastBuild(TypedReport):
     """The key of each job that had a record at the end of the build."""
     runs: tuple[JobRun, ...] = ()
     figures: HeadlineFigures = HeadlineFigures()
+
+    def __repr__(self) -> str:
+        """Return the time, the state and the jobs that ran."""
+        ran = ", ".join(f"{run.job} {run.state}" for run in self.runs) or "no job ran"
+        return f"<PastBuild {self.name} at {datetime.fromtimestamp(self.at, UTC):%Y-%m-%d %H:%M} UTC: {ran}>"
 
     @property
     def seconds(self) -> float:
