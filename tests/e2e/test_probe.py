@@ -51,7 +51,7 @@ output { name: "y" data_type: TYPE_FP32 dims: [1] }
 @pytest.fixture(scope="module")
 def package(minilm_checkpoint, minilm_exported, tmp_path_factory):
     """The package of MiniLM."""
-    folder = tmp_path_factory.mktemp("package") / "minilm"
+    folder = tmp_path_factory.mktemp("package") / "repository"  # `stub` knows a model's process by its folder
     serving = Serving(model_name="minilm", ensemble="minilm_text", largest={"batch": 8, "sequence": 512})
     Package(serving=serving).run(folder, validated=minilm_exported, checkpoint=minilm_checkpoint)
     return folder

@@ -1,19 +1,12 @@
 """The proxy of docs/serving.md before a real Triton server: what would end the server does not reach it."""
 
-import http.client
 import json
-import re
-import shutil
-import subprocess
-import time
-from pathlib import Path
 
+import front
 import pytest
 import triton_server
+from front import ask
 
-from engine.server import ports
-
-PAGE = Path(__file__).parent.parent.parent / "docs" / "serving.md"
 MODEL = """
 import triton_python_backend_utils as triton
 
@@ -44,37 +37,8 @@ def server(environment, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def proxy(server, tmp_path_factory):
-    """nginx with the configuration of the page; only the two ports are other ones."""
-    program = shutil.which("nginx", path="/usr/sbin:/usr/bin:/usr/local/bin")
-    if program is None:
-        pytest.skip("nginx is not installed (apt: nginx-light)")
-    folder = tmp_path_factory.mktemp("nginx")
-    folder.chmod(0o755)
-    [text] = re.findall(r"```nginx\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    port = ports.free().http
-    assert text.count("8080") == text.count("127.0.0.1:8000") == 1
-    text = text.replace("8080", f"127.0.0.1:{port}").replace("127.0.0.1:8000", server.http)
-    (folder / "nginx.conf").write_text(text)
-    options = f"daemon off; pid {folder}/pid; error_log {folder}/error.log;"
-    with subprocess.Popen([program, "-p", folder, "-c", folder / "nginx.conf", "-g", options]) as process:
-        for _ in range(100):
-            if ask(port, "GET", "/v2/health/ready") == 200 or process.poll() is not None:
-                break
-            time.sleep(0.1)
+    with front.nginx(server, tmp_path_factory.mktemp("nginx")) as (port, _):
         yield port
-        process.terminate()
-
-
-def ask(port, method, path, body=None):
-    """Return the status of the answer; None where there is none."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-    try:
-        connection.request(method, path, body)
-        return connection.getresponse().status
-    except OSError:
-        return None
-    finally:
-        connection.close()
 
 
 def row(numbers):
