@@ -1,5 +1,7 @@
 """Texts of different lengths on a real server: padded to one length, their requests run as one batch."""
 
+import statistics
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import models
@@ -16,6 +18,8 @@ from engine.steps.package import Package
 pytestmark = pytest.mark.slow
 
 REQUESTS = 16
+TIMER_SECONDS = 0.5
+"""How long Triton's batcher sleeps where nothing wakes it."""
 LENGTHS = {"sequence": (8, 32)}
 
 
@@ -41,14 +45,13 @@ def answers(server, texts):
         return np.array(list(clients.map(ask, texts)))
 
 
-@pytest.mark.parametrize("layout", ["ensemble"])
-def test_mixed_lengths_share_executions_and_answers_stay_equal(layout, source, environment, tmp_path):
+def test_mixed_lengths_share_executions_and_answers_stay_equal(source, environment, tmp_path):
     texts = ["a " * (7 + number) for number in range(REQUESTS)]  # 9 to 24 tokens
     scores, executions = {}, {}
     for padding in ("none", "buckets"):
         # A short wait for further requests, so that the number of executions depends on the shapes alone.
         options = {
-            "layout": layout, "padding": padding, "lengths": LENGTHS, "task": "text-classification",
+            "padding": padding, "lengths": LENGTHS, "task": "text-classification",
             "largest": {"batch": REQUESTS, "sequence": 32},
             "fields": {"dynamic_batching": {"max_queue_delay_microseconds": 500_000}},
         }  # fmt: skip
@@ -66,6 +69,21 @@ def test_mixed_lengths_share_executions_and_answers_stay_equal(layout, source, e
     assert np.allclose(scores["none"], scores["buckets"], atol=1e-6)
     assert executions["none"] == REQUESTS  # each text has another length
     assert executions["buckets"] <= REQUESTS // 4
+
+
+@pytest.mark.parametrize("lengths", [range(7, 20), [7] * 13], ids=["mixed lengths", "one length"])
+def test_requests_at_once_do_not_wait_for_a_timer_of_triton(lengths, source, environment, tmp_path):
+    """A limit or a timeout of a queue would let each burst wait for half a second or several."""
+    serving = Serving(model_name="m", ensemble="m_text", task="text-classification", largest={"batch": 16})
+    Package(serving=serving).run(tmp_path / "package", validated=source, checkpoint=source)
+    with triton_server.serving(tmp_path / "package", tmp_path, environment) as server:
+        answers(server, ["a"])
+        took = []
+        for _ in range(10):
+            start = time.monotonic()
+            answers(server, ["a " * length for length in lengths])
+            took.append(time.monotonic() - start)
+    assert statistics.median(took) < TIMER_SECONDS
 
 
 class Quick(MeasureLayouts):

@@ -1,6 +1,10 @@
 """The proxy of docs/serving.md before a real Triton server: what would end the server does not reach it."""
 
+import contextlib
 import json
+import re
+import socket
+import time
 
 import front
 import pytest
@@ -64,6 +68,21 @@ def test_what_would_end_the_server_does_not_reach_it(proxy, server, body, status
     assert ask(proxy, "POST", INFER, body) == status
     assert ask(proxy, "POST", INFER, row([4])) == 200
     assert server.ended() is None
+
+
+def test_more_requests_at_once_than_the_limit_are_refused(proxy):
+    [most] = map(int, re.findall(r"limit_conn all (\d+);", front.PAGE.read_text()))
+    with contextlib.ExitStack() as stack:
+        for _ in range(most):  # the body is still to come, so the request is in work
+            waiting = stack.enter_context(socket.create_connection(("127.0.0.1", proxy), timeout=30))
+            waiting.sendall(f"POST {INFER} HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n".encode())
+        statuses = [ask(proxy, "POST", INFER, row([4])) for _ in range(3)]
+    assert statuses[-1] == 503
+    for _ in range(100):
+        if ask(proxy, "POST", INFER, row([4])) == 200:
+            return
+        time.sleep(0.1)
+    raise AssertionError("nginx refuses requests although none is in work")
 
 
 @pytest.mark.parametrize("path", ["/v2/repository/models/same/unload", "/v2/systemsharedmemory/region/a/register"])
