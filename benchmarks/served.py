@@ -90,10 +90,10 @@ class Package:
         return answer
 
 
-def build(folder: Path, *, threads: int, instances: int = 1, fused: bool = False) -> Package:
-    """Build the README's recipe without `bench`. Its model is served by `instances` instances of `threads` threads.
+def build(folder: Path, *, threads: int, instances: int = 1, layout: str = "ensemble") -> Package:
+    """Build the package of the README's recipe. Its model is served by `instances` instances of `threads` threads.
 
-    With `fused`, the package is one Python model, whose name differs from that of the other layout's entry.
+    A package of another layout than `ensemble` has models of other names, so that one server can have both.
     """
     import program
 
@@ -104,10 +104,11 @@ def build(folder: Path, *, threads: int, instances: int = 1, fused: bool = False
         "instance_group": [{"count": instances, "kind": "KIND_CPU"}],
     }
     options = [f"package.triton.{name}={json.dumps(value)}" for name, value in fields.items()]
-    if fused:
-        named = {"name": "fused", "package.triton.name": "fused", "package.triton.ensemble": "fused_text"}
-        options += [f"{field}={value}" for field, value in {**named, "package.triton.layout": "fused"}.items()]
-    words = ["build", program.RECIPE, "--set", "bench=null", *(word for each in options for word in ("--set", each))]
+    if layout != "ensemble":
+        names = {"name": layout, "package.triton.name": layout, "package.triton.ensemble": f"{layout}_text"}
+        options += [f"{field}={value}" for field, value in {**names, "package.triton.layout": layout}.items()]
+    options.append(f"bench.threads={threads}")  # `layout: auto` measures with as many
+    words = ["build", program.RECIPE, "--to", "package", *(word for each in options for word in ("--set", each))]
     done = subprocess.run(
         [*program.command(), *words, "--json"], cwd=folder, env=program.environment(), capture_output=True, check=False
     )

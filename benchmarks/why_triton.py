@@ -1,10 +1,11 @@
 """Triton compared with FastAPI: one model in this process, behind FastAPI, behind Triton over HTTP and over gRPC.
 
-    python benchmarks/why_triton.py [--tokens 16 128 mixed] [--no-fused]
+    python benchmarks/why_triton.py [--tokens 16 128 mixed] [--seconds 0.8]
 
 The texts have 16 and 128 tokens, or mixed lengths from 8 to 128. There are 1, 8 and 32 clients, and each sends its next
 request when it has an answer. The same client code calls both HTTP servers: a thread and a connection per client, JSON
-in both directions. The package is served in both layouts: behind an ensemble, and as one Python model (`fused`).
+in both directions. The package is served in both layouts: behind an ensemble, and as one Python model (`fused`). A
+third build lets `layout: auto` choose between them; the last lines say whether its choice is ever the slower one.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import statistics
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -29,6 +30,9 @@ from served import Package
 
 from engine import server as serving
 from engine.kit.bench import stats
+from engine.kit.choice import candidates
+from engine.kit.choice.candidates import Latency, Lead
+from engine.kit.choice.layouts import TimedLayout
 
 Ask = Callable[[str], object]
 Client = Callable[[], contextlib.AbstractContextManager[Ask]]
@@ -49,48 +53,38 @@ class Round:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--package", type=Path, help="a package that is already built (default: build minilm_cpu.yaml)")
     parser.add_argument("--instances", type=int, default=os.cpu_count() or 1,
                         help="instances of the model in Triton (default: one for each CPU)")  # fmt: skip
     parser.add_argument("--tokens", nargs="+", default=["16", "128", MIXED])
-    parser.add_argument("--fused-package", type=Path, help="the same package in the layout `fused`, already built")
-    parser.add_argument("--no-fused", action="store_true", help="leave out the layout `fused`")
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 8, 32])
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--seconds", type=float, default=1.0, help="seconds per contender and round")
+    parser.add_argument("--seconds", type=float, default=0.8, help="seconds per contender and round")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
-        project = Path(folder) / "project"
-        package = (
-            served.package(options.package)
-            if options.package
-            else served.build(project, threads=1, instances=options.instances)
-        )
-        if options.fused_package:
-            fused = served.package(options.fused_package)
-        else:
-            how = {"threads": 1, "instances": options.instances, "fused": True}
-            fused = None if options.no_fused else served.build(project, **how)
-        repository = package.folder if fused is None else served.joined(Path(folder) / "repository", package, fused)
+        build = partial(served.build, Path(folder) / "project", threads=1, instances=options.instances)
+        package, fused, auto = build(), build(layout="fused"), build(layout="auto")
+        chosen = FUSED if auto.name == auto.entry else GRPC
+        repository = served.joined(Path(folder) / "repository", package, fused)
         server = stack.enter_context(serving.start(repository))
         fastapi = stack.enter_context(served.fastapi(package, threads=1))
-        rows = []
+        rows, cases = [], {}
         for tokens in options.tokens:
             texts = package.texts(int(tokens)) if tokens != MIXED else mixed(package)
             for clients in options.clients:
                 asking = contenders(package, server.http, server.grpc, fastapi)
-                if fused is not None:
-                    asking[FUSED] = partial(ensemble_overhead.over_grpc, server.grpc, fused.entry)
+                asking[FUSED] = partial(ensemble_overhead.over_grpc, server.grpc, fused.entry)
                 took = in_turns(asking, texts, clients, rounds=options.rounds, seconds=options.seconds)
-                rows += table_rows(took, tokens, clients)
+                cases[f"{tokens} x {clients}"] = took
+                rows += table_rows(took, f"{tokens} x {clients}")
         aside = ", with a stand-in in Python for its ONNX Runtime backend" if server.stand_in else ""
         titles = ("tokens x clients", "", "p50", "p95", "requests a second", "of FastAPI's", "p50, of the ensemble's")
         print(timing.table(titles, rows))
         print(
             f"\nThe numbers are medians of {options.rounds} rounds of {options.seconds:g} s in turns; "
             "the model has one thread. "
-            f"Triton {server.version} ({server.kind}{aside}); {served.fastapi_described()}. {timing.machine()}."
+            f"Triton {server.version} ({server.kind}{aside}); {served.fastapi_described()}. {timing.machine()}.\n"
         )
+        print("\n\n".join(verdict(cases, chosen)))
 
 
 def contenders(package: Package, rest: str, grpc: str, fastapi: str) -> dict[str, Client]:
@@ -164,7 +158,33 @@ def closed_loop(make: Client, texts: Sequence[str], clients: int, seconds: float
     return Round(every, len(every) / (time.perf_counter() - begin))
 
 
-def table_rows(took: dict[str, list[Round]], tokens: str, clients: int) -> list[list[str]]:
+def verdict(cases: Mapping[str, Mapping[str, Sequence[Round]]], chosen: str) -> list[str]:
+    """Return whether the layout that `auto` chose is ever the slower one, and how it compares with FastAPI.
+
+    A contender is slower where the whole confidence interval of the other's lead is above 1.
+    """
+    other = GRPC if chosen == FUSED else FUSED
+    slower = {case: lead for case, took in cases.items() if (lead := _lead(took, other, chosen)).is_sure}
+    name = "fused" if chosen == FUSED else "ensemble"
+    said = "It is never slower than the other layout beyond the noise" if not slower else "BROKEN: it is slower"
+    lines = [f"**`layout: auto` chooses {name}. {said}** ({len(cases)} cases){_listed(slower)}."]
+    for first, second, words in ((chosen, FASTAPI, "faster than"), (FASTAPI, chosen, "slower than")):
+        sure = {case: lead for case, took in cases.items() if (lead := _lead(took, first, second)).is_sure}
+        lines.append(f"It is {words} FastAPI in {len(sure)} of {len(cases)} cases{_listed(sure)}.")
+    return lines
+
+
+def _lead(took: Mapping[str, Sequence[Round]], first: str, second: str) -> Lead:
+    """Return how many times as many requests per second the first contender answers, by rounds."""
+    timed = [TimedLayout((Latency({}, tuple(1 / each.rate for each in took[name])),)) for name in (first, second)]
+    return candidates.lead(*timed)
+
+
+def _listed(leads: Mapping[str, Lead]) -> str:
+    return f": {', '.join(f'{case} ({lead})' for case, lead in leads.items())}" if leads else ""
+
+
+def table_rows(took: dict[str, list[Round]], case: str) -> list[list[str]]:
     """Return a table row for each contender."""
     rows = []
     for name, rounds in took.items():
@@ -177,8 +197,7 @@ def table_rows(took: dict[str, list[Round]], tokens: str, clients: int) -> list[
             statistics.median(each.seconds) / statistics.median(other.seconds) for each, other in halves
         )
         cells = [timing.duration(stats.percentile(every, part)) for part in (0.5, 0.95)]
-        rows.append([f"{tokens} x {clients}", name, *cells, f"{rate:.0f}", timing.times(share),
-                     timing.times(of_ensemble)])  # fmt: skip
+        rows.append([case, name, *cells, f"{rate:.0f}", timing.times(share), timing.times(of_ensemble)])
     return rows
 
 

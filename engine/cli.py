@@ -23,7 +23,7 @@ As in shells, the exit code after Ctrl-C is 128 plus 2, the number of the signal
 _DEBUG = "--debug"
 _AT_ONCE = {"check"}
 """The commands after which the program ends without the clean-up of Python: they write no file and start no thread."""
-_WORKING = {"build", "cache", "check", "loadtest", "lock", "new", "publish", "query", "report", "serve"}
+_WORKING = {"build", "cache", "check", "loadtest", "lock", "new", "package", "publish", "query", "report", "serve"}
 """The commands whose exit code 0 states more than that a text was printed."""
 
 

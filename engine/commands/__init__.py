@@ -23,6 +23,7 @@ COMMANDS = (
     "report",
     "diff",
     "history",
+    "package",
     "serve",
     "publish",
     "query",

@@ -8,10 +8,10 @@ import json
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.commands import amounts, options
+from engine.commands import options
+from engine.commands import package as packages_of
 from engine.errors import Exit, UsageError
 from engine.text import sizes
 
@@ -31,10 +31,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("url", metavar="URL", help="the model repository: s3://, gs://, az:// or file:///PATH")
     parser.add_argument("--list", action="store_true", help="print which versions are there, and which are served")
     parser.add_argument("--dry-run", action="store_true", help="print what would be written, and write nothing")
-    parser.add_argument("-j", "--jobs", metavar="N", type=amounts.count, help="build with at most N jobs at a time")
-    parser.add_argument("--locked", action="store_true", help="publish only what the recipe's lock says, else exit 2")
-    options.add_frozen(parser)
-    parser.add_argument("-o", "--output", metavar="DIR", type=Path, help="where packages go (default: build/)")
+    packages_of.add_building(parser, locked="publish only what the recipe's lock says, else exit 2")
     options.add_json(parser)
 
 
@@ -150,22 +147,9 @@ def _refuse(variants: Sequence[PlannedVariant]) -> None:
 
 def _built(arguments: argparse.Namespace, session: Session) -> tuple[list[PackageContent], Exit]:
     """Build what is not built, and return the packages and the exit code. A failed build publishes nothing."""
-    from engine.commands.build import report_for
-    from engine.events import Ended, Event
     from engine.publishing import package
-    from engine.report.plain import PlainReport
 
-    with report_for(json=False, variants=len(session.variants)) as report:
-
-        def on_event(event: Event) -> None:
-            old = isinstance(event, Ended) and event.state == "cached"
-            if not (old and isinstance(report, PlainReport)):
-                report.on_event(event)
-
-        finished = session.build(
-            out=arguments.output, parallel=arguments.jobs, force=(), keep_going=False, allow_waiting=False,
-            on_event=on_event,
-        )  # fmt: skip
+    finished = packages_of.build(arguments, session)
     if finished.exit != Exit.OK:
         print("nothing is published", file=sys.stderr, flush=True)
         return [], finished.exit

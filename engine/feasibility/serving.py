@@ -27,6 +27,7 @@ def check(loaded: LoadedRecipe) -> None:
     _batches(loaded)
     _threads(loaded)
     _layout(loaded)
+    _padding(loaded)
     _answers(loaded)
     overrides.check(loaded)
 
@@ -104,6 +105,23 @@ def _layout(loaded: LoadedRecipe) -> None:
         return
     what = f"layout: {triton.layout} is one Python model for text to answer, and this is {what}"
     raise loaded.error(what, "package", "triton", "layout", hint=f"{hint}, or use layout: ensemble")
+
+
+def _padding(loaded: LoadedRecipe) -> None:
+    """Raise RecipeError for padding in a package that has no texts to pad, or no lengths to pad them to."""
+    recipe = loaded.recipe
+    triton, task = recipe.package.triton, tasks.known(recipe.model.task)
+    if triton.padding == "none":
+        return
+    if not triton.tokenizer:
+        what, hint = "a package without a tokenizer has no texts", "leave `tokenizer: false` out"
+    elif task is not None and (task.modality is not Modality.TEXT or task.generates is not None):
+        what, hint = f"a package for {task.name} does not pad texts", "leave `padding` out"
+    elif not recipe.profiles:
+        what, hint = "texts are padded to the sizes in the profiles, and the recipe has none", "add profiles"
+    else:
+        return
+    raise loaded.error(f"padding: {triton.padding}: {what}", "package", "triton", "padding", hint=hint)
 
 
 def _answers(loaded: LoadedRecipe, task: str | None = None) -> None:

@@ -198,6 +198,7 @@ FIELDS: Mapping[str, Mapping[str, FieldMeaning]] = {
         "max_text_bytes": _about("The most bytes of UTF-8 in one text of a request.", 65536),
         "threads": _about("The threads of one instance on a CPU. By default those of Triton's backend.", 2),
         "layout": _about("Models behind an ensemble, one Python model, or the faster of the two: auto.", "fused"),
+        "padding": _about("Pads texts to the profiles' sizes, never, or where it answers more requests: auto.", "auto"),
         "models": _about("Fields of ModelConfig for the other models of the package.", {"tokenizer": {}}),
     },
 }

@@ -257,6 +257,10 @@ class Triton(RecipePart):
     """Whether tokenizer, model and answers are models of their own behind an ensemble, or one Python model; `auto`
     stands for the faster of the two, by a measurement.
     """
+    padding: Literal["none", "buckets", "auto"] = "none"
+    """Whether texts are padded to the sizes in the profiles, so that Triton joins texts of different lengths; `auto`
+    stands for the faster of the two under load, by a measurement.
+    """
     models: Annotated[Mapping[PartName, Mapping[str, Any]], Field(max_length=16)] = {}
     """Fields of ModelConfig for the package's further models, such as `tokenizer`, by the name of the model. Fields of
     ModelConfig for the main model are written directly in `package.triton`.

@@ -49,6 +49,15 @@ def greatest(profiles: Sequence[Profile]) -> dict[str, int]:
     return sizes
 
 
+def extents(profiles: Sequence[Profile]) -> dict[str, tuple[int, ...]]:
+    """Return for each axis the sizes that profiles name as `opt` or `max`, the smallest first."""
+    sizes: dict[str, set[int]] = {}
+    for profile in profiles:
+        for axis, extent in profile.items():
+            sizes.setdefault(axis, set()).update((int(extent.opt), int(extent.max)))
+    return {axis: tuple(sorted(values)) for axis, values in sizes.items()}
+
+
 def usual(free: Sequence[str], longest: int | None) -> tuple[Profile, ...]:
     """Return the usual profile for the axes `batch` and `sequence`; no profile where another axis is free.
 

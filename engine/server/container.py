@@ -68,35 +68,32 @@ def find(needs: Needs, named: str | None, *, pull: bool) -> InContainer:
     the image that the recipe names. With `pull`, an image that is not on this machine is pulled or built. Raises
     Lacking where neither docker nor podman answers, or where no image can serve the models.
     """
-    tool = _tool()
+    running = tool()
     tag = image_tags.tag_for(needs.engines, named)
     base = image_tags.address_of(tag)
     dockerfile = _dockerfile(base, needs)
     image = f"{_DERIVED}:{tag}-{digest.of_bytes(dockerfile.encode())[:_DIGEST_LENGTH]}" if needs.requirements else base
-    here = _has(tool, image)
+    here = _has(running, image)
     if not here and pull:
-        _fetch(tool, base, image, dockerfile)
+        _fetch(running, base, image, dockerfile)
     unsure = image_tags.not_verified(needs.engines, tag)
-    why = f"{Path(tool).name} runs {base}" + ("" if here or pull else ", once it is pulled")
+    why = f"{Path(running).name} runs {base}" + ("" if here or pull else ", once it is pulled")
     why = f"{why}; {unsure}" if unsure else why
-    return InContainer("container", tag, why, tool=tool, image=image)
+    return InContainer("container", tag, why, tool=running, image=image)
 
 
-def _tool() -> str:
-    """Return the path of docker or podman: the first whose daemon answers.
-
-    Raises Lacking where neither docker nor podman answers.
-    """
+def tool(names: Sequence[str] = TOOLS) -> str:
+    """Return the path of docker or podman: the first of `names` that answers. Raises Lacking where none answers."""
     silent = []
-    for name in TOOLS:
-        tool = shutil.which(name)
-        if tool is None:
+    for name in names:
+        program = shutil.which(name)
+        if program is None:
             continue
-        done = programs.run([tool, "info"], seconds=_ANSWER_SECONDS)
+        done = programs.run([program, "info"], seconds=_ANSWER_SECONDS)
         if done.returncode == 0:
-            return tool
+            return program
         silent.append(f"{name} does not answer: {programs.last_line(done)}")
-    raise Lacking("; ".join(silent) or f"neither {' nor '.join(TOOLS)} is installed")
+    raise Lacking("; ".join(silent) or f"neither {' nor '.join(names)} is installed")
 
 
 def _dockerfile(image: str, needs: Needs) -> str:

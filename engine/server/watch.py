@@ -32,4 +32,5 @@ class ServerWatch:
             silent = self._probe.dead()
             failures = failures + 1 if silent else 0
             if any(DEAD in reason for reason in silent.values()) or failures >= _LATE_PROBES:
+                silent = self._probe.dead() or silent  # names the models, too, that had answered before a process ended
                 self.dead = {name or "the server": reason for name, reason in silent.items()}

@@ -1,4 +1,4 @@
-"""Choose layout: a package is one Python model where that is measurably faster, else an ensemble."""
+"""Choose layout: one Python model, and padded texts, where that is measurably faster; else an ensemble, unpadded."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from typing import ClassVar, Self
 
 from engine.kit.choice import candidates
 from engine.kit.choice import layouts as kept
+from engine.kit.choice.candidates import Lead
 from engine.kit.choice.layouts import LayoutReport, LayoutsReport
 from engine.kit.onnx import onnx_files
-from engine.kit.triton.serving import AUTO, ENSEMBLE, FUSED
+from engine.kit.triton.serving import AUTO, BUCKETS, FUSED, NO_PADDING
 from engine.recipe.schema import Recipe
 from engine.step import REPORT, Step, TypedReport
 
 
 class ChooseLayout(Step):
-    """Hand on the validated model with the name of the faster layout, by the figures of the step `measure-layouts`.
+    """Hand on the validated model with the names of layout and padding, by the figures of the step `measure-layouts`.
 
-    The layout `ensemble` is kept unless the lead of `fused` is above the noise.
+    The layout `ensemble` is kept unless the lead of `fused` is above the noise, and so is a package without padding.
     """
 
     makes: ClassVar[str] = "laid_out"
@@ -27,28 +28,35 @@ class ChooseLayout(Step):
     in_lock: ClassVar[tuple[str, ...]] = ("layout",)
     report: ClassVar[type[TypedReport] | None] = LayoutReport
 
+    padding: str = AUTO
+    """The padding that the recipe names."""
+
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self | None:
-        """Return the step for a recipe with `layout: auto`."""
-        return cls() if recipe.package.triton.layout == AUTO else None
+        """Return the step for a recipe with `layout: auto` or `padding: auto`."""
+        triton = recipe.package.triton
+        return cls(padding=triton.padding) if AUTO in {triton.layout, triton.padding} else None
 
     def run(self, out: Path, *, validated: Path, layouts: Path) -> LayoutReport:
         """Write the model, and beside it the name of the chosen layout."""
         figures = LayoutsReport.from_json(json.loads((layouts / REPORT).read_text("utf-8")))
-        chosen, lead = ENSEMBLE, None
-        if FUSED in figures.layouts:
-            chosen, leads = candidates.fastest(figures.layouts, ENSEMBLE)
-            lead = leads[FUSED]
+        chosen, leads = candidates.fastest(figures.layouts, next(iter(figures.layouts)))
+        padding = NO_PADDING if self.padding == AUTO else self.padding
+        padding_leads: dict[str, Lead] = {}
+        if figures.paddings:
+            padding, padding_leads = candidates.fastest(figures.paddings, NO_PADDING)
         out.mkdir(parents=True, exist_ok=True)
         onnx_files.link(validated, out)
-        kept.write(out, chosen)
+        kept.write(out, chosen, padding)
         report = LayoutReport(
             layout=chosen,
-            lead=lead,
+            padding=padding,
+            lead=leads.get(FUSED),
+            padding_lead=padding_leads.get(BUCKETS),
             absent=figures.absent,
             cpu=figures.cpu,
             threads=figures.threads,
-            shapes=tuple(each.shape for each in figures.layouts[ENSEMBLE].latencies),
+            shapes=tuple(each.shape for each in figures.layouts[chosen].latencies),
             server=figures.server,
         )
         print("\n".join(report.lines()))

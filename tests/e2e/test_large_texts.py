@@ -1,12 +1,16 @@
 """Clients that send large texts keep nobody else from answers, and leave nothing behind."""
 
+import collections
 import contextlib
+import json
 import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import front
 import numpy as np
 import pytest
 import triton_server
@@ -21,7 +25,7 @@ CLIENTS = 8
 SECONDS = 60
 SLOWER = 3.0
 """How many times longer the p95 of short requests may be beside large ones."""
-COPIES = 6
+COPIES = 8
 """How many times the bytes in flight the server's memory may grow: gRPC, Triton's core and the model's process each
 have copies."""
 FLOOD = """
@@ -66,10 +70,10 @@ def children(pid):
     return processes
 
 
-def memory(server):
-    """Return the bytes that the server's processes have, without shared pages counted twice."""
+def memory(*parents):
+    """Return the bytes that processes and their descendants have, without shared pages counted twice."""
     total = 0
-    for pid in children(server.pid):
+    for pid in {each for parent in parents for each in children(parent)}:
         with contextlib.suppress(OSError):
             lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
             total += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) * 1024
@@ -90,36 +94,74 @@ def short_requests(server, seconds):
     return float(np.percentile(took, 95))
 
 
+class Peak:
+    """The most memory that processes have, looked at twice a second until the block ends."""
+
+    def __init__(self, *parents):
+        self.bytes, self._parents, self._done = memory(*parents), parents, threading.Event()
+        self._thread = threading.Thread(target=self._watch)
+
+    def _watch(self):
+        while not self._done.wait(0.5):
+            self.bytes = max(self.bytes, memory(*self._parents))
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._done.set()
+        self._thread.join()
+
+
 @pytest.mark.parametrize("megabytes", [10, 100])
 def test_short_requests_are_answered_beside_large_ones(repository, environment, tmp_path, megabytes):
     with triton_server.serving(repository, tmp_path, environment) as server:
         with grpc.InferenceServerClient(server.grpc) as client:
             own = client.get_server_metadata().name  # the beginning of the names of its shared memory
         short_requests(server, 2)
-        alone, idle, peak = short_requests(server, 10), memory(server), [0]
+        alone, idle = short_requests(server, 10), memory(server.pid)
         command = ["nice", sys.executable, "-c", FLOOD, server.grpc, str(megabytes), str(SECONDS)]
         floods = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(CLIENTS)]
-        done = threading.Event()
-
-        def watch():
-            while not done.wait(0.5):
-                peak[0] = max(peak[0], memory(server))
-
-        watcher = threading.Thread(target=watch)
-        watcher.start()
-        beside = short_requests(server, SECONDS)
-        refused = [int(flood.communicate(timeout=400)[0] or -1) for flood in floods]
-        done.set()
-        watcher.join()
+        with Peak(server.pid) as peak:
+            beside = short_requests(server, SECONDS)
+            refused = [int(flood.communicate(timeout=400)[0] or -1) for flood in floods]
         after = short_requests(server, 10)
         in_flight = CLIENTS * megabytes * 1_000_000
-        grown = (peak[0] - idle) / in_flight
+        grown = (peak.bytes - idle) / in_flight
         print(
             f"\n{megabytes} MB x {CLIENTS}: p95 alone {alone * 1e3:.1f} ms, beside {beside * 1e3:.1f} ms, "
             f"after {after * 1e3:.1f} ms; refused {sum(refused)}; memory {idle / 1e6:.0f} MB idle, "
-            f"{peak[0] / 1e6:.0f} MB at most: {grown:.1f} x the bytes in flight"
+            f"{peak.bytes / 1e6:.0f} MB at most: {grown:.1f} x the bytes in flight"
         )
     assert min(refused) > 0
     assert beside < SLOWER * alone
     assert grown < COPIES
     assert [path.name for path in Path("/dev/shm").iterdir() if path.name.startswith(own)] == []
+
+
+@pytest.mark.parametrize("megabytes", [10, 100])
+def test_behind_the_front_large_texts_take_no_memory(repository, environment, tmp_path, megabytes):
+    tensor = {"name": "TEXT", "shape": [1, 1], "datatype": "BYTES", "data": ["x " * (megabytes * 500_000)]}
+    body = json.dumps({"inputs": [tensor]}).encode()
+    with (
+        triton_server.serving(repository, tmp_path, environment) as server,
+        front.nginx(server, tmp_path) as (port, pid),
+    ):
+        short_requests(server, 2)
+        idle, end, statuses = memory(server.pid, pid), time.monotonic() + SECONDS, collections.Counter()
+
+        def flood():
+            while time.monotonic() < end:
+                statuses[front.ask(port, "POST", "/v2/models/minilm_text/infer", body)] += 1
+
+        with Peak(server.pid, pid) as peak, ThreadPoolExecutor(CLIENTS) as clients:
+            for each in [clients.submit(flood) for _ in range(CLIENTS)]:
+                each.result()
+        short_requests(server, 2)
+    print(
+        f"\n{megabytes} MB x {CLIENTS} behind nginx: answers {dict(statuses)}; memory {idle / 1e6:.0f} MB idle, "
+        f"{peak.bytes / 1e6:.0f} MB at most"
+    )
+    assert set(statuses) == {413}
+    assert peak.bytes < 2 * idle

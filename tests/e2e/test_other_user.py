@@ -3,30 +3,16 @@
 import os
 import shutil
 import subprocess
-import sys
 import sysconfig
 from pathlib import Path
 
 import pytest
+from other_user import NOBODY, python_of
 from program import Program
 from team_machine import Machine, project_in
 
 ROOT = Path(__file__).parents[2]
-NOBODY = 65534
 WITHOUT = ("torch", "transformers", "onnx", "onnxruntime")
-
-
-def python_of(user):
-    """Return a Python of this version that another user may run. The tests' own may lie in a home folder."""
-    for name in (sys.executable, f"/usr/bin/python{sys.version_info[0]}.{sys.version_info[1]}"):
-        try:
-            code = "import sys; print(sys.version_info[:2])"
-            done = subprocess.run([name, "-c", code], user=user, capture_output=True, text=True, check=False, cwd="/")
-        except OSError:
-            continue
-        if done.stdout.strip() == str(sys.version_info[:2]):
-            return name
-    pytest.skip("no Python of this version that another user may run")
 
 
 @pytest.mark.slow

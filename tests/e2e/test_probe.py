@@ -54,7 +54,7 @@ output { name: "y" data_type: TYPE_FP32 dims: [1] }
 @pytest.fixture(scope="module")
 def package(minilm_checkpoint, minilm_exported, tmp_path_factory):
     """The package of MiniLM."""
-    folder = tmp_path_factory.mktemp("package") / "minilm"
+    folder = tmp_path_factory.mktemp("package") / "repository"  # `stub` knows a model's process by its folder
     serving = Serving(model_name="minilm", ensemble="minilm_text", largest={"batch": 8, "sequence": 512})
     Package(serving=serving).run(folder, validated=minilm_exported, checkpoint=minilm_checkpoint)
     return folder
@@ -168,15 +168,13 @@ def test_a_killed_process_is_noticed_by_the_watch_and_by_the_probe(server, packa
 
 @pytest.mark.whole
 def test_a_hundred_killed_processes_are_noticed(package, environment, tmp_path):
-    late = []
+    """A restart of the server mends it: the probe then passes, which `killed_under_load` begins with."""
+    seconds = []
     for number in range(100):
-        repository = tmp_path / str(number)
-        shutil.copytree(package, repository)
-        with triton_server.serving(repository, tmp_path, environment) as server:
-            seconds = killed_under_load(server, package, "minilm" if number % 2 else "minilm_tokenizer")
-        if seconds >= NOTICED_SECONDS:
-            late.append(seconds)
-    assert late == []
+        with triton_server.serving(package, tmp_path, environment) as server:
+            seconds.append(killed_under_load(server, package, "minilm" if number % 2 else "minilm_tokenizer"))
+    print(f"noticed after {sorted(seconds)[50]:.1f} s (median), {max(seconds):.1f} s at most")
+    assert max(seconds) < NOTICED_SECONDS
 
 
 def test_a_model_that_hangs_does_not_answer(server, package):

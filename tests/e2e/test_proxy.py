@@ -1,19 +1,16 @@
 """The proxy of docs/serving.md before a real Triton server: what would end the server does not reach it."""
 
-import http.client
+import contextlib
 import json
 import re
-import shutil
-import subprocess
+import socket
 import time
-from pathlib import Path
 
+import front
 import pytest
 import triton_server
+from front import ask
 
-from engine.server import ports
-
-PAGE = Path(__file__).parent.parent.parent / "docs" / "serving.md"
 MODEL = """
 import triton_python_backend_utils as triton
 
@@ -44,37 +41,8 @@ def server(environment, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def proxy(server, tmp_path_factory):
-    """nginx with the configuration of the page; only the two ports are other ones."""
-    program = shutil.which("nginx", path="/usr/sbin:/usr/bin:/usr/local/bin")
-    if program is None:
-        pytest.skip("nginx is not installed (apt: nginx-light)")
-    folder = tmp_path_factory.mktemp("nginx")
-    folder.chmod(0o755)
-    [text] = re.findall(r"```nginx\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    port = ports.free().http
-    assert text.count("8080") == text.count("127.0.0.1:8000") == 1
-    text = text.replace("8080", f"127.0.0.1:{port}").replace("127.0.0.1:8000", server.http)
-    (folder / "nginx.conf").write_text(text)
-    options = f"daemon off; pid {folder}/pid; error_log {folder}/error.log;"
-    with subprocess.Popen([program, "-p", folder, "-c", folder / "nginx.conf", "-g", options]) as process:
-        for _ in range(100):
-            if ask(port, "GET", "/v2/health/ready") == 200 or process.poll() is not None:
-                break
-            time.sleep(0.1)
+    with front.nginx(server, tmp_path_factory.mktemp("nginx")) as (port, _):
         yield port
-        process.terminate()
-
-
-def ask(port, method, path, body=None):
-    """Return the status of the answer; None where there is none."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-    try:
-        connection.request(method, path, body)
-        return connection.getresponse().status
-    except OSError:
-        return None
-    finally:
-        connection.close()
 
 
 def row(numbers):
@@ -100,6 +68,21 @@ def test_what_would_end_the_server_does_not_reach_it(proxy, server, body, status
     assert ask(proxy, "POST", INFER, body) == status
     assert ask(proxy, "POST", INFER, row([4])) == 200
     assert server.ended() is None
+
+
+def test_more_requests_at_once_than_the_limit_are_refused(proxy):
+    [most] = map(int, re.findall(r"limit_conn all (\d+);", front.PAGE.read_text()))
+    with contextlib.ExitStack() as stack:
+        for _ in range(most):  # the body is still to come, so the request is in work
+            waiting = stack.enter_context(socket.create_connection(("127.0.0.1", proxy), timeout=30))
+            waiting.sendall(f"POST {INFER} HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n".encode())
+        statuses = [ask(proxy, "POST", INFER, row([4])) for _ in range(3)]
+    assert statuses[-1] == 503
+    for _ in range(100):
+        if ask(proxy, "POST", INFER, row([4])) == 200:
+            return
+        time.sleep(0.1)
+    raise AssertionError("nginx refuses requests although none is in work")
 
 
 @pytest.mark.parametrize("path", ["/v2/repository/models/same/unload", "/v2/systemsharedmemory/region/a/register"])

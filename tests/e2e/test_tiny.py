@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 
+import fake_docker
 import fake_wheels
 import pytest
 from program import Program
@@ -121,6 +122,21 @@ def test_the_page_of_a_build_has_the_numbers_of_show(project):
     assert [path for path, value, _, _ in marked if resolved(paths, path) != value] == []
     figures = {f"show.0.bench.{number}.p50_ms" for number in range(len(shown[0]["bench"]))}
     assert {"show.0.size", "show.0.validation.cosine.worst", *figures} <= {path for path, *_ in marked}
+
+
+def test_the_package_is_named_and_its_image_built_by_docker(project, tmp_path):
+    folder = str(project.folder / "build" / "tiny")
+    assert project("package", "r.yaml", expect=0).stdout == f"{folder}\n"
+    home = tmp_path / "docker"
+    fake_docker.install(tmp_path / "bin", home)
+    project.environment |= {"FAKE_DOCKER": str(home), "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
+    [row] = json.loads(project("package", "r.yaml", "--image", "--json", expect=0).stdout)
+    assert row == {"recipe": "tiny", "package": folder, "image": "tiny-text"}
+    assert fake_docker.calls(home)[-1]["words"] == ["build", "--tag", "tiny-text", folder]
+    (home / "silent").touch()
+    failed = project("package", "r.yaml", "--image", expect=1)
+    assert "no image can be built on this machine" in failed.stderr
+    assert "docker build --tag NAME ." in failed.stderr
 
 
 @pytest.mark.parametrize(

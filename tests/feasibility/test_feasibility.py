@@ -195,6 +195,26 @@ def test_the_faster_layout_goes_with_every_runtime_of_a_cpu(recipe):
     feasibility.check(recipe("package: {triton: {layout: fused}}", "cpu", "onnxruntime"))
 
 
+@pytest.mark.parametrize(
+    ("more", "task", "says"),
+    [
+        (
+            "profiles: [{batch: 4, sequence: 16}]\npackage: {triton: {padding: auto, tokenizer: false}}",
+            None,
+            "no texts",
+        ),
+        ("profiles: [{batch: 4}]\npackage: {triton: {padding: buckets}}", "image-classification", "does not pad texts"),
+        ("profiles: [{batch: 4}]\npackage: {triton: {padding: buckets}}", "text-generation", "does not pad texts"),
+        ("package: {triton: {padding: buckets}}", None, "the recipe has none"),
+    ],
+)
+def test_padding_is_for_texts_and_the_sizes_in_the_profiles(recipe, more, task, says):
+    loaded = recipe(more, "cpu", "onnxruntime")
+    model = loaded.recipe.model.model_copy(update={"task": task})
+    loaded = replace(loaded, recipe=loaded.recipe.model_copy(update={"model": model}))
+    assert says in refused(feasibility.check, loaded).what
+
+
 def test_options_of_answers_are_of_one_task(recipe):
     loaded = recipe("package: {answers: {aggregation_strategy: max}}", "cpu", "onnxruntime")
     facts = replace(TEXT, task="text-classification")

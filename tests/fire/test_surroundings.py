@@ -44,6 +44,7 @@ LINES = {
     "cache push": ("cache", "push", "r.yaml"),
     "cache pull": ("cache", "pull", "r.yaml"),
     "cache trust": ("cache", "trust", "gone"),
+    "package": ("package", "r.yaml"),
     "publish": ("publish", "r.yaml", "repository", "--dry-run"),
     "gpus": ("gpus",),
     "steps": ("steps",),

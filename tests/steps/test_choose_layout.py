@@ -13,21 +13,25 @@ from engine.steps.measure_layouts import MeasureLayouts
 ROUNDS = (10.0, 10.5, 9.5, 10.0)
 
 
-def chosen(folder, **times):
+def timed(**times):
+    return {name: TimedLayout((Latency({"batch": 1}, rounds),)) for name, rounds in times.items()}
+
+
+def chosen(folder, step=None, paddings=None, **times):
     """Choose by figures: for each layout its rounds in milliseconds; return the report and what is handed on."""
-    timed = {name: TimedLayout((Latency({"batch": 1}, rounds),)) for name, rounds in times.items()}
-    absent = {} if "fused" in timed else {"fused": "a reason"}
-    report = LayoutsReport(cpu="a CPU", threads=1, layouts=timed, absent=absent)
+    absent = {} if "fused" in times else {"fused": "a reason"}
+    report = LayoutsReport(cpu="a CPU", threads=1, layouts=timed(**times), absent=absent, paddings=paddings or {})
     write_report(folder / "layouts", report.to_json())
     (folder / "validated").mkdir(exist_ok=True)
     (folder / "validated" / "model").write_text("the model")
     out = folder / f"out-{len(list(folder.iterdir()))}"
-    return ChooseLayout().run(out, validated=folder / "validated", layouts=folder / "layouts"), out
+    return (step or ChooseLayout()).run(out, validated=folder / "validated", layouts=folder / "layouts"), out
 
 
 def test_the_faster_layout_is_named_beside_the_model(tmp_path):
     report, out = chosen(tmp_path, ensemble=ROUNDS, fused=tuple(each / 1.2 for each in ROUNDS))
-    assert report.layout == layouts.read(out) == "fused"
+    assert report.layout == "fused"
+    assert layouts.read(out) == ("fused", "none")
     assert report.lead.ratio == pytest.approx(1.2)
     assert (out / "model").read_text() == "the model"
 
@@ -45,13 +49,27 @@ def test_without_a_sure_lead_the_ensemble_is_kept(tmp_path, fused):
 
 def test_where_one_python_model_is_not_possible_the_ensemble_is_kept_and_the_reason_is_shown(tmp_path):
     report, out = chosen(tmp_path, ensemble=())
-    assert layouts.read(out) == "ensemble"
+    assert layouts.read(out) == ("ensemble", "none")
     assert "fused is not possible: a reason" in list(report.lines())
 
 
-def test_a_recipe_measures_only_with_layout_auto():
-    def recipe(layout):
-        triton = Triton(layout=layout)
+@pytest.mark.parametrize(("factor", "padding"), [(0.5, "buckets"), (1.0, "none"), (1.5, "none")])
+def test_padding_is_kept_where_it_is_faster_beyond_the_noise(tmp_path, factor, padding):
+    paddings = timed(none=ROUNDS, buckets=tuple(each * factor for each in ROUNDS))
+    report, out = chosen(tmp_path, paddings=paddings, ensemble=())
+    assert report.padding == padding
+    assert report.padding_lead.ratio == pytest.approx(1 / factor, abs=1e-4)
+    assert layouts.read(out) == ("ensemble", padding)
+
+
+@pytest.mark.parametrize(("named", "padding"), [("auto", "none"), ("none", "none"), ("buckets", "buckets")])
+def test_without_figures_the_padding_is_that_of_the_recipe(tmp_path, named, padding):
+    assert chosen(tmp_path, ChooseLayout(padding=named), ensemble=())[0].padding == padding
+
+
+def test_a_recipe_that_names_layout_and_padding_measures_nothing():
+    def recipe(layout, padding="none"):
+        triton = Triton(layout=layout, padding=padding)
         return Recipe(name="m", model=ModelSection(source="net.onnx"), package=PackageSection(triton=triton))
 
     for kind in (MeasureLayouts, ChooseLayout):
@@ -60,3 +78,5 @@ def test_a_recipe_measures_only_with_layout_auto():
             True,
             False,
         ]
+        assert kind.for_recipe(recipe("ensemble", "buckets")) is None
+        assert kind.for_recipe(recipe("ensemble", "auto")) is not None

@@ -16,7 +16,7 @@ from engine.text import lists
 
 _FILE = "layout.json"
 """The file beside a built model that names the layout of its package; it holds no figures."""
-_LAYOUT = "layout"
+_LAYOUT, _PADDING = "layout", "padding"
 
 
 @dataclass(frozen=True)
@@ -35,17 +35,24 @@ class LayoutsReport(TypedReport):
     layouts: Mapping[str, TimedLayout]
     absent: Mapping[str, str] = field(default_factory=dict)
     """The layouts that the package cannot have, with the reasons."""
+    paddings: Mapping[str, TimedLayout] = field(default_factory=dict)
+    """Texts of different lengths from several clients at once, without padding and padded to buckets, in the faster
+    layout; empty for a recipe that names its padding.
+    """
     server: ServerReport | None = None
     """The server that measured; None where one layout alone is possible, and none was started."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LayoutReport(TypedReport):
-    """The chosen layout, and the figures that decided."""
+    """The chosen layout and padding, and the figures that decided."""
 
     layout: str
+    padding: str = "none"
     lead: Lead | None = None
-    """How many times faster `fused` answers than `ensemble`; None where it is not possible."""
+    """How many times faster `fused` answers than `ensemble`; None where it was not measured."""
+    padding_lead: Lead | None = None
+    """How many times faster requests of several clients are answered with padding; None where it was not measured."""
     absent: Mapping[str, str] = field(default_factory=dict)
     cpu: str
     threads: int
@@ -54,24 +61,28 @@ class LayoutReport(TypedReport):
 
     def lines(self) -> Iterator[str]:
         """Yield the choice and its reason as lines of text."""
-        yield f"layout: auto -> {self.layout}"
+        yield f"layout: {self.layout}, padding: {self.padding}"
         for name, reason in self.absent.items():
             yield f"{name} is not possible: {reason}"
         if self.lead is not None:
             yield f"fused answers {self.lead} as fast as ensemble"
-            shapes = lists.counted(len(self.shapes), "shape")
-            yield f"measured interleaved at {shapes} on {self.cpu}, {lists.counted(self.threads, 'thread')}"
+        if self.padding_lead is not None:
+            yield f"padding to buckets answers mixed lengths of several clients {self.padding_lead} as fast as none"
+        if self.lead is not None or self.padding_lead is not None:
+            where = f" at {lists.counted(len(self.shapes), 'shape')}" if self.shapes else ""
+            yield f"measured interleaved{where} on {self.cpu}, {lists.counted(self.threads, 'thread')}"
 
 
-def write(directory: Path, layout: str) -> None:
-    """Write the name of the chosen layout beside the model in `directory`."""
-    (directory / _FILE).write_text(json.dumps({_LAYOUT: layout}) + "\n", "utf-8")
+def write(directory: Path, layout: str, padding: str) -> None:
+    """Write the names of the chosen layout and padding beside the model in `directory`."""
+    (directory / _FILE).write_text(json.dumps({_LAYOUT: layout, _PADDING: padding}) + "\n", "utf-8")
 
 
-def read(directory: Path) -> str:
-    """Return the layout that was chosen for the model in `directory`. Raises StepError where no file says it."""
+def read(directory: Path) -> tuple[str, str]:
+    """Return the layout and the padding that were chosen for a model. Raises StepError where no file says it."""
     path = directory / _FILE
     try:
-        return str(json.loads(regular.read(path))[_LAYOUT])
+        chosen = json.loads(regular.read(path))
+        return str(chosen[_LAYOUT]), str(chosen[_PADDING])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StepError(f"nothing says which layout was chosen: {_FILE} cannot be read", [f"{path}: {error}"]) from None

@@ -17,9 +17,6 @@ Config = Any
 """A `ModelConfig`, the protobuf message that Triton reads as config.pbtxt."""
 FILE = "config.pbtxt"
 
-_MOST_WAITING = 1024
-_LONGEST_WAIT_MICROSECONDS = 30_000_000
-"""The limits of a model's queue. Triton's own default is a queue without limits: in an overload every client waits."""
 _GRAPH_LEVELS = {"basic": -1, "extended": 1, "disabled": 2}
 """Name of ONNX Runtime's optimization level -> its number in `optimization.graph.level`.
 
@@ -113,11 +110,12 @@ def model_config(
 
 
 def join_requests(config: Config) -> None:
-    """Let Triton join requests, and refuse a request at once where many wait, or after the request waited for long."""
-    policy = config.dynamic_batching.default_queue_policy
-    policy.max_queue_size = _MOST_WAITING
-    policy.timeout_action = type(policy).REJECT
-    policy.default_timeout_microseconds = _LONGEST_WAIT_MICROSECONDS
+    """Let Triton join requests, in a queue without a limit and without a timeout.
+
+    Either of them makes Triton wait up to half a second before it looks at requests that came while the model computed.
+    Source: triton-inference-server/core, `PriorityQueue::SupportPrefetching` and `DynamicBatchScheduler::Enqueue`.
+    """
+    config.dynamic_batching.SetInParent()
 
 
 def as_text(config: Config) -> str:

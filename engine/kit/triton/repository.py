@@ -20,6 +20,7 @@ from engine.kit.triton import (
     generation,
     images,
     loading,
+    padding,
     parts,
     router,
     served,
@@ -74,7 +75,8 @@ def write(
             model = models.served(serving, directory, scratch)
             # Where the recipe has no profiles, the engine has.
             largest = axes.by_name(serving.largest, axes.shapes(model.inputs)) or model.largest
-            serving = serving.model_copy(update={"largest": largest})
+            lengths = axes.by_name(serving.lengths, axes.shapes(model.inputs))
+            serving = serving.model_copy(update={"largest": largest, "lengths": lengths})
             if model.backend is None:
                 return _write_plain(out, serving, model, directory, checkpoint)
             (*behind, called), files, signature = router.built(serving, model, directory)
@@ -147,6 +149,7 @@ def _around(serving: Serving, built: Part, first: Part | None, answer: Answer | 
         for name, value in answer.parameters.items():
             entry.config.parameters[name].string_value = value
     fields.overridden(entry.config, serving, "ensemble")
+    padding.refuse_visible(serving, entry.config)
     return [middle, *(part for part in chain if part is not middle), entry]
 
 

@@ -14,11 +14,13 @@ from engine.recipe.images import Images
 from engine.recipe.model_config import PartName
 from engine.recipe.schema import Recipe
 from engine.runtimes.execution import Execution
-from engine.runtimes.profiles import greatest
+from engine.runtimes.profiles import extents, greatest
 from engine.step import Frozen
 
 ENSEMBLE, FUSED, AUTO = "ensemble", "fused", "auto"
 """The layouts of a package: models behind an ensemble, one Python model, or the faster of the two as measured."""
+NO_PADDING, BUCKETS = "none", "buckets"
+"""How a package pads texts: to the longest text of a request, or to the sizes in the profiles; or AUTO."""
 
 
 class Serving(Frozen):
@@ -30,6 +32,9 @@ class Serving(Frozen):
     postprocess: bool = True
     """Whether clients get answers to the model's task, such as labels; otherwise clients get the model's outputs."""
     layout: str = ENSEMBLE
+    padding: str = NO_PADDING
+    lengths: Mapping[str, tuple[int, ...]] = {}
+    """Name of an axis -> its sizes in the profiles, for a package that may pad texts to them."""
     max_batch_size: int | None = None
     largest: Mapping[str, int] = {}
     """Name of an axis -> the greatest extent of the axis in any profile."""
@@ -67,6 +72,8 @@ class Serving(Frozen):
             tokenizer=triton.tokenizer,
             postprocess=triton.postprocess,
             layout=triton.layout,
+            padding=triton.padding,
+            lengths={} if triton.padding == NO_PADDING else extents(recipe.profiles),
             answers=recipe.package.answers.model_dump(mode="json", exclude_defaults=True),
             max_batch_size=triton.max_batch_size,
             max_text_bytes=triton.max_text_bytes,
@@ -83,9 +90,11 @@ class Serving(Frozen):
         )
 
     def of_model(self, directory: Path) -> Self:
-        """Return how the built model in `directory` is served: in the runtime and layout that the build chose."""
-        layout = layouts.read(directory) if self.layout == AUTO else self.layout
-        return self.model_copy(update={"execution": self.execution.of_model(directory), "layout": layout})
+        """Return how the built model in `directory` is served: in the runtime, layout and padding that were chosen."""
+        update: dict[str, Any] = {"execution": self.execution.of_model(directory)}
+        if AUTO in {self.layout, self.padding}:
+            update["layout"], update["padding"] = layouts.read(directory)
+        return self.model_copy(update=update)
 
     def code_used(self) -> tuple[str, ...]:
         """Return the modules whose code the job's key contains: modules of the runtime, the task and its answers."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from engine.errors import StepError
 from engine.kit.inputs import token_rows
 from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.triton import config as configs
-from engine.kit.triton import parts, served
+from engine.kit.triton import padding, parts, served
 from engine.kit.triton.config import Config, Signature
 from engine.kit.triton.parts import Part
 from engine.kit.triton.serving import Serving
@@ -46,6 +46,8 @@ class ServedTokenizer:
     file: str
     max_bytes: int
     """The most bytes of each text of a request."""
+    buckets: Sequence[int] = ()
+    """The lengths to which texts are padded; empty where texts are padded to the longest of their request."""
     context: bool = False
     """Whether each row is a pair of a question and a context that contains the answer."""
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -69,6 +71,7 @@ def load(serving: Serving, signature: Signature, checkpoint: Path, task: str) ->
         row,
         _file(tokenizer, fixed, definition, serving.answers.get(DOC_STRIDE, 0)),
         max_text_bytes(serving, tokenizer.longest),
+        padding.buckets(serving, signature, tokenizer.longest),
         definition.context,
         serving.answers,
     )
@@ -93,6 +96,7 @@ def part(name: str, model: Config, text: ServedTokenizer, *, also: Collection[st
         "outputs": {tensor.name: configs.dtype(tensor.type) for tensor in gives},
         "offsets_of": 1 if text.context else 0,
         "max_text_bytes": text.max_bytes,
+        **({"buckets": text.buckets} if text.buckets else {}),
         **({"whole_words": True} if text.options.get(ALIGN_TO_WORDS) else {}),
         **({"windows": True} if DOC_STRIDE in text.options else {}),
     }

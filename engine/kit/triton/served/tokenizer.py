@@ -13,7 +13,8 @@ class Work:
     tensor, `offsets_of`, the number of the text whose characters `offsets` count, and `max_text_bytes`, the most bytes
     of a text: the tokenizer reads all of a text before it cuts the text, and no other request is served meanwhile. With
     `whole_words`, the place of a token is that of its word. With `windows`, a long text becomes several windows, each a
-    row of the outputs, and `window_rows` tells to which row of TEXT each belongs.
+    row of the outputs, and `window_rows` tells to which row of TEXT each belongs. With `buckets`, the texts of a
+    request are padded to the smallest of these lengths that holds them, so that Triton can join requests.
     """
 
     def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
@@ -24,6 +25,7 @@ class Work:
         self.dtypes = {name: np.dtype(dtype) for name, dtype in settings["outputs"].items()}
         self.text = settings["offsets_of"]
         self.max_text_bytes = settings["max_text_bytes"]
+        self.buckets = settings.get("buckets", [])
         self.whole_words, self.windows = settings.get("whole_words", False), settings.get("windows", False)
         self.readers = {
             "input_ids": lambda row: row.ids,
@@ -64,7 +66,16 @@ class Work:
             raise ValueError(f"TEXT: {_said(error)}") from error
         if not all(any(row.attention_mask) for row in made):
             raise ValueError("TEXT: a text without a single token: it is empty, and the tokenizer adds none of its own")
+        self.pad(made)
         return made
+
+    def pad(self, rows: list[Any]) -> None:
+        """Pad rows of one length to the smallest bucket that holds them."""
+        tokens = len(rows[0].ids)
+        bucket = min((length for length in self.buckets if length >= tokens), default=tokens)
+        how = self.tokenizer.padding or {}
+        for row in rows if bucket > tokens else ():
+            row.pad(bucket, **{name: how[name] for name in ("direction", "pad_id", "pad_type_id", "pad_token")})
 
     def offsets(self, row: Any) -> list[tuple[int, int]]:
         """Return where in its text each token stands, first and behind last character; -1, -1 for any other token."""

@@ -1,0 +1,71 @@
+"""Print where the packages lie, and build their container images; build the packages first where needed."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.commands import amounts, options
+from engine.errors import Exit
+
+if TYPE_CHECKING:
+    from engine.api import Session
+    from engine.events import Finished
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `recipe package`."""
+    options.add_recipes(parser)
+    parser.add_argument("--image", action="store_true", help="build the image of the package's Dockerfile, too")
+    options.add_json(parser)
+    add_building(parser, locked="build only what the recipe's lock says, else exit 2")
+
+
+def add_building(parser: argparse.ArgumentParser, *, locked: str) -> None:
+    """Add the options of a command that builds packages before its own work."""
+    parser.add_argument("-j", "--jobs", metavar="N", type=amounts.count, help="build with at most N jobs at a time")
+    parser.add_argument("--locked", action="store_true", help=locked)
+    options.add_frozen(parser)
+    parser.add_argument("-o", "--output", metavar="DIR", type=Path, help="where packages go (default: build/)")
+
+
+def run(arguments: argparse.Namespace) -> Exit:
+    """Build the package of each recipe; print its folder, and with `--image` the name of its image."""
+    from engine import api
+    from engine.server import image_building
+
+    if arguments.image:
+        image_building.tool()  # no image is an error before any build
+    finished = build(arguments, api.session(arguments.recipes, **options.reading(arguments)))
+    if finished.exit != Exit.OK:
+        return finished.exit
+    rows = []
+    for variant, folder in finished.packages.items():
+        image = image_building.build(folder) if arguments.image else None
+        rows.append({"recipe": variant, "package": str(folder), **({"image": image} if image else {})})
+        if not arguments.json:
+            print(folder if image is None else f"{folder}: the image {image}")
+    if arguments.json:
+        print(json.dumps(rows, ensure_ascii=False, indent=1))
+    return Exit.OK
+
+
+def build(arguments: argparse.Namespace, session: Session) -> Finished:
+    """Build what is not built, and report only what had to be done."""
+    from engine.commands.build import report_for
+    from engine.events import Ended, Event
+    from engine.report.plain import PlainReport
+
+    with report_for(json=False, variants=len(session.variants)) as report:
+
+        def on_event(event: Event) -> None:
+            old = isinstance(event, Ended) and event.state == "cached"
+            if not (old and isinstance(report, PlainReport)):
+                report.on_event(event)
+
+        return session.build(
+            out=arguments.output, parallel=arguments.jobs, force=(), keep_going=False, allow_waiting=False,
+            on_event=on_event,
+        )  # fmt: skip
