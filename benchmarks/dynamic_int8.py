@@ -1,4 +1,4 @@
-"""int8 on a CPU: the gain and cost of smoothing, fixed ranges, scales per row and attention in parts, and of peers."""
+"""int8 on a CPU: the gain and cost of each part of the method, of other forms of the same graph, and of peers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import importlib.util
 import random
 import re
 import shutil
-import statistics
 import sys
 import tempfile
 import time
@@ -21,20 +20,28 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
-import program
+import onnxruntime
 from timing import machine, table
 
-sys.path.append(str(program.ROOT))
+sys.path.append(str(Path(__file__).resolve().parent.parent))
 
 from engine.kit.accuracy import pooling
+from engine.kit.bench import confidence, interleaving, stats
 from engine.kit.inputs import token_rows
 from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.onnx import onnx_files
-from engine.kit.quantization.dynamic import activation_scaling, attention_parts, channel_smoothing
+from engine.kit.quantization.dynamic import (
+    activation_scaling,
+    attention_parts,
+    channel_smoothing,
+    dynamic_int8,
+    integer_layers,
+)
 from engine.kit.quantization.dynamic.channel_smoothing import Measured
 from engine.kit.quantization.dynamic.integer_layers import Rounding
 from engine.kit.quantization.report import ActivationScaling
 from engine.runtimes.onnxruntime import session as ort
+from engine.runtimes.recipes import IN_PROCESS
 from engine.steps.export import Export
 from engine.steps.fuse import Fuse
 from engine.steps.quantize import Quantize
@@ -46,12 +53,19 @@ SENTENCE = re.compile(r"(?<=[.!?]) ")
 PACKAGES = ("numpy", "networkx", "onnx")
 SHAPES = ((1, 16), (1, 128), (8, 128))
 BATCH = 8
-PLAIN = "int8 as ONNX Runtime quantizes it"
-Change = tuple[Any, str, Callable[..., Any]]
+PLAIN, OURS = "int8 as ONNX Runtime quantizes it", "**what `quantize` does**"
+Change = tuple[Any, str, Any]
+FUSED: Change = (attention_parts, "split", lambda _: 0)
+FORMS: Mapping[str, list[Change]] = {
+    "as `quantize` does, but attention fused": [FUSED],
+    "as `quantize` does, but rows divided before they are rounded": [(integer_layers, "_BLOCKS", sys.maxsize)],
+    "as `quantize` does, but residual additions fused": [(dynamic_int8, "_DISABLED_FUSIONS", ())],
+}
+"""Other forms of the same graph, with the same answers: each with what it replaces, and the replacements."""
 
 
 def changes() -> dict[str, list[Change]]:
-    """Return the variants of `quantize`: each with the functions that it replaces, and their replacements."""
+    """Return the variants of `quantize`: each with what it replaces, and the replacements."""
     apply, smooth, rounding = activation_scaling.apply, channel_smoothing.smooth, activation_scaling.rounding
 
     def one_scale(*_: Any) -> tuple[ActivationScaling, list[Rounding]]:
@@ -66,16 +80,15 @@ def changes() -> dict[str, list[Change]]:
     def not_after_attention(each: Any, *arguments: Any, **options: Any) -> Rounding | None:
         return None if each.averaged else rounding(each, *arguments, **options)
 
-    fused: Change = (attention_parts, "split", lambda _: 0)
     return {
-        PLAIN: [(activation_scaling, "apply", one_scale), fused],
-        "smoothed, one scale per tensor": [(activation_scaling, "apply", smoothed_alone), fused],
+        PLAIN: [(activation_scaling, "apply", one_scale), FUSED],
+        "smoothed, one scale per tensor": [(activation_scaling, "apply", smoothed_alone), FUSED],
         "smoothed, a scale per row everywhere": [(channel_smoothing, "smooth", by_row)],
         "fixed ranges behind normalizations, one scale per tensor behind attention": [
             (activation_scaling, "rounding", not_after_attention)
         ],
-        "as `quantize` does, but attention fused": [fused],
-        "**what `quantize` does**": [],
+        **FORMS,
+        OURS: [],
     }
 
 
@@ -83,20 +96,23 @@ def main() -> None:
     """Quantize MiniLM in each way, compare each with the original on lines of text, time all in turns, and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--lines", type=int, default=1000, help="of the documentation of installed packages")
-    parser.add_argument("--rounds", type=int, default=40)
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--seconds", type=float, default=4.0, help="a model at a shape, all rounds together (4)")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--peer", action="append", default=[], metavar="NAME=FILE", help="another int8 ONNX file of it")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(sys.stderr):
         bench = Bench(Path(folder), options.lines, options.threads)
-        rows = list(bench.rows(options.rounds, dict(peer.split("=", 1) for peer in options.peer)))
+        rows = list(bench.rows(options, dict(peer.split("=", 1) for peer in options.peer)))
     shapes = [f"{batch} x {tokens}" for batch, tokens in SHAPES]
-    against = [f"{shape}, {what}" for shape in shapes for what in ("faster than fp32", "time of plain int8")]
+    whats = ("faster than fp32", "time of plain int8", "time of ours")
+    against = [f"{shape}, {what}" for shape in shapes for what in whats]
     accuracy = ["mean cosine", "worst", f"in batches of {BATCH}: mean", "worst", "alone against in a batch: worst"]
     clock = "CPU time" if options.threads == 1 else "wall time"
     print(table([f"ONNX Runtime, threads: {options.threads}, {clock}", *accuracy, *against], rows))
     used = f"{options.lines} sentences of documentation, in {options.rounds} rounds in turns"
-    print(f"\nThe measurement used {used}. {machine()}.")
+    version = f"ONNX Runtime {onnxruntime.__version__}"
+    print(f"\nThe measurement used {used}; ratios have 95 % intervals. {version}; {machine()}.")
 
 
 class Bench:
@@ -123,25 +139,26 @@ class Bench:
         self.sessions = {"fp32": ort.session(folder / "exported", threads=threads)}
         self.truth = self.embedded("fp32", self.texts)
 
-    def rows(self, rounds: int, peers: Mapping[str, str]) -> Iterator[list[str]]:
+    def rows(self, options: argparse.Namespace, peers: Mapping[str, str]) -> Iterator[list[str]]:
         for number, (name, replaced) in enumerate(changes().items()):
-            with contextlib.ExitStack() as stack:
-                for place, what, instead in replaced:
-                    stack.enter_context(mock.patch.object(place, what, instead))
-                Quantize().run(self.folder / str(number), fused=self.folder / "fused")
+            quantized(self.folder / "fused", self.folder / str(number), replaced)
             self.sessions[name] = ort.session(self.folder / str(number), threads=self.threads)
         for name, file in peers.items():
             folder = self.folder / f"peer-{name}"
             folder.mkdir()
             shutil.copy(file, folder / onnx_files.MODEL)
             self.sessions[name] = ort.session(folder, threads=self.threads)
-        took = [self.took(*shape, rounds) for shape in SHAPES]
+        took = [self.took(*shape, options.rounds, options.seconds) for shape in SHAPES]
         for name in self.sessions:
             alone, together = (self.embedded(name, inputs) for inputs in (self.texts, self.batches))
             cosines = [(one * two).sum(axis=1) for one, two in combinations((self.truth, alone, together), 2)]
             numbers = [cosines[0].mean(), cosines[0].min(), cosines[1].mean(), cosines[1].min(), cosines[2].min()]
-            pairs = [pair for each in took for pair in ((each["fp32"], each[name]), (each[name], each[PLAIN]))]
-            yield [name, *(f"{number:.5f}" for number in numbers), *(f"{_of(*pair):.2f} x" for pair in pairs)]
+            pairs = [
+                pair
+                for each in took
+                for pair in ((each["fp32"], each[name]), (each[name], each[PLAIN]), (each[name], each[OURS]))
+            ]
+            yield [name, *(f"{number:.5f}" for number in numbers), *(_ratio(*pair) for pair in pairs)]
 
     def embedded(self, name: str, inputs: Sequence[Mapping[str, np.ndarray]]) -> np.ndarray:
         return np.concatenate(
@@ -151,25 +168,40 @@ class Bench:
             ]
         )
 
-    def took(self, batch: int, tokens: int, rounds: int) -> dict[str, list[float]]:
+    def took(self, batch: int, tokens: int, rounds: int, seconds: float) -> dict[str, list[float]]:
         """Return the seconds of each round, by variant. The seconds of a round are the median of its calls."""
         ids = np.random.default_rng(0).integers(1000, 20000, (batch, tokens))
         inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
-        seconds: dict[str, list[float]] = {name: [] for name in self.sessions}
-        for _ in range(rounds):
-            for name, session in self.sessions.items():
-                calls = []
-                for _ in range(7):
-                    started = self.clock()
-                    ort.run(session, inputs)
-                    calls.append(self.clock() - started)
-                seconds[name].append(statistics.median(calls))
-        return seconds
+        contenders = [
+            interleaving.Contender(runtime=name, via=IN_PROCESS, ours=False, prepare=_prepare(session))
+            for name, session in self.sessions.items()
+        ]
+        count = len(contenders)
+        budget = interleaving.Budget(seconds=seconds * count, warm_up=seconds * count / 5, rounds=rounds)
+        measured = interleaving.measure(contenders, inputs, budget, clock=self.clock)
+        return {
+            each.runtime: [stats.median(calls) for calls in turns]
+            for each, turns in zip(contenders, measured, strict=True)
+        }
 
 
-def _of(took: list[float], base: list[float]) -> float:
-    """Return the median of the ratios of all rounds."""
-    return statistics.median(one / other for one, other in zip(took, base, strict=True))
+def quantized(fused: Path, out: Path, replaced: Sequence[Change]) -> None:
+    """Write the int8 model of the fused model to `out`, with some of the code of `quantize` replaced."""
+    with contextlib.ExitStack() as stack:
+        for place, what, instead in replaced:
+            stack.enter_context(mock.patch.object(place, what, instead))
+        Quantize().run(out, fused=fused)
+
+
+def _prepare(session: onnxruntime.InferenceSession) -> Callable[[Mapping[str, np.ndarray]], Callable[[], object]]:
+    return lambda inputs: lambda: ort.run(session, inputs)
+
+
+def _ratio(took: list[float], base: list[float]) -> str:
+    """Return the median of the ratios of all rounds, and its interval."""
+    ratios = [one / other for one, other in zip(took, base, strict=True)]
+    low, high = confidence.interval(ratios)
+    return f"{stats.median(ratios):.2f} x ({low:.2f} to {high:.2f})"
 
 
 def _sentences(count: int) -> list[str]:
