@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import os
 import statistics
 import sys
@@ -12,13 +13,24 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import loopback
 from timing import duration, machine, table, times
 
-OURS, PLAIN, FRESH = "recipe build --on", "plain Ray tasks", "plain Ray tasks, a process each"
-_FEWER = 20
-"""A fresh process of Ray's takes about a second, so that fewer tasks of this kind are run."""
+if TYPE_CHECKING:
+    from engine.builder.executors.executor import Executor
+    from engine.builder.job import Job
+    from engine.builder.lookup import Lookup
+
+OURS, HERE, PLAIN, FRESH = (
+    "recipe build --on",
+    "recipe build, on this machine",
+    "plain Ray tasks",
+    "plain Ray tasks, a process each",
+)
+_FRESH_PAIRS = 5
+"""A fresh process of Ray's takes more than a second, so that few tasks of this kind are run."""
 RECORDS = "v1/records"
 """The folder of the remote with an object for each small job."""
 
@@ -30,8 +42,8 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=2, help="nodes of the cluster, with one CPU each (2)")
     parser.add_argument("--rounds", type=int, default=3, help="runs of each contender (3)")
     options = parser.parse_args()
-    took: dict[str, list[float]] = {OURS: [], PLAIN: [], FRESH: []}
-    pairs, few = options.jobs // 2, max(1, options.jobs // 2 // _FEWER)
+    took: dict[str, list[float]] = {OURS: [], HERE: [], PLAIN: [], FRESH: []}
+    pairs = options.jobs // 2
     with (
         tempfile.TemporaryDirectory(prefix="cluster-jobs") as scratch,
         loopback.cluster(options.nodes, Path(scratch)) as cluster,
@@ -39,7 +51,12 @@ def main() -> None:
         os.environ |= cluster.environment
         for turn in range(options.rounds):
             folder = Path(scratch) / str(turn)
-            for name, run, count in ((OURS, _built, pairs), (PLAIN, _plain, pairs), (FRESH, _fresh, few)):
+            for name, run, count in (
+                (OURS, _built, pairs),
+                (HERE, functools.partial(_built_here, options.nodes), pairs),
+                (PLAIN, _plain, pairs),
+                (FRESH, _fresh, min(pairs, _FRESH_PAIRS)),
+            ):
                 seconds = _in_a_process(run, count, folder, cluster.remote)
                 took[name].append(seconds / (2 * count))
                 print(f"{name}\t{duration(took[name][-1])}", file=sys.stderr, flush=True)
@@ -63,25 +80,39 @@ def _in_a_process(run: Callable[..., float], *arguments: object) -> float:
 
 
 def _built(pairs: int, folder: Path, remote: Path) -> float:
-    """Return the seconds of a build of pairs of jobs, of which the second reads what the first has written.
+    """Return the seconds of a build of pairs of jobs on the cluster, of which the second reads the first's file.
 
     The folder has the number of the round as its name, so that each round has jobs of its own.
     """
+    from engine.cluster.opening import executor_of
+
+    del remote
+    return _build(pairs, folder, int(folder.name) * pairs, lambda lookup, jobs: executor_of("auto", lookup, jobs))
+
+
+def _built_here(slots: int, pairs: int, folder: Path, remote: Path) -> float:
+    """The same with other jobs on this machine, which pushes what it makes to the same remote."""
+    from engine.builder.executors.local import LocalExecutor
+
+    del remote
+    first = -(int(folder.name) + 1) * pairs
+    return _build(pairs, folder.with_name(f"{folder.name}-here"), first, lambda *_: LocalExecutor(slots))
+
+
+def _build(pairs: int, folder: Path, first: int, executor_for: Callable[[Lookup, list[Job]], Executor]) -> float:
     from cluster_steps import After, Tell
     from small_builds import project_in, variant
 
     from engine.builder.lookup import Lookup
     from engine.builder.loop import Options, run
-    from engine.cluster.opening import executor_of
     from engine.events import Ended
     from engine.store.opening import open_store
 
-    del remote
     folder.mkdir()
     project_in(folder)
-    variants = [variant(folder, Tell(number=int(folder.name) * pairs + n), After(), name=f"r{n}") for n in range(pairs)]
+    variants = [variant(folder, Tell(number=first + n), After(), name=f"r{n}") for n in range(pairs)]
     lookup = Lookup(open_store(folder / "cache", project=folder))
-    executor = executor_of("auto", lookup, [job for each in variants for job in each.jobs])
+    executor = executor_for(lookup, [job for each in variants for job in each.jobs])
     began = time.perf_counter()
     events = run(variants, lookup, executor, Options(out=folder / "build"))
     states = [event.state for event in events if isinstance(event, Ended)]

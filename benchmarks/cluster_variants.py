@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -121,18 +120,19 @@ def _project(folder: Path, count: int) -> Path:
 def _build(
     project: Path, words: Sequence[str], variables: Mapping[str, str], slots: int, store: Path
 ) -> tuple[Watched, int]:
-    """Run a build, and return what it said and the peak memory of its process in bytes."""
+    """Run a build, and return what it said and the peak memory of its own process in bytes."""
+    from engine.system import processes
+
     recipes = sorted((path.name for path in project.glob("*.yaml")), key=lambda name: int(Path(name).stem))
     command = [*program.command(), "build", *recipes, "--to", LAST, "--cache", str(store), "--json", *words]
     process = subprocess.Popen(command, cwd=project, env=dict(variables), stdout=subprocess.PIPE)
-    watched = Watched(slots)
+    watched, peak = Watched(slots), 0
     for line in _lines(process):
         watched.see(json.loads(line), time.monotonic())
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
+        peak = max(peak, processes.peak_of(process.pid))  # not wait4's figure, which is also that of all jobs
+    if process.wait():
         sys.exit(f"the build failed with exit code {process.returncode}: {dict(watched.states)}")
-    return watched, usage.ru_maxrss * 1024
+    return watched, peak
 
 
 def _lines(process: subprocess.Popen[bytes]) -> Iterable[bytes]:
