@@ -453,6 +453,6 @@ def test_without_forgery_the_same_look_up_succeeds(shared, machine):
 
 def test_the_statement_that_is_pushed_is_read_as_it_was_written(shared):
     store, _, _, record = shared
-    read = statement.read(envelope.decode(store.envelope(record.digest)).payload)
+    read = statement.read(envelope.decode(store.envelopes.read(record.digest)).payload)
     assert read.record.key == record.key
     assert Path(next(iter(read.files))).name == "model.onnx"
