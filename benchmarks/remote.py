@@ -113,6 +113,7 @@ def _rows(rounds: Mapping[str, Took]) -> Iterator[Sequence[str]]:
 
 
 def _timed(took: Took, call: Callable[[], object], *, profiled: bool = False) -> None:
+    os.sync()  # else the disk is still at the files of the step before, and the first step of a round pays for them
     started, cpu = time.perf_counter(), time.process_time()
     if profiled:
         _profiled(call)

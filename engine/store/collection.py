@@ -134,6 +134,7 @@ class _Collection:
                 else:
                     path.unlink(missing_ok=True)
             self.store.pushed.forget_all_but(now, self.store.presence.folder)
+            self.store.envelopes.forget_all_but(now, self.store.presence.folder)
             for folder in self.store.layout.files.iterdir():
                 with contextlib.suppress(OSError):
                     folder.rmdir()
@@ -155,8 +156,6 @@ class _Collection:
         traces = {f"{record.trace}.json" for record in records.values()}
         if at.traces.is_dir():
             yield from (path for path in at.traces.iterdir() if path.name not in traces)
-        if at.envelopes.is_dir():
-            yield from (path for path in at.envelopes.iterdir() if path.stem not in records)
         if at.incoming.is_dir() and self.limits.older_than_seconds is not None:
             yield from at.incoming.iterdir()
         if at.quarantine.is_dir():

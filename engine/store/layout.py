@@ -75,7 +75,7 @@ class Layout:
 
     @cached_property
     def envelopes(self) -> Path:
-        """The signed statements of records that came from a remote or went there: `<digest of the key>.json`."""
+        """The signed statements of records that came from a remote or went there (`engine.store.envelopes`)."""
         return self.root / "envelopes"
 
     @cached_property

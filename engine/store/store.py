@@ -16,6 +16,7 @@ from engine.key import Key, digest_of
 from engine.store import file_lock, layout, output, revocations
 from engine.store.artifacts import Artifacts, put_aside
 from engine.store.disk import explained, fill_read_only, remove
+from engine.store.envelopes import Envelopes
 from engine.store.file_lock import FileLock
 from engine.store.file_pool import FilePool
 from engine.store.holder import Holder, holder_of
@@ -58,6 +59,7 @@ class Store:
         self.pool = FilePool(self.layout, self.contents)
         self.artifacts = Artifacts(self.layout, self.contents, self.pool)
         self.pushed = Pushed(self.root / "pushed")
+        self.envelopes = Envelopes(self.layout.envelopes, self.write)
 
     # -- reading ---------------------------------------------------------------------------------------------
 
@@ -247,13 +249,14 @@ class Store:
             self.write(self.record_path(record.digest), sealed(record.fields()))
         return record
 
-    def adopt(self, record: Record, envelope: bytes) -> None:
-        """File a record from a remote with its signed envelope. The artifact comes later. Raises OSError, StoreError.
+    def adopt(self, envelopes: Mapping[Digest, bytes], records: Sequence[Record]) -> None:
+        """File records from a remote with their signed envelopes. The artifacts come later. Raises OSError, StoreError.
 
         The caller is `adding`.
         """
-        self.keep_envelope(record.digest, envelope)
-        self.write(self._record_name(record.digest), sealed(record.fields()))
+        self.envelopes.keep_all(envelopes)
+        for record in records:
+            self.write(self._record_name(record.digest), sealed(record.fields()))
 
     @contextlib.contextmanager
     def adding(self) -> Iterator[None]:
@@ -282,27 +285,10 @@ class Store:
                 self.pool.take(folder / name, content)
             self.artifacts.publish(folder, record)
 
-    def envelope(self, key: Digest) -> bytes | None:
-        """Return the signed envelope of a record that came from a remote or went there; None without one."""
-        try:
-            return regular.read(f"{self.layout.envelopes}/{key}.json")
-        except OSError:
-            return None
-
-    def keep_envelope(self, key: Digest, content: bytes) -> None:
-        """Keep the envelope of a record. Raises OSError, StoreError."""
-        path = f"{self.layout.envelopes}/{key}.json"
-        try:
-            self.write(path, content)
-        except FileNotFoundError:
-            self.layout.envelopes.mkdir(exist_ok=True)
-            self.write(path, content)
-
     def keep_pushed(self, envelopes: Mapping[Digest, bytes], remote: str) -> None:
         """Note that a remote has the records of these keys, with the envelopes that it has. Raises StoreError."""
         with self.adding():
-            for key, envelope in envelopes.items():
-                self.keep_envelope(key, envelope)
+            self.envelopes.keep_all(envelopes)
             self.pushed.add(envelopes, remote)
 
     def is_pushed(self, key: Digest, remote: str) -> bool:

@@ -195,7 +195,7 @@ MUTATIONS = {
     ),
     "a conflict in the lock": (
         lock("tools:\n", "<<<<<<< HEAD\ntools:\n"),
-        "r.lock:7:1: a merge conflict is not resolved",
+        "r.lock:8:1: a merge conflict is not resolved",
     ),
     "the lock cut off": (lock("\n...\n", "\n"), "the lock is cut off"),
     "the lock gone": (lambda folder, _: (folder / "r.lock").unlink(), "r.yaml has no lock"),

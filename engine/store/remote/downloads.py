@@ -27,6 +27,7 @@ AT_ONCE = 16
 """Requests at a time."""
 _BLOBS_AT_ONCE = 4
 """Blobs of one large file at a time; each is in memory once or twice."""
+_BEGINNING = 64
 _READ_ONLY = 0o444
 
 
@@ -164,8 +165,10 @@ def _write(descriptor: int, content: bytes, offset: int) -> None:
 
 
 def _has(descriptor: int, blob: Blob, offset: int) -> bool:
-    content = os.pread(descriptor, blob.size, offset)
-    return any(content[:64]) and hashlib.sha256(content).hexdigest() == blob.sha256
+    # A look at the first bytes: to read all of a hole costs more than to write the blob.
+    if not any(os.pread(descriptor, _BEGINNING, offset)):
+        return False
+    return hashlib.sha256(os.pread(descriptor, blob.size, offset)).hexdigest() == blob.sha256
 
 
 @contextlib.contextmanager

@@ -38,7 +38,7 @@ class ObjectStorePlace:
             pieces: list[bytes] = []
             stream = aiter(result.stream(min_chunk_size=_PIECE))
             while (piece := await meter.next(stream)) is not None:
-                pieces.append(bytes(piece))
+                pieces.append(piece)
             return b"".join(pieces)
 
     async def write(self, name: str, data: bytes, *, create: bool = False) -> bool:

@@ -33,14 +33,14 @@ def of(store: Store, record: Record, signer: Signer | None) -> Envelope:
 
     A new envelope is signed if there is a signer, and is kept in the store. Raises OSError for a missing artifact.
     """
-    kept = store.envelope(record.digest)
+    kept = store.envelopes.read(record.digest)
     if kept is not None:
         opened = envelope.decode(kept)
         if opened.signatures or signer is None:
             return opened
     folder = store.artifact_path(record.artifact)
     new = envelope.seal(statement.write(record, {name: _file(folder / name) for name in record.files}), signer)
-    store.keep_envelope(record.digest, new.encode())
+    store.envelopes.keep(record.digest, new.encode())
     return new
 
 
@@ -50,7 +50,7 @@ def check(store: Store, trust: Trust) -> ProvenanceCheck:
     faults: list[tuple[Record, str]] = []
     statements = files = 0
     for record in store.records():
-        raw = store.envelope(record.digest)
+        raw = store.envelopes.read(record.digest)
         if raw is None:
             continue
         statements += 1

@@ -80,7 +80,7 @@ class RemoteReader:
     def bring(self, record: Record) -> None:
         """Bring the artifact of a record that came from a remote. Raises RemoteError, OSError."""
         self._anew.keys.add(record.digest)
-        raw = self._store.envelope(record.digest)
+        raw = self._store.envelopes.read(record.digest)
         if raw is None:
             raise RemoteError(f"the store has no envelope for the record of {record.job!r}")
         try:
@@ -152,9 +152,8 @@ class RemoteReader:
         """Add some records to the store, each with its artifact where its envelope has the bytes."""
         taken = []
         with self._store.adding():
-            for read, signer, raw in every:
+            for record, (read, _, _) in zip(self._filed(every), every, strict=True):
                 try:
-                    record = self._filed(read, signer, raw)
                     if self._store.is_away(record) and read.is_small:
                         self._download.unpack(read)
                 except RefusedError as error:
@@ -172,7 +171,7 @@ class RemoteReader:
 
         async def worker() -> None:
             for record in left:
-                raw = self._store.envelope(record.digest) if self._store.is_away(record) else None
+                raw = self._store.envelopes.read(record.digest) if self._store.is_away(record) else None
                 if raw is not None:
                     await self._download.artifact(admitted(raw, record.key, self._trust))
 
@@ -190,7 +189,7 @@ class RemoteReader:
             read, signer = judged(raw, key, self._trust)
             await self._check_files(read)
             with self._store.adding():
-                return self._filed(read, signer, raw)
+                return self._filed([(read, signer, raw)])[0]
         except RefusedError as error:
             self._counts.refuse(error)
         except RemoteError:
@@ -209,16 +208,26 @@ class RemoteReader:
 
         await each(every, one)
 
-    def _filed(self, read: Statement, signer: str, raw: bytes) -> Record:
-        """Return the store's own record of the key, or add the one that was read; the caller is `adding`."""
-        origin = {"remote": self._place.shown, "signer": signer}
-        own = self._store.read(read.record.digest)
-        if own is not None and own.key == read.record.key and self._store.counts(own) and self._store.is_whole(own):
+    def _filed(self, every: Sequence[_Opened]) -> list[Record]:
+        """Return the store's own records of some keys, or add those that were read; the caller is `adding`."""
+        records: list[Record] = []
+        new: dict[Digest, bytes] = {}
+        for read, signer, raw in every:
+            record = self._own(read.record)
+            if record is None:
+                record = read.record.taken_from({"remote": self._place.shown, "signer": signer})
+                new[record.digest] = raw
+            records.append(record)
+        self._store.adopt(new, [record for record in records if record.digest in new])
+        self._counts.taken += len(new)
+        return records
+
+    def _own(self, record: Record) -> Record | None:
+        """Return the record that the store has of the same key, if it can be used."""
+        own = self._store.read(record.digest)
+        if own is not None and own.key == record.key and self._store.counts(own) and self._store.is_whole(own):
             return own
-        record = read.record.taken_from(origin)
-        self._store.adopt(record, raw)
-        self._counts.taken += 1
-        return record
+        return None
 
     async def _gathered(self, key: Key) -> None:
         try:
@@ -229,7 +238,7 @@ class RemoteReader:
                     raw = await self._read(name.object)
                     read, signer = judged(raw, None, self._trust)
                     with self._store.adding():
-                        self._filed(read, signer, raw)
+                        self._filed([(read, signer, raw)])
         except RefusedError as error:
             self._counts.refuse(error)
         except RemoteError:

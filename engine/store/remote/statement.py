@@ -116,12 +116,13 @@ def read(payload: bytes) -> Statement:
             raise RefusedError("newer form", f"the record has the form {fields['form']!r}: another version wrote it")
         record = _record(fields["record"])
         subjects = {str(each["name"]): str(each["digest"]["sha256"]) for each in statement["subject"]}
+        named = len(statement["subject"])
         blobs = {str(name): tuple(map(Blob.parse, each)) for name, each in fields["blobs"].items()}
         signed_at = float(fields["signed_at"])
     except untrusted.WRONG as error:
         what = f"the payload has not the fields of a record: {untrusted.fault(error)}"
         raise RefusedError("wrong statement", what) from None
-    _check(record, subjects, blobs)
+    _check(record, subjects, blobs, named=named)
     return Statement(record, {name: StoredFile(subjects[name], blobs[name]) for name in record.files}, signed_at)
 
 
@@ -130,11 +131,19 @@ def _record(fields: Mapping[str, Any]) -> Record:
     key = {str(row): str(value) for row, value in fields["key"].items()}
     rest = {name: value for name, value in fields.items() if name not in ("files", "key", *_LEFT_OUT)}
     rest["gaps"] = tuple(rest.get("gaps", ()))
-    return Record(**rest, key=key, files=files)
+    record = Record(**rest, key=key, files=files)
+    texts = (record.job, record.step, record.artifact, record.binding, record.trace)
+    numbers = (record.seconds, record.made_at, record.peak_bytes, record.anonymous_bytes, record.report_version)
+    if not all(isinstance(text, str) and text.isprintable() for text in texts):
+        raise ValueError("a text that a terminal would obey")
+    if not all(isinstance(number, int | float) for number in numbers):
+        raise TypeError("a number is none")
+    return record
 
 
-def _check(record: Record, subjects: Mapping[str, str], blobs: Mapping[str, Sequence[Blob]]) -> None:
-    if not record.files.keys() == subjects.keys() == blobs.keys():
+def _check(record: Record, subjects: Mapping[str, str], blobs: Mapping[str, Sequence[Blob]], *, named: int) -> None:
+    """Raise RefusedError for parts that contradict each other. The statement has `named` subjects."""
+    if not (record.files.keys() == subjects.keys() == blobs.keys() and len(subjects) == named):
         raise RefusedError("other files", "the record, the subjects and the blobs name different files")
     for name, (size, _) in record.files.items():
         if not is_inside(name):

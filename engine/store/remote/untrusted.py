@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import binascii
 import json
+import math
 import re
 from typing import Any
 
 DEPTH = 100
 """The most open lists and objects at any place. A record has 8."""
 
+_SURROGATE = "\\ud"
 _STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]+|\\.?)*"?|[][{}]', re.DOTALL)
 
 
@@ -24,13 +26,26 @@ class TooDeepError(ValueError):
 def parse(raw: bytes) -> Any:
     """Return the value of JSON in UTF-8. Raises ValueError for other bytes, and TooDeepError.
 
+    Numbers are finite, and texts can be written as UTF-8.
+
     Python's own parser stops at the interpreter's limit of recursion. Its stack is then nearly full, and the
     garbage collection that runs there cannot clean up what has nothing to do with the JSON.
     """
     text = raw.decode()
     if _openings(text) > DEPTH and _depth(text) > DEPTH:
         raise TooDeepError(f"more than {DEPTH} lists and objects are within each other")
-    return json.loads(text)
+    value = json.loads(text, parse_float=_finite, parse_constant=_finite)
+    if _SURROGATE in text.lower():
+        json.dumps(value, ensure_ascii=False).encode()  # a half of a pair is no text, and no later code can write it
+    return value
+
+
+def _finite(text: str) -> float:
+    """Return a number. Raises ValueError for one that is not finite: no record of ours has such a number."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError("a number is not finite")
+    return number
 
 
 def fault(error: BaseException) -> str:
@@ -44,6 +59,8 @@ def fault(error: BaseException) -> str:
             text = f"no UTF-8 from byte {error.start} on"
         case binascii.Error():
             text = "a value is not in base64"
+        case UnicodeEncodeError():
+            text = "a text has half of a surrogate pair"
         case KeyError():
             text = f"{error.args[0]!r} is missing"
         case StopIteration():

@@ -259,6 +259,35 @@ RECORDS = {
         "signed in the future: the record is signed at no",
     ),
     "signed at no time": (content_of(put_in(["signed_at"], "soon")), f"{FIELDS}: a value is wrong"),
+    "signed at no number": (content_of(put_in(["signed_at"], float("nan"))), f"{FIELDS}: a value is wrong"),
+    "signed before all time": (content_of(put_in(["signed_at"], float("-inf"))), f"{FIELDS}: a value is wrong"),
+    "a blob without end": (blob_with(size=float("inf")), f"{FIELDS}: a value is wrong"),
+    "a file without end": (
+        content_of(lambda c, _: c["record"]["files"]["small"].__setitem__(0, float("inf"))),
+        f"{FIELDS}: a value is wrong",
+    ),
+    "a step that is no text": (
+        content_of(put_in(["record", "step"], "\ud800")),
+        f"{FIELDS}: a text has half of a surrogate pair",
+    ),
+    "a key that is no text": (
+        content_of(put_in(["record", "key", "\ud800"], "\udfff")),
+        f"{FIELDS}: a text has half of a surrogate pair",
+    ),
+    "a report without end": (
+        content_of(put_in(["record", "report"], {"n": float("inf")})),
+        f"{FIELDS}: a value is wrong",
+    ),
+    "a subject twice": (
+        statement_of(lambda f: f["subject"].insert(0, f["subject"][0] | {"digest": {"sha256": "0" * 64}})),
+        "other files: the record, the subjects and the blobs name different files",
+    ),
+    "a job that clears the terminal": (
+        content_of(put_in(["record", "job"], "\x1b[2Jbuild")),
+        f"{FIELDS}: a value is wrong",
+    ),
+    "made at no number": (content_of(put_in(["record", "made_at"], float("nan"))), f"{FIELDS}: a value is wrong"),
+    "seconds as text": (content_of(put_in(["record", "seconds"], "soon")), f"{FIELDS}: a value has another type"),
 }
 
 
@@ -453,6 +482,6 @@ def test_without_forgery_the_same_look_up_succeeds(shared, machine):
 
 def test_the_statement_that_is_pushed_is_read_as_it_was_written(shared):
     store, _, _, record = shared
-    read = statement.read(envelope.decode(store.envelope(record.digest)).payload)
+    read = statement.read(envelope.decode(store.envelopes.read(record.digest)).payload)
     assert read.record.key == record.key
     assert Path(next(iter(read.files))).name == "model.onnx"

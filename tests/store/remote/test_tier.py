@@ -73,7 +73,7 @@ def test_a_file_of_several_blobs_arrives_whole_and_is_gone_on_with(machine, remo
     record = pushed(machine("a", remote, writes=True), files={"weights": large})
     other = machine("b", remote)
     taken = other.find(KEY)
-    [sha256] = [file.sha256 for file in admitted(other.envelope(record.digest), KEY, trust).files.values()]
+    [sha256] = [file.sha256 for file in admitted(other.envelopes.read(record.digest), KEY, trust).files.values()]
     other.layout.incoming.mkdir()
     (other.layout.incoming / f"{sha256}.part").write_bytes(large.encode()[:100_000])  # two blobs of a killed attempt
     assert other.bring(taken)
@@ -168,7 +168,7 @@ def test_a_value_that_may_be_a_secret_is_not_pushed(machine, remote):
 def test_a_log_stays_on_its_machine(machine, remote):
     store = machine("a", remote, writes=True)
     record = pushed(store, log=b"a password that a step printed")
-    assert b"password" not in store.envelope(record.digest)
+    assert b"password" not in store.envelopes.read(record.digest)
     other = machine("b", remote)
     assert other.find(KEY).log == ""
 
