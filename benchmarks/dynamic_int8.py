@@ -41,6 +41,7 @@ from engine.kit.quantization.dynamic.channel_smoothing import Measured
 from engine.kit.quantization.dynamic.integer_layers import Rounding
 from engine.kit.quantization.report import ActivationScaling
 from engine.runtimes.onnxruntime import session as ort
+from engine.runtimes.preparation import Residual
 from engine.runtimes.recipes import IN_PROCESS
 from engine.steps.export import Export
 from engine.steps.fuse import Fuse
@@ -125,7 +126,8 @@ class Bench:
         source = Path(package.origin).parent / "model"
         Export(task="feature-extraction").run(folder / "exported", checkpoint=source)
         ShapeInfer().run(folder / "shaped", exported=folder / "exported")
-        Fuse().run(folder / "fused", shaped=folder / "shaped")
+        for name, residual in (("fused", Residual.APART), ("with residuals", Residual.FUSED)):
+            Fuse(residual=residual).run(folder / name, shaped=folder / "shaped")
         self.folder, self.threads = folder, threads
         self.clock = time.process_time if threads == 1 else time.perf_counter
         model_inputs = onnx_files.inputs(onnx_files.load_graph(folder / "exported"))
@@ -136,7 +138,8 @@ class Bench:
         self.texts = [token_rows.fit(row, model_inputs) for row in rows]
         groups = [rows[start : start + BATCH] for start in range(0, len(rows), BATCH)]
         self.batches = [token_rows.fit(token_rows.batch(group, pad=0), model_inputs) for group in groups]
-        self.sessions = {"fp32": ort.session(folder / "exported", threads=threads)}
+        graphs = {"fp32": "exported", "fp32, fused": "fused", "fp32, residual additions fused too": "with residuals"}
+        self.sessions = {name: ort.session(folder / graph, threads=threads) for name, graph in graphs.items()}
         self.truth = self.embedded("fp32", self.texts)
 
     def rows(self, options: argparse.Namespace, peers: Mapping[str, str]) -> Iterator[list[str]]:
