@@ -209,9 +209,9 @@ class Finished:
 
     def __repr__(self) -> str:
         """Return the state, the duration, the packages and what failed."""
-        made = f": {', '.join(map(str, self.packages.values()))}" if self.packages else ""
+        packages = f": {', '.join(map(str, self.packages.values()))}" if self.packages else ""
         failed = f"; {'; '.join(f'{each.place}: {each.error.what}' for each in self.failures)}" if self.failures else ""
-        return f"<Finished {self.state} in {self.seconds:.1f} s{made}{failed}>"
+        return f"<Finished {self.state} in {self.seconds:.1f} s{packages}{failed}>"
 
     def raise_failures(self) -> None:
         """Raise BuildFailedError, with the reasons, if jobs have failed."""

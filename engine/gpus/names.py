@@ -89,7 +89,7 @@ def near(name: str) -> str:
     family = [gpu.name for gpu in CATALOGUE if gpu.sm == _FAMILIES.get(simple)]
     similar = [_BY_NAME[match].name for match in suggestions.nearest(simple, _BY_NAME, count=3)]
     names = list(dict.fromkeys(family or longer or similar))
-    if len(names) > _LISTED:
+    if len(names) > 2 * _LISTED:
         return f"name one of them: {lists.first_of(names, _LISTED)}"
     return suggestions.did_you_mean(*names) if names else "`recipe gpus` lists those that are known"
 
