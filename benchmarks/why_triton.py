@@ -166,8 +166,8 @@ def verdict(cases: Mapping[str, Mapping[str, Sequence[Round]]], chosen: str) -> 
     other = GRPC if chosen == FUSED else FUSED
     slower = {case: lead for case, took in cases.items() if (lead := _lead(took, other, chosen)).is_sure}
     name = "fused" if chosen == FUSED else "ensemble"
-    said = "It is never slower than the other layout beyond the noise" if not slower else "BROKEN: it is slower"
-    lines = [f"**`layout: auto` chooses {name}. {said}** ({len(cases)} cases){_listed(slower)}."]
+    verdict = "It is never slower than the other layout beyond the noise" if not slower else "BROKEN: it is slower"
+    lines = [f"**`layout: auto` chooses {name}. {verdict}** ({len(cases)} cases){_listed(slower)}."]
     for first, second, words in ((chosen, FASTAPI, "faster than"), (FASTAPI, chosen, "slower than")):
         sure = {case: lead for case, took in cases.items() if (lead := _lead(took, first, second)).is_sure}
         lines.append(f"It is {words} FastAPI in {len(sure)} of {len(cases)} cases{_listed(sure)}.")

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from engine.builder import registry
+from engine.commands import COMMANDS
 
 ENGINE = Path(__file__).parent.parent / "engine"
 ROOMS = ("builder", "client", "commands", "lockfile", "machine", "report", "server", "store")
@@ -47,7 +48,10 @@ def named(tree, names):
     "path", [path for path in PLACES if path != _USERS_WORDS], ids=lambda path: str(path.relative_to(ENGINE))
 )
 def test_no_step_is_known_by_name(path):
-    assert named(ast.parse(path.read_text()), registry.steps().keys()) == []
+    names = registry.steps().keys()
+    if path.parent.name == "commands" or path.name == "cli.py":
+        names -= {*COMMANDS}  # `recipe package` is a command, and `package` is a step
+    assert named(ast.parse(path.read_text()), names) == []
 
 
 @pytest.mark.parametrize(
