@@ -14,7 +14,7 @@ def arguments(_parser: argparse.ArgumentParser) -> None:
 
 def run(_arguments: argparse.Namespace) -> Exit:
     """Print the schema."""
-    from engine.recipe.load import json_schema
+    from engine.builder.recipe_schema import recipe_schema
 
-    print(json.dumps(json_schema(), indent=1))
+    print(json.dumps(recipe_schema(), indent=1))
     return Exit.OK

@@ -47,14 +47,14 @@ def write(draft: Draft, recipe: Path) -> list[Path]:
 
     Raises UsageError where the recipe exists or a file cannot be written.
     """
-    from engine.recipe.load import json_schema
+    from engine.builder.recipe_schema import recipe_schema
 
     files = {recipe: writer.text(draft).encode()}
     if draft.samples is not None:
         files[recipe.parent / draft.samples.name] = draft.samples.content
     schema = recipe.parent / writer.SCHEMA
     if not os.path.lexists(schema):
-        files[schema] = (json.dumps(json_schema(), indent=1) + "\n").encode()
+        files[schema] = (json.dumps(recipe_schema(), indent=1) + "\n").encode()
     refuse_existing(recipe)
     try:
         for path, content in files.items():
