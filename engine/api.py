@@ -89,7 +89,7 @@ def diff(old: str | Path, new: str | Path | None = None, **reading: Unpack[Readi
     """
     place = SidePlace.of(str(old))
     if new is None:
-        return difference.of(sides.last_build(place, **reading), sides.read(place, **reading))
+        return difference.of(*sides.since_last_build(place, **reading))
     return difference.of(sides.read(place, **reading), sides.read(SidePlace.of(str(new)), **reading))
 
 

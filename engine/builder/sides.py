@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Unpack
@@ -91,21 +91,28 @@ def read(place: SidePlace, **reading: Unpack[Reading]) -> Side:
 
     Raises UserError for a recipe that cannot be planned.
     """
+    with _planned(place, reading) as (planned, lookup):
+        return _now(place, planned, lookup)
+
+
+def since_last_build(place: SidePlace, **reading: Unpack[Reading]) -> tuple[Side, Side]:
+    """Return the last build of a recipe in this project, and the recipe as it is now. Raises as `read` does."""
+    with _planned(place, reading) as (planned, lookup):
+        last = [_of_last_build(each, lookup) for each in planned]
+        built = tuple(side for side in last if side is not None)
+        return Side(f"last build of {place.title}", built), _now(place, planned, lookup)
+
+
+@contextmanager
+def _planned(place: SidePlace, reading: Reading) -> Iterator[tuple[tuple[PlannedVariant, ...], Lookup]]:
     with ExitStack() as stack:
         selection, lookup = _selected(place, stack, reading)
-        planned = _chosen(place, variants(selection))
-        side = Side(place.title, tuple(_of_variant(each, lookup) for each in planned))
+        yield _chosen(place, variants(selection)), lookup
         lookup.store.leave(keep=not place.revision)
-        return side
 
 
-def last_build(place: SidePlace, **reading: Unpack[Reading]) -> Side:
-    """Return the last build of a recipe in this project."""
-    with ExitStack() as stack:
-        selection, lookup = _selected(place, stack, reading)
-        planned = _chosen(place, variants(selection))
-        sides = [_of_last_build(each, lookup) for each in planned]
-        return Side(f"last build of {place.title}", tuple(side for side in sides if side is not None))
+def _now(place: SidePlace, planned: Iterable[PlannedVariant], lookup: Lookup) -> Side:
+    return Side(place.title, tuple(_of_variant(each, lookup) for each in planned))
 
 
 def _selected(place: SidePlace, stack: ExitStack, reading: Reading) -> tuple[Selection, Lookup]:

@@ -80,5 +80,5 @@ def test_a_recipe_that_a_commit_lacks_is_one_error(project):
 
 
 def test_a_recipe_that_was_never_built_has_no_last_build(project):
-    assert sides.last_build(SidePlace(project / "r.yaml")).variants == ()
+    assert sides.since_last_build(SidePlace(project / "r.yaml"))[0].variants == ()
     assert not (project / "cache").exists()
