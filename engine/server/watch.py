@@ -8,10 +8,10 @@ from collections.abc import Mapping
 
 from engine.kit.triton.served.probe import DEAD, Probe
 
-_INTERVAL_SECONDS = 1.0
-_TIMEOUT = 5.0
-"""How many seconds one request of a probe may take."""
-_LATE_PROBES = 6
+_INTERVAL_SECONDS = 0.5
+_TIMEOUT = 2.0
+"""How many seconds one request of a probe may take. A request that a dead process holds is late, and the next tells."""
+_LATE_PROBES = 15
 """How many probes in a row must fail for another reason than a dead process: a busy machine is late for a while."""
 
 
