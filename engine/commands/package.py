@@ -52,8 +52,8 @@ def run(arguments: argparse.Namespace) -> Exit:
     return Exit.OK
 
 
-def build(arguments: argparse.Namespace, session: Session) -> Finished:
-    """Build what is not built, and report only what had to be done."""
+def build(arguments: argparse.Namespace, session: Session, *, allow_waiting: bool = False) -> Finished:
+    """Build the packages that are not built yet. Progress is printed to standard error, without cached jobs."""
     from engine.commands.build import report_for
     from engine.events import Ended, Event
     from engine.report.plain import PlainReport
@@ -66,6 +66,6 @@ def build(arguments: argparse.Namespace, session: Session) -> Finished:
                 report.on_event(event)
 
         return session.build(
-            out=arguments.output, parallel=arguments.jobs, force=(), keep_going=False, allow_waiting=False,
+            out=arguments.output, parallel=arguments.jobs, force=(), keep_going=False, allow_waiting=allow_waiting,
             on_event=on_event,
         )  # fmt: skip

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.commands import amounts, options
+from engine.commands import package as packages_of
 from engine.errors import Exit, HardwareError, StepError, UsageError, UserError
 from engine.text import sizes
 
 if TYPE_CHECKING:
-    from engine.api import Session
     from engine.builder.variant import PlannedVariant
-    from engine.events import Event, Finished
+    from engine.events import Finished
     from engine.server import Server
     from engine.server.layout import BuiltPackage
 
@@ -87,7 +87,7 @@ def _serve(arguments: argparse.Namespace) -> Exit:
     image = _image(session.variants)
     named_ports = (arguments.http_port, arguments.grpc_port, arguments.metrics_port)
     ports.choose(arguments.address, *named_ports)  # a port that is taken is an error before anything is built
-    finished = _build(arguments, session)
+    finished = packages_of.build(arguments, session, allow_waiting=arguments.allow_waiting)
     if finished.exit != Exit.OK:
         return _unbuilt(arguments, finished)
     packages = _packages(session.variants, finished.packages, allow_waiting=arguments.allow_waiting)
@@ -139,29 +139,6 @@ def _image(variants: Sequence[PlannedVariant]) -> str | None:
         facts = [f"{name}: {image}" for image, name in images.items()]
         raise UsageError("the recipes name different images of Triton", facts, "serve them by separate commands")
     return next(iter(images), None)
-
-
-def _build(arguments: argparse.Namespace, session: Session) -> Finished:
-    """Build the packages that are not built yet. Progress is printed to standard error, without cached jobs."""
-    from engine.commands.build import report_for
-    from engine.events import Ended
-    from engine.report.plain import PlainReport
-
-    with report_for(json=False, variants=len(session.variants)) as report:
-
-        def on_event(event: Event) -> None:
-            old = isinstance(event, Ended) and event.state == "cached"
-            if not (old and isinstance(report, PlainReport)):
-                report.on_event(event)
-
-        return session.build(
-            out=arguments.output,
-            parallel=arguments.jobs,
-            force=(),
-            keep_going=False,
-            allow_waiting=arguments.allow_waiting,
-            on_event=on_event,
-        )
 
 
 def _unbuilt(arguments: argparse.Namespace, finished: Finished) -> Exit:

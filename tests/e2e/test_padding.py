@@ -26,10 +26,7 @@ LENGTHS = {"sequence": (8, 32)}
 @pytest.fixture(scope="module")
 def source(tmp_path_factory):
     """A text classifier as an ONNX file, with its tokenizer."""
-    folder = tmp_path_factory.mktemp("source")
-    models.onnx_text(folder / "model.onnx")
-    models.save_tokenizer(folder)
-    return folder
+    return models.classifier_with_tokenizer(tmp_path_factory.mktemp("source"))
 
 
 def answers(server, texts):

@@ -136,6 +136,13 @@ def sharpen(model: Any) -> None:
                 weight.mul_(5)
 
 
+def classifier_with_tokenizer(folder: Path) -> Path:
+    """Write a text classifier as an ONNX file, and its tokenizer; return the folder."""
+    onnx_text(folder / "model.onnx")
+    save_tokenizer(folder)
+    return folder
+
+
 def onnx_text(path: Path, *, words: int | None = None, sequence: int | str = "sequence", mask: bool = True) -> Path:
     """A text classifier as ONNX: embedding, attention over visible tokens with one query, three classes."""
     graph = _Graph(path)

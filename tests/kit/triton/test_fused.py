@@ -14,10 +14,7 @@ from engine.kit.triton.serving import Serving
 @pytest.fixture(scope="module")
 def source(tmp_path_factory):
     """A text classifier as an ONNX file, with its tokenizer."""
-    folder = tmp_path_factory.mktemp("source")
-    models.onnx_text(folder / "model.onnx")
-    models.save_tokenizer(folder)
-    return folder
+    return models.classifier_with_tokenizer(tmp_path_factory.mktemp("source"))
 
 
 def write(source, out, **fields):
