@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping
 from functools import cache
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec, PathFinder
-from importlib.util import LazyLoader
 from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING
 
 import engine.steps
 from engine import plugins
+from engine.builder.lazy_modules import loading_lazily
 from engine.errors import StepError
 from engine.step import Step
 
@@ -23,7 +19,10 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 _LAZY_ROOMS = ("engine.kit.", "engine.runtimes.", "engine.server.", "engine.client.")
-"""The beginnings of the names of modules that planning a build need not load, because only running steps use them."""
+"""The beginnings of the names of modules that planning a build need not load, because only running steps use them.
+
+Workers import steps without lazy loading, so that a job starts with all of its code read.
+"""
 
 
 def folders() -> list[str]:
@@ -58,7 +57,7 @@ def steps() -> Mapping[str, type[Step]]:
     """
     _first_names()
     kinds: dict[str, type[Step]] = {}
-    with _loading_lazily():
+    with loading_lazily(*_LAZY_ROOMS):
         for name in ours():
             step = _step_in(importlib.import_module(f"engine.steps.{name}"))
             kinds[_named(step, name)] = step
@@ -98,33 +97,3 @@ def _step_in(module: ModuleType) -> type[Step]:
             f"{module.__name__} holds {len(own)} steps", [step.__name__ for step in own], "put one step into one module"
         )
     return own[0]
-
-
-class _LazyFinder(MetaPathFinder):
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        """Return a spec with a lazy loader for a module with a prefix in `_LAZY_ROOMS`; None for any other module."""
-        if not fullname.startswith(_LAZY_ROOMS):
-            return None
-        spec = PathFinder.find_spec(fullname, path, target)
-        if spec is None or spec.loader is None or spec.submodule_search_locations is not None:
-            return None  # packages are small: they are loaded as usual
-        spec.loader = LazyLoader(spec.loader)
-        return spec
-
-
-@contextmanager
-def _loading_lazily() -> Iterator[None]:
-    """Inside the `with` block, load a module of the packages `_LAZY_ROOMS` only when one of its attributes is read.
-
-    With lazy loading, `from engine.kit.onnx import shapes` does not load `shapes` yet; `from engine.kit.onnx.shapes
-    import infer` loads `shapes` at once. Workers import steps without lazy loading, so that a job starts with all of
-    its code read.
-    """
-    finder = _LazyFinder()
-    sys.meta_path.insert(0, finder)
-    try:
-        yield
-    finally:
-        sys.meta_path.remove(finder)
