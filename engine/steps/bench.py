@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import importlib
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, repeat
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from engine import tasks
 from engine.kit.bench import budgets, on_device, rivals
 from engine.kit.bench.budgets import TimedRow
+from engine.kit.bench.contest import Contest, contender_name, of_checkpoint
 from engine.kit.bench.interleaving import Budget, Contender
 from engine.kit.bench.report import BenchReport, BenchRow, ServerReport, in_words
 from engine.kit.bench.sample_report import SampleLengths
@@ -32,8 +32,6 @@ from engine.runtimes import devices, recipes, registry
 from engine.runtimes.execution import Execution
 from engine.runtimes.profiles import greatest
 from engine.runtimes.recipes import IN_PROCESS
-from engine.runtimes.rival import RivalModel
-from engine.runtimes.runner import Runner
 from engine.step import Hardware, Section, Source, Step, StepError, TypedReport
 
 if TYPE_CHECKING:
@@ -55,17 +53,6 @@ _BATCHES = "engine.kit.bench.sample_batches"
 The step imports the modules by name, so that their code is in the key only where models are measured through a server,
 or on the lengths of samples.
 """
-
-
-@dataclass(frozen=True)
-class _Models:
-    """The directories of the measured models, the number of threads, and a generating model's tokens per call."""
-
-    validated: Path
-    exported: Path
-    checkpoint: Path | None
-    threads: int
-    new_tokens: int | None
 
 
 class Bench(Step):
@@ -125,9 +112,9 @@ class Bench(Step):
         ]
         mixed = next((shape.samples for shape in bench.shapes if shape.samples), None)
         distinct = list({tuple(sorted(axes.items())): axes for axes in usual}.values())
-        original = any(_of_checkpoint(rival) for rival in bench.against)
+        original = any(of_checkpoint(rival) for rival in bench.against)
         return cls(
-            name_of_ours=_name(recipe.target.runtime, recipe.precision),
+            name_of_ours=contender_name(recipe.target.runtime, recipe.precision),
             execution=Execution.for_recipe(recipe),
             shapes=tuple(named or distinct or [{}]),
             against=bench.against,
@@ -157,7 +144,7 @@ class Bench(Step):
     def code_used(self) -> tuple[str, ...]:
         """Return the names of the modules whose code is part of the key: of the step, the runtimes, task and server."""
         rivals = (module for rival in self.against for module in registry.find(rival.runtime).code())
-        task = tasks.modules(self.task) if any(map(_of_checkpoint, self.against)) else ()
+        task = tasks.modules(self.task) if any(map(of_checkpoint, self.against)) else ()
         served = () if self.serving is None else (_SERVER, *self.serving.code_used())
         mixed = () if self.samples is None else (_ROWS, _BATCHES)
         return tuple(dict.fromkeys((*super().code_used(), *self.execution.code, *rivals, *task, *served, *mixed)))
@@ -184,7 +171,7 @@ class Bench(Step):
 
     def inputs_used(self) -> tuple[str, ...]:
         """Return the names of the inputs; the checkpoint is one only where PyTorch, a server or samples need it."""
-        original = self.serving is not None or self.samples is not None or any(map(_of_checkpoint, self.against))
+        original = self.serving is not None or self.samples is not None or any(map(of_checkpoint, self.against))
         return tuple(name for name in self.inputs() if original or name != "checkpoint")
 
     def run(
@@ -204,21 +191,35 @@ class Bench(Step):
         threads = self.threads or cpu.physical_cores()
         gpu = None if self.execution.hardware is None else devices.chosen(self.execution.hardware)
         new = (self.new_tokens or tasks.MEASURED) if graphs.generates(exported) else None
-        models = _Models(validated, exported, checkpoint, threads, new)
-        ours = self._ours(models)
-        against, unmeasured = rivals.loaded(self._loads(models))
+        contest = Contest(
+            validated=validated,
+            exported=exported,
+            checkpoint=checkpoint,
+            execution=self.execution,
+            name_of_ours=self.name_of_ours,
+            in_process=IN_PROCESS in self.via,
+            against=self.against,
+            threads=threads,
+            new_tokens=new,
+            task=self.task,
+            num_labels=self.num_labels,
+            random_head=self.random_head,
+            images=self.images,
+        )
+        ours = contest.ours()
+        against, unmeasured = rivals.loaded(contest.loads())
         graph = onnx_files.load_graph(exported / graphs.folders(exported)[0])
         measured: list[TimedRow] = []
         lengths: list[SampleLengths] = []
         states: list[Mapping[str, str]] = []
         until = time.perf_counter() + budgets.REPEATING_SECONDS
         with contextlib.ExitStack() as stack:
-            served, server = self._served(models, out.parent, stack)
+            served, server = self._served(contest, out.parent, stack)
             contenders = (*ours, *against, *served)
             for axes, limits in zip(self.shapes, chain(self.budgets, repeat(_NO_LIMITS)), strict=False):
                 print(f"measuring {in_words(axes)}, {threads} threads: {', '.join(map(str, contenders))}")
                 if OF_SAMPLES in axes.values():
-                    rows_of_tokens = self._rows_of_tokens(samples, models, graph)
+                    rows_of_tokens = self._rows_of_tokens(samples, checkpoint or exported, graph)
                     batches = importlib.import_module(_BATCHES)
                     timed, its = batches.measured(axes, rows_of_tokens, contenders, self.budget, limits, until=until)
                     lengths.append(its)
@@ -262,90 +263,47 @@ class Bench(Step):
         ours = execution.runtime + self.name_of_ours.removeprefix(self.execution.runtime)
         return self.model_copy(update={"execution": execution, "name_of_ours": ours})
 
-    def _rows_of_tokens(self, samples: Path | None, models: _Models, graph: onnx.ModelProto) -> SampleRows:
+    def _rows_of_tokens(self, samples: Path | None, tokenizer: Path, graph: onnx.ModelProto) -> SampleRows:
         if samples is None:
             raise StepError("a shape stands for the lengths of samples, and there are no samples")
         rows: SampleRows = importlib.import_module(_ROWS).read(
             samples,
-            models.checkpoint or models.exported,
+            tokenizer,
             onnx_files.inputs(graph),
             longest=self.longest,
             profiles=self.profiles,
         )
         return rows
 
-    def _ours(self, models: _Models) -> tuple[Contender, ...]:
-        """Return the contender that runs the built model in process; none if `via` lacks "in-process"."""
-        if IN_PROCESS not in self.via:
-            return ()
-        ours = self.execution.by.runner(
-            models.validated,
-            self.execution,
-            name=self.name_of_ours,
-            threads=models.threads,
-            new_tokens=models.new_tokens,
-        )
-        return (Contender.in_process(ours, ours=True),)
-
-    def _loads(self, models: _Models) -> Iterator[tuple[str, Callable[[], Runner]]]:
-        """Yield the name of each rival that runs in process, and the function that loads it.
-
-        If `via` has "in-process", all rivals run in process; otherwise only those that a server cannot run.
-        """
-        for rival in self.against:
-            if IN_PROCESS in self.via or not registry.find(rival.runtime).rival_served:
-                yield _name(rival.runtime, rival.precision), functools.partial(self._rival, rival, models)
-
     def _served(
-        self, models: _Models, folder: Path, stack: contextlib.ExitStack
+        self, contest: Contest, folder: Path, stack: contextlib.ExitStack
     ) -> tuple[Sequence[Contender], ServerReport | None]:
         """Start a server that runs until `stack` closes; return the contenders that call the server and its report."""
         if self.serving is None:
             return (), None
         server = importlib.import_module(_SERVER)
-        serving = self.serving.of_model(models.validated)
-        served = [server.ServedModel(self.name_of_ours, ours=True, serving=serving, directory=models.validated)]
+        serving = self.serving.of_model(contest.validated)
+        served = [server.ServedModel(self.name_of_ours, ours=True, serving=serving, directory=contest.validated)]
         served += [
-            server.plain(serving, models.exported, runtime=runtime, name=_name(rival.runtime, rival.precision))
+            server.plain(serving, contest.exported, runtime=runtime, name=contender_name(rival.runtime, rival.precision))
             for rival in self.against
             if (runtime := registry.find(rival.runtime)).rival_served
         ]
         started = server.started(
             served,
-            checkpoint=models.checkpoint or models.exported,
+            checkpoint=contest.checkpoint or contest.exported,
             scratch=Path(stack.enter_context(TemporaryDirectory(dir=folder))),
             ways=[way for way in self.via if way != IN_PROCESS],
-            threads=models.threads,
+            threads=contest.threads,
         )
         contenders, report = stack.enter_context(started)
         return contenders, report
-
-    def _rival(self, rival: Rival, models: _Models) -> Runner:
-        name = _name(rival.runtime, rival.precision)
-        print(f"loading {name}")
-        original = RivalModel(
-            exported=models.exported,
-            checkpoint=models.checkpoint,
-            task=self.task,
-            num_labels=self.num_labels,
-            random_head=self.random_head,
-            images=self.images,
-            new_tokens=models.new_tokens,
-        )
-        return registry.find(rival.runtime).rival(
-            original, name=name, precision=rival.precision, execution=self.execution, threads=models.threads
-        )
 
 
 def _about(row: BenchRow) -> dict[str, object]:
     """Return what `latencies.json` says about the latencies of a row."""
     order = {} if row.samples is None else {"order": row.samples.order}
     return {"shape": row.shape, **order, "via": row.via, "runtime": row.runtime, "ours": row.ours}
-
-
-def _of_checkpoint(rival: Rival) -> bool:
-    """Whether a rival runs the checkpoint itself instead of the exported ONNX graph."""
-    return registry.find(rival.runtime).rival_of == "checkpoint"
 
 
 def _generated(row: BenchRow, new_tokens: int | None) -> BenchRow:
@@ -357,10 +315,6 @@ def _generated(row: BenchRow, new_tokens: int | None) -> BenchRow:
         return row
     tokens = int(row.shape.get("batch", 1)) * new_tokens
     return replace(row, new_tokens=new_tokens, tokens_per_s=round(tokens / row.p50_ms * 1e3, 1))
-
-
-def _name(runtime: str, precision: str) -> str:
-    return f"{runtime}-{precision}"
 
 
 def _in_words(row: BenchRow) -> str:

@@ -1,7 +1,6 @@
 import json
 import sys
 from dataclasses import replace
-from types import SimpleNamespace
 
 import executions
 import graphs
@@ -11,14 +10,12 @@ import pytest
 from engine.errors import JudgementError, StepError
 from engine.kit.bench.interleaving import Budget, Contender
 from engine.kit.bench.report import BenchReport, BenchRow
-from engine.kit.inputs import bench_inputs
-from engine.kit.onnx import onnx_files
 from engine.machine import cpu, cuda, gpu_state
 from engine.machine.gpu_state import GpuReport
 from engine.recipe.schema import BenchSection, ModelSection, Recipe, Rival, Shape, Validation
 from engine.runtimes import hardware
 from engine.step import Source
-from engine.steps.bench import LATENCIES, Bench, _Models
+from engine.steps.bench import LATENCIES, Bench
 
 
 class Quick(Bench):
@@ -210,31 +207,6 @@ ON_T4 = executions.execution("cuda", hardware=hardware.on(["T4"], tool="onnxrunt
 def test_without_a_gpu_no_rival_is_measured_for_one(layers, tmp_path, rival):
     with pytest.raises(StepError, match="There is no GPU here that CUDA programs can use"):
         run(Quick(execution=ON_T4, against=(rival,), shapes=({"batch": 1},)), layers, tmp_path)
-
-
-def test_a_pytorch_without_cuda_is_no_rival_on_a_gpu(tmp_path, monkeypatch):
-    import torch
-
-    t4 = SimpleNamespace(name="Tesla T4", sm=75, uuid="")
-    monkeypatch.setattr(cuda, "devices", lambda: (t4,))
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    checkpoint = models.checkpoint(tmp_path / "checkpoint", "bert", task="text-classification")
-    with pytest.raises(StepError, match="PyTorch cannot use the Tesla T4") as caught:
-        Quick(execution=ON_T4)._rival(EAGER, _Models(checkpoint, checkpoint, checkpoint, 1, None))
-    assert "torch" in str(caught.value)
-
-
-@pytest.mark.parametrize("precision", ["bf16", "fp16"])
-def test_pytorch_runs_in_the_precision_of_its_name(tmp_path, precision):
-    checkpoint = models.checkpoint(tmp_path / "checkpoint", "bert", task="text-classification")
-    rival = Rival(runtime="pytorch", precision=precision)
-    runner = Quick()._rival(rival, _Models(graphs.tiny("bert"), graphs.tiny("bert"), checkpoint, 1, None))
-    original = Quick()._rival(EAGER, _Models(graphs.tiny("bert"), graphs.tiny("bert"), checkpoint, 1, None))
-    inputs = bench_inputs.draw(onnx_files.load_graph(graphs.tiny("bert")), {"batch": 1, "sequence": 8})
-    assert runner.name == f"pytorch-{precision}"
-    lowered, whole = runner.run(inputs)["logits"], original.run(inputs)["logits"]
-    assert 0 < abs(lowered - whole).max() < 0.1 * abs(whole).max()
-    assert runner.prepare(inputs)() is None
 
 
 def test_a_gpu_is_told_with_what_its_clocks_did(monkeypatch):

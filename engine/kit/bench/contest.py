@@ -1,0 +1,79 @@
+"""Contest: the models that a measurement compares in process - the built model and its rivals."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.kit.bench.interleaving import Contender
+from engine.recipe.images import Images
+from engine.recipe.schema import Rival
+from engine.runtimes import registry
+from engine.runtimes.execution import Execution
+from engine.runtimes.rival import RivalModel
+from engine.runtimes.runner import Runner
+
+
+def of_checkpoint(rival: Rival) -> bool:
+    """Whether a rival runs the checkpoint itself instead of the exported ONNX graph."""
+    return registry.find(rival.runtime).rival_of == "checkpoint"
+
+
+def contender_name(runtime: str, precision: str) -> str:
+    """Return the name of a contender, which rows of the report have."""
+    return f"{runtime}-{precision}"
+
+
+@dataclass(frozen=True)
+class Contest:
+    """The models of one measurement, and how they are run."""
+
+    validated: Path
+    exported: Path
+    checkpoint: Path | None
+    execution: Execution
+    """How the built model is run."""
+    name_of_ours: str
+    in_process: bool
+    """Whether models are measured in process; otherwise only rivals are that a server cannot run."""
+    against: tuple[Rival, ...]
+    threads: int
+    new_tokens: int | None
+    """The number of tokens that a call of a generating model generates; None for a model that generates no text."""
+    task: str | None
+    num_labels: int | None
+    random_head: bool
+    images: Images | None
+
+    def ours(self) -> tuple[Contender, ...]:
+        """Return the contender that runs the built model in process; none if models are not measured in process."""
+        if not self.in_process:
+            return ()
+        ours = self.execution.by.runner(
+            self.validated, self.execution, name=self.name_of_ours, threads=self.threads, new_tokens=self.new_tokens
+        )
+        return (Contender.in_process(ours, ours=True),)
+
+    def loads(self) -> Iterator[tuple[str, Callable[[], Runner]]]:
+        """Yield the name of each rival that runs in process, and the function that loads it."""
+        for rival in self.against:
+            if self.in_process or not registry.find(rival.runtime).rival_served:
+                yield contender_name(rival.runtime, rival.precision), functools.partial(self._rival, rival)
+
+    def _rival(self, rival: Rival) -> Runner:
+        name = contender_name(rival.runtime, rival.precision)
+        print(f"loading {name}")
+        original = RivalModel(
+            exported=self.exported,
+            checkpoint=self.checkpoint,
+            task=self.task,
+            num_labels=self.num_labels,
+            random_head=self.random_head,
+            images=self.images,
+            new_tokens=self.new_tokens,
+        )
+        return registry.find(rival.runtime).rival(
+            original, name=name, precision=rival.precision, execution=self.execution, threads=self.threads
+        )
