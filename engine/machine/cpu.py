@@ -34,6 +34,12 @@ def model() -> str:
     return description().get("model name") or platform.processor() or platform.machine()
 
 
+def lacks_vnni() -> bool:
+    """Return whether the CPU is known to be an x86 whose sums of products of 8-bit integers saturate at 16 bits."""
+    flags = set(description().get("flags", "").split())
+    return bool(flags) and not flags & {"avx512_vnni", "avx_vnni", "amx_int8"}
+
+
 @cache
 def description() -> Mapping[str, str]:
     """Return the rows of the first CPU in Linux's /proc/cpuinfo; {} on other systems."""

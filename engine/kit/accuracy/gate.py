@@ -12,6 +12,7 @@ from engine.kit.accuracy import thresholds
 from engine.kit.accuracy.report import AccuracyReport, Work
 from engine.kit.accuracy.thresholds import DEFAULTS, Miss
 from engine.kit.accuracy.variation import RANKED
+from engine.machine import cpu
 from engine.recipe.schema import Bound, Metric, Precision, Recipe
 from engine.runtimes import registry
 from engine.runtimes.preparation import Lowering
@@ -38,6 +39,7 @@ class JudgedFields(TypedDict):
     metric: Metric | None
     weights_only: bool
     lowers_fp32: bool
+    has_full_range: bool
     opt: Mapping[str, int]
 
 
@@ -59,6 +61,8 @@ class Bounded(Step):
     """Whether the recipe's precision is that of stored weights only, and not of the multiplications."""
     lowers_fp32: bool = False
     """Whether the runtime may compute a model in fp32 in a lower precision, which no recipe in fp32 means."""
+    has_full_range: bool = False
+    """Whether weights of dynamic int8 for a CPU have all 8 bits. Sums of their products can saturate without VNNI."""
     opt: Mapping[str, int] = {}
     """The optimum of each axis in the first profile: the shape for which multiplications are counted."""
 
@@ -69,6 +73,7 @@ class Bounded(Step):
         Where a bound in the recipe is None, the method `refuse` takes the default bound from the module `thresholds`.
         """
         validation = recipe.validation
+        lowering = registry.of(recipe).lowering(recipe)
         return {
             "task": recipe.model.task,
             "precision": recipe.precision,
@@ -81,8 +86,9 @@ class Bounded(Step):
             "precision_share": validation.precision_share,
             "perplexity": None if validation.perplexity is None else validation.perplexity.bound,
             "metric": validation.metric,
-            "weights_only": registry.of(recipe).lowering(recipe) is Lowering.WEIGHTS_ONLY,
+            "weights_only": lowering is Lowering.WEIGHTS_ONLY,
             "lowers_fp32": registry.of(recipe).lowers_fp32,
+            "has_full_range": lowering is Lowering.DYNAMIC and recipe.target.isa is None,
             "opt": {axis: int(extent.opt) for profile in recipe.profiles[:1] for axis, extent in profile.items()},
         }
 
@@ -111,7 +117,7 @@ class Bounded(Step):
             _refuse_bf16(report.work)
         misses = [*self._worst(report), *self._least(report), *self._shares(report), *self._on_text(report)]
         if misses:
-            raise _too_far(misses, report, self.precision)
+            raise _too_far(misses, report, self.precision, saturates=self.has_full_range and cpu.lacks_vnni())
         if report.work is not None:
             self._judge_work(report.work)
         elif self.precision_share is not None:
@@ -229,7 +235,7 @@ class Judged(Bounded):
     report: ClassVar[type[TypedReport] | None] = AccuracyReport
     judged: ClassVar[tuple[str, ...]] = (
         "precision", "cosine", "agreement", "max_abs", "variation", "rank", "in_batch", "precision_share",
-        "perplexity", "metric", "weights_only", "lowers_fp32",
+        "perplexity", "metric", "weights_only", "lowers_fp32", "has_full_range",
     )  # fmt: skip
 
     def judge(self, report: AccuracyReport) -> None:
@@ -267,12 +273,20 @@ def _names(names: Sequence[str]) -> str:
     return lists.first_of(names, _LISTED)
 
 
-def _too_far(misses: Sequence[Miss], report: AccuracyReport, precision: Precision) -> JudgementError:
+def _too_far(
+    misses: Sequence[Miss], report: AccuracyReport, precision: Precision, *, saturates: bool
+) -> JudgementError:
+    """Return the error. `saturates` tells whether sums of 8-bit products can saturate on this CPU."""
     facts = [str(miss) for miss in misses[1:]]
     if report.work is not None and precision != "fp32":
         facts.append(f"multiplications: {report.work.in_words()}")
     if report.random:
         facts.append("the inputs are random tensors; give validate.samples to judge it on real ones")
+    if saturates:
+        facts.append(
+            "this CPU has no VNNI, so sums of products of 8-bit numbers can saturate; with `target: {isa: avx2}` "
+            "weights have 7 bits"
+        )
     return JudgementError(
         f"The built model is too far from the original: {misses[0]}",
         facts,

@@ -11,7 +11,8 @@ import wrong_models
 from engine.errors import JudgementError
 from engine.kit.accuracy.report import AccuracyReport, Work, Worst
 from engine.kit.onnx import onnx_files
-from engine.recipe.schema import Bound
+from engine.machine import cpu
+from engine.recipe.schema import Bound, ModelSection, Recipe, TargetSection
 from engine.steps.reference import Reference
 from engine.steps.validate import Validate
 
@@ -136,3 +137,22 @@ def test_a_model_that_is_too_far_says_what_share_computed_in_its_precision():
     with pytest.raises(JudgementError) as caught:
         Validate(precision="int8").judge(report)
     assert "multiplications: 90.0% in fp32, 10.0% in int8" in caught.value.facts
+
+
+@pytest.mark.parametrize(("has_full_range", "lacks_vnni"), [(True, True), (True, False), (False, True)])
+def test_a_model_that_is_too_far_on_a_cpu_without_vnni_is_told_of_7_bits(monkeypatch, has_full_range, lacks_vnni):
+    monkeypatch.setattr(cpu, "lacks_vnni", lambda: lacks_vnni)
+    report = replace(with_work({"int8": 1.0}), relative=Worst(2.0, 2.0, "row 1", ""))
+    with pytest.raises(JudgementError) as caught:
+        Validate(precision="int8", has_full_range=has_full_range).judge(report)
+    assert any("this CPU has no VNNI" in fact for fact in caught.value.facts) is (has_full_range and lacks_vnni)
+
+
+def test_weights_have_all_8_bits_where_the_recipe_names_no_older_cpu():
+    def judged(**target):
+        recipe = Recipe(name="m", model=ModelSection(source="hf:a/b"), **target)
+        return Validate.for_recipe(recipe).has_full_range
+
+    assert judged(precision="int8")
+    assert not judged(precision="int8", target=TargetSection(isa="avx2"))
+    assert not judged(precision="fp32")
