@@ -20,7 +20,7 @@ from timing import machine, table
 
 sys.path.append(str(program.ROOT))
 
-from frontier import measuring, pictures, texts, verdicts
+from frontier import instructions, measuring, pictures, texts, verdicts
 from frontier.accuracy import Accuracy
 from frontier.building import EAGER, OURS, PEERS, PLAIN, Building
 from frontier.contenders import Contender
@@ -30,13 +30,11 @@ from frontier.subjects import CALIBRATION, SUBJECTS, Subject, TextInputs
 
 from engine.kit.inputs import bench_inputs
 from engine.kit.onnx.onnx_files import Input
-from engine.machine import cpu
 
 RUNTIMES = ("auto", "onnxruntime", "openvino")
 PACKAGES = ("onnxruntime", "openvino", "nncf", "torch", "transformers")
 PICTURES, SAMPLES = 200, 32
 """Pictures for the accuracy at most, and those for validation and for calibration."""
-_ISA = frozenset({"avx2", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16", "amx_int8"})
 BUILT_IN = program.ROOT / "engine" / "kit" / "inputs" / "texts.txt"
 
 
@@ -70,6 +68,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--again", nargs="+", default=[], metavar="NAME", help="peers to build again, by their names")
     parser.add_argument("--runtimes", nargs="+", default=list(RUNTIMES), help="runtimes of our packages")
     parser.add_argument("--profiles", choices=["ranges", "fixed"], default="fixed", help="of our packages (fixed)")
+    isa = "`target.isa` of our recipes (avx2 on a CPU without VNNI, else none)"
+    parser.add_argument("--isa", choices=instructions.TARGETS, default=instructions.target(), help=isa)
     parser.add_argument("--no-calibrate", action="store_true", help="calibrate our recipes for images on random inputs")
     parser.add_argument("--shapes", nargs="+", metavar="SHAPE", help="such as 8x128: batch and tokens")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
@@ -97,7 +97,7 @@ class Contest:
         self.accuracies: dict[str, Accuracy] = {}
         self.timings: dict[int, dict[str, Timings]] = {}
         self.failures: list[str] = []
-        self.building = Building(folder, subject, options.again)
+        self.building = Building(folder, subject, options.again, options.isa)
         self.subject = self.building.subject
 
     def build(self) -> None:
@@ -230,7 +230,8 @@ class Contest:
         versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in PACKAGES)
         peers = "; ".join(f"{each.name}: {each.versions}" for each in self.contenders if each.versions)
         how = f"{options.rounds} rounds in turns in each of {options.processes} fresh processes, {options.clock} time"
-        isa = " ".join(sorted(_ISA & set(cpu.description().get("flags", "").split())))
+        target = f"; target.isa: {options.isa}" if options.isa else ""
+        isa = " ".join(sorted(instructions.here()))
         bounds = "medians of paired ratios with 95 % intervals"
         weights = ", random weights (weak evidence of accuracy)" if self.subject.random else ""
         text = f"{options.sentences} sentences of the documentation of installed packages, seed {texts.SEED}"
@@ -238,7 +239,7 @@ class Contest:
         picture = f"{min(options.sentences, PICTURES)} crops of photographs, {share} with text, seed {pictures.SEED}"
         return (
             f"{self.subject.name}{weights}; {picture if self.subject.images else text}; "
-            f"{how}, {bounds}; profiles: {options.profiles}. {machine()}; "
+            f"{how}, {bounds}; profiles: {options.profiles}{target}. {machine()}; "
             f"{isa}; {versions}. {peers}."
         )
 

@@ -25,6 +25,8 @@ from timing import machine, table
 
 sys.path.append(str(Path(__file__).resolve().parent.parent))
 
+from frontier import instructions
+
 from engine.kit.accuracy import pooling
 from engine.kit.bench import confidence, interleaving, stats
 from engine.kit.inputs import token_rows
@@ -52,6 +54,8 @@ LONGEST = 256
 SHORTEST = 15
 SENTENCE = re.compile(r"(?<=[.!?]) ")
 PACKAGES = ("numpy", "networkx", "onnx")
+REDUCED = instructions.target() is not None
+"""Whether weights have 7 bits, as a recipe with `target.isa: avx2` asks for: on CPUs without VNNI."""
 SHAPES = ((1, 16), (1, 128), (8, 128))
 BATCH = 8
 PLAIN, OURS = "int8 as ONNX Runtime quantizes it", "**what `quantize` does**"
@@ -112,7 +116,7 @@ def main() -> None:
     clock = "CPU time" if options.threads == 1 else "wall time"
     print(table([f"ONNX Runtime, threads: {options.threads}, {clock}", *accuracy, *against], rows))
     used = f"{options.lines} sentences of documentation, in {options.rounds} rounds in turns"
-    version = f"ONNX Runtime {onnxruntime.__version__}"
+    version = f"ONNX Runtime {onnxruntime.__version__}; weights of {7 if REDUCED else 8} bits"
     print(f"\nThe measurement used {used}; ratios have 95 % intervals. {version}; {machine()}.")
 
 
@@ -193,7 +197,7 @@ def quantized(fused: Path, out: Path, replaced: Sequence[Change]) -> None:
     with contextlib.ExitStack() as stack:
         for place, what, instead in replaced:
             stack.enter_context(mock.patch.object(place, what, instead))
-        Quantize().run(out, fused=fused)
+        Quantize(reduce_range=REDUCED).run(out, fused=fused)
 
 
 def _prepare(session: onnxruntime.InferenceSession) -> Callable[[Mapping[str, np.ndarray]], Callable[[], object]]:

@@ -43,7 +43,10 @@ _TEXT = frozenset({"text"})
 PEERS = (
     Peer("Olive, dynamic int8", "olive", "olive_int8.py", "olive_python", _OLIVE, ("dynamic",)),
     Peer("Olive, static int8", "olive", "olive_int8.py", "olive_python", _OLIVE, ("static",), _TEXT),
-    Peer("Optimum, avx512_vnni int8", "optimum", "optimum_int8.py", "optimum_python", _OPTIMUM, (), _TEXT),
+    Peer(
+        "Optimum, avx512_vnni int8", "optimum", "optimum_int8.py", "optimum_python", _OPTIMUM, ("avx512_vnni",), _TEXT
+    ),
+    Peer("Optimum, avx2 int8", "optimum", "optimum_int8.py", "optimum_python", _OPTIMUM, ("avx2",), _TEXT),
     Peer("Optimum Intel, OpenVINO int8", "optimum-intel", "optimum_intel_int8.py", "intel_python", _INTEL, (), _TEXT),
     Peer("OpenVINO, NNCF default", "openvino", "openvino_int8.py", "", "'.[openvino]'", ("default",)),
     Peer(
@@ -63,8 +66,9 @@ PEERS = (
 class Building:
     """The folder with all models of one subject. What is there is not built again, except by `recipe build`."""
 
-    def __init__(self, folder: Path, subject: Subject, again: Sequence[str]) -> None:
-        self.folder, self.again = folder, again
+    def __init__(self, folder: Path, subject: Subject, again: Sequence[str], isa: str | None = None) -> None:
+        """`isa` is the `target.isa` of our recipes; None for recipes without it."""
+        self.folder, self.again, self.isa = folder, again, isa
         self._project = folder / "project"
         program.project(self._project)
         self.subject = self._with_weights(subject) if subject.random else subject
@@ -90,7 +94,9 @@ class Building:
 
         name = OURS.format(runtime)
         recipe = self._project / "recipes" / f"{self.subject.name}-{runtime}.yaml"
-        text = self.subject.recipe(recipe.stem, runtime, fixed=fixed, samples=samples, calibration=calibration)
+        text = self.subject.recipe(
+            recipe.stem, runtime, fixed=fixed, samples=samples, calibration=calibration, isa=self.isa
+        )
         recipe.write_text(text)
         command = [*program.command(), "build", str(recipe), "--to", "validate", "--json"]
         done = subprocess.run(command, cwd=self._project, env=program.environment(), capture_output=True, check=False)

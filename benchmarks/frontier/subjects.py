@@ -66,8 +66,17 @@ class Subject:
         """Return the extent of each axis of a shape such as "8x128"."""
         return dict(zip(self.axes, map(int, shape.split("x")), strict=True))
 
-    def recipe(self, name: str, runtime: str, *, fixed: Sequence[str], samples: Path, calibration: Path | None) -> str:
-        """Return the text of the int8 recipe. JSON is YAML, so no value needs care.
+    def recipe(
+        self,
+        name: str,
+        runtime: str,
+        *,
+        fixed: Sequence[str],
+        samples: Path,
+        calibration: Path | None,
+        isa: str | None = None,
+    ) -> str:
+        """Return the text of the int8 recipe, for a CPU with the instructions `isa`. JSON is YAML: no value needs care.
 
         The profiles are a profile of one size for each shape in `fixed`; without such shapes, the subject's ranges.
         """
@@ -75,7 +84,7 @@ class Subject:
         fields: dict[str, Any] = {
             "name": name,
             "model": {"source": self.source, **({"task": self.task} if self.task else {})},
-            "target": {"device": "cpu", "runtime": runtime},
+            "target": {"device": "cpu", "runtime": runtime, **({"isa": isa} if isa else {})},
             "precision": "int8",
             "profiles": profiles,
             "validate": {"samples": str(samples)} if samples else {},

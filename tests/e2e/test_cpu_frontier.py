@@ -9,11 +9,13 @@ import pytest
 
 sys.path.append(str(Path(__file__).parent.parent.parent / "benchmarks"))
 
-from frontier import accuracy, load, texts, verdicts
+from frontier import accuracy, instructions, load, texts, verdicts
 from frontier.accuracy import Accuracy
 from frontier.contenders import Contender
 from frontier.measuring import Timings
 from frontier.subjects import SUBJECTS
+
+from engine.machine import cpu
 
 AUTO, ORT = verdicts.OURS_BEST, verdicts.OURS_ORT
 EXACT = Accuracy(0.999, 0.995, 0.999, 0.995, 0.9999, 0.99, 1000)
@@ -41,6 +43,18 @@ def test_noise_of_one_contender_widens_the_interval():
 def test_a_measurement_beside_other_work_is_busy():
     assert not Timings((), others=load.ALLOWED).busy
     assert Timings((), others=2 * load.ALLOWED).busy
+
+
+@pytest.mark.parametrize(
+    ("flags", "isa"), [("fma avx2", "avx2"), ("avx2 avx512f avx512_vnni", None), ("avx2 avx_vnni", None)]
+)
+def test_recipes_name_avx2_on_a_cpu_without_vnni(monkeypatch, flags, isa):
+    monkeypatch.setattr(cpu, "description", lambda: {"flags": flags})
+    assert instructions.target() == isa
+    text = SUBJECTS["minilm"].recipe(
+        "m", "auto", fixed=["1x16"], samples=Path("s.jsonl"), calibration=None, isa=instructions.target()
+    )
+    assert json.loads(text)["target"].get("isa") == isa
 
 
 def test_an_invalid_contender_is_no_peer_however_fast():

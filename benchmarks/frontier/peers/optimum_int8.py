@@ -1,7 +1,8 @@
-"""Optimum int8: the model exported, optimized, and quantized per channel for AVX-512 VNNI, without calibration."""
+"""Optimum int8: the model exported, optimized, and quantized per channel for a kind of CPU, without calibration."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import onnx
@@ -9,13 +10,13 @@ from answer import answered, request
 from optimum.onnxruntime import ORTModelForFeatureExtraction, ORTOptimizer, ORTQuantizer, quantization
 from optimum.onnxruntime.configuration import AutoQuantizationConfig, OptimizationConfig
 
-given = request()
+given, kind = request(), sys.argv[2]
 out = Path(given["out"])
 model = ORTModelForFeatureExtraction.from_pretrained(given["checkpoint"], export=True)
 ORTOptimizer.from_pretrained(model).optimize(
     save_dir=out / "optimized", optimization_config=OptimizationConfig(optimization_level=2)
 )
-configuration = AutoQuantizationConfig.avx512_vnni(is_static=False, per_channel=True)
+configuration = getattr(AutoQuantizationConfig, kind)(is_static=False, per_channel=True)
 # ONNX Runtime's quantizer asks for the types of values behind ONNX Runtime's own fused operators, which the file lacks.
 # The quantizer's error advises this option, and Optimum has no place for it.
 option = {"DefaultTensorType": onnx.TensorProto.FLOAT}
