@@ -285,7 +285,9 @@ class Bench(Step):
         serving = self.serving.of_model(contest.validated)
         served = [server.ServedModel(self.name_of_ours, ours=True, serving=serving, directory=contest.validated)]
         served += [
-            server.plain(serving, contest.exported, runtime=runtime, name=contender_name(rival.runtime, rival.precision))
+            server.plain(
+                serving, contest.exported, runtime=runtime, name=contender_name(rival.runtime, rival.precision)
+            )
             for rival in self.against
             if (runtime := registry.find(rival.runtime)).rival_served
         ]
