@@ -83,6 +83,7 @@ COMMANDS = (
     ("build tiny.yaml --only target.device=T4", "target.device: cpu"),
     ("build tiny.yaml --timeout 30", "30m"),
     ("build tiny.yaml --on ray", "ray://HOST:PORT"),
+    ("lock tiny.yaml --set precision=int8", "write into the recipe what is to stay"),
     ("build tiny.yaml --locked", "recipe lock tiny.yaml"),
     ("why tiny.yaml exprot", "`export`"),
     ("why export", "export"),
