@@ -181,16 +181,21 @@ def _lookup(selection: Selection, planned: Plan, *, remote: bool) -> tuple[Looku
     if selection.frozen:
         return locking.frozen(store, locks), tuple(locks)
     partly = bool(selection.set or selection.only or selection.to)
-    return locking.checked(store, locks, planned.refusals, partly=partly), tuple(locks)
+    overridden = bool(selection.set)
+    return locking.checked(store, locks, planned.refusals, partly=partly, overridden=overridden), tuple(locks)
 
 
 def lock(recipes: Recipes, **reading: Unpack[Reading]) -> list[Locked]:
     """Write each recipe's lock beside the recipe, from this machine and the store, without building anything.
 
     The new lock keeps the old lock's entries for other machines. The new lock also keeps the old lock's commits of hub
-    revisions, unless `refresh` is set.
+    revisions, unless `refresh` is set. Raises UsageError for `set` and `only`: a lock has the recipe as it is written.
     """
     selection = select(recipes, **reading)
+    for name in ("set", "only"):
+        if getattr(selection, name):
+            what = f"a lock is of the recipe as it is written: `{name}` cannot change it"
+            raise UsageError(what, getattr(selection, name), "write the change into the recipe, or lock all variants")
     planned = variants(selection)
     return locking.write(open_store(selection.store), planned, refresh=selection.refresh)
 

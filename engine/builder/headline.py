@@ -22,7 +22,7 @@ def of(summary: Summary) -> HeadlineFigures:
         agreement=None if accuracy is None or accuracy.agreement is None else accuracy.agreement.share,
         metrics={} if accuracy is None else _metrics(accuracy),
         latencies=tuple(_latency(row) for row in rows if row.ours),
-        device="" if bench is None or not rows else (bench.gpu.name if bench.gpu is not None else bench.processor),
+        device="" if bench is None or not rows else bench.device,
     )
 
 

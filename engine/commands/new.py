@@ -86,14 +86,19 @@ def _device(settings: Foreign) -> str:
 
 
 def _write(draft: Draft, recipe: Path, *, allowed: Sequence[Path]) -> None:
-    """Write the recipe, check it, and print what comes next."""
+    """Write the recipe, check it, and print what comes next. Raises UserError, and leaves no new file then."""
     from engine.builder.examining import examine
     from engine.builder.selection import select
     from engine.drafts import place
 
-    for path in place.write(draft, recipe):
+    written = place.write(draft, recipe)
+    try:
+        examine(select([recipe], allow=allowed))
+    except BaseException:
+        place.take_back(written)
+        raise
+    for path in written:
         print(f"wrote {path}")
-    examine(select([recipe], allow=allowed))
     options = "".join(f" --allow-path {each}" for each in allowed)
     print(f"{recipe} passes `recipe check`; next: recipe build {recipe}{options}")
 

@@ -79,6 +79,9 @@ _ELSEWHERE = {
     **dict.fromkeys(("--clean", "--clear"), "`recipe cache gc` removes what no recipe needs"),
     **dict.fromkeys(("--format", "--as-json"), "--json prints what programs read"),
     **dict.fromkeys(("--keep", "--days", "--max-age"), "--older-than AGE keeps what is younger"),
+    **dict.fromkeys(
+        ("--set", "--only"), "`recipe build`, `why` and `show` take it; write into the recipe what is to stay"
+    ),
     **dict.fromkeys(("--update", "--upgrade"), "--refresh looks for newer revisions"),
 }
 """Options of other programs, and what does the same here, if the option that it names is there."""

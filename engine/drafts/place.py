@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from engine.drafts import writer
@@ -12,7 +14,7 @@ from engine.drafts.draft import Draft
 from engine.errors import UsageError
 
 _UNFIT = re.compile(r"[^A-Za-z0-9_.-]+")
-_FOLDER = "recipes"
+_FOLDER, _SAMPLES = "recipes", "samples"
 
 
 def name_of(text: str) -> str:
@@ -36,10 +38,10 @@ def refuse_existing(recipe: Path) -> None:
 def samples_file(recipe: Path, suffix: str) -> str:
     """Return the name of a new recipe's samples, relative to the recipe's folder; no file has the name yet."""
     for number in range(1, 1000):
-        name = f"samples/{recipe.stem}{'' if number == 1 else f'-{number}'}{suffix}"
+        name = f"{_SAMPLES}/{recipe.stem}{'' if number == 1 else f'-{number}'}{suffix}"
         if not os.path.lexists(recipe.parent / name):
             return name
-    raise UsageError(f"{recipe.parent / 'samples'} has a thousand files for {recipe.stem}", hint="-o FILE")
+    raise UsageError(f"{recipe.parent / _SAMPLES} has a thousand files for {recipe.stem}", hint="-o FILE")
 
 
 def write(draft: Draft, recipe: Path) -> list[Path]:
@@ -56,11 +58,23 @@ def write(draft: Draft, recipe: Path) -> list[Path]:
     if not os.path.lexists(schema):
         files[schema] = (json.dumps(recipe_schema(), indent=1) + "\n").encode()
     refuse_existing(recipe)
+    written: list[Path] = []
     try:
         for path, content in files.items():
             path.parent.mkdir(parents=True, exist_ok=True)
             with path.open("xb") as file:  # another program may have written it since
+                written.append(path)
                 file.write(content)
     except OSError as error:
+        take_back(written)
         raise UsageError(f"{path} cannot be written: {error.strerror}", hint="name another file: -o FILE") from None
-    return list(files)
+    return written
+
+
+def take_back(files: Sequence[Path]) -> None:
+    """Remove new files, and the folder of samples if it is empty then."""
+    for path in files:
+        path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # the folder has other files
+            if path.parent.name == _SAMPLES:
+                path.parent.rmdir()

@@ -39,11 +39,13 @@ class Comparison:
 
     `whole` is False if the command line selects only some variants or jobs; then a row that is only in the lock does
     not count as a difference. `elsewhere` names the tools and environment variables of jobs that wait for other
-    hardware; the lock's rows of these tools and variables are not compared.
+    hardware; the lock's rows of these tools and variables are not compared. `overridden` is True if `--set` changes the
+    recipe, which no lock has.
     """
 
     whole: bool = True
     elsewhere: frozenset[str] = frozenset()
+    overridden: bool = False
 
 
 def refuse(locked: Lock, here: Lock, comparison: Comparison, *, lock: str, recipe: str) -> None:
@@ -53,10 +55,12 @@ def refuse(locked: Lock, here: Lock, comparison: Comparison, *, lock: str, recip
         return
     more = [f"and {len(rows) - _LISTED} more"] if len(rows) > _LISTED else []
     count = "1 row differs" if len(rows) == 1 else f"{len(rows)} rows differ"
+    accept = f"`recipe lock {recipe}` and review what that changes in the lock"
+    mend = "leave --set out, or write its change into the recipe" if comparison.overridden else "undo the change"
     raise LockError(
         f"{lock} is not what is here: {count}",
         [*(str(difference) for difference in rows[:_LISTED]), *more],
-        f"undo the change, or accept it with `recipe lock {recipe}` and review what that changes in the lock",
+        f"{mend} and run {accept}" if comparison.overridden else f"{mend}, or accept it with {accept}",
     )
 
 

@@ -71,17 +71,20 @@ def locks_of(variants: Sequence[PlannedVariant], refusals: Refusals) -> dict[Pat
     return locks
 
 
-def checked(store: Store, locks: Mapping[Path, RecipeLock], refusals: Refusals, *, partly: bool) -> Lookup:
+def checked(
+    store: Store, locks: Mapping[Path, RecipeLock], refusals: Refusals, *, partly: bool, overridden: bool = False
+) -> Lookup:
     """Return the look-up of a `--locked` build, after comparing every lock with this machine.
 
-    `partly` is True if the command line selects some variants or jobs for the build. If a lock differs from this
-    machine, `refusals` collects an error that lists the differing rows.
+    `partly` is True if the command line selects some variants or jobs for the build, and `overridden` if `--set`
+    changes the recipes. If a lock differs from this machine, `refusals` collects an error that lists the differing
+    rows.
     """
     lookup = LockedLookup(store, _by_variant(locks))
     for path, own in locks.items():
         with refusals.collecting(own.recipe):
             here = observe(own.variants, lookup, own.lock, ask=False)
-            comparison = Comparison(whole=not partly, elsewhere=here.elsewhere)
+            comparison = Comparison(whole=not partly, elsewhere=here.elsewhere, overridden=overridden)
             refuse(own.lock, here.lock, comparison, lock=str(path), recipe=str(own.recipe))
     return lookup
 

@@ -44,6 +44,16 @@ class GpuReport:
     watt_limit: int | None = None
     throttled: tuple[str, ...] | None = None
 
+    @property
+    def clocks_in_words(self) -> str:
+        """The clocks as text behind the name of the GPU: " at 1590 MHz", with the reasons that held them back."""
+        if self.sm_mhz is None:
+            return ", its clocks not known"
+        least, greatest = self.sm_mhz
+        throttling = f", held back: {', '.join(self.throttled)}" if self.throttled else ""
+        clocks = f"{least} MHz" if self.steady else f"{least} to {greatest} MHz"
+        return f" at {clocks}{throttling}"
+
 
 def query(fields: Sequence[str] = _FIELDS) -> list[dict[str, str]]:
     """Return the fields of every GPU that nvidia-smi lists; [] where nvidia-smi is missing or fails."""

@@ -102,7 +102,7 @@ FIELDS: Mapping[str, Mapping[str, FieldMeaning]] = {
         "avg_timing_iterations": _about("How often a kernel is timed.", 8),
         "timing_cache": _about("A file with kernel timings. By default the store's own.", "timing.cache"),
         "plugins": _about("Libraries with further operators, which the package ships.", ["libplugins.so"]),
-        "refit": _about("Whether the weights of the engine can be replaced."),
+        "refit": _about("Whether your own program can replace the weights of the engine. No step replaces them."),
         "strip_plan": _about("Whether the engine is written without weights."),
         "weight_streaming": _about("Whether weights may stay in the memory of the host."),
         "sparse_weights": _about("Whether kernels for weights with the pattern 2:4 may be used."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
@@ -14,6 +15,8 @@ from engine.recipe.schema import Recipe, Shape, Triton
 from engine.text import suggestions
 
 _ANYTHING = Any
+_BRACKETS = re.compile(r"\[(\d+)\]|\[[^\]]*\]")
+"""The index of an item as other tools write it: `shapes[0]`. Only a number is an index here, as in `shapes.0`."""
 _ALIKE_BELOW = 0.75
 """The lowest similarity, from 0 to 1, at which a hint offers a section's field for an unknown top-level word.
 
@@ -39,20 +42,38 @@ def dotted(path: Sequence[str | int]) -> str:
 
 def suggestion(path: Sequence[str | int]) -> str:
     """Return the hint for an unknown path: the nearest known path, or the fields beside the first unknown segment."""
-    for end in range(len(path)):
-        fields = fields_at(path[:end])
-        word = str(path[end])
+    words = [word for word in _BRACKETS.sub(r".\1", dotted(path)).split(".") if word]
+    if (whole := _nearest(words)) is not None:
+        return suggestions.did_you_mean(f"`{dotted(whole)}`")
+    for end, word in enumerate(words):
+        fields = fields_at(words[:end])
         if fields is None or word in fields:
             continue
-        if end == 0 and word in _leaves():
-            return suggestions.did_you_mean(f"`{_leaves()[word]}`")
         if near := suggestions.nearest(word, fields):
-            return suggestions.did_you_mean(f"`{dotted((*path[:end], near[0], *path[end + 1 :]))}`")
+            return suggestions.did_you_mean(f"`{dotted((*words[:end], near[0]))}`")
         if end == 0 and (deep := suggestions.nearest(word, _leaves(), least=_ALIKE_BELOW)):
             return suggestions.did_you_mean(f"`{_leaves()[deep[0]]}`")
-        where = f"in `{dotted(path[:end])}`" if end else "here"
+        where = f"in `{dotted(words[:end])}`" if end else "here"
         return f"known {where}: " + ", ".join(fields)
     return "a path looks like target.device or package.triton.name"
+
+
+def _nearest(words: Sequence[str]) -> Sequence[str] | None:
+    """Return the known path that looks like `words`, or None where a word looks like no field.
+
+    The path of a field of a list's items gets the index 0 where `words` has no index.
+    """
+    path: list[str] = []
+    if words and words[0] in _leaves() and words[0] not in (fields_at(()) or ()):
+        *path, first = _leaves()[words[0]].split(".")
+        words = [first, *words[1:]]
+    for word in words:
+        if not word.isdecimal() and is_known((*path, "0")) and not is_known((*path, word)):
+            path.append("0")
+        fields = fields_at(path) or ()
+        near = [word] if word in fields else suggestions.nearest(word, fields)
+        path.append(word if is_known((*path, word)) or not near else near[0])
+    return path if is_known(path) else None
 
 
 def _leaves() -> Mapping[str, str]:

@@ -79,7 +79,7 @@ def _measured(summary: Summary, bench: BenchReport, validated: AccuracyReport | 
         *_aligned(_without_one_way([header, *_grouped(rows)])),
         *map(str, bench.unmeasured),
         *_generated(bench.rows),
-        f"latencies in {_USUAL}, interleaved in one run on {_where(bench)}; {bench.noise_in_words}",
+        f"latencies in {_USUAL}, interleaved in one run on {bench.device_and_clocks}; {bench.noise_in_words}",
         *_server(bench.server),
         *device_lines.lines(bench),
         *sample_lines.lines(summary, bench),
@@ -91,19 +91,6 @@ def _measured(summary: Summary, bench: BenchReport, validated: AccuracyReport | 
 
 def _title_of(number: Number) -> str:
     return number.label if number.unit == _USUAL else f"{number.label} {number.unit}".rstrip()
-
-
-def _where(bench: BenchReport) -> str:
-    """Return the device on which latencies were measured: a CPU and its threads, or a GPU and its clock rates."""
-    gpu = bench.gpu
-    if gpu is None:
-        return bench.processor
-    if gpu.sm_mhz is None:
-        return f"{gpu.name}, its clocks not known"
-    least, greatest = gpu.sm_mhz
-    throttling = f", held back: {', '.join(gpu.throttled)}" if gpu.throttled else ""
-    clocks = f"{least} MHz" if gpu.steady else f"{least} to {greatest} MHz"
-    return f"{gpu.name} at {clocks}{throttling}"
 
 
 def _server(server: ServerReport | None) -> list[str]:

@@ -148,3 +148,13 @@ def test_settings_for_a_gpu_need_a_gpu_by_name_where_there_is_none(tmp_path):
     done = Program(tmp_path)("new", "--from-trtexec", "trtexec --onnx=vision.onnx", expect=2)
     assert "--device T4" in done.stderr
     assert not (tmp_path / "vision.yaml").exists()
+
+
+def test_a_refused_model_leaves_no_file(tmp_path):
+    models.checkpoint(tmp_path / "model", "bert")
+    (tmp_path / "model" / "model.safetensors").write_bytes(b"")
+    before = sorted(tmp_path.rglob("*"))
+    done = Program(tmp_path)("new", "model", "-o", "it.yaml", expect=2)
+    assert "model.safetensors is cut off" in done.stderr
+    assert done.stdout == ""
+    assert sorted(tmp_path.rglob("*")) == before

@@ -45,3 +45,5 @@ def test_a_model_that_no_recipe_can_build_is_one_clear_error(tmp_path, name):
     assert done.stderr.count("error: ") == 1
     for words in REFUSED[name]:
         assert words in done.stderr
+    assert "wrote " not in done.stdout
+    assert not list(tmp_path.glob("*.yaml"))

@@ -14,6 +14,9 @@ from fake_hub import FIRST, REPO, SECOND, FakeHub
 from program import Program
 from tiny_project import CHAIN, HEAVY, MARK, RECIPE, SAMPLES
 
+from engine import api
+from engine.errors import UsageError
+
 ROOT = Path(__file__).parent.parent.parent
 CHILD = RECIPE.replace("  max_abs: {at_most: 100}\n", "")
 """The recipe without what its parent says."""
@@ -228,6 +231,17 @@ def test_a_locked_build_names_whatever_differs_and_builds_nothing(project, mutat
         assert "recipe lock r.yaml" in done.stderr
         project("lock", "r.yaml", expect=0)
         project("build", "r.yaml", "--locked", "--dry-run", expect=0)
+
+
+def test_a_locked_build_names_the_override_that_the_lock_does_not_have(project):
+    done = project("build", "r.yaml", "--locked", "--set", "validate.cosine=0.5", expect=2)
+    assert "recipe.validate.cosine" in done.stderr
+    assert "hint: leave --set out, or write its change into the recipe and run `recipe lock r.yaml`" in done.stderr
+
+
+def test_python_cannot_lock_an_override(project):
+    with pytest.raises(UsageError, match="as it is written: `set` cannot change it"):
+        api.lock(project.folder / "r.yaml", set={"precision": "fp32"})
 
 
 def test_a_dry_run_compares_and_builds_nothing(project):

@@ -80,7 +80,7 @@ def judge(report: BenchReport, budgets: Sequence[Limits]) -> None:
     pairs = list(zip(ours, (each for limits in budgets for each in repeat(limits, ways)), strict=False))
     missed = [each for row, limits in pairs for each in _with(BudgetVerdict.MISSED, row, limits)]
     undecided = [each for row, limits in pairs for each in _with(BudgetVerdict.UNDECIDED, row, limits)]
-    where = f"on {report.gpu.name if report.gpu is not None else report.processor}; {report.noise_in_words}"
+    where = f"on {report.device}; {report.noise_in_words}"
     if missed:
         facts = [*missed[1:], *(f"not decided: {each}" for each in undecided), where]
         hint = "set another budget under bench.shapes, or free the machine"

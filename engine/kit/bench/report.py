@@ -196,6 +196,16 @@ class BenchReport(TypedReport):
         """The name of the CPU and the number of threads that were used: "Xeon, 8 threads"."""
         return f"{self.cpu}, {lists.counted(self.threads, 'thread')}"
 
+    @property
+    def device(self) -> str:
+        """The device that latencies were measured on: the name of the GPU, or the CPU and its threads."""
+        return self.processor if self.gpu is None else self.gpu.name
+
+    @property
+    def device_and_clocks(self) -> str:
+        """The device, and for a GPU its clocks during the measurement: "T4 at 1590 MHz"."""
+        return self.device if self.gpu is None else f"{self.device}{self.gpu.clocks_in_words}"
+
     def ours_beside(self, rival: BenchRow) -> BenchRow | None:
         """Return the row of the recipe's own model with the shape and the `via` of `rival`; None without such a row."""
         return next((row for row in self.rows if row.ours and _place(row) == _place(rival)), None)

@@ -12,6 +12,8 @@ from engine.report.page import svg
 from engine.report.page.values import FILTERS, Value
 
 _WIDE, _LEFT, _RIGHT = 720.0, 190.0, 90.0
+NARROW = 328.0
+"""The width of a picture that a page of 360 pixels shows whole: the page has a margin of 16 pixels on each side."""
 _ROW, _TOP = 30.0, 14.0
 _HIGH = 300.0
 
@@ -88,12 +90,12 @@ def front(points: Sequence[VariantPoint]) -> list[VariantPoint]:
     return best
 
 
-def scatter(points: Sequence[VariantPoint], label: str, accuracy: str) -> Markup:
+def scatter(points: Sequence[VariantPoint], label: str, accuracy: str, wide: float = _WIDE) -> Markup:
     """Return accuracy against latency, a point for each variant; a line joins the points of the Pareto front."""
-    across = svg.scale([point.latency for point in points], 80.0, _WIDE - 30)
+    across = svg.scale([point.latency for point in points], 80.0, wide - 30)
     up = svg.scale([point.accuracy for point in points], _HIGH - 50 + 60, 30.0)
     bottom = _HIGH + 10
-    drawn = [*svg.across(across, 30, bottom, "p50 in ms"), *svg.upwards(up, 80, _WIDE - 30, accuracy)]
+    drawn = [*svg.across(across, 30, bottom, "p50 in ms"), *svg.upwards(up, 80, wide - 30, accuracy)]
     best = front(points)
     steps: list[tuple[float, float]] = []
     for point in best:
@@ -108,7 +110,7 @@ def scatter(points: Sequence[VariantPoint], label: str, accuracy: str) -> Markup
             continue
         link = Markup('<a href="#{}" aria-label="{}">{}</a>')
         drawn.append(link.format(point.anchor, title, svg.circle(at, 5.5, "dot ours", title)))
-    return svg.picture(_WIDE, bottom + 42, label, drawn).replace(Markup('role="img"'), Markup('role="group"'), 1)
+    return svg.picture(wide, bottom + 42, label, drawn).replace(Markup('role="img"'), Markup('role="group"'), 1)
 
 
 def builds(lines: Mapping[str, Sequence[tuple[float, Value]]], label: str) -> Markup:

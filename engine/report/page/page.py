@@ -36,14 +36,14 @@ def html(
     variants = [_variant(number, summary, overviews[number], findings) for number, summary in enumerate(summaries)]
     environment = _environment()
     script, style = (regular.read_text(_TEMPLATES / name) for name in ("page.js", "page.css"))
-    pictures = _scatter(variants)
+    pictures = _scatters(variants)
     details = _details(environment, variants)
     return environment.get_template("page.html").render(
         title=", ".join(dict.fromkeys(str(each.variant.loaded.path.name) for each in summaries)),
         variants=variants,
         details=details,
         left_out=len(variants) - len(details),
-        scatter=pictures,
+        scatters=pictures,
         front=_front(variants),
         plan=_shared_plan(findings) if len(variants) > 1 else None,
         states=Counter(each.overview.state for each in variants),
@@ -127,12 +127,14 @@ def _front(variants: Sequence[PageVariant]) -> set[str]:
     return {point.anchor for point in charts.front(_points(variants))} if len(variants) > 1 else set()
 
 
-def _scatter(variants: Sequence[PageVariant]) -> Markup | None:
+def _scatters(variants: Sequence[PageVariant]) -> dict[str, Markup]:
+    """Return the picture of accuracy against latency for wide and for narrow pages; {} where one point says nothing."""
     points = _points(variants)
     if len(points) < 2:  # noqa: PLR2004 - one point says nothing
-        return None
+        return {}
     label = f"Accuracy against latency of {lists.counted(len(points), 'variant')}. The table has the same figures."
-    return charts.scatter(points, label, "cosine")
+    wide = charts.scatter(points, label, "cosine")
+    return {"when-wide": wide, "when-narrow": charts.scatter(points, label, "cosine", charts.NARROW)}
 
 
 def _shared_plan(findings: Sequence[Finding]) -> Markup | None:

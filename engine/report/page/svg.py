@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 _STEPS = (1.0, 2.0, 5.0, 10.0)
+_APART = 40
+"""The least distance between the labels of a horizontal axis, in pixels: a tick that is nearer has a line alone."""
 _LOGARITHMIC = 10.0
 """The ratio of the largest to the smallest value from which on a scale is logarithmic."""
 
@@ -97,9 +99,13 @@ def number(value: float) -> str:
 def across(scale_: Scale, top: float, bottom: float, title: str) -> list[Markup]:
     """Return a horizontal axis at `bottom`, with lines up to `top`."""
     marks = []
+    last = -math.inf
     for tick in scale_.ticks():
         x = scale_(tick)
-        marks += [line((x, top), (x, bottom), "grid"), text((x, bottom + 16), number(tick), "tick middle")]
+        marks.append(line((x, top), (x, bottom), "grid"))
+        if x - last >= _APART:
+            marks.append(text((x, bottom + 16), number(tick), "tick middle"))
+            last = x
     return [*marks, text((scale_.end, bottom + 34), title, "tick end")]
 
 

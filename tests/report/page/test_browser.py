@@ -36,6 +36,10 @@ def test_a_page_is_usable_and_asks_for_nothing(browser, pages, count, width, sch
         assert visit.messages == []
         assert [url for url in visit.requests if url != path.as_uri() and not url.startswith("data:")] == []
         assert visit.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "the page scrolls sideways"
+        for picture in visit.page.locator(".when-wide svg, .when-narrow svg").filter(visible=True).all():
+            box = picture.bounding_box()
+            assert box["x"] + box["width"] <= width, "the picture of all variants is cut off"
+        assert visit.page.locator(".when-wide, .when-narrow").filter(visible=True).count() == (count > 1)
         assert visit.faults() == []
         numbers = visit.page.evaluate(SHOWN)
         assert len(numbers) > 50
