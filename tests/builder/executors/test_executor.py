@@ -474,11 +474,11 @@ def test_a_small_record_comes_with_the_answer_and_is_not_asked_for(processes_alo
     site = processes_alone
     site.cluster.add("one")
     events, lookup = loop(site, *tells(site, 2))
-    found, find = [], lookup.store.tier.find
-    lookup.store.tier.find = lambda key: found.append(find(key)) or found[-1]
+    looked_up, find = [], lookup.store.tier.find
+    lookup.store.tier.find = lambda key: looked_up.append(find(key)) or looked_up[-1]
     assert [event.state for event in events if isinstance(event, Ended)] == ["built", "built"]
-    assert found  # before each job
-    assert not any(found)
+    assert looked_up  # before each job
+    assert not any(looked_up)
     assert all(record.origin for record in records(lookup, "tell"))
 
 
@@ -486,10 +486,10 @@ def test_a_small_record_comes_with_the_answer_and_is_not_asked_for(processes_alo
 def test_an_envelope_that_is_refused_is_asked_for_at_the_remote(processes_alone, monkeypatch, wrong):
     site = processes_alone
     site.cluster.add("one")
-    kept, encode = [], NodeAnswer.decode
+    kept, real = [], NodeAnswer.decode
 
     def decode(raw):
-        answer = encode(raw)
+        answer = real(raw)
         kept.append(answer.envelope)
         return replace(answer, envelope=kept[0] if wrong == "of another key" else wrong)
 
