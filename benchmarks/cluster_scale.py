@@ -111,8 +111,11 @@ class PretendedTier:
             origin={"remote": REMOTE, "signer": ""},
         )  # fmt: skip
         with self._store.adding():
-            self._store.adopt(record, b"pretended")
+            self._store.adopt({own: b"pretended"}, [record])
         return record
+
+    def receive(self, key: Any, raw: bytes) -> Any:
+        raise AssertionError(f"{len(raw)} bytes came with the answer about {key}")
 
     def counts_for(self, record: Any) -> bool:
         del record

@@ -17,7 +17,7 @@ from engine.cluster.machines import ClusterMachines
 from engine.cluster.nodes import ClusterNode, Lane, lane_of
 from engine.cluster.orders import JobOrder, NodeAnswer, fields_of
 from engine.cluster.sending import Sender, tier_of
-from engine.errors import StepError, UserError
+from engine.errors import StepError, StoreError, UserError
 from engine.key import digest_of, without_inputs
 from engine.store.file_lock import FileLock
 from engine.store.record import Record
@@ -204,6 +204,9 @@ class ClusterExecutor:
         if answer.error:
             run.log.write_bytes(answer.log.encode())
             return replace(outcome, error=error_of(answer.error))
+        if answer.envelope:
+            with contextlib.suppress(OSError, StoreError):  # the remote has it, too: `record` asks there
+                self._tier.receive(run.order.key, answer.envelope.encode())
         return outcome
 
 

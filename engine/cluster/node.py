@@ -37,6 +37,8 @@ _LOG_SECONDS = 1.0
 _LOCKED_SECONDS = 0.1
 _LONGEST_LOG = 1 << 20
 """The number of bytes of a log that go back with an error: the end of the log."""
+_LARGEST_ENVELOPE = 1 << 16
+"""The most bytes of an envelope that goes back with the answer: a larger one would keep the builder from its work."""
 
 _DESCRIPTION_SECONDS = 60.0
 
@@ -133,7 +135,7 @@ class NodeStore:
             if record is not None:
                 lock.release()
                 self._push(record)
-                return NodeAnswer(seconds=0.0, peak_bytes=record.peak_bytes, anonymous_bytes=record.anonymous_bytes)
+                return self._answer(record, 0.0, record.peak_bytes, record.anonymous_bytes)
             taken = {name: self._input(name, key) for name, key in order.inputs.items()}
         except BaseException:
             lock.release()
@@ -150,7 +152,7 @@ class NodeStore:
                 log = _tail(attempt.log)
                 return NodeAnswer(outcome.seconds, outcome.peak_bytes, outcome.anonymous_bytes, error.fields(), log=log)
             self._push(record)
-            return NodeAnswer(outcome.seconds, outcome.peak_bytes, outcome.anonymous_bytes)
+            return self._answer(record, outcome.seconds, outcome.peak_bytes, outcome.anonymous_bytes)
         except BaseException:
             self.forget_executor()
             raise
@@ -169,6 +171,12 @@ class NodeStore:
                 sent += len(piece)
                 if piece:
                     send(environment.redacted(piece))
+
+    def _answer(self, record: Record, seconds: float, peak_bytes: int, anonymous_bytes: int) -> NodeAnswer:
+        """Return the answer about a record that the remote has, with its envelope if that is small."""
+        raw = self.store.envelopes.read(record.digest) or b""
+        envelope = raw.decode() if len(raw) <= _LARGEST_ENVELOPE else ""
+        return NodeAnswer(seconds, peak_bytes, anonymous_bytes, envelope=envelope)
 
     def _locked(self, order: JobOrder, job: Job) -> FileLock:
         """Wait until no other process of this node runs the job, and return the lock of its key."""

@@ -69,6 +69,9 @@ class NodeAnswer:
     log: str = ""
     """The log of a job that failed, without secrets; or why an input could not be brought."""
 
+    envelope: str = ""
+    """The signed envelope of the record, if it is small: the builder then need not ask the remote for it."""
+
     def encode(self) -> bytes:
         """Return the answer as JSON."""
         return json.dumps(vars(self), separators=(",", ":")).encode()

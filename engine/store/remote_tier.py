@@ -27,6 +27,12 @@ class RemoteTier(Protocol):
     def find(self, key: Key) -> Record | None:
         """Return the remote's record of a key, now also in the store, without its artifact; None without one."""
 
+    def receive(self, key: Key, raw: bytes) -> Record | None:
+        """Return the record of a key from its envelope `raw`, now also in the store; None for one that is not trusted.
+
+        The maker of the record has sent the envelope itself, after it pushed the record.
+        """
+
     def look_again(self) -> None:
         """Forget what was missing and what failed, before a build looks again for a result that it waits for."""
 

@@ -67,6 +67,19 @@ class RemoteReader:
             self._missed[digest] = time.monotonic()
         return record
 
+    def receive(self, key: Key, raw: bytes) -> Record | None:
+        """Return the record of a key from an envelope that its maker has sent, now also in the store.
+
+        The envelope is judged like one of the remote; None is returned for one that is refused, or cannot be filed.
+        """
+        try:
+            read, signer = judged(raw, key, self._trust)
+            with self._store.adding():
+                return self._filed([(read, signer, raw)])[0]
+        except RefusedError as error:
+            self._counts.refuse(error)
+        return None
+
     def look_again(self) -> None:
         """Forget what was missing and what failed: a build that waits for results gives the remote another chance."""
         self._missed.clear()

@@ -73,6 +73,10 @@ class Tier:
         """Return the record of a key, now also in the store, or None. The artifact stays where it is: see `bring`."""
         return self._reader.find(key)
 
+    def receive(self, key: Key, raw: bytes) -> Record | None:
+        """Return the record of a key from an envelope that its maker has sent; None for one that is not trusted."""
+        return self._reader.receive(key, raw)
+
     def look_again(self) -> None:
         """Forget what was missing and what failed: a build that waits for results gives the remote another chance."""
         self._reader.look_again()

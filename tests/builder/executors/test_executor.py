@@ -29,6 +29,7 @@ from engine.builder.executors.local import LocalExecutor
 from engine.builder.lookup import Lookup
 from engine.builder.loop import Options, run
 from engine.cluster.executor import ClusterExecutor
+from engine.cluster.orders import NodeAnswer
 from engine.cluster.ray_engine import RayEngine
 from engine.events import Ended, Noticed, RunsElsewhere, Started
 from engine.store.opening import open_store
@@ -467,6 +468,42 @@ def test_an_answer_that_comes_twice_counts_once(processes_alone, monkeypatch):
     events, lookup = build(site, *tells(site, 2))
     assert [event.state for event in events if isinstance(event, Ended)] == ["built", "built"]
     assert len(records(lookup, "tell")) == 2
+
+
+def test_a_small_record_comes_with_the_answer_and_is_not_asked_for(processes_alone):
+    site = processes_alone
+    site.cluster.add("one")
+    events, lookup = loop(site, *tells(site, 2))
+    looked_up, find = [], lookup.store.tier.find
+    lookup.store.tier.find = lambda key: looked_up.append(find(key)) or looked_up[-1]
+    assert [event.state for event in events if isinstance(event, Ended)] == ["built", "built"]
+    assert looked_up  # before each job
+    assert not any(looked_up)
+    assert all(record.origin for record in records(lookup, "tell"))
+
+
+@pytest.mark.parametrize("wrong", ["{}", "of another key"])
+def test_an_envelope_that_is_refused_is_asked_for_at_the_remote(processes_alone, monkeypatch, wrong):
+    site = processes_alone
+    site.cluster.add("one")
+    kept, real = [], NodeAnswer.decode
+
+    def decode(raw):
+        answer = real(raw)
+        kept.append(answer.envelope)
+        return replace(answer, envelope=kept[0] if wrong == "of another key" else wrong)
+
+    monkeypatch.setattr(NodeAnswer, "decode", decode)
+    events, lookup = build(site, *tells(site, 2))
+    assert [event.state for event in events if isinstance(event, Ended)] == ["built", "built"]
+    assert len(set(kept)) == 2
+    assert {record.report["place"] for record in records(lookup, "tell")} == places_in(lookup)
+
+
+def places_in(lookup):
+    """The folders in which the jobs ran, as the remote has them: each record under its own key."""
+    lookup.store.tier.look_again()
+    return {lookup.store.tier.find(record.key).report["place"] for record in records(lookup, "tell")}
 
 
 def test_two_builders_build_one_key_once(processes_alone):  # with Ray: tests/e2e/test_ray.py
