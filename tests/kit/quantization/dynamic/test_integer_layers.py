@@ -50,7 +50,7 @@ def lost(folder, after, x):
 @pytest.mark.parametrize("opset", [11, 17, 18, 20, 23])
 def test_each_row_has_the_precision_that_it_has_alone(tmp_path, opset):
     folder = layer(tmp_path, opset=opset, bias=False)
-    after = in_integers(folder, Rounding(("layer",)))
+    after = in_integers(folder, Rounding(("layer",)), reduce_range=True)  # without VNNI, sums saturate at 16 bits
     x = rows(1e3, 1, 1e-3, 0)
     assert lost(folder, after, x).max() < 0.02
     together = answer(after, x)

@@ -12,10 +12,11 @@ from engine.runtimes.onnxruntime import work
 from engine.runtimes.onnxruntime.providers import ON_CPU
 
 
-def quantized(folder, samples=None, *, reduce_range=False, **weights):
+def quantized(folder, samples=None, **weights):
     fused = convolutional.written(folder / "fused", **weights)
     samples = samples or convolutional.images(16)
-    report = static_int8.quantize(fused, folder / "out", samples, reduce_range=reduce_range)
+    # 7 bits, as on CPUs without VNNI: with 8 bits, layers whose sums saturate there are left out.
+    report = static_int8.quantize(fused, folder / "out", samples, reduce_range=True)
     return report, folder / "out"
 
 
@@ -70,7 +71,7 @@ def test_rows_of_a_batch_calibrate_like_samples(tmp_path):
 
 
 def test_seven_bits_where_the_cpu_would_saturate(tmp_path):
-    _, out = quantized(tmp_path, reduce_range=True)
+    _, out = quantized(tmp_path)
     model = onnx_files.load(out)
     weights = [onnx.numpy_helper.to_array(t) for t in model.graph.initializer if t.data_type == onnx.TensorProto.INT8]
     assert max(int(np.abs(weight).max()) for weight in weights) == 63
@@ -126,11 +127,11 @@ def test_weights_in_constant_nodes_count_as_weights(tmp_path):
     onnx_files.save(model, tmp_path / "fused")
     assert static_int8.suits(tmp_path / "fused")
     samples = convolutional.images(8)
-    report = static_int8.quantize(tmp_path / "fused", tmp_path / "out", samples, reduce_range=False)
+    report = static_int8.quantize(tmp_path / "fused", tmp_path / "out", samples, reduce_range=True)
     assert report.quantized == {"Conv": 2, "Gemm": 1}
 
 
 def test_a_quantized_graph_stays_as_it_is(tmp_path):
     _, out = quantized(tmp_path)
     with pytest.raises(LeftAloneError, match="quantized already"):
-        static_int8.quantize(out, tmp_path / "again", convolutional.images(4), reduce_range=False)
+        static_int8.quantize(out, tmp_path / "again", convolutional.images(4), reduce_range=True)
