@@ -199,7 +199,7 @@ def _watch(server: Server) -> Exit:
     from engine.server import diagnosis
     from engine.server.watch import ServerWatch
 
-    watch = ServerWatch(f"http://{server.http}")
+    watch = ServerWatch(f"http://{server.http}", server.pid)
     try:
         while (code := server.ended()) is None:
             if watch.dead:

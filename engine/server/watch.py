@@ -1,12 +1,16 @@
-"""Watch: asks a running server again and again whether its models still answer."""
+"""Watch: looks again and again whether the models of a running server still answer."""
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Mapping
 
+from engine.client.client import Client
+from engine.errors import StepError
 from engine.kit.triton.served.probe import DEAD, Probe
+from engine.server.stubs import Stubs
 
 _INTERVAL_SECONDS = 0.5
 _TIMEOUT = 2.0
@@ -16,21 +20,52 @@ _LATE_PROBES = 15
 
 
 class ServerWatch:
-    """A thread that probes a server until a model stops answering. The thread ends with the program."""
+    """Two threads that watch a server until a model stops answering: the threads end with the program.
 
-    def __init__(self, url: str) -> None:
-        """Begin to watch the server at `url`, its address over HTTP."""
+    One thread looks at the server's Python processes, because a dead process holds the requests of a probe for seconds
+    while clients wait for it, too. The other thread sends requests, which also shows a process that runs and hangs.
+    """
+
+    def __init__(self, url: str, server: int) -> None:
+        """Begin to watch the server at `url`, its address over HTTP; `server` is the id of its process."""
         self.dead: Mapping[str, str] = {}
         """The models that stopped answering, each with the reason; empty as long as all models answer."""
+        self._url = url
         self._probe = Probe(url, _TIMEOUT)
-        threading.Thread(target=self._run, daemon=True, name="watch").start()
+        self._stubs = Stubs(server)
+        for each in (self._look, self._ask):
+            threading.Thread(target=each, daemon=True, name=f"watch {each.__name__}").start()
 
-    def _run(self) -> None:
+    def _look(self) -> None:
+        """Look at the processes; twice, as Triton needs a moment to take notice of a process that it ends itself."""
+        entries = self._entries()
+        before: dict[str, str] = {}
+        while not self.dead:
+            time.sleep(_INTERVAL_SECONDS)
+            now = self._stubs.dead()
+            lasting = {model: reason for model, reason in now.items() if before.get(model) == reason}
+            if lasting:
+                through = {entry: f"in ensemble '{entry}', {reason}"
+                           for model, reason in lasting.items() for entry in entries.get(model, ())}  # fmt: skip
+                self.dead = lasting | through
+            before = now
+
+    def _ask(self) -> None:
+        """Send a request to each model, again and again."""
         failures = 0
         while not self.dead:
             time.sleep(_INTERVAL_SECONDS)
             silent = self._probe.dead()
             failures = failures + 1 if silent else 0
-            if any(DEAD in reason for reason in silent.values()) or failures >= _LATE_PROBES:
+            if not self.dead and (any(DEAD in reason for reason in silent.values()) or failures >= _LATE_PROBES):
                 silent = self._probe.dead() or silent  # names the models, too, that had answered before a process ended
                 self.dead = {name or "the server": reason for name, reason in silent.items()}
+
+    def _entries(self) -> dict[str, list[str]]:
+        """Return for each model the names of the ensembles that run it."""
+        entries: dict[str, list[str]] = {}
+        with contextlib.suppress(StepError), Client(self._url, timeout=_TIMEOUT) as client:
+            for model in client.models():
+                for part in model.composing_models:
+                    entries.setdefault(part, []).append(model.name)
+        return entries

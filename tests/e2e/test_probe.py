@@ -111,7 +111,7 @@ def send_requests(server, stop):
 def killed_under_load(server, package, model):
     """Kill a model's process while clients send requests; return the seconds until the watch noticed."""
     assert probe(package, server).returncode == 0
-    watch, stop = ServerWatch(f"http://{server.http}"), threading.Event()
+    watch, stop = ServerWatch(f"http://{server.http}", server.pid), threading.Event()
     with ThreadPoolExecutor(4) as clients:
         counts = [clients.submit(send_requests, server, stop) for _ in range(4)]
         time.sleep(1.0)
