@@ -86,9 +86,11 @@ class Pushes:
         """Wait until all pushes have ended. Errors that are no UserError or OSError are raised."""
         known, self._known = self._known, []
         self._start(known)
-        for push in list(self._every.values()):
+        ends = [push.end for push in self._every.values()]
+        self._background.wait(ends)
+        for end in ends:
             with contextlib.suppress(UserError, OSError, CancelledError):
-                self._background.result(push.end)
+                end.result()
         self._every.clear()
 
     def _start(self, pushes: Sequence[Push]) -> None:
