@@ -30,6 +30,8 @@ _PACKED = 8
 """The most small records that are prepared between two looks at what the remote has answered."""
 _NOTED = 32
 """The most small records that are noted at a time."""
+_NOTING_PAUSE = 0.02
+"""Seconds that a note waits for more records: notes of two or three records each cost as much as the requests."""
 _UNDER_WAY = 64
 """The most pushes that have begun; `Upload` says how many requests are made at a time."""
 
@@ -115,7 +117,7 @@ class Pushes:
 
     async def _begun(self) -> None:
         slots = asyncio.Semaphore(_UNDER_WAY)
-        kept: Batches[Push] = Batches(self._keep, most=_NOTED)
+        kept: Batches[Push] = Batches(self._keep, most=_NOTED, pause=_NOTING_PAUSE)
 
         async def one(push: Push) -> None:
             try:
