@@ -251,5 +251,6 @@ class RemoteReader:
                 return await self._read(entry.name, most=entry.size)
         return await self._read(entry.name)
 
-    async def _read(self, name: str, *, most: int = LARGEST_RECORD) -> bytes:
+    async def _read(self, name: str, *, most: int | None = None) -> bytes:
+        most = LARGEST_RECORD if most is None else most
         return await self._attempts.make(lambda: self._place.read(name, most=most))
