@@ -178,12 +178,12 @@ def _folders(name: str) -> Iterator[str]:
 
 def _rows(key: Mapping[str, str], *prefixes: str) -> tuple[dict[str, str], ...]:
     """Return the rows of a key whose names begin with each of some prefixes, without the prefix."""
-    found: dict[str, dict[str, str]] = {prefix: {} for prefix in prefixes}
+    by_prefix: dict[str, dict[str, str]] = {prefix: {} for prefix in prefixes}
     for row, value in key.items():
         kind, dot, rest = row.partition(".")
-        if f"{kind}{dot}" in found:
-            found[f"{kind}{dot}"][rest] = value
-    return tuple(found.values())
+        if f"{kind}{dot}" in by_prefix:
+            by_prefix[f"{kind}{dot}"][rest] = value
+    return tuple(by_prefix.values())
 
 
 @cache
