@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NewType
@@ -16,6 +17,7 @@ Digest = NewType("Digest", str)
 
 LENGTH = 32
 """The number of hexadecimal digits of a Digest."""
+_length = struct.Struct("<Q").pack
 _CHUNK = 1 << 20
 """Bytes that are read from a file at a time."""
 
@@ -44,10 +46,9 @@ def of_rows(rows: Iterable[tuple[str, str]]) -> Digest:
     its length, two different lists of pairs never give the same bytes.
     """
     parts = [b"rows/1"]
-    for row in rows:
-        for text in row:
-            raw = text.encode("utf-8", "surrogateescape")
-            parts += (len(raw).to_bytes(8, "little"), raw)
+    for name, value in rows:
+        first, second = name.encode("utf-8", "surrogateescape"), value.encode("utf-8", "surrogateescape")
+        parts += (_length(len(first)), first, _length(len(second)), second)
     return of_bytes(b"".join(parts))
 
 

@@ -57,7 +57,7 @@ class Artifacts:
             self._pool.offer(path, content)
         return True
 
-    def publish(self, folder: Path, record: Record) -> None:
+    def publish(self, folder: Path | str, record: Record) -> None:
         """Move the files of a record's artifact, which lie in `folder`, to their place. Raises OSError."""
         place = f"{self._layout.artifacts}/{record.artifact}"
         if os.path.lexists(place):

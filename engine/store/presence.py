@@ -58,10 +58,19 @@ class Presence:
     @contextlib.contextmanager
     def workplace(self) -> Iterator[Path]:
         """Yield a new folder in `staging/`, which is removed after the `with` block. Raises OSError."""
+        with self.plain_workplace() as folder:
+            yield Path(folder)
+
+    @contextlib.contextmanager
+    def plain_workplace(self) -> Iterator[str]:
+        """Yield a new folder as `workplace` does, as a text: a Path for each of many small files costs as much as they.
+
+        Raises OSError.
+        """
         folder = self._fresh()
         os.mkdir(folder)
         try:
-            yield Path(folder)
+            yield folder
         finally:
             try:
                 os.rmdir(folder)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from engine.digest import Digest
@@ -53,8 +53,10 @@ class Record:
 
     def taken_from(self, origin: Mapping[str, str]) -> Record:
         """Return this record as one that came from a remote."""
-        record = replace(self, origin=origin)
-        record.__dict__["digest"] = self.digest  # the key is the same
+        record = object.__new__(
+            Record
+        )  # `replace` would check and compute all fields anew, thousands of times in a pull
+        record.__dict__.update(self.__dict__, origin=origin)
         return record
 
     @property
@@ -75,4 +77,5 @@ class Record:
 
     def fields(self) -> dict[str, object]:
         """Return the record's fields as a mapping from name to value, as the record's file has them."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+        own = self.__dict__
+        return {name: own[name] for name in self.__dataclass_fields__}

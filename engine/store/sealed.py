@@ -14,6 +14,7 @@ def _digest(place: bytes, content: bytes | memoryview) -> bytes:
     return digest.of_bytes(b"".join((place, content))).encode()
 
 
+_json = json.JSONEncoder(sort_keys=True, allow_nan=False).encode
 _BYTES = Seal(_digest, length=digest.LENGTH)
 _JSON = Seal(_digest, length=digest.LENGTH, head=b'{"seal": "')
 """A line of JSON whose first field is the digest of all that follows."""
@@ -27,7 +28,7 @@ def sealed(fields: Mapping[str, object], place: str = "") -> bytes:
     `place` is the name of the file that the sealed line of JSON is for. The seal covers the name `place` too, so the
     seal does not match a renamed file.
     """
-    text = json.dumps(fields, sort_keys=True, allow_nan=False)
+    text = _json(fields)
     rest = f'", {text[1:]}\n'.encode() if fields else b'"}\n'
     return _JSON.close(rest, place.encode())
 

@@ -269,9 +269,9 @@ class Store:
 
         The caller is `adding`.
         """
-        with self.presence.workplace() as folder:
+        with self.presence.plain_workplace() as folder:
             for name, content in contents.items():
-                path = f"{folder}/{name}"  # many small files: a Path for each would cost as much as the file
+                path = f"{folder}/{name}"
                 if "/" in name:
                     os.makedirs(os.path.dirname(path), exist_ok=True)
                 fill_read_only(path, content)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from concurrent import futures
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
@@ -55,9 +55,14 @@ class Background:
 
     def result(self, future: Future[T]) -> T:
         """Wait for the result of a future, and return it."""
-        while not future.done() and not futures.wait([future], timeout=_PULSE).done:
-            self.on_pulse()
+        self.wait([future])
         return future.result()
+
+    def wait(self, every: Iterable[Future[Any]]) -> None:
+        """Wait until all futures have ended. This thread wakes up once, and not for each of them."""
+        left = {future for future in every if not future.done()}
+        while left and (left := futures.wait(left, timeout=_PULSE).not_done):
+            self.on_pulse()
 
     def close(self) -> None:
         """End the thread. What is still running is cancelled."""

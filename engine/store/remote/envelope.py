@@ -30,9 +30,9 @@ class Envelope:
     def encode(self) -> bytes:
         """Return the envelope as JSON."""
         signatures = [{"keyid": key, "sig": base64.b64encode(each).decode()} for key, each in self.signatures]
-        payload = base64.b64encode(self.payload).decode()
-        fields = {"payload": payload, "payloadType": self.payload_type, "signatures": signatures}
-        return json.dumps(fields, sort_keys=True).encode() + b"\n"
+        rest = json.dumps({"payloadType": self.payload_type, "signatures": signatures}, sort_keys=True).encode()
+        # The payload is most of it, and base64 has no character that JSON would escape.
+        return b'{"payload": "%s", %s\n' % (base64.b64encode(self.payload), rest[1:])
 
 
 def seal(payload: bytes, signer: Signer | None) -> Envelope:

@@ -30,6 +30,8 @@ _PACKED = 8
 """The most small records that are prepared between two looks at what the remote has answered."""
 _NOTED = 32
 """The most small records that are noted at a time."""
+_NOTING_PAUSE = 0.02
+"""Seconds that a note waits for more records: notes of two or three records each cost as much as the requests."""
 _UNDER_WAY = 64
 """The most pushes that have begun; `Upload` says how many requests are made at a time."""
 
@@ -86,9 +88,11 @@ class Pushes:
         """Wait until all pushes have ended. Errors that are no UserError or OSError are raised."""
         known, self._known = self._known, []
         self._start(known)
-        for push in list(self._every.values()):
+        ends = [push.end for push in self._every.values()]
+        self._background.wait(ends)
+        for end in ends:
             with contextlib.suppress(UserError, OSError, CancelledError):
-                self._background.result(push.end)
+                end.result()
         self._every.clear()
 
     def _start(self, pushes: Sequence[Push]) -> None:
@@ -113,7 +117,7 @@ class Pushes:
 
     async def _begun(self) -> None:
         slots = asyncio.Semaphore(_UNDER_WAY)
-        kept: Batches[Push] = Batches(self._keep, most=_NOTED)
+        kept: Batches[Push] = Batches(self._keep, most=_NOTED, pause=_NOTING_PAUSE)
 
         async def one(push: Push) -> None:
             try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Iterable, Sequence
 
@@ -22,7 +23,7 @@ from engine.store.remote.downloads import AT_ONCE, Download
 from engine.store.remote.errors import RefusedError, RemoteError
 from engine.store.remote.many import each
 from engine.store.remote.moving import Moving
-from engine.store.remote.objects import RemotePlace
+from engine.store.remote.objects import Entry, RemotePlace
 from engine.store.remote.settings import RemoteSettings
 from engine.store.remote.statement import Statement
 from engine.store.store import Store
@@ -123,18 +124,18 @@ class RemoteReader:
         return self._background.run(self._every())
 
     async def _every(self) -> list[Record]:
-        listed = iter([entry.name async for entry in self._place.list(names.RECORDS)])
+        listed = iter([entry async for entry in self._place.list(names.RECORDS)])
         taken: list[Record] = []
         known = await asyncio.to_thread(self._known)
         batches: Batches[_Opened] = Batches(lambda every: taken.extend(self._taken(every)), most=_BATCH)
 
         async def worker() -> None:
-            for name in listed:
-                if name in known:
-                    taken.append(known[name])
+            for entry in listed:
+                if entry.name in known:
+                    taken.append(known[entry.name])
                     continue
                 try:
-                    await batches.add(await self._opened(await self._read(name)))
+                    await batches.add(await self._opened(await self._read_listed(entry)))
                 except RefusedError as error:
                     self._counts.refuse(error)
 
@@ -257,5 +258,12 @@ class RemoteReader:
         except RemoteError:
             return
 
-    async def _read(self, name: str) -> bytes:
-        return await self._attempts.make(lambda: self._place.read(name, most=LARGEST_RECORD))
+    async def _read_listed(self, entry: Entry) -> bytes:
+        if entry.size < LARGEST_RECORD:
+            with contextlib.suppress(RefusedError):  # a longer one has replaced it since it was listed
+                return await self._read(entry.name, most=entry.size)
+        return await self._read(entry.name)
+
+    async def _read(self, name: str, *, most: int | None = None) -> bytes:
+        most = LARGEST_RECORD if most is None else most
+        return await self._attempts.make(lambda: self._place.read(name, most=most))

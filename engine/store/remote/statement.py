@@ -30,6 +30,7 @@ BUILDER = "urn:recipe-build:recipe"
 _RECORD = "record"
 _FORM = 1
 _INPUT, _OPTION, _TOOL = "inputs.", "options.", "tools."
+_json = json.JSONEncoder(sort_keys=True).encode
 _LEFT_OUT = ("log", "origin")
 """Fields of a record that stay on the machine: a log may hold anything that a step prints."""
 
@@ -66,6 +67,7 @@ def write(record: Record, files: Mapping[str, StoredFile]) -> bytes:
         "signed_at": round(time.time(), 3),
     }
     key = record.key
+    options, inputs, tools = _rows(key, _OPTION, _INPUT, _TOOL)
     statement = {
         "_type": STATEMENT,
         "subject": [{"name": name, "digest": {"sha256": file.sha256}} for name, file in sorted(files.items())],
@@ -73,12 +75,12 @@ def write(record: Record, files: Mapping[str, StoredFile]) -> bytes:
         "predicate": {
             "buildDefinition": {
                 "buildType": BUILD_TYPE,
-                "externalParameters": {"job": record.job, "step": record.step, "options": _rows(key, _OPTION)},
+                "externalParameters": {"job": record.job, "step": record.step, "options": options},
                 "internalParameters": {"key": dict(key)},
                 "resolvedDependencies": [
-                    *({"name": name, "annotations": {"content": value}} for name, value in _rows(key, _INPUT).items()),
+                    *({"name": name, "annotations": {"content": value}} for name, value in inputs.items()),
                     *({"uri": f"pkg:pypi/{name}", "annotations": {"version": value}}
-                      for name, value in _rows(key, _TOOL).items()),
+                      for name, value in tools.items()),
                 ],
             },
             "runDetails": {
@@ -91,12 +93,12 @@ def write(record: Record, files: Mapping[str, StoredFile]) -> bytes:
                 "byproducts": [
                     {"name": "machine", "annotations": dict(record.machine)},
                     {"name": _RECORD, "mediaType": "application/json",
-                     "content": base64.b64encode(json.dumps(content, sort_keys=True).encode()).decode()},
+                     "content": base64.b64encode(_json(content).encode()).decode()},
                 ],
             },
         },
     }  # fmt: skip
-    return json.dumps(statement, sort_keys=True).encode()
+    return _json(statement).encode()
 
 
 def read(payload: bytes) -> Statement:
@@ -174,8 +176,14 @@ def _folders(name: str) -> Iterator[str]:
         yield name
 
 
-def _rows(key: Mapping[str, str], prefix: str) -> dict[str, str]:
-    return {row.removeprefix(prefix): value for row, value in key.items() if row.startswith(prefix)}
+def _rows(key: Mapping[str, str], *prefixes: str) -> tuple[dict[str, str], ...]:
+    """Return the rows of a key whose names begin with each of some prefixes, without the prefix."""
+    by_prefix: dict[str, dict[str, str]] = {prefix: {} for prefix in prefixes}
+    for row, value in key.items():
+        kind, dot, rest = row.partition(".")
+        if f"{kind}{dot}" in by_prefix:
+            by_prefix[f"{kind}{dot}"][rest] = value
+    return tuple(by_prefix.values())
 
 
 @cache

@@ -11,7 +11,7 @@ from typing import Any
 DEPTH = 100
 """The most open lists and objects at any place. A record has 8."""
 
-_SURROGATE = "\\ud"
+_SURROGATES = ("\\ud", "\\uD")
 _STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]+|\\.?)*"?|[][{}]', re.DOTALL)
 
 
@@ -34,8 +34,8 @@ def parse(raw: bytes) -> Any:
     text = raw.decode()
     if _openings(text) > DEPTH and _depth(text) > DEPTH:
         raise TooDeepError(f"more than {DEPTH} lists and objects are within each other")
-    value = json.loads(text, parse_float=_finite, parse_constant=_finite)
-    if _SURROGATE in text.lower():
+    value = _DECODER.decode(text)
+    if any(each in text for each in _SURROGATES):
         json.dumps(value, ensure_ascii=False).encode()  # a half of a pair is no text, and no later code can write it
     return value
 
@@ -46,6 +46,10 @@ def _finite(text: str) -> float:
     if not math.isfinite(number):
         raise ValueError("a number is not finite")
     return number
+
+
+_DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=_finite)
+"""One for all texts: to make a decoder costs as much as to read a short text."""
 
 
 def fault(error: BaseException) -> str:

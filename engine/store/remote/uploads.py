@@ -89,7 +89,7 @@ class Upload:
         if len(record.files) > _MANY or any(size > blobs.INLINE for size, _ in record.files.values()):
             return None
         _refuse_secrets(record)
-        folder = str(self._store.artifact_path(record.artifact))
+        folder = f"{self._store.layout.artifacts}/{record.artifact}"
         files = {}
         for name in record.files:
             blob, _ = blobs.of_bytes(regular.read(f"{folder}/{name}"))
