@@ -10,6 +10,8 @@ UNLIKE = ("bert", "deberta-v2")
 PLAIN = "name: m\nmodel: {source: model}\n"
 SMALL = "validate: {precision_share: 0.4}\n"
 """In tiny models, attention is a larger share of the work than in real ones, and stays in fp32."""
+SEVEN_BITS = {"isa": "avx2"}
+"""The target whose int8 weights have 7 bits, so that no sum saturates on a CPU without VNNI."""
 
 
 @pytest.mark.slow
@@ -17,7 +19,9 @@ SMALL = "validate: {precision_share: 0.4}\n"
 @pytest.mark.sample(3)
 def test_a_local_directory_becomes_a_validated_package_in_either_precision(empty, architecture):
     models.checkpoint(empty.folder / "model", architecture, task="text-classification")
-    (empty.folder / "r.yaml").write_text(PLAIN + SMALL + "matrix: {precision: [fp32, int8]}\n")
+    (empty.folder / "r.yaml").write_text(
+        PLAIN + SMALL + f"target: {json.dumps(SEVEN_BITS)}\nmatrix: {{precision: [fp32, int8]}}\n"
+    )
     packages = empty.events("r.yaml")[-1]["packages"]
     assert set(packages) == {"m-fp32", "m-int8"}
     for name in packages:
@@ -54,6 +58,7 @@ def test_an_onnx_file_of_someone_else_becomes_a_validated_package_without_torch(
     write, profile = THEIRS[kind]
     write(empty.folder / "theirs.onnx")
     recipe = {"name": "m", "model": {"source": "theirs.onnx"}, "precision": precision, "profiles": [profile]}
+    recipe["target"] = SEVEN_BITS
     (empty.folder / "r.yaml").write_text(json.dumps(recipe))
     for package in ("torch", "transformers"):
         (empty.folder / "blocked" / package).mkdir(parents=True)
