@@ -23,11 +23,11 @@ class Stubs:
         """Return the models with a process that has ended though Triton did not end it, each with the reason."""
         dead = {}
         for number in self._children():
-            if number not in self._instances:
+            if not self._instances.get(number):
                 self._instances[number] = _instance(number)
-            found = _INSTANCE.fullmatch(self._instances[number])
-            if found and _state(number) == _ENDED:
-                dead[found["model"]] = f"Stub process '{found.string}' has ended."
+            instance = _INSTANCE.fullmatch(self._instances[number])
+            if instance and _state(number) == _ENDED:
+                dead[instance["model"]] = f"Stub process '{instance.string}' has ended."
         return dead
 
     def _children(self) -> list[int]:

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +20,8 @@ def instance():
     """A child of this process that looks like the process of the model `some_model`."""
     words = [sys.executable, "-c", "input()", "/models/some_model/1/model.py", "region", "some_model_0_0", "DEFAULT"]
     with subprocess.Popen(words, stdin=subprocess.PIPE) as process:
+        while not Path(f"/proc/{process.pid}/cmdline").read_bytes():  # it is empty for a moment after the start
+            time.sleep(0.01)
         yield process
         process.kill()
 
