@@ -113,7 +113,8 @@ def build(folder: Path, *, threads: int, instances: int = 1, layout: str = "ense
         [*program.command(), *words, "--json"], cwd=folder, env=program.environment(), capture_output=True, check=False
     )
     if done.returncode:
-        sys.exit(f"{program.RECIPE} could not be built:\n{done.stderr.decode(errors='replace')[-2000:]}")
+        errors = [event["error"] for event in map(json.loads, done.stdout.splitlines()) if event.get("error")]
+        sys.exit(f"{program.RECIPE} could not be built:\n{errors}\n{done.stderr.decode(errors='replace')[-2000:]}")
     [place] = next(event for event in program.events(done.stdout) if event["event"] == "build")["packages"].values()
     return package(folder / place)
 

@@ -108,7 +108,10 @@ class MeasureLayouts(Step):
         return report
 
     def _of_layouts(self, report: LayoutsReport, packages: _Packages, graph: onnx.ModelProto) -> LayoutsReport:
-        """Return the report with the latencies of both layouts, one request after the other."""
+        """Return the report with the latencies of both layouts: one request after the other, and many at once.
+
+        A server of one client is not the server of many: requests that wait for each other pay every hop again.
+        """
         options = {name: packages.named(name, layout=name, padding=NO_PADDING) for name in (ENSEMBLE, FUSED)}
         reason = packages.why_not(options[FUSED])
         if reason is not None:
@@ -122,6 +125,7 @@ class MeasureLayouts(Step):
                 if difference is not None:
                     return _without(report, FUSED, difference)
                 _add(timed, shape, interleaving.measure(contenders, inputs, self.budget))
+            self._add_crowd(timed, contenders, _of_many_lengths(graph, self.shapes))
         return replace(report, layouts={name: TimedLayout(tuple(each)) for name, each in timed.items()}, server=about)
 
     def _of_paddings(self, report: LayoutsReport, packages: _Packages, graph: onnx.ModelProto) -> LayoutsReport:
@@ -133,15 +137,25 @@ class MeasureLayouts(Step):
             return _without(report, BUCKETS, reason)
         requests = _of_many_lengths(graph, self.shapes)
         timed: dict[str, list[Latency]] = {name: [] for name in options}
-        print(f"measuring {len(requests)} requests of as many lengths at once: {', '.join(options)}")
-        with packages.started(options) as (contenders, about), ThreadPoolExecutor(len(requests)) as clients:
+        with packages.started(options) as (contenders, about):
             for request in requests:
                 difference = _difference(contenders, request)
                 if difference is not None:
                     return _without(report, BUCKETS, difference)
+            self._add_crowd(timed, contenders, requests)
+        return replace(report, paddings={name: TimedLayout(tuple(each)) for name, each in timed.items()}, server=about)
+
+    def _add_crowd(
+        self,
+        timed: Mapping[str, list[Latency]],
+        contenders: Sequence[Contender],
+        requests: Sequence[Mapping[str, np.ndarray]],
+    ) -> None:
+        """Add the times of requests that clients of their own send at once, until all are answered."""
+        print(f"measuring {len(requests)} requests at once: {', '.join(timed)}")
+        with ThreadPoolExecutor(len(requests)) as clients:
             crowds = [replace(each, prepare=partial(_at_once, clients, each, requests)) for each in contenders]
             _add(timed, {"requests": len(requests)}, interleaving.measure(crowds, requests[-1], self.budget))
-        return replace(report, paddings={name: TimedLayout(tuple(each)) for name, each in timed.items()}, server=about)
 
 
 @dataclass(frozen=True)
