@@ -35,7 +35,11 @@ def test_both_layouts_are_measured_in_turns(environment, tmp_path, monkeypatch):
     )  # fmt: skip
     report = step.run(tmp_path / "out", compiled=source, exported=source, checkpoint=source)
     assert report.absent == {}
-    assert {name: len(timed.latencies) for name, timed in report.layouts.items()} == {"ensemble": 2, "fused": 2}
+    measured = [*step.shapes, {"requests": 9}]  # the last are texts of 8 to 16 tokens, all at once
+    assert {name: [each.shape for each in timed.latencies] for name, timed in report.layouts.items()} == {
+        "ensemble": measured,
+        "fused": measured,
+    }
     assert all(len(each.rounds_ms) == 4 for timed in report.layouts.values() for each in timed.latencies)
     assert report.server.asked == "m_ensemble_text"
     assert LayoutsReport.from_json(json.loads((tmp_path / "out" / REPORT).read_text())) == report
