@@ -7,7 +7,6 @@ from engine.machine import cpu
 TARGETS = ("avx2", "avx512", "avx512_vnni", "avx_vnni", "amx")
 """The values of `target.isa` for CPUs of x86."""
 _NAMED = frozenset({"avx2", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16", "amx_int8"})
-_VNNI = frozenset({"avx512_vnni", "avx_vnni", "amx_int8"})
 
 
 def here() -> frozenset[str]:
@@ -17,4 +16,4 @@ def here() -> frozenset[str]:
 
 def target() -> str | None:
     """Return the `target.isa` that a user of this machine writes: "avx2" on a CPU without VNNI, else none."""
-    return None if here() & _VNNI else "avx2"
+    return "avx2" if cpu.lacks_vnni() else None
