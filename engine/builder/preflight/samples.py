@@ -29,7 +29,7 @@ def look(subject: CheckedVariant) -> None:
     _look_at_text(subject)
     has_labels = _look_at_section(subject, "validate", recipe.validation.samples)
     if recipe.validation.metric is not None and not has_labels:
-        from engine.kit.accuracy.gate import unmeasured_metric
+        from engine.kit.accuracy.refusals import unmeasured_metric
 
         with subject.at("validate", "metric"):
             raise unmeasured_metric()

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import ClassVar, TypedDict
 
 from engine import tasks
-from engine.errors import JudgementError
-from engine.kit.accuracy import thresholds
+from engine.kit.accuracy import refusals, thresholds
 from engine.kit.accuracy.report import AccuracyReport, Work
 from engine.kit.accuracy.thresholds import DEFAULTS, Miss
 from engine.kit.accuracy.variation import RANKED
@@ -17,10 +15,6 @@ from engine.recipe.schema import Bound, Metric, Precision, Recipe
 from engine.runtimes import registry
 from engine.runtimes.preparation import Lowering
 from engine.step import Step, TypedReport
-from engine.text import lists
-
-_LISTED = 20
-"""The largest number of case names in an error."""
 
 
 class JudgedFields(TypedDict):
@@ -106,22 +100,23 @@ class Bounded(Step):
         of another size or two answers to the same inputs, and where the original gives no finite number for a sample.
         """
         if report.reshaped:
-            raise _reshaped(report.reshaped, self.precision)
+            raise refusals.other_size(report.reshaped, self.precision)
         if report.unanswered:
-            raise _unanswered(report.unanswered)
+            raise refusals.unanswered(report.unanswered)
         if report.nonfinite:
-            raise _not_finite(report.nonfinite, self.precision)
+            raise refusals.not_finite(report.nonfinite, self.precision)
         if report.undecided:
-            raise _undecided(report.undecided)
-        if report.work is not None and self.lowers_fp32 and self.precision == "fp32" and self.precision_share is None:
-            _refuse_bf16(report.work)
+            raise refusals.undecided(report.undecided)
+        means_fp32 = self.lowers_fp32 and self.precision == "fp32" and self.precision_share is None
+        if report.work is not None and means_fp32 and report.work.reached("bf16", weights_only=False):
+            raise refusals.bf16_for_fp32(report.work)
         misses = [*self._worst(report), *self._least(report), *self._shares(report), *self._on_text(report)]
         if misses:
-            raise _too_far(misses, report, self.precision, saturates=self.has_full_range and cpu.lacks_vnni())
+            raise refusals.too_far(misses, report, self.precision, saturates=self.has_full_range and cpu.lacks_vnni())
         if report.work is not None:
             self._judge_work(report.work)
         elif self.precision_share is not None:
-            raise _unmeasured("precision_share", "the runtime of this target does not count multiplications")
+            raise refusals.unmeasured("precision_share", "the runtime of this target does not count multiplications")
 
     def _worst(self, report: AccuracyReport) -> list[Miss]:
         """Return the missed bounds on worst values: on the cosine, on max_abs and on the relative error."""
@@ -131,7 +126,7 @@ class Bounded(Step):
             bound = self.cosine or Bound(at_least=default.cosine)
             misses += thresholds.missed("cosine", report.cosine.worst, bound, thresholds.sample(report.cosine))
         elif self.cosine is not None:
-            raise _unmeasured("cosine", "no output is a vector, or all are too small to have a direction")
+            raise refusals.unmeasured("cosine", "no output is a vector, or all are too small to have a direction")
         largest = report.max_abs
         if largest is not None:
             misses += thresholds.missed("max_abs", largest.worst, self.max_abs, thresholds.sample(largest))
@@ -151,7 +146,7 @@ class Bounded(Step):
             name = "the share of the output's variation (variation)"
             misses += thresholds.missed(name, report.variation.worst, bound, where)
         elif self.variation is not None:
-            raise _unmeasured("variation", "the outputs do not vary between the samples, or are near zero")
+            raise refusals.unmeasured("variation", "the outputs do not vary between the samples, or are near zero")
         if report.variation_near_zero is not None:
             constant, where = Bound(at_least=thresholds.CONSTANT), f", output {report.variation_near_zero.output}"
             name = "the share of the variation of an output near zero"
@@ -160,14 +155,14 @@ class Bounded(Step):
             bound, where = self.rank or Bound(at_least=default.rank), f", output {report.rank.output}"
             misses += thresholds.missed("the rank correlation (rank)", report.rank.worst, bound, where)
         elif self.rank is not None:
-            raise _unmeasured("rank", f"no output is a single number, or there are fewer than {RANKED} samples")
+            raise refusals.unmeasured("rank", f"no output is a single number, or there are fewer than {RANKED} samples")
         if report.in_batch is not None:
             least = min(default.in_batch, (self.cosine and self.cosine.at_least) or default.in_batch)
             bound, where = self.in_batch or Bound(at_least=least), thresholds.sample(report.in_batch)
             name = "the cosine of answers alone and in a batch (in_batch)"
             misses += thresholds.missed(name, report.in_batch.worst, bound, where)
         elif self.in_batch is not None:
-            raise _unmeasured("in_batch", "the model takes no batches, or answers with single numbers")
+            raise refusals.unmeasured("in_batch", "the model takes no batches, or answers with single numbers")
         return misses
 
     def _judge_work(self, work: Work) -> None:
@@ -179,17 +174,7 @@ class Bounded(Step):
         reached = work.reached(self.precision, weights_only=self.weights_only)
         misses = thresholds.missed("precision_share", reached, self.precision_share or default)
         if misses:
-            does = "has weights in" if self.weights_only else "computes in"
-            enough = math.floor(reached * 100) / 100
-            bound = f"; or, if this share is enough for you: `validate: {{precision_share: {{at_least: {enough:g}}}}}`"
-            raise JudgementError(
-                f"Too little of the model {does} {self.precision}: {misses[0]}",
-                [
-                    f"multiplications: {work.in_words()}",
-                    *_operators(work, self.precision, weights_only=self.weights_only),
-                ],
-                f"build it in {_usual(work)}{bound if enough else ''}",
-            )
+            raise refusals.too_little(misses[0], reached, work, self.precision, weights_only=self.weights_only)
 
     def _is_lenient(self) -> bool:
         """Whether the recipe has a bound of its own on the error, so that the default bound on the variation is off."""
@@ -200,12 +185,12 @@ class Bounded(Step):
         measured = report.perplexity
         if measured is None:
             if self.perplexity is not None:
-                raise _unmeasured("perplexity", "the reference has no text")
+                raise refusals.unmeasured("perplexity", "the reference has no text")
             return []
         if measured.original is None:
-            raise _unanswered(["the text of validate.perplexity"])
+            raise refusals.unanswered(["the text of validate.perplexity"])
         if measured.ratio is None or measured.value is None:
-            raise _not_finite(["the text of validate.perplexity"], self.precision)
+            raise refusals.not_finite(["the text of validate.perplexity"], self.precision)
         bound = self.perplexity or Bound(at_most=DEFAULTS[self.precision].perplexity)
         where = f" (perplexity {measured.value:.6g}, of the original {measured.original:.6g}, {measured.tokens} tokens)"
         return thresholds.missed("the ratio of the perplexities (perplexity)", measured.ratio, bound, where)
@@ -216,13 +201,13 @@ class Bounded(Step):
         agreement = report.agreement
         if agreement is not None:
             least = thresholds.allowed_changes(DEFAULTS[self.precision].agreement, agreement.choices)
-            differ = f", differing: {_names(agreement.differ)}" if agreement.differ else ""
+            differ = f", differing: {refusals.names_of(agreement.differ)}" if agreement.differ else ""
             misses += thresholds.missed("agreement", agreement.share, self.agreement or Bound(at_least=least), differ)
         elif self.agreement is not None:
-            raise _unmeasured("agreement", "the outputs make no choice, or there are fewer than three texts")
+            raise refusals.unmeasured("agreement", "the outputs make no choice, or there are fewer than three texts")
         if self.metric is not None:
             if report.metric is None:
-                raise unmeasured_metric()
+                raise refusals.unmeasured_metric()
             measured = report.metric
             original = f" (the original: {measured.original:.6g}, of {measured.samples} samples)"
             misses += thresholds.missed(self.metric.name, measured.value, self.metric, original)
@@ -241,109 +226,3 @@ class Judged(Bounded):
     def judge(self, report: AccuracyReport) -> None:
         """Compare the numbers of the report with the bounds. Raises JudgementError where a bound is missed."""
         self.refuse(report)
-
-
-def _refuse_bf16(work: Work) -> None:
-    """Raise JudgementError where the runtime computes a model of a recipe in fp32 in bf16."""
-    if work.reached("bf16", weights_only=False):
-        raise JudgementError(
-            "This CPU computes the model in bf16, and the recipe asks for fp32",
-            [f"multiplications: {work.in_words()}"],
-            "use precision: bf16, or runtime: onnxruntime",
-        )
-
-
-def _operators(work: Work, precision: Precision, *, weights_only: bool) -> list[str]:
-    """Return the fact how many operators reached the precision; none where the operators are not known."""
-    headline = work.headline(precision, weights_only=weights_only)
-    return [] if headline is None else [headline]
-
-
-def _usual(work: Work) -> str:
-    """Return the precision of a recipe in which most of the multiplications are computed.
-
-    fp32 stands for a number format that is no precision of a recipe, such as that of a model in fp64: a recipe in fp32
-    leaves the model's own number formats as they are.
-    """
-    most = max(work.shares, key=lambda name: work.shares[name], default="fp32").partition(" with ")[0]
-    return most if most in DEFAULTS else "fp32"
-
-
-def _names(names: Sequence[str]) -> str:
-    return lists.first_of(names, _LISTED)
-
-
-def _too_far(
-    misses: Sequence[Miss], report: AccuracyReport, precision: Precision, *, saturates: bool
-) -> JudgementError:
-    """Return the error. `saturates` tells whether sums of 8-bit products can saturate on this CPU."""
-    facts = [str(miss) for miss in misses[1:]]
-    if report.work is not None and precision != "fp32":
-        facts.append(f"multiplications: {report.work.in_words()}")
-    if report.random:
-        facts.append("the inputs are random tensors; give validate.samples to judge it on real ones")
-    if saturates:
-        facts.append(
-            "this CPU has no VNNI, so sums of products of 8-bit numbers can saturate; with `target: {isa: avx2}` "
-            "weights have 7 bits"
-        )
-    return JudgementError(
-        f"The built model is too far from the original: {misses[0]}",
-        facts,
-        f"{_way_out(precision)}; or, if this is close enough for you, set the bound under `validate`",
-    )
-
-
-def _way_out(precision: Precision) -> str:
-    if precision == "fp32":
-        return (
-            "no precision is higher than fp32, and rounding in fp32 does not explain it: do the samples suit the model?"
-        )
-    return "choose a higher precision (`recipe layers` shows which layers lose most)"
-
-
-def _not_finite(names: Sequence[str], precision: Precision) -> JudgementError:
-    return JudgementError(
-        "The built model gives numbers that are not finite (NaN or infinity) where the original gives finite ones",
-        [f"in {len(names)} cases: {_names(names)}"],
-        "do the samples suit the model? inputs far outside what it was trained on overflow even in fp32"
-        if precision == "fp32"
-        else "a precision with too small a range for this model? try fp32",
-    )
-
-
-def _reshaped(cases: Sequence[str], precision: Precision) -> JudgementError:
-    few = "" if precision == "fp32" else "choose a higher precision, or "
-    return JudgementError(
-        "The built model gives an output another size than the original does",
-        [f"in {len(cases)} cases: {_names(cases)}"],
-        f"small errors change a size that depends on values, such as the number of boxes: {few}leave the selection "
-        "(NonMaxSuppression, NonZero, Compress) out of the model",
-    )
-
-
-def _unanswered(names: Sequence[str]) -> JudgementError:
-    return JudgementError(
-        "The original gives a row of NaN or infinity, so there is nothing to compare the built model with",
-        [f"in {len(names)} cases: {_names(names)}"],
-        "do the samples suit the model? a model that answers NaN cannot be validated",
-    )
-
-
-def _undecided(names: Sequence[str]) -> JudgementError:
-    return JudgementError(
-        "The built model gives two different answers to the same inputs",
-        [f"in {len(names)} cases: {_names(names)}"],
-        "does the model draw random numbers? export it for inference, with noise as an input",
-    )
-
-
-def unmeasured_metric() -> JudgementError:
-    """Return the error for a bound on a metric that could not be measured."""
-    return _unmeasured("metric", "no sample has a label, or the outputs are no classes")
-
-
-def _unmeasured(number: str, why: str) -> JudgementError:
-    return JudgementError(
-        f"The recipe bounds {number}, which could not be measured", [why], f"take validate.{number} out, or add samples"
-    )
