@@ -52,7 +52,7 @@ class MeasureLayouts(Step):
     reproducible: ClassVar[bool] = False
     in_lock: ClassVar[tuple[str, ...]] = ("cpu", "threads", "layouts", "paddings", "absent", "server")
     report: ClassVar[type[TypedReport] | None] = LayoutsReport
-    budget: ClassVar[Budget] = Budget(seconds=4.0, warm_up=1.0, rounds=8)
+    budget: ClassVar[Budget] = Budget(seconds=6.0, rounds=8)
     """For each case; there are six cases for a model of texts."""
 
     serving: Serving
