@@ -29,12 +29,25 @@ class TritonPythonModel:
 
         A ValueError of the work is a mistake of the client (INVALID_ARG: HTTP 400), any other exception is not (500).
         """
-        if not hasattr(self.work, "together"):
-            return [_answer(request, partial(self._made, request)) for request in requests]
-        waited_for = [request for request in requests if not request.is_cancelled()]
-        read = [(partial(_given, request), list(request.requested_output_names())) for request in waited_for]
-        answers = dict(zip(map(id, waited_for), self.work.together(read), strict=True))
-        return [_answer(request, answers.get(id(request), dict)) for request in requests]
+        if hasattr(self.work, "together"):
+            return self._together(requests)
+        return [_answer(request, partial(self._made, request)) for request in requests]
+
+    def _together(self, requests: list[Any]) -> list[Any]:
+        """Answer requests that Triton joined: each is sent as soon as its answer is there; only the last is returned.
+
+        Otherwise a client with a short text would wait for the longest text of all others.
+        """
+        read = [
+            (partial(_given, request), list(request.requested_output_names()), request.is_cancelled)
+            for request in requests
+        ]
+        responses: dict[int, Any] = {}
+        for place, made in self.work.together(read):
+            response = _answer(requests[place], made)
+            is_last = len(responses) == len(requests) - 1
+            responses[place] = response if is_last or not _sent(requests[place], response) else None
+        return [responses[place] for place in range(len(requests))]
 
     def _made(self, request: Any) -> dict[str, Any]:
         given = _given(request)
@@ -59,6 +72,18 @@ def _answer(request: Any, made: Callable[[], dict[str, Any]]) -> Any:
     except Exception as error:  # noqa: BLE001 - the other requests are answered, whatever it is
         return _failed(f"{type(error).__name__}: {error}", codes.INTERNAL)
     return triton.InferenceResponse(tensors)
+
+
+def _sent(request: Any, response: Any) -> bool:
+    """Send a response at once; return whether that is possible. A Triton before 24.06 takes returned responses only."""
+    import triton_python_backend_utils as triton
+
+    try:
+        sender = request.get_response_sender()
+    except Exception:  # noqa: BLE001 - an error of Triton's own class, by which older servers refuse
+        return False
+    sender.send(response, flags=triton.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
+    return True
 
 
 def _failed(why: str, code: Any) -> Any:
