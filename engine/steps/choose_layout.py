@@ -26,7 +26,7 @@ class ChooseLayout(Step):
     makes: ClassVar[str] = "laid_out"
     after: ClassVar[str | None] = "validate"
     carries_model: ClassVar[bool] = True
-    in_lock: ClassVar[tuple[str, ...]] = ("layout",)
+    in_lock: ClassVar[tuple[str, ...]] = ("layout", "padding")
     report: ClassVar[type[TypedReport] | None] = LayoutReport
 
     padding: str = AUTO

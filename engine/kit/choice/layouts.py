@@ -13,7 +13,7 @@ from engine.kit.bench import report as bench_report
 from engine.kit.bench.report import ServerReport
 from engine.kit.choice import regret
 from engine.kit.choice.candidates import Latency, Lead
-from engine.reporting import TypedReport
+from engine.reporting import WRITTEN, TypedReport
 from engine.system import regular
 from engine.text import lists
 
@@ -61,7 +61,7 @@ class LayoutReport(TypedReport):
     version: ClassVar[int] = 2
 
     layout: str
-    padding: str = "none"
+    padding: str = field(default="none", metadata=WRITTEN)
     leads: Mapping[str, Lead] = field(default_factory=dict)
     """The measured cases in words -> how many times as fast as the other layout the chosen one answers there."""
     padding_lead: Lead | None = None

@@ -10,11 +10,11 @@ from engine.kit.choice.candidates import Lead, Timed
 
 def leads(candidate: Timed, over: Timed) -> tuple[Lead, ...]:
     """Return for each case how many times faster `candidate` is: the median of the rounds' ratios."""
-    found = []
+    per_case = []
     for mine, theirs in zip(candidate.latencies, over.latencies, strict=True):
         ratios = [other / own for own, other in zip(mine.rounds_ms, theirs.rounds_ms, strict=True)]
-        found.append(Lead(round(stats.median(ratios), stats.RATIO_DIGITS), confidence.rounded_interval(ratios)))
-    return tuple(found)
+        per_case.append(Lead(round(stats.median(ratios), stats.RATIO_DIGITS), confidence.rounded_interval(ratios)))
+    return tuple(per_case)
 
 
 def of(candidate: Timed, others: Mapping[str, Timed]) -> float:

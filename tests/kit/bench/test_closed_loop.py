@@ -19,13 +19,13 @@ class Server:
     def __init__(self, seconds):
         self.seconds, self.lock = seconds, threading.Lock()
         self.now = self.most = 0
-        self.asked = []
+        self.requests = []
 
     def answer(self, request):
         with self.lock:
             self.now += 1
             self.most = max(self.most, self.now)
-            self.asked.append(request)
+            self.requests.append(request)
         time.sleep(self.seconds)
         with self.lock:
             self.now -= 1
@@ -47,8 +47,8 @@ def test_all_contenders_are_sent_the_same_requests_and_each_equally_often():
     """Long requests count as often as short ones, however fast a contender is."""
     slow, fast = Server(0.008), Server(0.001)
     took = closed_loop.rounds([slow.calls(3), fast.calls(3)], clients=1, budget=BUDGET)
-    assert slow.asked == fast.asked
-    timed = Counter(slow.asked)
+    assert slow.requests == fast.requests
+    timed = Counter(slow.requests)
     woke = 1 + BUDGET.rounds  # the request 0 wakes the server in the warm-up and in each turn
     assert timed[0] - woke == timed[1] == timed[2]
     assert all(slower > faster for slower, faster in zip(*took, strict=True))
@@ -57,7 +57,7 @@ def test_all_contenders_are_sent_the_same_requests_and_each_equally_often():
 def test_a_turn_has_as_many_requests_as_fit():
     server = Server(0.005)
     closed_loop.rounds([server.calls(1)], clients=1, budget=BUDGET)
-    a_turn = (len(server.asked) - 3) / BUDGET.rounds - 1  # without the warm-up and what wakes the server
+    a_turn = (len(server.requests) - 3) / BUDGET.rounds - 1  # without the warm-up and what wakes the server
     assert 5 < a_turn <= 20  # 0.1 s for each of the four turns
 
 
@@ -66,7 +66,7 @@ def test_requests_that_outlast_a_turn_are_sent_twice_by_each_client(clients):
     server = Server(0.15)
     [rounds] = closed_loop.rounds([server.calls(1)], clients=clients, budget=BUDGET)
     assert all(each >= 0.15 / clients for each in rounds)
-    assert len(server.asked) == (BUDGET.rounds + 1) * 3 * clients
+    assert len(server.requests) == (BUDGET.rounds + 1) * 3 * clients
 
 
 @pytest.mark.parametrize(("failing", "clients"), [(0, 1), (5, 1), (3, 4)])

@@ -43,14 +43,14 @@ class Work:
         """Answer requests: yield the place of each in the list when its answer is there, in the order of the answers.
 
         With the place comes a function that returns the outputs, or raises what is wrong with this request. A request
-        that was cancelled while others were answered is not computed: it has no outputs.
+        that was cancelled while it waited is not computed: it has no outputs.
         """
         runs = [_Run(read, outputs, self.steps, self.wants(tuple(outputs))) for read, outputs, _ in requests]
         places = {id(run): place for place, run in enumerate(runs)}
         for number in range(self.model):
             self._through(number, runs)
         for group in [[run for run in runs if not run.needs(self.model)], *self._groups(runs)]:
-            waited_for = [run for run in group if len(runs) == 1 or not requests[places[id(run)]][2]()]
+            waited_for = [run for run in group if not requests[places[id(run)]][2]()]
             needing = [run for run in waited_for if run.needs(self.model)]
             if needing:
                 self._through_model(needing)

@@ -102,14 +102,6 @@ def test_a_request_that_is_cancelled_meanwhile_is_not_computed(work):
     assert [shape for shape, _ in work.session.calls] == [(1, 2), (1, 3)]
 
 
-def test_a_request_alone_costs_no_question_to_triton(work):
-    def asked():
-        raise AssertionError("each question goes to Triton's process and back")
-
-    [(_, result)] = work.together([request("1 2", cancelled=asked)])
-    assert result()["sum"].tolist() == [3]
-
-
 def test_requests_of_one_length_are_one_batch_and_each_gets_its_own_rows(work):
     results = ask(work, "1 2", "3", "4 5", "6")
     assert [each["twice"] for each in results] == [[[2, 4]], [[6]], [[8, 10]], [[12]]]

@@ -58,10 +58,11 @@ class Work:
     """Answers twice the number, the last request first; the number 13 is a mistake of the client."""
 
     def together(self, requests):
+        self.waited = [cancelled() for _, _, cancelled in requests]
         for place, (read, _, _) in reversed(list(enumerate(requests))):
-            yield place, lambda read=read: self.made(read())
+            yield place, lambda read=read: self.answer(read())
 
-    def made(self, given):
+    def answer(self, given):
         if given["x"].item() == 13:
             raise ValueError("thirteen")
         return {"y": given["x"] * 2}
@@ -69,7 +70,7 @@ class Work:
 
 def execute(*requests):
     served = model.TritonPythonModel()
-    served.work, served.again = Work(), []
+    served.work, served.again, served.ended = Work(), [], 0.0
     return served.execute(list(requests))
 
 
@@ -106,3 +107,23 @@ def test_errors_and_cancelled_requests_are_answered_by_their_codes():
     assert number(first) == 2
     assert others == [None, None]
     assert [response.error.code for each in requests[1:] for response, _ in each.sent] == ["invalid", "cancelled"]
+
+
+@pytest.mark.parametrize(("seconds", "is_asked"), [(0.0002, True), (0.005, False)])
+def test_triton_is_asked_before_the_work_whether_a_request_that_waited_was_cancelled(monkeypatch, seconds, is_asked):
+    """A request that comes long after the answers before it has not waited."""
+    now = [100.0]
+    monkeypatch.setattr(model.time, "monotonic", lambda: now[0])
+    served = model.TritonPythonModel()
+    served.work, served.again, served.ended = Work(), [], 0.0
+    served.execute([Request(1)])
+    now[0] += seconds
+    served.execute([Request(2, cancelled=True)])
+    assert served.work.waited == [is_asked]
+
+
+def test_triton_is_asked_about_each_of_several_requests():
+    served = model.TritonPythonModel()
+    served.work, served.again, served.ended = Work(), [], 0.0
+    served.execute([Request(1), Request(2, cancelled=True)])
+    assert served.work.waited == [False, True]
