@@ -109,8 +109,8 @@ def test_errors_and_cancelled_requests_are_answered_by_their_codes():
     assert [response.error.code for each in requests[1:] for response, _ in each.sent] == ["invalid", "cancelled"]
 
 
-@pytest.mark.parametrize(("seconds", "is_asked"), [(0.0002, True), (0.005, False)])
-def test_triton_is_asked_before_the_work_whether_a_request_that_waited_was_cancelled(monkeypatch, seconds, is_asked):
+@pytest.mark.parametrize(("seconds", "waits"), [(0.0002, True), (0.005, False)])
+def test_triton_waits_before_the_work_whether_a_request_that_waited_was_cancelled(monkeypatch, seconds, waits):
     """A request that comes long after the answers before it has not waited."""
     now = [100.0]
     monkeypatch.setattr(model.time, "monotonic", lambda: now[0])
@@ -119,10 +119,10 @@ def test_triton_is_asked_before_the_work_whether_a_request_that_waited_was_cance
     served.execute([Request(1)])
     now[0] += seconds
     served.execute([Request(2, cancelled=True)])
-    assert served.work.waited == [is_asked]
+    assert served.work.waited == [waits]
 
 
-def test_triton_is_asked_about_each_of_several_requests():
+def test_triton_waits_about_each_of_several_requests():
     served = model.TritonPythonModel()
     served.work, served.again, served.ended = Work(), [], 0.0
     served.execute([Request(1), Request(2, cancelled=True)])
