@@ -11,7 +11,7 @@ from engine.kit.choice import layouts as kept
 from engine.kit.choice.candidates import Lead
 from engine.kit.choice.layouts import LayoutReport, LayoutsReport
 from engine.kit.onnx import onnx_files
-from engine.kit.triton.serving import AUTO, BUCKETS, FUSED, NO_PADDING
+from engine.kit.triton.serving import AUTO, BUCKETS, NO_PADDING
 from engine.recipe.schema import Recipe
 from engine.step import REPORT, Step, TypedReport
 
@@ -19,13 +19,14 @@ from engine.step import REPORT, Step, TypedReport
 class ChooseLayout(Step):
     """Hand on the validated model with the names of layout and padding, by the figures of the step `measure-layouts`.
 
-    The layout `ensemble` is kept unless the lead of `fused` is above the noise, and so is a package without padding.
+    The layout is kept whose worst case is the least bad beyond the noise, and `ensemble` where `fused` is no better. A
+    package has no padding unless the lead of padded texts is above the noise.
     """
 
     makes: ClassVar[str] = "laid_out"
     after: ClassVar[str | None] = "validate"
     carries_model: ClassVar[bool] = True
-    in_lock: ClassVar[tuple[str, ...]] = ("layout",)
+    in_lock: ClassVar[tuple[str, ...]] = ("layout", "padding")
     report: ClassVar[type[TypedReport] | None] = LayoutReport
 
     padding: str = AUTO
@@ -40,7 +41,7 @@ class ChooseLayout(Step):
     def run(self, out: Path, *, validated: Path, layouts: Path) -> LayoutReport:
         """Write the model, and beside it the name of the chosen layout."""
         figures = LayoutsReport.from_json(json.loads((layouts / REPORT).read_text("utf-8")))
-        chosen, leads = candidates.fastest(figures.layouts, next(iter(figures.layouts)))
+        chosen, leads = kept.chosen(figures.layouts)
         padding = NO_PADDING if self.padding == AUTO else self.padding
         padding_leads: dict[str, Lead] = {}
         if figures.paddings:
@@ -51,12 +52,11 @@ class ChooseLayout(Step):
         report = LayoutReport(
             layout=chosen,
             padding=padding,
-            lead=leads.get(FUSED),
+            leads=leads,
             padding_lead=padding_leads.get(BUCKETS),
             absent=figures.absent,
             cpu=figures.cpu,
             threads=figures.threads,
-            shapes=tuple(each.shape for each in figures.layouts[chosen].latencies),
             server=figures.server,
         )
         print("\n".join(report.lines()))

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from engine.errors import StepError
-from engine.kit.bench import interleaving
-from engine.kit.bench.interleaving import Budget, Contender
-from engine.kit.bench.report import ServerReport, in_words
-from engine.kit.choice import candidates
-from engine.kit.choice.candidates import Latency, medians
-from engine.kit.choice.layouts import LayoutsReport, TimedLayout
+from engine.kit.bench import closed_loop, stats
+from engine.kit.bench.interleaving import Budget, Call, Contender
+from engine.kit.bench.report import ServerReport
+from engine.kit.choice import layouts
+from engine.kit.choice.candidates import Latency
+from engine.kit.choice.layouts import CLIENTS, LENGTHS, LayoutsReport, TimedLayout
 from engine.kit.inputs import bench_inputs
 from engine.kit.onnx import onnx_files
 from engine.kit.triton import repository
@@ -36,8 +36,10 @@ Axes = Mapping[str, int]
 _SERVER = "engine.server.measured"
 _CLOSE = 1e-4
 """The largest difference of numbers in two answers that count as equal."""
-_REQUESTS, _LEAST_TOKENS = 16, 8
-"""How many requests of different lengths several clients send at once, and the fewest tokens of such a text."""
+_CLIENTS = (1, 8)
+"""How many clients send one request after the other, each its own."""
+_LENGTHS, _LEAST_TOKENS = 8, 8
+"""How many different lengths mixed texts have at most, and how many tokens the shortest has."""
 
 
 class MeasureLayouts(Step):
@@ -50,7 +52,8 @@ class MeasureLayouts(Step):
     reproducible: ClassVar[bool] = False
     in_lock: ClassVar[tuple[str, ...]] = ("cpu", "threads", "layouts", "paddings", "absent", "server")
     report: ClassVar[type[TypedReport] | None] = LayoutsReport
-    budget: ClassVar[Budget] = Budget()
+    budget: ClassVar[Budget] = Budget(seconds=6.0, rounds=8)
+    """For each case; there are six cases for a model of texts."""
 
     serving: Serving
     shapes: tuple[Axes, ...] = ()
@@ -98,64 +101,80 @@ class MeasureLayouts(Step):
         graph = onnx_files.load_graph(exported)
         with TemporaryDirectory(dir=out.parent) as folder:
             packages = _Packages(serving, compiled, checkpoint, Path(folder), threads)
+            cases = cache(partial(_cases, graph, self.shapes))  # drawn once, where a package can be served
             if serving.layout == AUTO:
-                report = self._of_layouts(report, packages, graph)
+                report = self._of_layouts(report, packages, cases)
             else:
                 report = replace(report, layouts={serving.layout: TimedLayout()})
             if serving.padding == AUTO:
-                report = self._of_paddings(report, packages, graph)
+                report = self._of_paddings(report, packages, cases)
         write_report(out, report.to_json())
         return report
 
-    def _of_layouts(self, report: LayoutsReport, packages: _Packages, graph: onnx.ModelProto) -> LayoutsReport:
-        """Return the report with the latencies of both layouts: one request after the other, and many at once.
-
-        A server of one client is not the server of many: requests that wait for each other pay every hop again.
-        """
+    def _of_layouts(self, report: LayoutsReport, packages: _Packages, cases: _Cases) -> LayoutsReport:
+        """Return the report with the times of both layouts in all cases."""
         options = {name: packages.named(name, layout=name, padding=NO_PADDING) for name in (ENSEMBLE, FUSED)}
         reason = packages.why_not(options[FUSED])
         if reason is not None:
             return _without(report, FUSED, reason)
-        timed: dict[str, list[Latency]] = {name: [] for name in options}
-        with packages.started(options) as (contenders, about):
-            for shape in self.shapes:
-                print(f"measuring {in_words(shape)}, {report.threads} threads: {', '.join(options)}")
-                inputs = bench_inputs.draw(graph, shape)
-                difference = _difference(contenders, inputs)
-                if difference is not None:
-                    return _without(report, FUSED, difference)
-                _add(timed, shape, interleaving.measure(contenders, inputs, self.budget))
-            self._add_crowd(timed, contenders, _of_many_lengths(graph, self.shapes))
-        return replace(report, layouts={name: TimedLayout(tuple(each)) for name, each in timed.items()}, server=about)
+        timed, about = self._timed(packages, options, cases())
+        return (
+            _without(report, FUSED, timed) if isinstance(timed, str) else replace(report, layouts=timed, server=about)
+        )
 
-    def _of_paddings(self, report: LayoutsReport, packages: _Packages, graph: onnx.ModelProto) -> LayoutsReport:
-        """Return the report with the times of requests of many lengths at once, in the faster layout."""
-        layout = candidates.fastest(report.layouts, next(iter(report.layouts)))[0]
+    def _of_paddings(self, report: LayoutsReport, packages: _Packages, cases: _Cases) -> LayoutsReport:
+        """Return the report with the times of many clients' texts of many lengths, in the chosen layout.
+
+        One client could not show a gain: padded texts are slower, and only requests that Triton joins make up for it.
+        """
+        layout, _ = layouts.chosen(report.layouts)
         options = {name: packages.named(name, layout=layout, padding=name) for name in (NO_PADDING, BUCKETS)}
         reason = packages.why_not(options[BUCKETS])
         if reason is not None:
             return _without(report, BUCKETS, reason)
-        requests = _of_many_lengths(graph, self.shapes)
+        joined = [case for case in cases() if LENGTHS in case.shape and case.clients > 1]
+        if not joined:
+            return _without(report, BUCKETS, "all texts have one length")
+        timed, about = self._timed(packages, options, joined)
+        if isinstance(timed, str):
+            return _without(report, BUCKETS, timed)
+        return replace(report, paddings=timed, server=about)
+
+    def _timed(
+        self, packages: _Packages, options: Mapping[str, Serving], cases: Sequence[_Case]
+    ) -> tuple[dict[str, TimedLayout] | str, ServerReport]:
+        """Return the times of packages in all cases, or how their answers differ; and the server."""
         timed: dict[str, list[Latency]] = {name: [] for name in options}
         with packages.started(options) as (contenders, about):
-            for request in requests:
-                difference = _difference(contenders, request)
-                if difference is not None:
-                    return _without(report, BUCKETS, difference)
-            self._add_crowd(timed, contenders, requests)
-        return replace(report, paddings={name: TimedLayout(tuple(each)) for name, each in timed.items()}, server=about)
+            calls: dict[int, list[list[Call]]] = {}
+            for requests in {id(case.requests): case.requests for case in cases}.values():
+                calls[id(requests)] = [[contender.prepare(each) for each in requests] for contender in contenders]
+                for ours, theirs in zip(*calls[id(requests)], strict=True):
+                    difference = _difference(ours(), theirs())
+                    if difference is not None:
+                        return difference, about
+            for case in cases:
+                print(f"measuring {layouts.in_words(case.shape)}, {packages.threads} threads: {', '.join(options)}")
+                took = closed_loop.rounds(calls[id(case.requests)], clients=case.clients, budget=self.budget)
+                for (name, latencies), seconds in zip(timed.items(), took, strict=True):
+                    rounds_ms = tuple(round(each * 1e3, stats.MS_DIGITS) for each in seconds)
+                    latencies.append(Latency(case.shape, rounds_ms))
+                    print(f"{name}: an answer every {latencies[-1].p50_ms:.3f} ms")
+        return {name: TimedLayout(tuple(each)) for name, each in timed.items()}, about
 
-    def _add_crowd(
-        self,
-        timed: Mapping[str, list[Latency]],
-        contenders: Sequence[Contender],
-        requests: Sequence[Mapping[str, np.ndarray]],
-    ) -> None:
-        """Add the times of requests that clients of their own send at once, until all are answered."""
-        print(f"measuring {len(requests)} requests at once: {', '.join(timed)}")
-        with ThreadPoolExecutor(len(requests)) as clients:
-            crowds = [replace(each, prepare=partial(_at_once, clients, each, requests)) for each in contenders]
-            _add(timed, {"requests": len(requests)}, interleaving.measure(crowds, requests[-1], self.budget))
+
+@dataclass(frozen=True)
+class _Case:
+    """What clients send, and how many clients there are."""
+
+    sizes: Mapping[str, int]
+    requests: Sequence[Mapping[str, np.ndarray]]
+    clients: int
+
+    @property
+    def shape(self) -> Mapping[str, int]:
+        """How the report names the case."""
+        return {**self.sizes, CLIENTS: self.clients}
 
 
 @dataclass(frozen=True)
@@ -196,29 +215,41 @@ class _Packages:
                 yield started
 
 
+_Cases = Callable[[], list[_Case]]
+
+
+def _cases(graph: onnx.ModelProto, shapes: Sequence[Axes]) -> list[_Case]:
+    """Return what users may send: the smallest and the largest request and texts of many lengths, by one and by many.
+
+    Which layout is faster depends on it: a hop is a share of the time of short texts only, and requests that wait for
+    each other pay every hop again.
+    """
+    by_work = sorted(shapes, key=lambda shape: math.prod(shape.values()))
+    ends = [by_work[0]] if by_work[0] == by_work[-1] else [by_work[0], by_work[-1]]
+    kinds: list[tuple[Axes, list[dict[str, np.ndarray]]]] = [
+        (shape, [bench_inputs.draw(graph, shape)]) for shape in ends
+    ]
+    mixed = _of_many_lengths(graph, shapes)
+    if len(mixed) > 1:
+        kinds.append(({LENGTHS: len(mixed)}, mixed))
+    return [_Case(sizes, requests, clients) for sizes, requests in kinds for clients in _CLIENTS]
+
+
 def _of_many_lengths(graph: onnx.ModelProto, shapes: Sequence[Axes]) -> list[dict[str, np.ndarray]]:
-    """Return a request of one row for each of many lengths, up to the greatest length in `shapes`."""
+    """Return a request of one row for each of several lengths, up to the greatest in `shapes`; none for one length.
+
+    Each length is the same number of times longer than the one before: clients send short texts more often.
+    """
     specs = onnx_files.inputs(graph)
     named = [axes.by_name(shape, axes.shapes(specs)) for shape in shapes]
-    batch, tokens = map(str, specs["input_ids"].shape)
+    batch, tokens = specs["input_ids"].shape
+    if not isinstance(tokens, str):
+        return []
     most = max(shape.get(tokens, 1) for shape in named)
-    lengths = sorted({max(min(_LEAST_TOKENS, most), most * part // _REQUESTS) for part in range(1, _REQUESTS + 1)})
-    return [bench_inputs.draw(graph, {**named[0], batch: 1, tokens: length}) for length in lengths]
-
-
-def _at_once(
-    clients: ThreadPoolExecutor, contender: Contender, requests: Sequence[Mapping[str, np.ndarray]], _inputs: object
-) -> Callable[[], object]:
-    """Return a call that sends all requests at the same time and waits for all answers."""
-    calls = [contender.prepare(request) for request in requests]
-    return lambda: list(clients.map(lambda call: call(), calls))
-
-
-def _add(timed: Mapping[str, list[Latency]], shape: Axes, rounds: Sequence[Sequence[Sequence[float]]]) -> None:
-    """Add the measured rounds of each contender, and print them."""
-    for (name, latencies), each in zip(timed.items(), rounds, strict=True):
-        latencies.append(Latency(shape, medians(each)))
-        print(f"{name}: p50 {latencies[-1].p50_ms:.3f} ms")
+    least = min(_LEAST_TOKENS, most)
+    lengths = sorted({round(least * (most / least) ** (part / (_LENGTHS - 1))) for part in range(_LENGTHS)})
+    one = {batch: 1} if isinstance(batch, str) else {}
+    return [bench_inputs.draw(graph, {**named[0], **one, tokens: length}) for length in lengths]
 
 
 def _without(report: LayoutsReport, name: str, reason: str) -> LayoutsReport:
@@ -226,9 +257,8 @@ def _without(report: LayoutsReport, name: str, reason: str) -> LayoutsReport:
     return replace(report, absent={**report.absent, name: reason})
 
 
-def _difference(contenders: Sequence[Contender], inputs: Mapping[str, np.ndarray]) -> str | None:
-    """Return how the answers of two contenders to one request differ; None where they agree."""
-    first, second = (contender.prepare(inputs)() for contender in contenders)
+def _difference(first: object, second: object) -> str | None:
+    """Return how two answers to one request differ; None where they agree."""
     if not isinstance(first, dict) or not isinstance(second, dict) or first.keys() != second.keys():
         return "its answers have other outputs than those of the other package"
     different = [name for name in first if not _equal(first[name], second[name])]

@@ -68,6 +68,32 @@ def test_mixed_lengths_share_executions_and_answers_stay_equal(source, environme
     assert executions["buckets"] <= REQUESTS // 4
 
 
+def test_requests_of_many_lengths_that_one_python_model_gets_at_once_have_their_own_answers(
+    source, environment, tmp_path
+):
+    """The model sends each answer by itself, as soon as it is computed."""
+    texts = ["a " * (7 + number % 8) for number in range(REQUESTS)]  # pairs of equal length
+    scores, executions = {}, {}
+    for layout in ("ensemble", "fused"):
+        options = {
+            "layout": layout, "task": "text-classification", "largest": {"batch": REQUESTS, "sequence": 32},
+            "fields": {"dynamic_batching": {"max_queue_delay_microseconds": 500_000}},
+        }  # fmt: skip
+        package = tmp_path / layout
+        Package(serving=Serving(model_name="m", ensemble="m_text", **options)).run(
+            package, validated=source, checkpoint=source
+        )
+        with triton_server.serving(package, tmp_path, environment) as server:
+            before = triton_server.counts(server, "m_text")
+            scores[layout] = answers(server, texts)
+            after = triton_server.counts(server, "m_text")
+        assert after[0] - before[0] == REQUESTS
+        executions[layout] = after[1] - before[1]
+    assert np.allclose(scores["ensemble"], scores["fused"], atol=1e-6)
+    assert len(np.unique(scores["fused"].round(7), axis=0)) > 1  # answers of other texts would be noticed
+    assert executions["fused"] <= REQUESTS // 4
+
+
 @pytest.mark.parametrize("lengths", [range(7, 20), [7] * 13], ids=["mixed lengths", "one length"])
 def test_requests_at_once_do_not_wait_for_a_timer_of_triton(lengths, source, environment, tmp_path):
     """A limit or a timeout of a queue would let each burst wait for half a second or several."""

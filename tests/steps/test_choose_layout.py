@@ -14,7 +14,7 @@ ROUNDS = (10.0, 10.5, 9.5, 10.0)
 
 
 def timed(**times):
-    return {name: TimedLayout((Latency({"batch": 1}, rounds),)) for name, rounds in times.items()}
+    return {name: TimedLayout((Latency({"batch": 1, "clients": 1}, rounds),)) for name, rounds in times.items()}
 
 
 def chosen(folder, step=None, paddings=None, **times):
@@ -32,7 +32,7 @@ def test_the_faster_layout_is_named_beside_the_model(tmp_path):
     report, out = chosen(tmp_path, ensemble=ROUNDS, fused=tuple(each / 1.2 for each in ROUNDS))
     assert report.layout == "fused"
     assert layouts.read(out) == ("fused", "none")
-    assert report.lead.ratio == pytest.approx(1.2)
+    assert {case: lead.ratio for case, lead in report.leads.items()} == {"batch 1, 1 client": pytest.approx(1.2)}
     assert (out / "model").read_text() == "the model"
 
 

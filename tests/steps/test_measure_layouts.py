@@ -4,7 +4,7 @@ import models
 import numpy as np
 import pytest
 
-from engine.kit.bench.interleaving import Contender
+from engine.kit.choice.layouts import TimedLayout
 from engine.kit.onnx import onnx_files
 from engine.kit.triton.serving import Serving
 from engine.steps import measure_layouts
@@ -20,10 +20,6 @@ def test_a_package_that_cannot_be_one_model_is_not_measured(tmp_path):
     assert report.server is None
 
 
-def contender(**outputs):
-    return Contender(runtime="r", via="v", ours=True, prepare=lambda _: lambda: outputs)
-
-
 @pytest.mark.parametrize(
     ("other", "says"),
     [
@@ -36,7 +32,7 @@ def contender(**outputs):
     ],
 )
 def test_answers_are_compared_before_anything_is_measured(other, says):
-    difference = measure_layouts._difference([contender(y=np.ones(2, np.float32)), contender(**other)], {})
+    difference = measure_layouts._difference({"y": np.ones(2, np.float32)}, other)
     assert (difference is None) if says is None else says in difference
 
 
@@ -55,12 +51,48 @@ def test_where_padding_is_not_possible_the_reason_is_kept(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("longest", "lengths"), [(2, [2]), (16, [8, 9, 10, 11, 12, 13, 14, 15, 16]), (64, [8, 12, 16])]
+    ("longest", "lengths"),
+    [(1, []), (2, []), (10, [8, 9, 10]), (16, [8, 9, 10, 11, 12, 13, 14, 16]), (128, [8, 12, 18, 26, 39, 58, 86, 128])],
 )
-def test_texts_of_many_lengths_are_sent(tmp_path, longest, lengths):
+def test_texts_of_many_lengths_are_sent_short_ones_more_often(tmp_path, longest, lengths):
     models.onnx_text(tmp_path / "model.onnx")
     graph = onnx_files.load_graph(tmp_path)
-    requests = measure_layouts._of_many_lengths(graph, [{"sequence": longest}, {"sequence": 1}])
-    sizes = [request["input_ids"].shape for request in requests]
-    assert sizes[: len(lengths)] == [(1, length) for length in lengths]
-    assert sizes[-1] == (1, longest)
+    cases = measure_layouts._cases(graph, [{"batch": 1, "sequence": longest}])
+    mixed = [case for case in cases if "lengths" in case.shape]
+    assert [case.clients for case in mixed] == ([1, 8] if lengths else [])
+    for case in mixed:
+        assert [request["input_ids"].shape for request in case.requests] == [(1, length) for length in lengths]
+
+
+def test_the_smallest_and_the_largest_shape_are_sent_by_one_client_and_by_several(tmp_path):
+    models.onnx_text(tmp_path / "model.onnx")
+    shapes = [{"batch": batch, "sequence": sequence} for batch, sequence in ((2, 8), (1, 4), (1, 9), (3, 12))]
+    cases = measure_layouts._cases(onnx_files.load_graph(tmp_path), shapes)
+    sizes = [(case.shape.get("batch"), case.shape.get("sequence"), case.clients) for case in cases]
+    assert sizes == [(1, 4, 1), (1, 4, 8), (3, 12, 1), (3, 12, 8), (None, None, 1), (None, None, 8)]
+
+
+def test_requests_are_drawn_once_for_layouts_and_paddings(tmp_path, monkeypatch):
+    models.onnx_text(tmp_path / "model.onnx")
+    models.save_tokenizer(tmp_path)
+    drawn, real = [], measure_layouts._of_many_lengths
+
+    def draw(graph, shapes):
+        drawn.append(shapes)
+        return real(graph, shapes)
+
+    def timed(_self, _packages, options, _cases):
+        return {name: TimedLayout() for name in options}, None
+
+    monkeypatch.setattr(measure_layouts._Packages, "why_not", lambda *_: None)
+    monkeypatch.setattr(measure_layouts, "_of_many_lengths", draw)
+    monkeypatch.setattr(MeasureLayouts, "_timed", timed)
+    options = {"layout": "auto", "padding": "auto", "lengths": {"sequence": (8, 16)}, "largest": {"sequence": 16}}
+    serving = Serving(model_name="m", ensemble="m_text", task="text-classification", **options)
+    report = MeasureLayouts(serving=serving, threads=1, shapes=({"batch": 1, "sequence": 16},)).run(
+        tmp_path / "out", compiled=tmp_path, exported=tmp_path, checkpoint=tmp_path
+    )
+    assert report.absent == {}
+    assert list(report.layouts) == ["ensemble", "fused"]
+    assert list(report.paddings) == ["none", "buckets"]
+    assert len(drawn) == 1

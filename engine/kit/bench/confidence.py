@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -54,6 +55,7 @@ def rounded_interval(values: Sequence[float]) -> Interval:
     return round(low, stats.RATIO_DIGITS), round(high, stats.RATIO_DIGITS)
 
 
+@cache
 def _counts(rounds: int) -> np.ndarray:
     """Return how often each draw holds each round: an array of draws by rounds."""
     import numpy as np

@@ -64,6 +64,11 @@ class Lead:
         """Whether the whole interval is above 1, so that the lead is not within the noise of the measurement."""
         return self.interval[0] > 1
 
+    @property
+    def is_surely_slower(self) -> bool:
+        """Whether the whole interval is below 1, so that the candidate is slower beyond the noise."""
+        return self.interval[1] < 1
+
     def __str__(self) -> str:
         low, high = self.interval
         return f"{self.ratio:.2f} x [{low:.2f}, {high:.2f}]"

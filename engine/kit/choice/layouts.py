@@ -1,4 +1,4 @@
-"""Layouts: the measured latencies of the two layouts of a package, and the choice between them."""
+"""Layouts: the measured times of the two layouts of a package, and the choice between them."""
 
 from __future__ import annotations
 
@@ -6,22 +6,31 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
 from engine.errors import StepError
+from engine.kit.bench import report as bench_report
 from engine.kit.bench.report import ServerReport
+from engine.kit.choice import regret
 from engine.kit.choice.candidates import Latency, Lead
-from engine.reporting import TypedReport
+from engine.reporting import WRITTEN, TypedReport
 from engine.system import regular
 from engine.text import lists
 
 _FILE = "layout.json"
 """The file beside a built model that names the layout of its package; it holds no figures."""
 _LAYOUT, _PADDING = "layout", "padding"
+CLIENTS, LENGTHS = "clients", "lengths"
+"""Names in the shape of a measured case: how many clients there are, and how many different lengths of texts."""
 
 
 @dataclass(frozen=True)
 class TimedLayout:
-    """The latencies of a package in one layout, through a server; none where there was nothing to compare with."""
+    """A package in one layout, through a server: the time for an answer in each case, the median of each round.
+
+    The shape of a case has the number of `clients` that send one request after the other, and either the sizes of a
+    request or the number of different `lengths` of the texts. Nothing is there where there was nothing to compare with.
+    """
 
     latencies: tuple[Latency, ...] = ()
 
@@ -29,6 +38,8 @@ class TimedLayout:
 @dataclass(frozen=True, kw_only=True)
 class LayoutsReport(TypedReport):
     """The measured layouts by their names, with the CPU, the number of threads and the server."""
+
+    version: ClassVar[int] = 2
 
     cpu: str
     threads: int
@@ -47,16 +58,17 @@ class LayoutsReport(TypedReport):
 class LayoutReport(TypedReport):
     """The chosen layout and padding, and the figures that decided."""
 
+    version: ClassVar[int] = 2
+
     layout: str
-    padding: str = "none"
-    lead: Lead | None = None
-    """How many times faster `fused` answers than `ensemble`; None where it was not measured."""
+    padding: str = field(default="none", metadata=WRITTEN)
+    leads: Mapping[str, Lead] = field(default_factory=dict)
+    """The measured cases in words -> how many times as fast as the other layout the chosen one answers there."""
     padding_lead: Lead | None = None
     """How many times faster requests of several clients are answered with padding; None where it was not measured."""
     absent: Mapping[str, str] = field(default_factory=dict)
     cpu: str
     threads: int
-    shapes: tuple[Mapping[str, int], ...] = ()
     server: ServerReport | None = None
 
     def lines(self) -> Iterator[str]:
@@ -64,13 +76,36 @@ class LayoutReport(TypedReport):
         yield f"layout: {self.layout}, padding: {self.padding}"
         for name, reason in self.absent.items():
             yield f"{name} is not possible: {reason}"
-        if self.lead is not None:
-            yield f"fused answers {self.lead} as fast as ensemble"
+        for case, lead in self.leads.items():
+            slower = ", slower beyond the noise" if lead.is_surely_slower else ""
+            yield f"{case}: {self.layout} answers {lead} as fast as the other layout{slower}"
         if self.padding_lead is not None:
             yield f"padding to buckets answers mixed lengths of several clients {self.padding_lead} as fast as none"
-        if self.lead is not None or self.padding_lead is not None:
-            where = f" at {lists.counted(len(self.shapes), 'shape')}" if self.shapes else ""
-            yield f"measured interleaved{where} on {self.cpu}, {lists.counted(self.threads, 'thread')}"
+        if self.leads or self.padding_lead is not None:
+            yield f"measured in turns on {self.cpu}, {lists.counted(self.threads, 'thread')}"
+
+
+def chosen(layouts: Mapping[str, TimedLayout]) -> tuple[str, dict[str, Lead]]:
+    """Return the layout to keep, and its lead over the other one in each case; the first of `layouts` is the default.
+
+    The kept one is that of the least regret (`regret.least`): its worst case is the least bad.
+    """
+    default = next(iter(layouts))
+    name = regret.least(layouts, default)
+    leads: dict[str, Lead] = {}
+    for other, timed in layouts.items():
+        if other != name:
+            cases = [in_words(each.shape) for each in timed.latencies]
+            leads |= zip(cases, regret.leads(layouts[name], timed), strict=True)
+    return name, leads
+
+
+def in_words(case: Mapping[str, int]) -> str:
+    """Return a measured case as text: "batch 1 x sequence 16, 8 clients"."""
+    sizes = {axis: extent for axis, extent in case.items() if axis != CLIENTS}
+    lengths = sizes.get(LENGTHS)
+    texts = bench_report.in_words(sizes) if lengths is None else f"texts of {lists.counted(lengths, 'length')}"
+    return f"{texts}, {lists.counted(case[CLIENTS], 'client')}"
 
 
 def write(directory: Path, layout: str, padding: str) -> None:

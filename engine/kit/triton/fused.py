@@ -44,8 +44,8 @@ def part(serving: Serving, listed: Sequence[Part], model: Served, files: Files) 
     steps = [
         {
             "folder": None if step.model_name == built.config.name else step.model_name,
-            "takes": dict(step.input_map),
-            "gives": dict(step.output_map),
+            "takes": dict(sorted(step.input_map.items())),  # protobuf has no order
+            "gives": dict(sorted(step.output_map.items())),
         }
         for step in entry.config.ensemble_scheduling.step
     ]

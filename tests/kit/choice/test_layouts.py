@@ -4,8 +4,8 @@ import pytest
 
 from engine.errors import StepError
 from engine.kit.choice import layouts
-from engine.kit.choice.candidates import Lead
-from engine.kit.choice.layouts import LayoutReport
+from engine.kit.choice.candidates import Latency, Lead
+from engine.kit.choice.layouts import LayoutReport, TimedLayout
 
 
 def test_what_is_written_is_read(tmp_path):
@@ -21,14 +21,36 @@ def test_a_missing_or_broken_file_is_an_error(tmp_path, text):
         layouts.read(tmp_path)
 
 
-def test_the_lines_have_the_lead_and_where_it_was_measured():
-    report = LayoutReport(
-        layout="fused", lead=Lead(1.12, (1.08, 1.15)), cpu="a CPU", threads=1, shapes=({"batch": 1}, {"batch": 8})
-    )
-    lines = list(report.lines())
-    assert lines[0] == "layout: fused, padding: none"
-    assert lines[1] == "fused answers 1.12 x [1.08, 1.15] as fast as ensemble"
-    assert "at 2 shapes on a CPU, 1 thread" in lines[2]
+def timed(*rows):
+    """Return the times of a layout: for each case its shape and the milliseconds of an answer."""
+    return TimedLayout(tuple(Latency(shape, (value, value * 1.01, value * 0.99)) for shape, value in rows))
+
+
+SHORT, MIXED = {"batch": 1, "sequence": 16, "clients": 1}, {"lengths": 8, "clients": 8}
+
+
+def test_where_the_cases_disagree_the_lines_say_by_how_much_in_which_case():
+    layouts_of = {"ensemble": timed((SHORT, 10.0), (MIXED, 13.0)), "fused": timed((SHORT, 11.0), (MIXED, 10.0))}
+    name, leads = layouts.chosen(layouts_of)
+    assert name == "fused"
+    assert {case: lead.ratio for case, lead in leads.items()} == {
+        "batch 1 x sequence 16, 1 client": pytest.approx(0.91, abs=0.005),
+        "texts of 8 lengths, 8 clients": pytest.approx(1.3, abs=0.005),
+    }
+    first, short, mixed, where = LayoutReport(layout=name, leads=leads, cpu="a CPU", threads=1).lines()
+    assert first == "layout: fused, padding: none"
+    assert short.startswith("batch 1 x sequence 16, 1 client: fused answers 0.91 x [")
+    assert short.endswith("as fast as the other layout, slower beyond the noise")
+    assert mixed.startswith("texts of 8 lengths, 8 clients: fused answers 1.30 x [")
+    assert mixed.endswith("as fast as the other layout")
+    assert where == "measured in turns on a CPU, 1 thread"
+
+
+def test_the_leads_are_those_of_the_layout_that_is_kept():
+    same = {"ensemble": timed((SHORT, 10.0)), "fused": timed((SHORT, 12.0))}
+    name, leads = layouts.chosen(same)
+    assert name == "ensemble"
+    assert [lead.ratio for lead in leads.values()] == [pytest.approx(1.2)]
 
 
 def test_the_lines_have_the_lead_of_padding():

@@ -38,6 +38,17 @@ def test_one_model_has_the_files_of_all_parts_and_the_requirements_of_both(sourc
     assert repository.tokenizer_of(tmp_path / "p", "m") == folder / "1" / "m_tokenizer" / "tokenizer.json"
 
 
+def test_the_order_of_tensors_in_the_settings_is_fixed(source, tmp_path):
+    """Maps of protobuf have another order in each process, and equal packages have equal bytes."""
+    write(source, tmp_path / "p")
+    steps = json.loads((tmp_path / "p" / "m_text" / "1" / "settings.json").read_text())["steps"]
+    assert len(steps) == 3
+    assert any(len(step["gives"]) > 1 for step in steps)
+    for step in steps:
+        for names in (step["takes"], step["gives"]):
+            assert list(names) == sorted(names)
+
+
 def test_clients_meet_the_same_entry_as_in_an_ensemble(source, tmp_path):
     shown = []
     for layout in ("ensemble", "fused"):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 Tensors = dict[str, Any]
+Request = tuple[Callable[[], Tensors], list[str], Callable[[], bool]]
+"""What returns the tensors of a request, the names of the outputs that it wants, and what tells if it was cancelled."""
 
 
 class Work:
@@ -30,36 +32,55 @@ class Work:
         self.most = settings["most"]
         self.session = _module(folder / "session.py").ModelSession(folder, settings["session"])
         self.works = [each["folder"] and _work(folder / each["folder"]) for each in self.steps]
+        self.model = self.works.index(None)
+        self.wants = lru_cache(partial(_wants, self.steps))
         texts = np.array([[text.encode() for text in settings["warm_up"]]], dtype=object)
-        self.together([(lambda: {"TEXT": texts}, list(self.steps[-1]["gives"].values()))])
+        warm_up = (lambda: {"TEXT": texts}, list(self.steps[-1]["gives"].values()), lambda: False)
+        for _, answer in self.together([warm_up]):
+            answer()
 
-    def together(self, requests: list[tuple[Callable[[], Tensors], list[str]]]) -> list[Callable[[], Tensors]]:
-        """Answer requests, each a function that returns its tensors and the names of the outputs that it wants.
+    def together(self, requests: list[Request]) -> Iterator[tuple[int, Callable[[], Tensors]]]:
+        """Answer requests: yield the place of each in the list when its answer is there, in the order of the answers.
 
-        Returns for each request a function that returns the outputs, or raises what is wrong with this request.
+        With the place comes a function that returns the outputs, or raises what is wrong with this request. A request
+        that was cancelled while it waited is not computed: it has no outputs.
         """
-        runs = [_Run(read, outputs, self.steps) for read, outputs in requests]
-        for number, work in enumerate(self.works):
-            ready = [run for run in runs if run.error is None and run.wants[number]]
-            if work is None:
-                self._through_model(number, ready)
-            else:
-                for run in ready:
-                    run.add(number, partial(work, run.taken(number)))
-        return [run.result for run in runs]
+        runs = [_Run(read, outputs, self.steps, self.wants(tuple(outputs))) for read, outputs, _ in requests]
+        places = {id(run): place for place, run in enumerate(runs)}
+        for number in range(self.model):
+            self._through(number, runs)
+        for group in [[run for run in runs if not run.needs(self.model)], *self._groups(runs)]:
+            waited_for = [run for run in group if not requests[places[id(run)]][2]()]
+            needing = [run for run in waited_for if run.needs(self.model)]
+            if needing:
+                self._through_model(needing)
+            for number in range(self.model + 1, len(self.works)):
+                self._through(number, waited_for)
+            for run in group:
+                yield places[id(run)], run.result if run in waited_for else dict
 
-    def _through_model(self, number: int, runs: list[_Run]) -> None:
-        """Run the model, once for all requests whose tensors have equal shapes."""
+    def _through(self, number: int, runs: list[_Run]) -> None:
+        """Do the work of one part for all requests that need it."""
+        for run in runs:
+            if run.needs(number):
+                run.add(number, partial(self.works[number], run.taken(number)))
+
+    def _groups(self, runs: list[_Run]) -> list[list[_Run]]:
+        """Return the requests that need the model, in groups that it can run as one batch: with equal shapes."""
         groups: dict[Any, list[_Run]] = {}
         for place, run in enumerate(runs):
-            shapes = tuple(array.shape[1:] for array in run.taken(number).values())
-            groups.setdefault(shapes if self.most else place, []).append(run)
-        for group in groups.values():
-            try:
-                self._batch(number, group)
-            except Exception:  # noqa: BLE001 - the request that causes the error gets it, and no other
-                for run in group:
-                    run.add(number, partial(self._called, run.taken(number), run.wants[number]))
+            if run.needs(self.model):
+                shapes = tuple(array.shape[1:] for array in run.taken(self.model).values())
+                groups.setdefault(shapes if self.most else place, []).append(run)
+        return list(groups.values())
+
+    def _through_model(self, runs: list[_Run]) -> None:
+        """Run the model once for all requests of a group."""
+        try:
+            self._batch(self.model, runs)
+        except Exception:  # noqa: BLE001 - the request that causes the error gets it, and no other
+            for run in runs:
+                run.add(self.model, partial(self._called, run.taken(self.model), run.wants[self.model]))
 
     def _batch(self, number: int, runs: list[_Run]) -> None:
         import numpy as np
@@ -97,9 +118,11 @@ class Work:
 class _Run:
     """A request on its way: the tensors that are known so far, or the error that ended the request."""
 
-    def __init__(self, read: Callable[[], Tensors], outputs: list[str], steps: list[dict[str, Any]]) -> None:
+    def __init__(
+        self, read: Callable[[], Tensors], outputs: list[str], steps: list[dict[str, Any]], wants: list[list[str]]
+    ) -> None:
         self.error: Exception | None = None
-        self.wants = _wants(outputs, steps)
+        self.wants = wants
         """For each step, the names of the tensors that somebody needs from it, as the step calls them."""
         self._outputs, self._steps = outputs, steps
         self._known: Tensors = {}
@@ -107,6 +130,10 @@ class _Run:
             self._known = read()
         except Exception as error:  # noqa: BLE001 - it is the answer to this request
             self.error = error
+
+    def needs(self, number: int) -> bool:
+        """Return whether a step has work for this request."""
+        return self.error is None and bool(self.wants[number])
 
     def taken(self, number: int) -> Tensors:
         """Return the inputs of a step."""
@@ -127,7 +154,7 @@ class _Run:
         return {name: self._known[name] for name in self._outputs}
 
 
-def _wants(outputs: list[str], steps: list[dict[str, Any]]) -> list[list[str]]:
+def _wants(steps: list[dict[str, Any]], outputs: tuple[str, ...]) -> list[list[str]]:
     """Return for each step the names of its outputs that clients or later steps need; none for a step to skip."""
     needed = set(outputs)
     wants: list[list[str]] = []

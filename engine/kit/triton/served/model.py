@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+_AT_ONCE = 0.001
+"""A request that comes within so many seconds after the answers before it has waited for them."""
 
 
 class TritonPythonModel:
@@ -23,42 +27,87 @@ class TritonPythonModel:
         settings = json.loads((folder / "settings.json").read_text("utf-8"))
         self.work = _module(folder / settings["work"]).Work(folder, settings)
         self.again = settings.get("again", [])
+        self.ended = 0.0
 
     def execute(self, requests: list[Any]) -> list[Any]:
         """Answer each request: what is wrong with one is no fault of the others.
 
         A ValueError of the work is a mistake of the client (INVALID_ARG: HTTP 400), any other exception is not (500).
         """
-        if not hasattr(self.work, "together"):
-            return [_answer(request, partial(self._made, request)) for request in requests]
-        waited_for = [request for request in requests if not request.is_cancelled()]
-        read = [(partial(_given, request), list(request.requested_output_names())) for request in waited_for]
-        answers = dict(zip(map(id, waited_for), self.work.together(read), strict=True))
-        return [_answer(request, answers.get(id(request), dict)) for request in requests]
+        waited = len(requests) > 1 or time.monotonic() < self.ended + _AT_ONCE
+        tracked = [_Tracked(request, request.is_cancelled if waited else _not_cancelled) for request in requests]
+        if hasattr(self.work, "together"):
+            responses = self._together(tracked)
+        else:
+            responses = [each.answer(partial(self._made, each.request)) for each in tracked]
+        self.ended = time.monotonic()
+        return responses
+
+    def _together(self, tracked: list[_Tracked]) -> list[Any]:
+        """Answer requests that Triton joined: each is sent as soon as its answer is there; only the last is returned.
+
+        Otherwise a client with a short text would wait for the longest text of all others.
+        """
+        read = [
+            (partial(_given, each.request), list(each.request.requested_output_names()), each.is_cancelled)
+            for each in tracked
+        ]
+        responses: dict[int, Any] = {}
+        for place, made in self.work.together(read):
+            response = tracked[place].answer(made)
+            is_last = len(responses) == len(tracked) - 1
+            responses[place] = response if is_last or not _sent(tracked[place].request, response) else None
+        return [responses[place] for place in range(len(tracked))]
 
     def _made(self, request: Any) -> dict[str, Any]:
         given = _given(request)
         return {**{name: given[name] for name in self.again}, **self.work(given)}
 
 
+class _Tracked(NamedTuple):
+    """A request, and what tells whether its client cancelled it."""
+
+    request: Any
+    is_cancelled: Callable[[], bool]
+
+    def answer(self, made: Callable[[], dict[str, Any]]) -> Any:
+        """Return the response with the tensors that `made` returns, or with the error that it raises."""
+        import triton_python_backend_utils as triton  # type: ignore[import-not-found]  # only inside the server
+
+        codes = triton.TritonError
+        if self.is_cancelled():  # nobody waits for the answer
+            return _failed("the request was cancelled", codes.CANCELLED)
+        try:
+            tensors = [triton.Tensor(name, array) for name, array in made().items()]
+        except ValueError as error:
+            return _failed(str(error), codes.INVALID_ARG)
+        except Exception as error:  # noqa: BLE001 - the other requests are answered, whatever it is
+            return _failed(f"{type(error).__name__}: {error}", codes.INTERNAL)
+        return triton.InferenceResponse(tensors)
+
+
+def _not_cancelled() -> bool:
+    """Stand for the question whether a request was cancelled, where it has not waited.
+
+    Triton answers the question in another process, which takes a twentieth of the time of a short text.
+    """
+    return False
+
+
 def _given(request: Any) -> dict[str, Any]:
     return {tensor.name(): tensor.as_numpy() for tensor in request.inputs()}
 
 
-def _answer(request: Any, made: Callable[[], dict[str, Any]]) -> Any:
-    """Return the response with the tensors that `made` returns, or with the error that it raises."""
-    import triton_python_backend_utils as triton  # type: ignore[import-not-found]  # only inside the server
+def _sent(request: Any, response: Any) -> bool:
+    """Send a response at once; return whether that is possible. A Triton before 24.06 takes returned responses only."""
+    import triton_python_backend_utils as triton
 
-    codes = triton.TritonError
-    if request.is_cancelled():  # nobody waits for the answer
-        return _failed("the request was cancelled", codes.CANCELLED)
     try:
-        tensors = [triton.Tensor(name, array) for name, array in made().items()]
-    except ValueError as error:
-        return _failed(str(error), codes.INVALID_ARG)
-    except Exception as error:  # noqa: BLE001 - the other requests are answered, whatever it is
-        return _failed(f"{type(error).__name__}: {error}", codes.INTERNAL)
-    return triton.InferenceResponse(tensors)
+        sender = request.get_response_sender()
+    except Exception:  # noqa: BLE001 - an error of Triton's own class, by which older servers refuse
+        return False
+    sender.send(response, flags=triton.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
+    return True
 
 
 def _failed(why: str, code: Any) -> Any:

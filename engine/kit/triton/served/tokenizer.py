@@ -71,6 +71,8 @@ class Work:
 
     def pad(self, rows: list[Any]) -> None:
         """Pad rows of one length to the smallest bucket that holds them."""
+        if not self.buckets:
+            return
         tokens = len(rows[0].ids)
         bucket = min((length for length in self.buckets if length >= tokens), default=tokens)
         how = self.tokenizer.padding or {}

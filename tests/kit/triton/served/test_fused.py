@@ -66,16 +66,40 @@ def work(tmp_path):
     return work
 
 
+def request(text, outputs=("twice", "large", "sum"), *, cancelled=lambda: False):
+    row = np.array([[text.encode()]], dtype=object)
+    return lambda: {"TEXT": row}, list(outputs), cancelled
+
+
 def ask(work, *texts, outputs=("twice", "large", "sum")):
     """Ask for texts, each as a request of its own; return each request's outputs, or its error."""
-    rows = [np.array([[text.encode()]], dtype=object) for text in texts]
-    results = []
-    for result in work.together([(lambda row=row: {"TEXT": row}, list(outputs)) for row in rows]):
+    results = {}
+    for place, result in work.together([request(text, outputs) for text in texts]):
         try:
-            results.append({name: array.tolist() for name, array in result().items()})
+            results[place] = {name: array.tolist() for name, array in result().items()}
         except (ValueError, RuntimeError) as error:
-            results.append(error)
-    return results
+            results[place] = error
+    return [results[place] for place in range(len(texts))]
+
+
+def test_each_request_is_answered_before_the_model_runs_for_the_next_shape(work):
+    answered = []
+    for place, result in work.together([request(text) for text in ("1 2 3", "4", "word", "5 6 7", "8 9")]):
+        assert place == 2 or len(result()) == 3
+        answered.append((place, len(work.session.calls)))
+    assert answered == [(2, 0), (0, 1), (3, 1), (1, 2), (4, 3)]
+
+
+def test_a_request_that_is_cancelled_meanwhile_is_not_computed(work):
+    gone = []
+    requests = [request("1 2"), request("3", cancelled=lambda: bool(gone)), request("4 5 6")]
+    places = []
+    for place, result in work.together(requests):
+        places.append(place)
+        gone.append(place)
+        assert result() == {} or place != 1
+    assert sorted(places) == [0, 1, 2]
+    assert [shape for shape, _ in work.session.calls] == [(1, 2), (1, 3)]
 
 
 def test_requests_of_one_length_are_one_batch_and_each_gets_its_own_rows(work):
@@ -107,6 +131,6 @@ def test_a_model_without_batches_runs_each_request_alone(work):
 def test_a_batch_of_more_rows_than_the_model_takes_is_run_in_parts(work):
     work.most = 1
     texts = np.array([[b"1 2"], [b"3 4"]], dtype=object)
-    [result] = work.together([(lambda: {"TEXT": texts}, ["sum"])])
+    [(_, result)] = work.together([(lambda: {"TEXT": texts}, ["sum"], lambda: False)])
     assert result()["sum"].tolist() == [3, 7]
     assert [shape for shape, _ in work.session.calls] == [(1, 2), (1, 2)]

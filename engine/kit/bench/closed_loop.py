@@ -1,0 +1,58 @@
+"""Closed loop: clients that each send their next request when they have an answer, as users of a server do."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import cycle, islice
+
+from engine.kit.bench import turns
+from engine.kit.bench.interleaving import Budget, Call, Clock
+
+_LEAST_EACH = 2
+"""How many requests each client sends in a turn at least, so that most of a turn has all clients waiting."""
+
+
+def rounds(
+    contenders: Sequence[Sequence[Call]], *, clients: int, budget: Budget, clock: Clock = time.perf_counter
+) -> list[list[float]]:
+    """Return for each contender the seconds per answer of each round.
+
+    A contender is the calls that send its requests, one call for each request. In each round the contenders take turns
+    as in `interleaving.measure`. In each turn the clients send the same requests to each contender, and each request
+    equally often: as many as fit into the turn of the slowest contender, and at least two for each client.
+    `budget.seconds` is the time of all turns together.
+    """
+    turn = budget.seconds / budget.rounds / len(contenders)
+    took: list[list[float]] = [[] for _ in contenders]
+    before = None
+    with ThreadPoolExecutor(clients) as threads:
+        least = max(_LEAST_EACH * clients, *map(len, contenders))
+        usual = max(_turn(threads, calls, clients, _whole(least, calls), clock) for calls in contenders)
+        count = max(least, int(turn / usual))
+        for number in range(budget.rounds):
+            for place in turns.order(number, len(contenders)):
+                turns.rest(before, place)
+                before = place
+                calls = contenders[place]
+                took[place].append(_turn(threads, calls, clients, _whole(count, calls), clock))
+    return took
+
+
+def _whole(count: int, calls: Sequence[Call]) -> int:
+    """Return the next number from `count` on that sends each request equally often."""
+    return math.ceil(count / len(calls)) * len(calls)
+
+
+def _turn(threads: ThreadPoolExecutor, calls: Sequence[Call], clients: int, count: int, clock: Clock) -> float:
+    """Let clients send `count` requests, the next one whenever a client has an answer; return the seconds per answer.
+
+    The first request of each client wakes the server, and does not count.
+    """
+    for requests in (clients, count):
+        begin = clock()
+        for _ in threads.map(lambda call: call(), islice(cycle(calls), requests)):
+            pass
+    return (clock() - begin) / count
