@@ -30,7 +30,7 @@ def built(tiny_bert, tmp_path_factory):
     folder.mkdir()
     (folder / "pyproject.toml").write_text("")
     shutil.copytree(tiny_bert, folder / "model")
-    shutil.copytree(ROOT / "engine", folder / "src" / "engine", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "engine", folder / "src" / "engine")
     (folder / "samples.jsonl").write_text(SAMPLES)
     (folder / "other.jsonl").write_text(SAMPLES)
     (folder / "base.yaml").write_text("validate: {max_abs: {at_most: 100}}\n")

@@ -17,7 +17,7 @@ def built(tiny_bert, tmp_path_factory):
     folder = tmp_path_factory.mktemp("source-tree") / "project"
     folder.mkdir()
     (folder / "pyproject.toml").write_text("")
-    shutil.copytree(ROOT / "engine", folder / "src" / "engine", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "engine", folder / "src" / "engine")
     shutil.copytree(tiny_bert, folder / "model")
     (folder / "r.yaml").write_text("name: m\nmodel: {source: model}\n")
     _program(folder)("build", "r.yaml", expect=0)
