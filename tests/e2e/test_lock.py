@@ -361,7 +361,6 @@ def test_of_a_matrix_one_variant_may_be_built(project):
 
 
 @pytest.mark.slow
-@pytest.mark.whole
 def test_each_recipe_has_a_lock_of_its_own(project):
     shutil.copy(project.folder / "r.yaml", project.folder / "s.yaml")
     edit(project.folder / "s.yaml", "name: tiny", "name: second")
