@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import compileall
 import importlib
 import importlib.util
 import os
@@ -41,6 +42,9 @@ def pytest_configure(config):
     config.option.loadscopereorder = False
     for name in _CACHES:
         (config.rootpath / name).mkdir(exist_ok=True)
+    if not hasattr(config, "workerinput"):
+        # Tests start thousands of commands: with PYTHONDONTWRITEBYTECODE each would compile the program anew.
+        compileall.compile_dir(config.rootpath / "engine", quiet=2)
     # In the environment, so that the processes of pytest-xdist draw the same sample.
     os.environ.setdefault(_SEED, "1")
     # No test reads the settings and keys of whoever runs the tests.

@@ -70,6 +70,7 @@ def environment_of(python, folder, environment, names=None):
 
 
 @pytest.mark.parametrize("layout", ["ensemble", "fused"])
+@pytest.mark.sample(1)
 def test_a_copied_package_answers(layout, minilm_checkpoint, minilm_exported, environment, place):
     """The server of the ensemble has the requirements of its models; the fused package has them beside its model."""
     if reason := missing():

@@ -83,6 +83,7 @@ def filled(text, entry):
 
 
 @pytest.mark.slow
+@pytest.mark.whole
 def test_the_workflow_builds_on_each_machine_what_waits_for_it(laptop, t4, tmp_path):
     output = tmp_path / "output"
     for command in list(runs("anywhere").values())[1:]:

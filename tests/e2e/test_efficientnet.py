@@ -103,7 +103,8 @@ def _is_a_package_of_images(place, *, size):
     assert sorted(path.name for path in place.iterdir() if path.is_dir()) == around  # nothing about text
 
 
-@pytest.mark.parametrize("precision", [pytest.param("fp32", marks=pytest.mark.whole), "fp16"])
+@pytest.mark.whole
+@pytest.mark.parametrize("precision", ["fp32", "fp16"])
 def test_a_t4_that_is_not_here_waits_after_all_that_any_machine_can_do(shipped, serve, seeing, precision):
     serve("tf_efficientnetv2_b0", size=64, num_classes=10)
     seeing(shipped)

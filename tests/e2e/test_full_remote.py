@@ -51,6 +51,7 @@ def goes_on(machine, message):
 
 
 @pytest.mark.slow
+@pytest.mark.whole
 def test_a_full_folder_ends_no_build(machine, full_folder):
     machine.uses(f"file://{full_folder}")
     assert goes_on(machine, "No space left on device") < 10

@@ -31,6 +31,7 @@ def build(folder, family, *, cosine):
 
 
 @pytest.mark.slow
+@pytest.mark.whole
 def test_a_model_behind_an_encoder_is_built_in_both_precisions(tmp_path):
     _, served = build(tmp_path, "bart", cosine=0.99)
     for name, folders in served.items():

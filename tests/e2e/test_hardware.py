@@ -4,6 +4,7 @@ import pytest
 
 
 @pytest.mark.slow
+@pytest.mark.whole
 def test_a_t4_recipe_is_built_up_to_the_engine_and_waits(shipped):
     events = shipped.events("recipes/minilm_t4_packaged.yaml", expect=3)
     states = {event["job"]: event["state"] for event in events if event["event"] == "end"}

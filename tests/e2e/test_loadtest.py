@@ -140,6 +140,7 @@ def program(request, tmp_path_factory):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
+@pytest.mark.sample(1)
 def test_generation_is_measured_in_tokens_too_and_the_servers_time_is_shown(recipe, server, protocol):
     address = getattr(server, protocol)
     words = (address, "--model", "story_text", "--text", "Once", "--text", "The cat", "--with", "own", "--batch", "2")
@@ -158,6 +159,7 @@ def test_generation_is_measured_in_tokens_too_and_the_servers_time_is_shown(reci
 
 @pytest.mark.slow
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
+@pytest.mark.sample(1)
 def test_of_a_stream_the_first_piece_and_the_gaps_are_measured(recipe, server, protocol):
     words = (getattr(server, protocol), "--stream", "--text", "Once", "--text", "The cat", "--with", "own")
     points = measured(recipe, *words, "--concurrency", "1,3", "--duration", "2", "--warm-up", "0.2")

@@ -8,6 +8,7 @@ RECIPE = "recipes/minilm_cpu.yaml"
 
 
 @pytest.mark.slow
+@pytest.mark.whole
 def test_the_embedded_default_becomes_a_measured_package_and_then_nothing_is_left_to_do(shipped):
     first = shipped("build", RECIPE, expect=0)
     [shown] = json.loads(shipped("show", RECIPE, "--json", expect=0).stdout)

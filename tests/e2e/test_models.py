@@ -16,7 +16,7 @@ SEVEN_BITS = {"isa": "avx2"}
 
 @pytest.mark.slow
 @pytest.mark.parametrize("architecture", models.ARCHITECTURES)
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 def test_a_local_directory_becomes_a_validated_package_in_either_precision(empty, architecture):
     models.checkpoint(empty.folder / "model", architecture, task="text-classification")
     (empty.folder / "r.yaml").write_text(
@@ -53,7 +53,7 @@ THEIRS = {
 
 @pytest.mark.parametrize("precision", ["fp32", "int8"])
 @pytest.mark.parametrize("kind", THEIRS)
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 def test_an_onnx_file_of_someone_else_becomes_a_validated_package_without_torch(empty, kind, precision):
     write, profile = THEIRS[kind]
     write(empty.folder / "theirs.onnx")

@@ -95,6 +95,7 @@ def test_requests_of_many_lengths_that_one_python_model_gets_at_once_have_their_
 
 
 @pytest.mark.parametrize("lengths", [range(7, 20), [7] * 13], ids=["mixed lengths", "one length"])
+@pytest.mark.sample(1)
 def test_requests_at_once_do_not_wait_for_a_timer_of_triton(lengths, source, environment, tmp_path):
     """A limit or a timeout of a queue would let each burst wait for half a second or several."""
     serving = Serving(model_name="m", ensemble="m_text", task="text-classification", largest={"batch": 16})

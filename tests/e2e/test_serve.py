@@ -157,6 +157,7 @@ def test_two_packages_in_one_repository_are_served_shown_and_cleared(project):
 
 
 @pytest.mark.parametrize(("address", "host"), [("localhost", "127.0.0.1"), ("::1", "[::1]")])
+@pytest.mark.sample(1)
 def test_a_server_listens_where_its_name_or_ipv6_address_is(project, address, host):
     try:
         ports.choose(address, None, None, None)
@@ -173,6 +174,7 @@ def test_a_server_listens_where_its_name_or_ipv6_address_is(project, address, ho
         assert grpc.InferenceServerClient(served.status["grpc"].removeprefix("grpc://")).is_server_ready()
 
 
+@pytest.mark.whole
 def test_a_killed_server_is_said_and_cleared_and_served_again(project):
     with Served(project, "plain.yaml") as served:
         os.kill(served.status["pid"], signal.SIGKILL)

@@ -39,6 +39,7 @@ OPENSSL = 'm=$(mktemp) && cat > "$m" && openssl pkeyutl -sign -rawin -inkey kms.
 
 
 @pytest.mark.parametrize("script", [OPENSSL, f"({OPENSSL}) | base64"], ids=["raw", "base64"])
+@pytest.mark.sample(1)
 def test_a_command_of_openssl_signs_what_others_then_use(script, machine, files, tmp_path):
     signs_by(machine, script)
     assert "1 records went there" in machine(*BUILD, expect=0).stderr
@@ -61,7 +62,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", [pytest.param(each, marks=pytest.mark.slow) for each in FAULTS])
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 def test_a_build_goes_on_without_the_signature_and_a_push_says_why_it_failed(fault, machine, tmp_path):
     script, message = FAULTS[fault]
     signs_by(machine, script)

@@ -93,6 +93,7 @@ def test_without_the_gpu_why_and_show_say_on_which_machine_it_was_made(built):
     ],
     ids=["device", "version", "profile", "option"],
 )
+@pytest.mark.sample(2)
 def test_an_engine_for_another_device_version_or_profile_is_none_and_why_names_the_row(built, change, row, old, new):
     changed = built.why("r.yaml", "--set", change)["trt-build"]
     assert changed["state"] == "stale"
@@ -131,6 +132,7 @@ def test_a_recipe_is_locked_where_the_gpu_is_and_goes_by_its_lock_there(built, g
     assert set(built.states("r.yaml", "--frozen").values()) == {"cached"}
 
 
+@pytest.mark.whole
 def test_a_server_with_arm_cpus_and_the_same_gpu_builds_an_engine_of_its_own(built, tmp_path_factory):
     arm = FakeT4(built.folder, tmp_path_factory.mktemp("arm") / "machine", arch="aarch64")
     assert "arch" in arm("why", "r.yaml", "trt-build").stdout

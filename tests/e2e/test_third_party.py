@@ -1,8 +1,9 @@
 """A step of another installed package joins the plan."""
 
 import json
-import shutil
 
+import graphs
+import onnx
 import pytest
 
 STEP = '''
@@ -28,11 +29,13 @@ class Stamp(Step):
         onnx.save(loaded, out / "model.onnx")
         return {"stamped": self.text}
 '''
-RECIPE = "name: m\nmodel: {source: model}\nsteps: {stamp: {text: hello}}\n"
+PLAIN = "name: m\nmodel: {source: net.onnx}\n"
+PROFILES = "profiles: [{batch: [1, 2, 4]}]\n"
+RECIPE = PLAIN + "steps: {stamp: {text: hello}}\n" + PROFILES
 
 
 @pytest.fixture
-def project(empty, tiny_bert):
+def project(empty):
     site = empty.folder / "site"
     info = site / "stamp_package-1.0.dist-info"
     info.mkdir(parents=True)
@@ -40,7 +43,7 @@ def project(empty, tiny_bert):
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: stamp-package\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text("[recipe.steps]\nstamp = stamp_package:Stamp\n")
     empty.environment["PYTHONPATH"] = str(site)
-    shutil.copytree(tiny_bert, empty.folder / "model")
+    onnx.save(graphs.layers(), empty.folder / "net.onnx")
     (empty.folder / "r.yaml").write_text(RECIPE)
     return empty
 
@@ -120,7 +123,7 @@ def test_its_options_are_validated_by_its_own_model(project):
 
 
 def test_a_recipe_that_does_not_ask_for_it_is_left_alone(project):
-    (project.folder / "r.yaml").write_text("name: m\nmodel: {source: model}\n")
+    (project.folder / "r.yaml").write_text(PLAIN + PROFILES)
     assert "stamp" not in project.why("r.yaml")
 
 

@@ -130,7 +130,7 @@ def test_a_build_that_waits_ends_by_ctrl_c_and_by_its_timeout_with_what_still_wa
 
 
 @pytest.mark.usefixtures("interruptible")
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("moment", range(30))
 def test_ctrl_c_at_any_moment_of_the_waiting_ends_it_with_3(moment, laptop):
     with Waiting(laptop) as waiting:
@@ -142,7 +142,7 @@ def test_ctrl_c_at_any_moment_of_the_waiting_ends_it_with_3(moment, laptop):
 
 
 @pytest.mark.usefixtures("interruptible")
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("moment", range(30))
 def test_ctrl_c_at_any_moment_leaves_a_last_event_with_the_exit_code(moment, laptop):
     words = ["--force", "reference"] if moment % 2 else ["--wait"]

@@ -138,7 +138,7 @@ def test_a_key_whose_maker_dies_is_taken_over(field, ground, stopped):
 @pytest.mark.parametrize(
     "limits", [(), ("--older-than", "0s"), ("--max-size", "1MB")], ids=["leftovers", "age", "size"]
 )
-@pytest.mark.sample(1)
+@pytest.mark.whole
 def test_verify_and_gc_may_run_beside_builders(limits, tier, wide, tmp_path):
     for number in range(20 if tier.whole else 1):
         ground = wide.template.copy(tmp_path / str(number))

@@ -148,6 +148,7 @@ def test_the_scratch_of_a_worker_on_a_full_disk(away, disk, tmp_path):
     assert away.builders.delivered(ended) == away.expected
 
 
+@pytest.mark.whole
 def test_a_disk_that_is_full_from_any_call_on(tier, field, tmp_path):
     refused = 0
     for number in range(1, 400) if tier.whole else sorted(tier.chance.sample(range(1, 250), 3)):

@@ -146,6 +146,7 @@ def test_an_input_may_change_at_any_moment_of_a_build(scene, tier):
     _change_meanwhile(scene, scene.project.source, (texts(1), texts(2)), 200 if tier.whole else 2, tier.chance)
 
 
+@pytest.mark.whole
 def test_the_code_may_change_at_any_moment_of_a_build(scene, tier):
     old = scene.helper.read_text()
     new = old.replace('MARK = "+"', 'MARK = "*"')
@@ -202,6 +203,7 @@ def _change_meanwhile(scene, path, states, times, chance):
         shutil.rmtree(scene.ground.folder)
 
 
+@pytest.mark.whole
 def test_two_builders_at_once_with_two_versions_of_an_input_deliver_each_its_own(scene, tier):
     states = {}
     for number in range(30 if tier.whole else 2):
@@ -227,6 +229,7 @@ def test_two_builders_at_once_with_two_versions_of_an_input_deliver_each_its_own
         scene.right(scene.build())
 
 
+@pytest.mark.whole
 def test_a_kill_in_mid_write_leaves_nothing_half(scene):
     for number in range(3):
         edit(scene.project.source, texts(number))
@@ -240,6 +243,7 @@ def test_a_kill_in_mid_write_leaves_nothing_half(scene):
 
 
 @pytest.mark.parametrize("jumps", [(DAY, -DAY, 0), (-3650 * DAY, 0, 3650 * DAY)])
+@pytest.mark.sample(1)
 def test_a_clock_that_jumps_hides_no_change(scene, jumps):
     for number, jump in enumerate(jumps):
         edit(scene.project.source, texts(number), like=scene.project.source.stat())

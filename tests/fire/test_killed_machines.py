@@ -96,9 +96,10 @@ class Ground:
         new("cache", "verify", expect=0)
 
 
-@pytest.mark.parametrize("shares_store", [False, pytest.param(True, marks=pytest.mark.whole)], ids=["remote", "store"])
+@pytest.mark.parametrize("shares_store", [False, True], ids=["remote", "store"])
+@pytest.mark.whole
 def test_whenever_machines_are_killed_every_job_is_built_in_the_end(shares_store, tier, tmp_path):
-    kills = 100 if tier.whole else 3
+    kills = 100
     done = rounds = 0
     while done < kills:
         rounds += 1

@@ -98,6 +98,7 @@ def trap(ground: Ground, **what):
 
 
 @pytest.mark.parametrize("with_workers", [False, True], ids=["alone", "with its workers"])
+@pytest.mark.sample(1)
 def test_a_builder_may_be_killed_before_any_system_call(with_workers, tier, field, tmp_path):
     count = touches(field, tmp_path / "counted")
     points = range(1 + with_workers, count + 1, 2) if tier.whole else sorted(tier.chance.sample(range(1, count + 1), 2))
@@ -155,6 +156,7 @@ def test_an_up_to_date_build_may_be_killed_before_any_system_call(tier, field, t
 @pytest.mark.parametrize(
     "limits", [(), ("--older-than", "0s"), ("--max-size", "3MB")], ids=["leftovers", "age", "size"]
 )
+@pytest.mark.sample(1)
 def test_a_collection_may_be_killed_before_any_system_call(limits, tier, field, tmp_path):
     """What it has taken out is gone, which is no damage; what it left is whole."""
     for point in range(1, 200) if tier.whole else sorted(tier.chance.sample(range(1, 120), 2)):

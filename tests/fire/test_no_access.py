@@ -141,6 +141,7 @@ def test_a_store_that_is_somebody_elses_can_be_read_and_is_not_written(unprivile
 
 
 @pytest.mark.parametrize("place", ["records", "artifacts", "files", "heads", "stat", "snapshots", "logs", "format"])
+@pytest.mark.sample(4)
 def test_a_file_that_cannot_be_read_is_made_again_or_said(place, unprivileged, field, tmp_path):
     ground = field.undisturbed.copy(tmp_path / "ground")
     unprivileged.build(ground)

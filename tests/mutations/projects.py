@@ -203,7 +203,7 @@ def _stamped(place: Workplace) -> None:
 def _source(place: Workplace) -> None:
     """A network, built by a copy of the program's own source tree."""
     _bert(place)
-    shutil.copytree(ROOT / "engine", place.path("src/engine"), ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "engine", place.path("src/engine"))
     inherited = place.environment.get("PYTHONPATH", "").split(os.pathsep)
     place.environment["PYTHONPATH"] = os.pathsep.join(
         [str(place.path("src")), *(entry for entry in inherited if entry and not (Path(entry) / "engine").is_dir())]

@@ -35,7 +35,7 @@ def test_a_mutation_rebuilds_exactly_what_it_reaches(mutation, built, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("project", ["bert", "net", "matrix"])
 def test_what_does_not_count_changes_no_byte(project, built, tmp_path):
     before = trial.artifacts(built(project).build())

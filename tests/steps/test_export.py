@@ -75,6 +75,7 @@ def worst_difference(module, directory, inputs):
 
 
 @pytest.mark.parametrize("architecture", models.ARCHITECTURES)
+@pytest.mark.sample(4)
 def test_each_architecture_answers_as_pytorch_does_on_unseen_shapes_and_masks(architecture, tmp_path):
     task = TASKS[architecture]
     checkpoint = models.checkpoint(tmp_path / "checkpoint", architecture, task=task, tokenizer=False)
@@ -98,6 +99,7 @@ def test_each_architecture_answers_as_pytorch_does_on_unseen_shapes_and_masks(ar
 
 
 @pytest.mark.parametrize("architecture", ["bert", "deberta-v2"])
+@pytest.mark.sample(1)
 def test_two_exports_are_byte_identical_whatever_the_directory(architecture, tmp_path):
     checkpoint = models.checkpoint(tmp_path / "checkpoint", architecture, tokenizer=False)
     Export().run(tmp_path / "first", checkpoint=checkpoint)

@@ -44,6 +44,7 @@ def relative(first, second):
 
 
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+@pytest.mark.sample(1)
 def test_it_answers_as_timm_does_in_batches_of_one_ten_and_thirty_two(timm, small, layout, tmp_path):
     shown = Images(layout=layout, size=96)
     report = Export(task=TASK, images=shown).run(tmp_path / "out", checkpoint=small)
@@ -58,6 +59,7 @@ def test_it_answers_as_timm_does_in_batches_of_one_ten_and_thirty_two(timm, smal
 
 
 @pytest.mark.parametrize("architecture", ["test_vit", "test_convnext", "test_resnet"])
+@pytest.mark.sample(1)
 def test_other_architectures_answer_as_timm_does_at_another_size_than_their_own(timm, architecture, tmp_path):
     checkpoint = timm_here.checkpoint(tmp_path / "checkpoint", architecture, size=160)
     Export(task=TASK, images=Images(layout="NHWC", size=192)).run(tmp_path / "out", checkpoint=checkpoint)

@@ -602,7 +602,7 @@ TEXTS = (
 @pytest.mark.slow
 @pytest.mark.parametrize("devices", ["T4", "A100", "A10", "L4", "RTX 5090", ("T4", "A10", "L4", "RTX 5090")], ids=str)
 @pytest.mark.parametrize("precision", ["fp16", "int8"])
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 def test_minilm_is_built_for_every_capability_and_for_several(minilm, devices, precision, folder):
     out = folder()
     step("tensorrt-rtx", devices, precision=precision, profiles=TEXTS).run(out, checked=minilm / precision)

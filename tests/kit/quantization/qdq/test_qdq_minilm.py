@@ -101,7 +101,7 @@ def test_unseen_texts_keep_their_embeddings_with_most_of_the_work_quantized(mini
 @pytest.mark.parametrize(
     ("kind", "devices"),
     [
-        ("int8", ("T4", "RTX 5090")),
+        pytest.param("int8", ("T4", "RTX 5090"), marks=WHOLE),
         pytest.param("fp8", ("L4",), marks=WHOLE),
         pytest.param("int4", ("A10",), marks=WHOLE),
     ],
