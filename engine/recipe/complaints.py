@@ -40,6 +40,8 @@ _TYPES = {
     "mapping_type": "a mapping of fields is meant, as in {key: value}",
     "finite_number": "a finite number is meant",
 }
+_OTHERS = 8
+"""How many further errors of a recipe are shown; the rest is counted."""
 _SECTIONS = ("model_type", "model_attributes_type", "dict_type", "mapping_type", "tuple_type", "list_type")
 _NUMBERS = ("int_parsing", "float_parsing", "int_type", "int_from_float", "float_type")
 _WHOLE = ("int_parsing", "int_type", "int_from_float")
@@ -54,7 +56,7 @@ _KEY = "[key]"
 def complaint(
     error: ValidationError, root: Node, files: Sequence[Path], below: Sequence[str | int] = ()
 ) -> RecipeError:
-    """Return the first of a recipe's validation errors as a RecipeError that also counts the other validation errors.
+    """Return the first of a recipe's validation errors as a RecipeError, with the other errors as facts.
 
     Errors are sorted by place: an error in an earlier file of `files` (the recipe, then its parents) comes before an
     error in a later file. If pydantic validated only a part of the recipe, `below` is the path of that part.
@@ -72,11 +74,14 @@ def complaint(
         return order.get(position.file, len(order)), position.line, position.column, missing
 
     causes.sort(key=first_in_text)
-    detail = causes[0]
-    what, hint = _in_words(detail, root)
-    places = {(_position(other, root), other["type"] == "missing") for other in causes}
-    facts = [f"and {len(places) - 1} more"] if len(places) > 1 else []
-    return RecipeError(what, _position(detail, root), facts=facts, hint=hint)
+    # One wrong value may break several rules: the first error of each place is shown.
+    places = {(_position(cause, root), cause["type"] == "missing"): cause for cause in reversed(causes)}
+    first, *others = [(position, *_in_words(cause, root)) for (position, _), cause in reversed(places.items())]
+    facts = [f"also {position}: {what}{hint and f' ({hint})'}" for position, what, hint in others[:_OTHERS]]
+    if len(others) > _OTHERS:
+        facts.append(f"and {len(others) - _OTHERS} more")
+    position, what, hint = first
+    return RecipeError(what, position, facts=facts, hint=hint)
 
 
 def _follows(detail: Any, details: Sequence[Any]) -> bool:

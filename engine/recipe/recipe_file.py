@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import os
 from pathlib import Path
@@ -15,6 +16,21 @@ from engine.text.places import Position, Text
 
 MAX_BYTES = sizes.MIB
 """The largest recipe file in bytes: 1 MiB. Hand-written recipes have a few KiB."""
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_WEIGHTS = "a file of weights", "`recipe new FOLDER` writes a recipe for the model whose folder has this file"
+_ENGINE = "an engine", "a recipe says how an engine is built: `recipe new MODEL --device T4` writes one"
+_OTHERS = {
+    ".onnx": ("an ONNX model", "`recipe new {name}` writes a recipe for it"),
+    ".safetensors": _WEIGHTS,
+    ".bin": _WEIGHTS,
+    ".pt": _WEIGHTS,
+    ".pth": _WEIGHTS,
+    ".plan": _ENGINE,
+    ".engine": _ENGINE,
+    ".trt": _ENGINE,
+    ".pbtxt": ("a configuration of Triton", "`recipe new MODEL --from-pbtxt {name}` takes its settings over"),
+}
+"""What a file with such a suffix is instead of a recipe, and what its user may mean."""
 
 
 def read(path: Path, name: str) -> Text:
@@ -29,6 +45,9 @@ def read(path: Path, name: str) -> Text:
 def _bytes_of(path: Path, name: str) -> bytes:
     try:
         with io.BufferedReader(open_file(path)) as file:
+            if path.suffix.lower() in _OTHERS:
+                what, hint = _OTHERS[path.suffix.lower()]
+                raise _whole_file(name, f"{name} is {what}; a recipe is a YAML file", hint.format(name=name))
             data = file.read(MAX_BYTES + 1)
             size = max(os.fstat(file.fileno()).st_size, len(data))
     except NotRegularError as error:
@@ -47,6 +66,8 @@ def _decoded(data: bytes, name: str) -> Text:
     try:
         content = data.decode("utf-8")
     except UnicodeDecodeError as error:
+        if b"\0" in data and not data.startswith(_UTF16):
+            raise _whole_file(name, f"{name} is a binary file; a recipe is a YAML file") from None
         raise not_utf8(data, name, error, kind="file", hint="save it as UTF-8") from None
     return Text(name, content.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}"))
 

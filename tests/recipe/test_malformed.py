@@ -88,6 +88,30 @@ def test_a_directory_is_no_recipe(project):
     assert "is a directory" in refused(project.root / "model").what
 
 
+@pytest.mark.parametrize("suffix", [".onnx", ".safetensors", ".plan", ".PBTXT"])
+def test_a_file_of_a_model_is_no_recipe(project, suffix):
+    path = project.root / f"m{suffix}"
+    path.write_bytes(b"\x08\x08:")
+    error = refused(path)
+    assert "a recipe is a YAML file" in error.what
+    assert "recipe new" in error.hint
+
+
+def test_a_binary_file_is_no_recipe_and_another_encoding_is_named(project):
+    path = project.root / "odd.yaml"
+    path.write_bytes(b"\x89PNG\0")
+    assert "is a binary file" in refused(path).what
+    path.write_text("name: tiny", "utf-16")
+    assert "not UTF-8" in refused(path).what
+
+
+def test_every_wrong_field_is_named_with_its_place_and_a_hint(project):
+    error = refused(project.write("model: {source: model}\nprecision: float16\nbatch_size: 8\n"))
+    assert "recipe.yaml:2:12: `precision`" in error.facts[0]
+    assert "did you mean `fp16`?" in error.facts[0]
+    assert "recipe.yaml:3:1: unknown field `batch_size`" in error.facts[1]
+
+
 def test_a_directory_is_no_samples_file_whatever_its_name(project):
     (project.root / "few.jsonl").mkdir()
     assert "which is a directory" in refused(project.write(MINIMAL + "validate: {samples: few.jsonl}")).what

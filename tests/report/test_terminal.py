@@ -90,17 +90,19 @@ def test_an_interrupted_build_says_which_jobs_were_stopped(project, size):
 
 @pytest.mark.sample(1)
 def test_another_builder_is_waited_for_by_name(project, size):
-    project.recipe(seconds=5)
+    project.recipe(seconds=600)
     environment = {**os.environ, **project.environment}
     command = [sys.executable, "-m", "engine", *BUILD]
     with subprocess.Popen(command, cwd=project.folder, env=environment, stderr=subprocess.PIPE, text=True) as other:
         for line in other.stderr:
             if line.startswith("running"):
                 break
-        second = record(project, size)
+        name = f"waiting for process {other.pid}"
+        second = record(project, size, until=lambda screen: any(name in line for line in screen))
+        other.terminate()
         other.communicate()
-    assert second.has_shown(f"waiting for process {other.pid}")
-    assert second.code == 0
+    assert second.has_shown(name)
+    assert second.code == 130
 
 
 @pytest.mark.sample(1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -11,11 +11,19 @@ from markupsafe import Markup
 from engine.report.page import svg
 from engine.report.page.values import FILTERS, Value
 
-_WIDE, _LEFT, _RIGHT = 720.0, 190.0, 90.0
-NARROW = 328.0
+_WIDE = 720.0
+_NARROW = 328.0
 """The width of a picture that a page of 360 pixels shows whole: the page has a margin of 16 pixels on each side."""
-_ROW, _TOP = 30.0, 14.0
+_TOP = 14.0
 _HIGH = 300.0
+_LEGEND = 20.0
+"""The height of a name below a narrow picture. In a wide picture, names stand beside the lines."""
+
+
+def for_any_page(draw: Callable[..., Markup], what: object, label: str) -> Markup:
+    """Return a chart in two widths: style sheets show one of them, by the width of the page."""
+    both = Markup('<div class="when-wide">{}</div><div class="when-narrow">{}</div>')
+    return both.format(draw(what, label), draw(what, label, _NARROW))
 
 
 def _inside(mark: Markup) -> Markup:
@@ -23,44 +31,74 @@ def _inside(mark: Markup) -> Markup:
     return mark.replace(Markup("<span"), Markup("<tspan")).replace(Markup("</span>"), Markup("</tspan>"))
 
 
-def latencies(rows: Sequence[Value], label: str) -> Markup:
-    """Return a line for each runtime from p50 to p99, with the confidence interval of p50."""
+def latencies(rows: Sequence[Value], label: str, wide: float = _WIDE) -> Markup:
+    """Return a line for each runtime from p50 to p99, with the confidence interval of p50.
+
+    Names stand beside the lines in a wide picture, and above them in a narrow one.
+    """
+    left, right, high, above = (190.0, 90.0, 30.0, 0.0) if wide == _WIDE else (10.0, 10.0, 48.0, 16.0)
+    name_at, named, value_at, value_style = (
+        (left - 10, "end ", wide - right + 10, "") if wide == _WIDE else (0.0, "", wide, "end ")
+    )
     ends = [row[name].number or 0.0 for row in rows for name in ("p50_ms", "p99_ms")]
     ends += [end.number or 0.0 for row in rows for end in row["intervals"]["p50_ms"]]
-    across = svg.scale([end for end in ends if end > 0] or [1.0], _LEFT, _WIDE - _RIGHT)
-    bottom = _TOP + len(rows) * _ROW
+    across = svg.scale([end for end in ends if end > 0] or [1.0], left, wide - right)
+    bottom = _TOP + len(rows) * high
     drawn = svg.across(across, _TOP, bottom, "ms")
     for number, row in enumerate(rows):
-        y = _TOP + (number + 0.5) * _ROW
+        y = _TOP + (number + 0.5) * high + above / 2
         style = "ours" if row["ours"].raw else "rival"
         p50, p95, p99 = (across(row[name].number or across.low) for name in ("p50_ms", "p95_ms", "p99_ms"))
         interval = [across(end.number or across.low) for end in row["intervals"]["p50_ms"]] or [p50, p50]
         drawn += [
-            svg.text((_LEFT - 10, y + 4), row["runtime"].text, f"end {style}-name"),
+            svg.text((name_at, y - above + 4), row["runtime"].text, f"{named}{style}-name"),
             svg.line((p50, y), (p99, y), f"spread {style}"),
             svg.line((p95, y - 6), (p95, y + 6), f"spread {style}"),
             svg.line((p99, y - 4), (p99, y + 4), f"spread {style}"),
             svg.box((interval[0], y - 6), (max(1.0, interval[1] - interval[0]), 12), f"interval {style}"),
             svg.circle((p50, y), 4.5, f"dot {style}"),
-            svg.text((_WIDE - _RIGHT + 10, y + 4), _inside(FILTERS["ms"](row["p50_ms"])), f"{style}-name"),
+            svg.text((value_at, y - above + 4), _inside(FILTERS["ms"](row["p50_ms"])), f"{value_style}{style}-name"),
         ]
-    return svg.picture(_WIDE, bottom + 42, label, drawn)
+    return svg.picture(wide, bottom + 42, label, drawn)
 
 
-def throughput(lines: Mapping[str, Sequence[tuple[int, Value]]], label: str) -> Markup:
+def throughput(lines: Mapping[str, Sequence[tuple[int, Value]]], label: str, wide: float = _WIDE) -> Markup:
     """Return a line for each runtime: rows a second against the size of the batch."""
+    end = wide - (170 if wide == _WIDE else 10)
     points = [(batch, 1000 * batch / (p50.number or 1.0)) for line in lines.values() for batch, p50 in line]
-    across = svg.scale([float(batch) for batch, _ in points], 70.0, _WIDE - 170)
+    across = svg.scale([float(batch) for batch, _ in points], 70.0, end)
     up = svg.scale([rate for _, rate in points], _HIGH - 50, 30.0, from_zero=True)
-    drawn = [*svg.across(across, 30, _HIGH - 50, "batch"), *svg.upwards(up, 70, _WIDE - 170, "rows a second")]
-    taken: list[float] = []
+    drawn = [*svg.across(across, 30, _HIGH - 50, "batch"), *svg.upwards(up, 70, end, "rows a second")]
+    ends = {}
     for number, (name, line) in enumerate(lines.items()):
-        style = "ours" if number == 0 else f"rival dash-{number}"
         places = [(across(batch), up(1000 * batch / (p50.number or 1.0))) for batch, p50 in line]
-        y = _free(places[-1][1], taken)
+        style = _style(number)
         drawn += [svg.path(places, f"line {style}"), *(svg.circle(place, 4, f"dot {style}") for place in places)]
-        drawn.append(svg.text((places[-1][0] + 10, y + 4), name, "ours-name" if number == 0 else "rival-name"))
-    return svg.picture(_WIDE, _HIGH, label, drawn)
+        ends[name] = places[-1]
+    return _with_names(drawn, ends, label, wide, _HIGH)
+
+
+def _style(number: int) -> str:
+    """Return the style of a line: ours is the first."""
+    return "ours" if number == 0 else f"rival dash-{number}"
+
+
+def _with_names(
+    drawn: Iterable[Markup], ends: Mapping[str, tuple[float, float]], label: str, wide: float, high: float
+) -> Markup:
+    """Return a picture with the names of its lines: at the ends of the lines, or below a narrow picture."""
+    names: list[Markup] = []
+    taken: list[float] = []
+    for number, (name, (x, y)) in enumerate(ends.items()):
+        style = "ours-name" if number == 0 else "rival-name"
+        if wide == _WIDE:
+            names.append(svg.text((x + 10, _free(y, taken) + 4), name, style))
+            continue
+        below = high + (number + 0.5) * _LEGEND
+        names.append(svg.path([(10, below), (50, below)], f"line {_style(number)}"))
+        names.append(svg.text((60, below + 4), name, style))
+    legend = 0.0 if wide == _WIDE else len(ends) * _LEGEND
+    return svg.picture(wide, high + legend, label, [*drawn, *names])
 
 
 def _free(y: float, taken: list[float]) -> float:
@@ -90,12 +128,12 @@ def front(points: Sequence[VariantPoint]) -> list[VariantPoint]:
     return best
 
 
-def scatter(points: Sequence[VariantPoint], label: str, accuracy: str, wide: float = _WIDE) -> Markup:
-    """Return accuracy against latency, a point for each variant; a line joins the points of the Pareto front."""
+def scatter(points: Sequence[VariantPoint], label: str, wide: float = _WIDE) -> Markup:
+    """Return the cosine against latency, a point for each variant; a line joins the points of the Pareto front."""
     across = svg.scale([point.latency for point in points], 80.0, wide - 30)
     up = svg.scale([point.accuracy for point in points], _HIGH - 50 + 60, 30.0)
     bottom = _HIGH + 10
-    drawn = [*svg.across(across, 30, bottom, "p50 in ms"), *svg.upwards(up, 80, wide - 30, accuracy)]
+    drawn = [*svg.across(across, 30, bottom, "p50 in ms"), *svg.upwards(up, 80, wide - 30, "cosine")]
     best = front(points)
     steps: list[tuple[float, float]] = []
     for point in best:
@@ -103,7 +141,7 @@ def scatter(points: Sequence[VariantPoint], label: str, accuracy: str, wide: flo
         steps += [(place[0], steps[-1][1]), place] if steps else [place]
     drawn.append(svg.path(steps, "line ours"))
     for point in points:
-        title = f"{point.name}: {point.latency:g} ms, {accuracy} {point.accuracy:.4f}"
+        title = f"{point.name}: {point.latency:g} ms, cosine {point.accuracy:.4f}"
         at = across(point.latency), up(point.accuracy)
         if point not in best:
             drawn.append(svg.circle(at, 4, "dot rival hollow", title))
@@ -113,18 +151,20 @@ def scatter(points: Sequence[VariantPoint], label: str, accuracy: str, wide: flo
     return svg.picture(wide, bottom + 42, label, drawn).replace(Markup('role="img"'), Markup('role="group"'), 1)
 
 
-def builds(lines: Mapping[str, Sequence[tuple[float, Value]]], label: str) -> Markup:
+def builds(lines: Mapping[str, Sequence[tuple[float, Value]]], label: str, wide: float = _WIDE) -> Markup:
     """Return a line for each shape: the median latency, with its confidence interval, from build to build."""
+    end = wide - (190 if wide == _WIDE else 10)
+    first, last = 80.0, end - 20
     count = max(1, max(len(line) for line in lines.values()) - 1)
-    values = [end for line in lines.values() for _, each in line for end in _band(each)]
+    values = [limit for line in lines.values() for _, each in line for limit in _band(each)]
     up = svg.scale(values, 220.0, 24.0)
-    drawn = svg.upwards(up, 70, _WIDE - 190, "p50 in ms")
-    taken: list[float] = []
+    drawn = svg.upwards(up, 70, end, "p50 in ms")
+    ends = {}
     for number, (name, line) in enumerate(lines.items()):
-        style = "ours" if number == 0 else f"rival dash-{number}"
+        style = _style(number)
         places = []
         for place, (_, each) in enumerate(line):
-            x = 80 + place / count * (_WIDE - 290)
+            x = first + place / count * (last - first)
             low, high = _band(each)
             places.append((x, up(each["p50_ms"].number or low)))
             drawn += [
@@ -132,11 +172,11 @@ def builds(lines: Mapping[str, Sequence[tuple[float, Value]]], label: str) -> Ma
                 svg.circle(places[-1], 4, f"dot {style}"),
             ]
         drawn.append(svg.path(places, f"line {style}"))
-        drawn.append(svg.text((places[-1][0] + 10, _free(places[-1][1], taken) + 4), name, "tick"))
-    ends = [line[place][0] for line in list(lines.values())[:1] for place in (0, -1)]
-    for at, x in zip(ends, (80, _WIDE - 210), strict=False):
-        drawn.append(svg.text((x, 244), time.strftime("%Y-%m-%d %H:%M", time.localtime(at)), "tick middle"))
-    return svg.picture(_WIDE, 256, label, drawn)
+        ends[name] = places[-1]
+    times = [line[place][0] for line in list(lines.values())[:1] for place in (0, -1)]
+    for at, x, align in zip(times, (first - 10, end), ("", " end"), strict=False):
+        drawn.append(svg.text((x, 244), time.strftime("%Y-%m-%d %H:%M", time.localtime(at)), f"tick{align}"))
+    return _with_names(drawn, ends, label, wide, 256.0)
 
 
 def _band(latency: Value) -> tuple[float, float]:

@@ -6,6 +6,7 @@ import base64
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -36,14 +37,13 @@ def html(
     variants = [_variant(number, summary, overviews[number], findings) for number, summary in enumerate(summaries)]
     environment = _environment()
     script, style = (regular.read_text(_TEMPLATES / name) for name in ("page.js", "page.css"))
-    pictures = _scatters(variants)
     details = _details(environment, variants)
     return environment.get_template("page.html").render(
         title=", ".join(dict.fromkeys(str(each.variant.loaded.path.name) for each in summaries)),
         variants=variants,
         details=details,
         left_out=len(variants) - len(details),
-        scatters=pictures,
+        scatter=_scatter(variants),
         front=_front(variants),
         plan=_shared_plan(findings) if len(variants) > 1 else None,
         states=Counter(each.overview.state for each in variants),
@@ -64,9 +64,9 @@ def _environment() -> Environment:
     environment.globals.update(
         place=place,
         per_second=per_second,
-        latencies=charts.latencies,
-        throughput=charts.throughput,
-        builds=charts.builds,
+        latencies=partial(charts.for_any_page, charts.latencies),
+        throughput=partial(charts.for_any_page, charts.throughput),
+        builds=partial(charts.for_any_page, charts.builds),
         when=past_builds.when,
         causes=_causes,
         counted=lists.counted,
@@ -127,14 +127,13 @@ def _front(variants: Sequence[PageVariant]) -> set[str]:
     return {point.anchor for point in charts.front(_points(variants))} if len(variants) > 1 else set()
 
 
-def _scatters(variants: Sequence[PageVariant]) -> dict[str, Markup]:
-    """Return the picture of accuracy against latency for wide and for narrow pages; {} where one point says nothing."""
+def _scatter(variants: Sequence[PageVariant]) -> Markup | None:
+    """Return the picture of accuracy against latency; None where one point says nothing."""
     points = _points(variants)
     if len(points) < 2:  # noqa: PLR2004 - one point says nothing
-        return {}
+        return None
     label = f"Accuracy against latency of {lists.counted(len(points), 'variant')}. The table has the same figures."
-    wide = charts.scatter(points, label, "cosine")
-    return {"when-wide": wide, "when-narrow": charts.scatter(points, label, "cosine", charts.NARROW)}
+    return charts.for_any_page(charts.scatter, points, label)
 
 
 def _shared_plan(findings: Sequence[Finding]) -> Markup | None:

@@ -32,7 +32,7 @@ def test_the_front_has_what_no_other_variant_beats(points, names):
 
 
 def test_a_scatter_links_the_points_of_the_front_and_names_all():
-    drawn = str(charts.scatter([point("a", 1, 0.9), point("b", 2, 0.8), point("<c>", 3, 0.99)], "all", "cosine"))
+    drawn = str(charts.scatter([point("a", 1, 0.9), point("b", 2, 0.8), point("<c>", 3, 0.99)], "all"))
     assert drawn.count("<a ") == 2
     assert drawn.count("<circle") == 3
     assert "&lt;c&gt;: 3 ms, cosine 0.9900" in drawn
