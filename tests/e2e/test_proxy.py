@@ -7,9 +7,12 @@ import socket
 import time
 
 import front
+import numpy as np
 import pytest
 import triton_server
 from front import ask
+from tritonclient import grpc
+from tritonclient.utils import InferenceServerException
 
 MODEL = """
 import triton_python_backend_utils as triton
@@ -40,9 +43,40 @@ def server(environment, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def proxy(server, tmp_path_factory):
-    with front.nginx(server, tmp_path_factory.mktemp("nginx")) as (port, _):
-        yield port
+def started(server, tmp_path_factory):
+    with front.nginx(server, tmp_path_factory.mktemp("nginx")) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def proxy(started):
+    return started.port
+
+
+def rows(numbers):
+    value = grpc.InferInput("x", [len(numbers)], "INT64")
+    value.set_data_from_numpy(np.array(numbers, dtype=np.int64))
+    return [value]
+
+
+def test_grpc_passes_and_what_is_too_large_does_not(started):
+    with grpc.InferenceServerClient(started.grpc) as client:
+        assert client.is_server_ready()
+        assert client.infer("same", rows([1, 2])).as_numpy("y").tolist() == [1, 2]
+        with pytest.raises(InferenceServerException, match="413"):
+            client.infer("same", rows([1] * 1_000_000))
+        assert client.infer("same", rows([3])).as_numpy("y").tolist() == [3]
+
+
+def test_nobody_administers_the_server_by_grpc(started):
+    with grpc.InferenceServerClient(started.grpc) as client:
+        for administer in (
+            lambda: client.unload_model("same"),
+            lambda: client.register_system_shared_memory("region", "/region", 8),
+        ):
+            with pytest.raises(InferenceServerException, match="404"):
+                administer()
+        assert client.is_model_ready("same")
 
 
 def row(numbers):
@@ -71,7 +105,7 @@ def test_what_would_end_the_server_does_not_reach_it(proxy, server, body, status
 
 
 def test_more_requests_at_once_than_the_limit_are_refused(proxy):
-    [most] = map(int, re.findall(r"limit_conn all (\d+);", front.PAGE.read_text()))
+    [most] = {int(number) for number in re.findall(r"limit_conn all (\d+);", front.PAGE.read_text())}
     with contextlib.ExitStack() as stack:
         for _ in range(most):  # the body is still to come, so the request is in work
             waiting = stack.enter_context(socket.create_connection(("127.0.0.1", proxy), timeout=30))

@@ -184,6 +184,7 @@ def test_a_stop_string_ends_the_answer_and_is_no_part_of_it(server, client, orac
         ({"most": 0}, "MAX_NEW_TOKENS: 0 is not between 1 and 12"),
         ({"most": NEW + 1}, "13 is not between 1 and 12"),
         ({"text": b"\xff\xfe"}, "TEXT: 'utf-8'"),
+        ({"text": b"x" * 1_000_000}, r"TEXT: a text of 1000000 bytes; this model takes at most \d+ bytes"),
         ({"stop": b"\xff"}, "STOP: 'utf-8'"),
     ],
 )

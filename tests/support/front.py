@@ -10,6 +10,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -18,17 +19,28 @@ from engine.server import Server, ports
 PAGE = Path(__file__).parents[2] / "docs" / "serving.md"
 
 
+class Front(NamedTuple):
+    """A running nginx: its port for HTTP, its address for gRPC, and the number of its process."""
+
+    port: int
+    grpc: str
+    pid: int
+
+
 @contextlib.contextmanager
-def nginx(server: Server, folder: Path) -> Iterator[tuple[int, int]]:
-    """Yield the port of nginx and its process; only the two ports differ from the page."""
+def nginx(server: Server, folder: Path) -> Iterator[Front]:
+    """Start nginx; only the ports differ from the page."""
     program = shutil.which("nginx", path="/usr/sbin:/usr/bin:/usr/local/bin")
     if program is None:
         pytest.skip("nginx is not installed (apt: nginx-light)")
     folder.chmod(0o755)
     [text] = re.findall(r"```nginx\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    port = ports.free().http
-    assert text.count("8080") == text.count("127.0.0.1:8000") == 1
-    text = text.replace("8080", f"127.0.0.1:{port}").replace("127.0.0.1:8000", server.http)
+    free = ports.free()
+    port, grpc = free.http, f"127.0.0.1:{free.grpc}"
+    own = {"8080": f"127.0.0.1:{port}", "8081": grpc, "127.0.0.1:8000": server.http, "127.0.0.1:8001": server.grpc}
+    for of_the_page, here in own.items():
+        assert text.count(of_the_page) == 1
+        text = text.replace(of_the_page, here)
     (folder / "nginx.conf").write_text(text)
     options = f"daemon off; pid {folder}/pid; error_log {folder}/error.log;"
     with subprocess.Popen([program, "-p", folder, "-c", folder / "nginx.conf", "-g", options]) as process:
@@ -36,7 +48,7 @@ def nginx(server: Server, folder: Path) -> Iterator[tuple[int, int]]:
             if ask(port, "GET", "/v2/health/ready") == 200 or process.poll() is not None:
                 break
             time.sleep(0.1)
-        yield port, process.pid
+        yield Front(port, grpc, process.pid)
         process.terminate()
 
 

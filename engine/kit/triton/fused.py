@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from engine.errors import StepError
@@ -54,7 +55,7 @@ def part(serving: Serving, listed: Sequence[Part], model: Served, files: Files) 
         for step in steps
         if step["folder"]
         for name, content in by_name[step["folder"]].files.items()
-        if name != "model.py"
+        if name not in ("model.py", served.UNREAD)
     }
     takes = parts.tensors(entry.config.input, entry.config)
     python_model = parts.python(
@@ -67,6 +68,7 @@ def part(serving: Serving, listed: Sequence[Part], model: Served, files: Files) 
             "steps": steps,
             "session": {**model.in_python.settings, "threads": _threads(serving, built.config)},
             "most": entry.config.max_batch_size,
+            "max_text_bytes": _max_text_bytes(by_name[step["folder"]].files for step in steps if step["folder"]),
             "warm_up": [_WARM_UP] * max(1, *takes[0].dims),
         },
         files={**own, "session.py": model.in_python.code},
@@ -87,6 +89,12 @@ def why_not(listed: Sequence[Part], model: Served) -> str | None:
     if [tensor.name for tensor in entry.input] != [TEXT] or entry.platform != "ensemble":
         return "it is for packages that take texts, and whose answer is one pass of the model"
     return None
+
+
+def _max_text_bytes(files: Iterable[Mapping[str, bytes]]) -> int:
+    """Return the most bytes of a text, as the settings of the tokenizer have it."""
+    [most] = [each for part in files if (each := json.loads(part[parts.SETTINGS]).get("max_text_bytes")) is not None]
+    return int(most)
 
 
 def _threads(serving: Serving, model: Config) -> int:

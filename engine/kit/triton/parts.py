@@ -19,7 +19,7 @@ TASK = "recipe_task"
 MASK = "recipe_mask"
 """The parameter of a configuration that holds the mask token, for clients of a model that fills masks."""
 _EMPTY = b"An ensemble has no files of its own, but Triton looks for the folder of its version.\n"
-_SETTINGS, REQUIREMENTS = "settings.json", "requirements.txt"
+SETTINGS, REQUIREMENTS = "settings.json", "requirements.txt"
 
 
 @dataclass(frozen=True)
@@ -75,9 +75,14 @@ def python(
 
 
 def code(work: str, settings: Mapping[str, Any], own: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Return the files of a python model: `model.py`, the file `work`, `settings.json` and the files `own`."""
+    """Return the files of a python model: `model.py`, the file `work`, `settings.json` and the files `own`.
+
+    A model with a limit of its texts also has `unread.py`.
+    """
     settings_file = json.dumps({"work": work, **settings}, ensure_ascii=False, indent=1) + "\n"
-    shipped = {"model.py": served.code(served.MODEL), _SETTINGS: settings_file.encode("utf-8")}
+    shipped = {"model.py": served.code(served.MODEL), SETTINGS: settings_file.encode("utf-8")}
+    if "max_text_bytes" in settings:
+        shipped[served.UNREAD] = served.code(served.UNREAD)
     return {**shipped, work: own[work] if work in own else served.code(work), **own}
 
 

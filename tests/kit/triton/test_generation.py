@@ -56,6 +56,7 @@ def test_its_models_are_the_graph_and_two_entries_with_all_that_they_need(tmp_pa
         "pieces.py",
         "prompts.py",
         "sampling.py",
+        "unread.py",
         "greedy.py",
         "tokenizer.json",
     }

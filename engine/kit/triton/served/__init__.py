@@ -14,15 +14,16 @@ EMBED = "embed.py"
 FILL = "fill.py"
 ROUTE = "route.py"
 FUSED = "fused.py"
+UNREAD = "unread.py"
 PROBE = "probe.py"
 """Lies beside the models of a package: an orchestrator runs it to learn whether the models answer."""
-GENERATE = ("generate.py", "asked.py", "past.py", "pieces.py", "prompts.py", "sampling.py")
+GENERATE = ("generate.py", "asked.py", "past.py", "pieces.py", "prompts.py", "sampling.py", UNREAD)
 """The files of a generating model: packages carry generate.py as model.py, and the other files beside model.py."""
 
 data = (
     "model.py", "tokenizer.py", "image.py", "classify.py", "tag.py", "answer.py", "embed.py", "fill.py",
     "route.py", "fused.py", "probe.py",
-    "generate.py", "asked.py", "past.py", "pieces.py", "prompts.py", "sampling.py",
+    "generate.py", "asked.py", "past.py", "pieces.py", "prompts.py", "sampling.py", "unread.py",
 )  # fmt: skip
 
 

@@ -163,5 +163,5 @@ def _refuse_parameters(parameters: Mapping[str, Any]) -> None:
 def _text(value: bytes, name: str) -> str:
     try:
         return value.decode("utf-8")
-    except UnicodeDecodeError as error:
+    except ValueError as error:  # invalid UTF-8, or a text that is too large
         raise ValueError(f"{name}: {error}") from error

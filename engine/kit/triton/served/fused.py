@@ -19,7 +19,8 @@ class Work:
 
     Settings: `steps`, the parts in their order, each with `takes` and `gives` (name in the part -> name in the package)
     and `folder`, where its files lie (null for the model itself); `session`, the settings of session.py; `most`, the
-    most rows of a batch (0 where the model takes no batches); and `warm_up`, the texts of a first request.
+    most rows of a batch (0 where the model takes no batches); `max_text_bytes`, as the tokenizer has it; and
+    `warm_up`, the texts of a first request.
 
     Requests that Triton joined and whose tensors have equal shapes run through the model as one batch. What no client
     requests is not computed.
@@ -29,7 +30,7 @@ class Work:
         import numpy as np
 
         self.steps = settings["steps"]
-        self.most = settings["most"]
+        self.most, self.max_text_bytes = settings["most"], settings["max_text_bytes"]
         self.session = _module(folder / "session.py").ModelSession(folder, settings["session"])
         self.works = [each["folder"] and _work(folder / each["folder"]) for each in self.steps]
         self.model = self.works.index(None)

@@ -11,6 +11,7 @@ from .asked import Asked, Row
 from .past import Past
 from .pieces import Pieces
 from .prompts import Prompts
+from .unread import leave_unread
 
 Request = Any
 Response = Any
@@ -38,6 +39,7 @@ class TritonPythonModel:
         self.rules = Rules(**self.settings["rules"])
         self.tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
         self.prompts = Prompts(self.tokenizer, said["prompts"])
+        leave_unread(self.prompts.max_text_bytes)
         self.streams = triton.using_decoupled_model_transaction_policy(json.loads(args["model_config"]))
 
     def execute(self, requests: list[Request]) -> Any:

@@ -28,6 +28,9 @@ class TritonPythonModel:
         self.work = _module(folder / settings["work"]).Work(folder, settings)
         self.again = settings.get("again", [])
         self.ended = 0.0
+        most = getattr(self.work, "max_text_bytes", None)
+        if most is not None:
+            _module(folder / "unread.py").leave_unread(most)
 
     def execute(self, requests: list[Any]) -> list[Any]:
         """Answer each request: what is wrong with one is no fault of the others.

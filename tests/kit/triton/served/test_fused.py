@@ -59,7 +59,7 @@ def work(tmp_path):
         (tmp_path / name).mkdir()
         (tmp_path / name / f"{name}.py").write_text(code)
         (tmp_path / name / "settings.json").write_text(json.dumps({"work": f"{name}.py", **settings}))
-    settings = {"steps": STEPS, "session": {}, "most": 4, "warm_up": ["1 2 3"]}
+    settings = {"steps": STEPS, "session": {}, "max_text_bytes": 1000, "most": 4, "warm_up": ["1 2 3"]}
     work = Work(tmp_path, settings)
     assert work.session.calls == [((1, 3), ["twice"])], "the warm-up"
     work.session.calls.clear()
