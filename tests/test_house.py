@@ -73,6 +73,13 @@ def test_a_check_imports_no_library_of_graphs_or_tables():
     assert not imported_by("check", "recipes/minilm_cpu.yaml") & {"networkx", "rich"}
 
 
+@pytest.mark.parametrize(("package", "reads"), [("", False), ("package: {triton: {dynamic_batching: {}}}\n", True)])
+def test_only_a_recipe_with_overrides_for_triton_waits_for_their_checks(tmp_path, package, reads):
+    (tmp_path / "r.yaml").write_text(f"name: m\nmodel: {{source: m.onnx}}\nprecision: int4\n{package}")
+    (tmp_path / "m.onnx").touch()
+    assert ("engine.feasibility.triton" in imported_by("check", str(tmp_path / "r.yaml"))) is reads
+
+
 def test_every_module_imports_without_its_optional_tools():
     names = [
         ".".join(path.relative_to(ROOT).with_suffix("").parts)

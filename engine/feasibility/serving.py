@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine import gpus, tasks
-from engine.feasibility import overrides, shapes
+from engine.feasibility import shapes
 from engine.feasibility.facts import ModelFacts
 from engine.runtimes import registry, triton_images
 from engine.runtimes.profiles import greatest
@@ -29,7 +29,11 @@ def check(loaded: LoadedRecipe) -> None:
     _layout(loaded)
     _padding(loaded)
     _answers(loaded)
-    overrides.check(loaded)
+    triton = loaded.recipe.package.triton
+    if triton.model_extra or triton.models:
+        from engine.feasibility import overrides  # a recipe without overrides does not wait for this import
+
+        overrides.check(loaded)
 
 
 def _image(loaded: LoadedRecipe) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from engine.feasibility import proposals, stated_axes
+from engine.feasibility import proposals, stated_axes, stated_values
 from engine.feasibility.facts import ModelFacts
 from engine.recipe.schema import Profile, Range, Recipe
 from engine.runtimes import axes, recipes, registry
@@ -49,6 +49,7 @@ def check_model(loaded: LoadedRecipe, facts: ModelFacts) -> None:
         raise loaded.error(what, "profiles", facts=stated_axes.about(facts), hint=hint)
     for index, profile in enumerate(recipe.profiles):
         stated_axes.check(loaded, ("profiles", index), profile, facts)
+    stated_values.check(loaded, facts)
     for index, shape in enumerate(recipe.bench.shapes if recipe.bench else ()):
         # Samples have lengths from 1 token on.
         stated = {**({shape.samples: 1} if shape.samples else {}), **shape.axes}

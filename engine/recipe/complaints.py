@@ -21,6 +21,7 @@ from engine.text.places import Position
 
 _SHORT_FORMS = {
     "Range": "a size, [min, opt, max] or {min: 1, opt: 16, max: 128} is meant",
+    "Values": "values are meant, as in [[1, 16], [4, 16], [8, 16]]",
     "Bound": "a number or {at_least: 0.99} is meant",
     "Metric": "a number or {name: accuracy, at_least: 0.9} is meant",
     "PerplexityOnText": "the file of a text is meant, as in {text: corpus.txt, at_most: 1.05}",

@@ -33,8 +33,10 @@ FIELDS: Mapping[str, Mapping[str, FieldMeaning]] = {
         "precision": _about("The number format in which the device computes. By default fp32.", "fp16", "int8"),
         "tf32": _about("Whether a GPU may compute products of fp32 in TF32. By default as each runtime does."),
         "profiles": _about(
-            "Shapes of the inputs: minimum, optimum and maximum of each axis, or one size.",
+            "Shapes of the inputs: minimum, optimum and maximum of each axis, or one size; and the values"
+            " of inputs that are sizes of other tensors.",
             [{"batch": [1, 8, 32], "sequence": [1, 128, 512]}],
+            [{"batch": [1, 4, 8], "target": [[1, 16], [4, 16], [8, 16]]}],
         ),
         "tensorrt": _about("Options of TensorRT's builder.", {"memory_pool": {"workspace": "2GiB"}}),
         "calibrate": _about("Samples from which low precisions take their scales.", {"samples": "train.jsonl"}),
@@ -158,6 +160,11 @@ FIELDS: Mapping[str, Mapping[str, FieldMeaning]] = {
         "min": _about("The smallest size.", 1),
         "opt": _about("The usual size, for which the model is tuned.", 16),
         "max": _about("The largest size.", 128),
+    },
+    "Values": {
+        "min": _about("The smallest of each value.", [1, 16]),
+        "opt": _about("The usual values, for which the model is tuned.", [4, 16]),
+        "max": _about("The largest of each value.", [8, 16]),
     },
     "Graph": {
         "precision": _about("The precision of this graph. By default the recipe's.", "fp32"),

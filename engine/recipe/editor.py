@@ -13,6 +13,7 @@ from engine.recipe.fields import LARGEST_SIZE, OF_SAMPLES
 from engine.recipe.matrix import MAX_RULES
 from engine.recipe.model_config import ENUMS, INTEGER_BOUNDS, MESSAGES, ONE_OF, PartName
 from engine.recipe.schema import Recipe
+from engine.recipe.shape_values import Values
 
 _SECTION = re.compile(r"\b(Answers|Bench|Graph|Package|Target|TensorRT)Section\b")
 """Matches the names of classes that the JSON Schema calls by a shorter name: BenchSection is called `Bench`."""
@@ -42,6 +43,11 @@ def editor_schema() -> dict[str, Any]:
     definitions = schema["$defs"]
     for name, forms in _SHORT_FORMS.items():
         definitions[name] = {"anyOf": [definitions[name], *forms]}
+    definitions["Values"] = _values()
+    entries = schema["properties"]["profiles"]["items"]["patternProperties"]
+    schema["properties"]["profiles"]["items"]["patternProperties"] = {
+        name: {"anyOf": [axis, {"$ref": "#/$defs/Values"}]} for name, axis in entries.items()
+    }
     definitions |= _messages()
     definitions["Triton"] = _with_tritons_fields(definitions["Triton"])
     definitions["Shape"] = _shape(definitions["Shape"])
@@ -107,6 +113,12 @@ def _with_tritons_fields(schema: dict[str, Any]) -> dict[str, Any]:
     }
     properties = {**_fields("ModelConfig"), **schema["properties"], "models": models}
     return {**schema, "properties": properties, "additionalProperties": False}
+
+
+def _values() -> dict[str, Any]:
+    """Return the schema of an input's values in a profile, also as a list of three lists."""
+    schema = Values.model_json_schema()
+    return {"anyOf": [schema, {"type": "array", "items": schema["properties"]["min"], "minItems": 3, "maxItems": 3}]}
 
 
 def _shape(schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -98,8 +98,14 @@ Memory = Annotated[
 """A size in bytes, at most 4 TiB: in a recipe a text such as `2GiB`, or a number of bytes of at least a MiB."""
 
 
-_EXTENTS = ("min", "opt", "max")
+EXTENTS = ("min", "opt", "max")
 """The sizes of an axis in a profile, in the order of the short form [min, opt, max]."""
+
+
+def holds_values(stated: Any) -> bool:
+    """Tell whether an entry of a profile has lists: then it states values of an input, and no sizes of an axis."""
+    ends = stated.values() if isinstance(stated, Mapping) else stated
+    return isinstance(stated, Mapping | list | tuple) and any(isinstance(end, list | tuple) for end in ends)
 
 
 def spread(value: Any) -> Any:
@@ -108,11 +114,11 @@ def spread(value: Any) -> Any:
     `spread` returns a value unchanged if the value is neither a number nor a list.
     """
     if isinstance(value, int) and not isinstance(value, bool):
-        return dict.fromkeys(_EXTENTS, value)
+        return dict.fromkeys(EXTENTS, value)
     if isinstance(value, list | tuple):
-        if len(value) != len(_EXTENTS):
+        if len(value) != len(EXTENTS):
             raise wrong(f"has {len(value)} numbers; three are meant", "write [min, opt, max], or one number")
-        return dict(zip(_EXTENTS, value, strict=True))
+        return dict(zip(EXTENTS, value, strict=True))
     return value
 
 
@@ -152,17 +158,22 @@ def axes_of_profile(value: Any) -> Any:
     """Return a profile by axis for a profile in trtexec's form, which is by input: `image: [1x3x32x32, ...]`.
 
     The key of an axis is `image[0]` then: the axes of the input have names only in the model. A profile that is already
-    written by axis, as in `batch: [1, 8, 32]`, is returned unchanged.
+    written by axis, as in `batch: [1, 8, 32]`, is returned unchanged. Values of inputs are left out
+    (`engine.recipe.shape_values`).
     """
     if not isinstance(value, Mapping):
         return value
+    if not value:
+        raise PydanticCustomError("too_short", "an empty profile", {"min_length": 1})
     by_axis: dict[Any, Any] = {}
     for name, extents in value.items():
+        if holds_values(extents):
+            continue
         if not _are_shapes(extents):
             by_axis[name] = extents
             continue
         shapes = [_sizes(word) for word in _words(extents)]
-        if len(shapes) != len(_EXTENTS) or len({len(shape) for shape in shapes}) != 1:
+        if len(shapes) != len(EXTENTS) or len({len(shape) for shape in shapes}) != 1:
             what = f"gives {name!r} a value that is not three shapes with equally many axes"
             raise wrong(what, "as in [1x16, 1x128, 8x512]")
         if any(0 in shape for shape in shapes):
@@ -229,8 +240,8 @@ def _are_shapes(value: Any) -> bool:
 def _words(value: Any) -> list[Any]:
     """Return what a profile says for the minimum, the optimum and the maximum; a single value stands for all three."""
     if isinstance(value, Mapping):
-        return [value[end] for end in _EXTENTS if end in value]
-    return list(value) if isinstance(value, list | tuple) else [value] * len(_EXTENTS)
+        return [value[end] for end in EXTENTS if end in value]
+    return list(value) if isinstance(value, list | tuple) else [value] * len(EXTENTS)
 
 
 def _sizes(word: Any) -> tuple[int, ...]:
@@ -244,6 +255,15 @@ def as_list(value: Any) -> Any:
     `as_list` returns any value but a mapping unchanged.
     """
     return [value] if isinstance(value, Mapping) else value
+
+
+def no_values(value: Any) -> Any:
+    """Return the profiles of one graph of several. Raises pydantic's error for values of an input."""
+    for profile in value if isinstance(value, list | tuple) else (value,):
+        for name, stated in profile.items() if isinstance(profile, Mapping) else ():
+            if holds_values(stated):
+                raise wrong(f"states values of {name!r}", "a size, [min, opt, max], is meant")
+    return value
 
 
 def once_each(items: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -15,6 +15,8 @@ from engine.recipe.schema import Recipe, Shape, Triton
 from engine.text import suggestions
 
 _ANYTHING = Any
+_NOT_WRITTEN = ("axes", "shape_values")
+"""Fields of the pydantic models that a recipe writes under no key of their own."""
 _BRACKETS = re.compile(r"\[(\d+)\]|\[[^\]]*\]")
 """The index of an item as other tools write it: `shapes[0]`. Only a number is an index here, as in `shapes.0`."""
 _ALIKE_BELOW = 0.75
@@ -119,7 +121,8 @@ def _below(kind: Any, segment: str) -> Any:
 def _fields(kind: Any) -> dict[str, object] | None:
     """Return the fields of a pydantic model or a TypedDict by their YAML names, or None for a type that is neither."""
     if isinstance(kind, type) and issubclass(kind, BaseModel):
-        return {field.alias or name: field.annotation for name, field in kind.model_fields.items() if name != "axes"}
+        fields = kind.model_fields.items()
+        return {field.alias or name: field.annotation for name, field in fields if name not in _NOT_WRITTEN}
     if is_typeddict(kind):
         return get_type_hints(kind, include_extras=True)
     return None

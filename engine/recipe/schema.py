@@ -17,6 +17,7 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+from pydantic.json_schema import SkipJsonSchema
 from typing_extensions import TypedDict
 
 from engine import tasks
@@ -35,6 +36,8 @@ from engine.recipe.fields import (
     axes_of_profile,
     by_axis_and_budget,
     limits_within,
+    no_values,
+    once_each,
     one_sided,
     spread,
     text_axes,
@@ -44,6 +47,7 @@ from engine.recipe.fields import (
 from engine.recipe.licenses import License
 from engine.recipe.model_config import MODEL_CONFIG, PartName
 from engine.recipe.options import Generate, Preprocess, Quantization, TensorRTOptions
+from engine.recipe.shape_values import ShapeValues
 from engine.runtimes import registry
 
 Precision = Literal["fp32", "fp16", "bf16", "int8", "fp8", "int4"]
@@ -72,12 +76,13 @@ class Range(RecipePart):
         return self
 
 
-Profile = Annotated[Mapping[Text, Range], Field(min_length=1, max_length=256), BeforeValidator(axes_of_profile)]
+Profile = Annotated[Mapping[Text, Range], Field(max_length=256)]
 """Name of an axis (`batch`, `sequence`, or the model's own name) -> the sizes that the axis may have.
 
-The name `image[2]` stands for the third axis of the input `image`.
+The name `image[2]` stands for the third axis of the input `image`. A profile that states only values is empty.
 """
-Profiles = Annotated[tuple[Profile, ...], Field(max_length=64), BeforeValidator(as_list), Distinct]
+_Stated = Annotated[Profile, BeforeValidator(axes_of_profile), Field(json_schema_extra={"minProperties": 1})]
+Profiles = Annotated[tuple[_Stated, ...], Field(max_length=64), BeforeValidator(as_list)]
 
 
 class ModelSection(RecipePart):
@@ -235,7 +240,7 @@ class GraphSection(TypedDict, total=False):
     __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]
 
     precision: Precision
-    profiles: Profiles
+    profiles: Annotated[Profiles, BeforeValidator(no_values), Distinct]
 
 
 class Triton(RecipePart):
@@ -318,6 +323,8 @@ class Recipe(RecipePart):
     precision: Precision = "fp32"
     tf32: Flag | None = None
     """Whether a GPU may compute the products of fp32 in TF32; None for the default of each runtime."""
+    shape_values: SkipJsonSchema[Annotated[ShapeValues, Field(validation_alias="profiles")]] = ()
+    """The values of inputs that the profiles state, in the order of the profiles; a second reading of `profiles`."""
     profiles: Profiles = ()
     tensorrt: TensorRTOptions = {}
     calibrate: Calibration | None = None
@@ -347,7 +354,8 @@ class Recipe(RecipePart):
     @field_validator("profiles")
     @classmethod
     def _with_text_axes(cls, profiles: Profiles, info: ValidationInfo) -> Profiles:
-        model = info.data.get("model")
+        model, values = info.data.get("model"), info.data.get("shape_values") or [None] * len(profiles)
+        once_each(tuple(zip(profiles, values, strict=True)))
         return profiles if model is None or model.is_onnx_file else tuple(map(text_axes, profiles))
 
     def as_run_by(self, runtime: str) -> Self:

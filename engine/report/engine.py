@@ -47,6 +47,8 @@ def _rows(passport: Passport) -> Iterator[tuple[str, str]]:
     yield "options", ", ".join(options) or "TensorRT's own"
     for number, profile in enumerate(passport.profiles):
         yield f"profile {number}", _profile(profile) or "fixed shapes"
+    for number, values in enumerate(passport.values):
+        yield f"values {number}", ", ".join(f"{name} {_values(ends)}" for name, ends in values.items())
     yield "takes", _tensors(passport.inputs)
     yield "gives", _tensors(passport.outputs)
     yield "ONNX", f"{passport.onnx.digest}, {sizes.decimal(passport.onnx.bytes)}"
@@ -80,6 +82,11 @@ def _counted(layers: Mapping[str, int] | None) -> str:
 def _profile(profile: Mapping[str, Extents]) -> str:
     """Return the smallest, usual and largest shape of each input in a profile: "input_ids 1x1 / 1x16 / 1x128"."""
     return profiles.by_input({name: (ends.min, ends.opt, ends.max) for name, ends in profile.items()})
+
+
+def _values(ends: Extents) -> str:
+    """Return the smallest, usual and largest values of a shape tensor: "[1, 16] / [4, 16] / [8, 16]"."""
+    return " / ".join(str([*end]) for end in (ends.min, ends.opt, ends.max))
 
 
 def _tensors(tensors: Mapping[str, EngineTensor]) -> str:

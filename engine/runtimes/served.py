@@ -75,6 +75,8 @@ class Served:
     """ONNX Runtime's level of graph optimization."""
     profiles: int | None = None
     """The number of profiles of a TensorRT engine; None for a model that is no engine."""
+    shape_tensors: Sequence[str] = ()
+    """The names of the inputs of a TensorRT engine whose values are sizes of other tensors."""
     cuda_graphs: Sequence[Graph] | None = None
     """The CUDA graphs that Triton captures, one for each profile; None for no CUDA graphs."""
     accelerator: Callable[[str], tuple[str, Mapping[str, str]]] | None = None

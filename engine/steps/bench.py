@@ -24,7 +24,7 @@ from engine.kit.inputs import bench_inputs
 from engine.kit.onnx import graphs, onnx_files
 from engine.kit.triton.serving import Serving
 from engine.machine import cpu, gpu_state
-from engine.recipe import images
+from engine.recipe import images, shape_values
 from engine.recipe.fields import OF_SAMPLES
 from engine.recipe.images import Images
 from engine.recipe.schema import Profile, Recipe, Rival
@@ -92,6 +92,8 @@ class Bench(Step):
     """The number of tokens to which the recipe's profiles cut the samples; None where no profile does."""
     profiles: tuple[Profile, ...] = ()
     """The profiles to which batches of samples are padded, for a model that takes only the shapes of its profiles."""
+    values: tuple[Mapping[str, tuple[int, ...]], ...] = ()
+    """The values of inputs that the profiles state, for each shape; empty where they state none."""
     budgets: tuple[Mapping[str, float], ...] = ()
     """The budgets of the built model in milliseconds, by name (`p95_ms` and so on); a mapping for each shape.
 
@@ -113,10 +115,13 @@ class Bench(Step):
         mixed = next((shape.samples for shape in bench.shapes if shape.samples), None)
         distinct = list({tuple(sorted(axes.items())): axes for axes in usual}.values())
         original = any(of_checkpoint(rival) for rival in bench.against)
+        shapes: list[Axes] = named or [*distinct] or [{}]
+        values = [shape_values.usual_at(shape, recipe.profiles, recipe.shape_values) for shape in shapes]
         return cls(
             name_of_ours=contender_name(recipe.target.runtime, recipe.precision),
             execution=Execution.for_recipe(recipe),
-            shapes=tuple(named or distinct or [{}]),
+            shapes=tuple(shapes),
+            values=tuple({name: tuple(each) for name, each in stated.items()} for stated in values if stated),
             against=bench.against,
             threads=bench.threads,
             task=model.task if original else None,
@@ -135,10 +140,12 @@ class Bench(Step):
     def options(self) -> Mapping[str, Any]:
         """Return the step's fields that are rows of the key.
 
-        `via` and `serving` are left out without a server, `longest` and `profiles` without samples.
+        `via` and `serving` are left out without a server, `longest` and `profiles` without samples, and `values` where
+        no profile states values.
         """
         unused = {"via", "serving"} if self.serving is None else set()
         unused |= {"longest", "profiles"} if self.samples is None else set()
+        unused |= set() if self.values else {"values"}
         return {name: value for name, value in super().options().items() if name not in unused}
 
     def code_used(self) -> tuple[str, ...]:
@@ -216,7 +223,10 @@ class Bench(Step):
         with contextlib.ExitStack() as stack:
             served, server = self._served(contest, out.parent, stack)
             contenders = (*ours, *against, *served)
-            for axes, limits in zip(self.shapes, chain(self.budgets, repeat(_NO_LIMITS)), strict=False):
+            unlimited, no_values = repeat(_NO_LIMITS), repeat(dict[str, tuple[int, ...]]())
+            for axes, limits, values in zip(
+                self.shapes, chain(self.budgets, unlimited), chain(self.values, no_values), strict=False
+            ):
                 print(f"measuring {in_words(axes)}, {threads} threads: {', '.join(map(str, contenders))}")
                 if OF_SAMPLES in axes.values():
                     rows_of_tokens = self._rows_of_tokens(samples, checkpoint or exported, graph)
@@ -225,7 +235,9 @@ class Bench(Step):
                     lengths.append(its)
                 else:
                     sizes = {axis: int(size) for axis, size in axes.items()}
-                    inputs = bench_inputs.draw(graph, sizes) if new is None else bench_inputs.prompts(graph, sizes)
+                    inputs = (
+                        bench_inputs.draw(graph, sizes, values) if new is None else bench_inputs.prompts(graph, sizes)
+                    )
                     fit, unable = rivals.able(contenders, inputs, sizes)
                     unmeasured += unable
                     timed = budgets.decided_rows(sizes, inputs, fit, self.budget, limits, until=until)

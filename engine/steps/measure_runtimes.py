@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import zip_longest
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from engine import tasks
 from engine.kit.accuracy import built
@@ -16,6 +17,7 @@ from engine.kit.choice.candidates import CandidateModel, CandidatesReport, Laten
 from engine.kit.inputs import bench_inputs
 from engine.kit.onnx import onnx_files
 from engine.machine import cpu
+from engine.recipe import shape_values
 from engine.recipe.schema import Recipe
 from engine.runtimes import registry
 from engine.runtimes.execution import Execution
@@ -49,6 +51,9 @@ class MeasureRuntimes(Step):
     opt: Mapping[str, int] = {}
     """The extent of each axis for which multiplications are counted."""
 
+    values: tuple[Mapping[str, tuple[int, ...]], ...] = ()
+    """The values of inputs that the profiles state, for each shape; empty where they state none."""
+
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self | None:
         """Return the step for a runtime that stands for several; None for a runtime that is used as it is named.
@@ -62,14 +67,21 @@ class MeasureRuntimes(Step):
         usual = [{axis: int(extent.opt) for axis, extent in profile.items()} for profile in recipe.profiles]
         shapes = recipe.bench.shapes if recipe.bench else ()
         named = [{**(usual[0] if usual else {}), **shape.axes} for shape in shapes if shape.samples is None]
+        distinct = _distinct(named or usual or [{}])
+        values = [shape_values.usual_at(shape, recipe.profiles, recipe.shape_values) for shape in distinct]
         return cls(
             candidates=candidates,
             execution=Execution.for_recipe(recipe),
-            shapes=tuple(_distinct(named or usual or [{}])),
+            shapes=tuple(distinct),
+            values=tuple({name: tuple(each) for name, each in stated.items()} for stated in values if stated),
             threads=recipe.bench.threads if recipe.bench else None,
             task=recipe.model.task,
             opt=usual[0] if usual else {},
         )
+
+    def options(self) -> Mapping[str, Any]:
+        """Return the options that are rows of the key; `values` only where profiles state values."""
+        return {name: each for name, each in super().options().items() if self.values or name != "values"}
 
     def models_of(self) -> Mapping[str, str]:
         """Return the parameters of `run` with the candidates' models."""
@@ -115,9 +127,9 @@ class MeasureRuntimes(Step):
         ]
         graph = onnx_files.load_graph(exported)
         latencies: dict[str, list[Latency]] = {name: [] for name in runs}
-        for axes in self.shapes:
+        for axes, values in zip_longest(self.shapes, self.values):
             print(f"measuring {in_words(axes)}, {threads} threads: {', '.join(runs)}")
-            measured = interleaving.measure(contenders, bench_inputs.draw(graph, axes), self.budget)
+            measured = interleaving.measure(contenders, bench_inputs.draw(graph, axes, values), self.budget)
             for name, rounds in zip(runs, measured, strict=True):
                 latencies[name].append(Latency(axes, medians(rounds)))
                 print(f"{name}: p50 {latencies[name][-1].p50_ms:.3f} ms")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from engine import tasks
 from engine.errors import StepError
@@ -22,6 +22,7 @@ from engine.kit.reference.originals import Original
 from engine.recipe import images
 from engine.recipe.images import Images
 from engine.recipe.schema import Profile
+from engine.recipe.shape_values import Values
 from engine.step import Source, Step, TypedReport
 from engine.tasks import Modality
 from engine.text import lists
@@ -72,6 +73,8 @@ class Reference(Step):
     images: Images | None = None
     """How images are prepared for a timm model."""
     profiles: tuple[Profile, ...] = ()
+    shape_values: tuple[Mapping[str, Values], ...] = ()
+    """The values of inputs that the profiles state; empty where no inputs are drawn within the profiles."""
     text: Source | None = None
     """The text on which the perplexity is measured."""
     text_limit: int | None = None
@@ -95,9 +98,14 @@ class Reference(Step):
             onnx=onnx,
             images=shown,
             profiles=recipe.profiles if drawn else (),
+            shape_values=recipe.shape_values if drawn else (),
             text=None if text is None else Source(uri=text.text),
             text_limit=None if text is None else text.limit,
         )
+
+    def options(self) -> Mapping[str, Any]:
+        """Return the options that are rows of the key; `shape_values` only where profiles state values."""
+        return {name: each for name, each in super().options().items() if self.shape_values or name != "shape_values"}
 
     def code_used(self) -> tuple[str, ...]:
         """Return the modules whose code is part of the key: the step's own, and the modules of the original's task."""
@@ -128,7 +136,9 @@ class Reference(Step):
         with originals.load(
             checkpoint, task, num_labels=self.num_labels, random_head=self.random_head, images=self.images
         ) as original:
-            inputs = questions.ask(original, checkpoint, samples, task=task, profiles=self.profiles)
+            inputs = questions.ask(
+                original, checkpoint, samples, task=task, profiles=self.profiles, values=self.shape_values
+            )
             print(f"running {original.name} on {len(inputs)} cases: {lists.counts(cases.count_kinds(inputs))}")
             out.parent.mkdir(parents=True, exist_ok=True)
             with NamedTemporaryFile(dir=out.parent) as file:  # the answers of a language model are large

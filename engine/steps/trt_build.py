@@ -16,6 +16,7 @@ from engine.kit.onnx import onnx_files
 from engine.kit.triton import embedding
 from engine.machine import cuda
 from engine.recipe.schema import Bound, Profile, Recipe
+from engine.recipe.shape_values import Values
 from engine.runtimes import axes, devices, hardware, registry
 from engine.runtimes import profiles as trt_profiles
 from engine.runtimes.tensorrt import api as trt_api
@@ -76,6 +77,8 @@ class TrtBuild(Step, BuilderOptions):
     precision: str = "fp32"
     """The precision in the recipe, which is written into the passport only: the graph sets the precision."""
     profiles: tuple[Profile, ...] = ()
+    shape_values: tuple[Mapping[str, Values], ...] = ()
+    """The values of inputs that the profiles state; empty where they state none."""
     version: str | None = None
     sms: tuple[int, ...] = ()
     """The compute capabilities of a TensorRT-RTX engine, times ten; empty for TensorRT."""
@@ -114,7 +117,8 @@ class TrtBuild(Step, BuilderOptions):
         sms = sorted({gpus.find(name).sm for name in target.devices}) if runtime.anywhere else ()
         return cls.model_validate({
             **options, "runtime": target.runtime, "devices": target.devices, "precision": recipe.precision,
-            "profiles": recipe.profiles, "sms": tuple(sms), "precision_share": recipe.validation.precision_share,
+            "profiles": recipe.profiles, "shape_values": recipe.shape_values, "sms": tuple(sms),
+            "precision_share": recipe.validation.precision_share,
         })  # fmt: skip
 
     def hardware(self) -> Hardware | None:
@@ -153,6 +157,7 @@ class TrtBuild(Step, BuilderOptions):
         """Return the options that are rows of the key; options that facts or inputs already cover are left out."""
         unused = _NOT_KEYED if self.embeds else (*_NOT_KEYED, "embeds", "task")
         unused = unused if self.tf32 is not None else (*unused, "tf32")
+        unused = unused if self.shape_values else (*unused, "shape_values")
         return {name: value for name, value in super().options().items() if name not in unused}
 
     def inputs_used(self) -> tuple[str, ...]:
@@ -287,6 +292,7 @@ class TrtBuild(Step, BuilderOptions):
             model=model / onnx_files.MODEL,
             shapes=trt_profiles.shapes(inputs, profiles),
             options=self,
+            values=self.shape_values,
             sms=self.sms,
             plugins=plugins,
             timing_cache=None if self.sms else timings,

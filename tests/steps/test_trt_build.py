@@ -198,7 +198,7 @@ def test_libraries_of_plugins_and_a_timing_cache_are_inputs_by_their_content():
 def test_only_a_native_package_that_answers_with_embeddings_needs_the_checkpoint_for_its_engine():
     assert step().embeds
     assert "checkpoint" in step().inputs_used()
-    classes = Recipe.model_validate({**recipe().model_dump(), "model": {"source": "a", "task": "text-classification"}})
+    classes = recipe().model_copy(update={"model": ModelSection(source="a", task="text-classification")})
     for other in (TrtBuild.for_recipe(classes), step(package={"triton": {"postprocess": False}}), step("tensorrt-rtx")):
         assert not other.embeds
         assert "checkpoint" not in other.inputs_used()
@@ -395,7 +395,7 @@ def test_an_input_whose_values_are_sizes_is_named(runtime, tmp_path, folder, fre
     profiles = {} if free else {"profiles": ()}
     with pytest.raises(StepError, match="the values of an input are sizes of other tensors: target") as caught:
         step(runtime, device, **profiles).run(folder(), checked=checked)
-    assert "store these values in the ONNX file" in caught.value.hint
+    assert "state them in each profile, as in target: " in caught.value.hint
 
 
 def test_rtx_keeps_no_timing_cache(rtx, half, folder):

@@ -162,6 +162,9 @@ class Engine:
     def get_tensor_location(self, _name):
         return "device"
 
+    def is_shape_inference_io(self, _name):
+        return False
+
     def get_tensor_profile_shape(self, _name, profile):
         return self.profiles[profile]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from engine.errors import StepError
@@ -26,8 +26,12 @@ _OTHER = 128
 """The extent of a dynamic axis without a profile: a usual number of tokens."""
 
 
-def draw(model: onnx.ModelProto, sizes: Mapping[str, int]) -> dict[str, np.ndarray]:
+def draw(
+    model: onnx.ModelProto, sizes: Mapping[str, int], values: Mapping[str, Sequence[int]] | None = None
+) -> dict[str, np.ndarray]:
     """Return random inputs for a model, equal in every run; `sizes` maps each dynamic axis to its extent.
+
+    `values` are the values of inputs that a profile states, by the name of the input.
 
     Raises StepError where `sizes` lacks a dynamic axis of the model, or names an axis that the model does not have.
     """
@@ -45,7 +49,8 @@ def draw(model: onnx.ModelProto, sizes: Mapping[str, int]) -> dict[str, np.ndarr
     full = row_lengths.longest(specs, {name: array.shape for name, array in inputs.items()})
     lengths = {name: np.full_like(inputs[name], length) for name, length in full.items()}
     masks = {name: np.ones_like(array) for name, array in inputs.items() if "mask" in name.lower()}
-    return {**inputs, **lengths, **masks}
+    stated = random_inputs.as_stated(inputs, values or {})
+    return {**inputs, **lengths, **masks, **stated}
 
 
 def usual_extents(inputs: Mapping[str, Input], sizes: Mapping[str, int]) -> dict[str, int]:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 from engine.kit.inputs import row_lengths, synthetic
 from engine.kit.inputs.token_rows import Row, RowLimits, Vocabulary
 from engine.kit.onnx import refusals
 from engine.kit.onnx.onnx_files import Input
+from engine.recipe import shape_values
 from engine.runtimes import axes
 
 if TYPE_CHECKING:
     import numpy as np
 
     from engine.recipe.schema import Profile
+    from engine.recipe.shape_values import Values
 
 SEED = 21
 _LENGTHS = (3, 8, 16, 33, 64, 128)
@@ -43,6 +46,7 @@ def tensors(
     ranges: Mapping[str, int],
     profiles: Sequence[Profile],
     *,
+    values: Sequence[Mapping[str, Values]] = (),
     seed: int = SEED,
     largest: float = _LARGEST,
 ) -> Iterator[dict[str, np.ndarray]]:
@@ -50,26 +54,36 @@ def tensors(
 
     Lengths of rows (`row_lengths`) are from 1 to the length of a full row.
 
-    Each profile gives three sets of inputs, with the profile's minimum, optimum and maximum extents. A set of inputs
-    with a tensor of more than `largest` elements is left out. Raises StepError for an input of unknown shape or of a
-    type that numpy lacks.
+    Each profile gives three sets of inputs, with the profile's minimum, optimum and maximum extents. Inputs whose
+    values the profiles state, in `values`, have the minimum, optimum and maximum of these values. A set of inputs with
+    a tensor of more than `largest` elements is left out. Raises StepError for an input of unknown shape or of a type
+    that numpy lacks.
     """
     import numpy as np
 
     generator = np.random.default_rng(seed)
     for spec in specs.values():
         _refuse_unknown(spec)
-    for extents in _extents([axes.by_name(profile, axes.shapes(specs)) for profile in profiles]):
+    named = [axes.by_name(profile, axes.shapes(specs)) for profile in profiles]
+    for extents, stated in zip(_extents(named), _stated(values), strict=False):
         shapes = synthetic.shapes(specs, extents, first=extents["batch"], other=extents["other"])
         if extents is not _UNSEEN[0] and max(math.prod(shape) for shape in shapes.values()) > largest:
             continue
         full = row_lengths.longest(specs, shapes)
-        yield {
+        drawn = {
             name: generator.integers(1, full[name] + 1, shape).astype(specs[name].dtype)
             if name in full
             else _draw(generator, specs[name], shape, ranges.get(name))
             for name, shape in shapes.items()
         }
+        yield {**drawn, **as_stated(drawn, stated)}
+
+
+def as_stated(inputs: Mapping[str, np.ndarray], values: Mapping[str, Sequence[int]]) -> dict[str, np.ndarray]:
+    """Return the inputs whose values a profile states, with these values in place of random ones."""
+    import numpy as np
+
+    return {name: np.array(each, inputs[name].dtype).reshape(inputs[name].shape) for name, each in values.items()}
 
 
 def vocabulary(specs: Mapping[str, Input], ranges: Mapping[str, int]) -> Vocabulary:
@@ -94,6 +108,14 @@ def _extents(profiles: Sequence[Profile]) -> Iterator[Mapping[str, int]]:
             yield {**_UNSEEN[0], **{axis: int(getattr(limit, end)) for axis, limit in profile.items()}}
     if not profiles:
         yield from _UNSEEN
+
+
+def _stated(values: Sequence[Mapping[str, Values]]) -> Iterator[Mapping[str, Sequence[int]]]:
+    """Yield, for each set of inputs, the name of each input whose values are stated -> its values; without an end."""
+    for profile in values:
+        for end in ("min", "opt", "max"):
+            yield shape_values.at(end, profile)
+    yield from repeat({})
 
 
 def _refuse_unknown(value: Input) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.inputs.cases import Case
 from engine.kit.onnx import onnx_files
 from engine.kit.quantization import calibration
 from engine.recipe.schema import Profile, Recipe
+from engine.recipe.shape_values import Values
 from engine.step import Source, Step
 
 
@@ -20,6 +22,7 @@ class CalibrationFields(TypedDict):
     own_texts: bool
     limit: int | None
     profiles: tuple[Profile, ...]
+    shape_values: tuple[Mapping[str, Values], ...]
 
 
 class Calibrated(Step):
@@ -35,6 +38,8 @@ class Calibrated(Step):
     limit: int | None = None
     profiles: tuple[Profile, ...] = ()
     """The profiles of input shapes within which random inputs for calibration are drawn."""
+    shape_values: tuple[Mapping[str, Values], ...] = ()
+    """The values of inputs that these profiles state."""
 
     @staticmethod
     def calibration_of(recipe: Recipe, *, draws: bool = True) -> CalibrationFields:
@@ -49,7 +54,12 @@ class Calibrated(Step):
             "own_texts": draws and recipe.validation.samples is not None,
             "limit": None if calibrate is None else calibrate.limit,
             "profiles": recipe.profiles if draws else (),
+            "shape_values": recipe.shape_values if draws else (),
         }
+
+    def options(self) -> Mapping[str, Any]:
+        """Return the options that are rows of the key; `shape_values` only where profiles state values."""
+        return {name: each for name, each in super().options().items() if self.shape_values or name != "shape_values"}
 
     @property
     def reads_texts(self) -> bool:
@@ -69,4 +79,4 @@ class Calibrated(Step):
         instead = "the built-in texts" if texts else "random inputs within the profiles"
         print(f"no samples to calibrate on (`calibrate` in the recipe): {instead} instead")
         longest = None if checkpoint is None else checkpoints.max_sequence(checkpoint)
-        return texts or calibration.drawn(model, self.profiles, longest=longest)
+        return texts or calibration.drawn(model, self.profiles, self.shape_values, longest=longest)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import onnx
 
     from engine.recipe.schema import Profile
+    from engine.recipe.shape_values import Values
 
 _SEED = 1921
 """The seed of random inputs for calibration. Random inputs for validation are drawn with a different seed."""
@@ -63,8 +64,16 @@ def from_reference(directory: Path) -> list[Case]:
     return _apart(cases.load(directory))
 
 
-def drawn(graph: onnx.ModelProto, profiles: Sequence[Profile], *, longest: int | None = None) -> list[Case]:
+def drawn(
+    graph: onnx.ModelProto,
+    profiles: Sequence[Profile],
+    values: Sequence[Mapping[str, Values]] = (),
+    *,
+    longest: int | None = None,
+) -> list[Case]:
     """Return seeded random inputs within the profiles, of at most `longest` tokens.
+
+    `values` are the values of inputs that the profiles state.
 
     Validation draws its random inputs with a different seed. Joined cases are left out. Raises StepError where no
     inputs can be drawn.
@@ -73,7 +82,7 @@ def drawn(graph: onnx.ModelProto, profiles: Sequence[Profile], *, longest: int |
     tokens = token_rows.are_tokens(inputs)
     vocabulary = random_inputs.vocabulary(inputs, ranges) if tokens else None
     original = Original("graph", inputs, lambda _: {}, ranges, vocabulary, longest)
-    return _apart(questions.drawn(original, profiles, seed=_SEED))
+    return _apart(questions.drawn(original, profiles, values, seed=_SEED))
 
 
 def some(every: Sequence[Case]) -> list[Case]:

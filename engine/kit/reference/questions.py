@@ -17,21 +17,30 @@ if TYPE_CHECKING:
     from engine.kit.onnx.onnx_files import Input
     from engine.kit.reference.originals import Original
     from engine.recipe.schema import Profile
+    from engine.recipe.shape_values import Values
 
 
 def ask(
-    original: Original, checkpoint: Path, file: Path | None, *, task: str, profiles: Sequence[Profile] = ()
+    original: Original,
+    checkpoint: Path,
+    file: Path | None,
+    *,
+    task: str,
+    profiles: Sequence[Profile] = (),
+    values: Sequence[Mapping[str, Values]] = (),
 ) -> list[Case]:
     """Return the cases that the original model is run on, without outputs.
 
     Where the recipe names no file of samples, a text model with a tokenizer gets the texts that come with this project.
     A text model without a tokenizer gets random tokens, and a model that takes no text gets random tensors, both within
-    `profiles`. Raises StepError where the samples do not suit the model.
+    `profiles`. `values` are the values of inputs that the profiles state.
+
+    Raises StepError where the samples do not suit the model.
     """
     specs = original.input_specs
     if original.vocabulary is None:
         if file is None:
-            return drawn(original, profiles)
+            return drawn(original, profiles, values)
         tensors = samples.read(file, checkpoint, specs)
         return [*tensors, *batches.of_tensors(tensors, specs)]
     limits = RowLimits.of(specs, original.longest)
@@ -57,19 +66,28 @@ def ask(
     ]
 
 
-def drawn(original: Original, profiles: Sequence[Profile], *, seed: int = random_inputs.SEED) -> list[Case]:
-    """Return cases of random inputs within `profiles`.
+def drawn(
+    original: Original,
+    profiles: Sequence[Profile],
+    values: Sequence[Mapping[str, Values]] = (),
+    *,
+    seed: int = random_inputs.SEED,
+) -> list[Case]:
+    """Return cases of random inputs within `profiles`; `values` are the values of inputs that the profiles state.
 
-    A model that takes tokens also gets batches with every kind of attention mask.
+    A model that takes tokens also gets batches with every kind of attention mask. Values may fit one size of a batch
+    only, so that no row of a batch runs alone then.
     """
     if original.vocabulary is None:
-        sets = list(_tensors(original, profiles, seed))
-        return [*sets, *batches.alone(sets, original.input_specs, profiles)]
+        sets = list(_tensors(original, profiles, values, seed))
+        return sets if values else [*sets, *batches.alone(sets, original.input_specs, profiles)]
     return list(_random_rows(original, original.vocabulary, profiles, seed))
 
 
-def _tensors(original: Original, profiles: Sequence[Profile], seed: int) -> Iterator[Case]:
-    sets = random_inputs.tensors(original.input_specs, original.ranges, profiles, seed=seed)
+def _tensors(
+    original: Original, profiles: Sequence[Profile], values: Sequence[Mapping[str, Values]], seed: int
+) -> Iterator[Case]:
+    sets = random_inputs.tensors(original.input_specs, original.ranges, profiles, values=values, seed=seed)
     for number, inputs in enumerate(sets, 1):
         yield Case(f"random {number}", "random tensors", "random", inputs, {})
 

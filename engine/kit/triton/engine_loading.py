@@ -13,12 +13,20 @@ from engine.runtimes.triton_tensors import TYPES
 _ANY = -1
 
 
-def problems(config: Config, signature: Signature, *, profiles: int) -> Iterator[str]:
+def problems(
+    config: Config, signature: Signature, *, profiles: int, shape_tensors: Sequence[str] = ()
+) -> Iterator[str]:
     """Yield the reasons why Triton would refuse the engine, or would not capture a CUDA graph that it configures.
 
-    `signature` has the engine's own tensors, `profiles` is the number of the engine's profiles.
+    `signature` has the engine's own tensors, `profiles` is the number of the engine's profiles. `shape_tensors` are the
+    names of the inputs whose values are sizes of other tensors.
     """
     yield from _tensors(config, signature)
+    for tensor in config.input:
+        if tensor.is_shape_tensor and tensor.name not in shape_tensors:
+            yield f"the engine's tensor {tensor.name!r} is marked as a shape tensor, and is none (ValidateIO)"
+        elif tensor.name in shape_tensors and not tensor.is_shape_tensor:
+            yield f"the engine's shape tensor {tensor.name!r} is not marked as one (ValidateIO)"
     for group in config.instance_group:
         for profile in group.profile:
             if profile.isdecimal() and int(profile) >= max(1, profiles):

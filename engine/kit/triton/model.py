@@ -44,6 +44,8 @@ def config(serving: Serving, model: Served, *, part: Literal["model"] | PartName
         level=model.level,
         gpu=model.on_gpu,
     )
+    for tensor in message.input:  # Triton loads no engine whose shape tensors are not marked (ValidateIO)
+        tensor.is_shape_tensor = tensor.name in model.shape_tensors
     for name, value in sorted(model.parameters.items()):
         message.parameters[name].string_value = value
     if model.cuda_graphs is not None:
@@ -61,7 +63,9 @@ def config(serving: Serving, model: Served, *, part: Literal["model"] | PartName
     if model.on_gpu:
         gpu.finish(message, profiles=model.profiles or 1)
     if model.profiles is not None:
-        problems = engine_loading.problems(message, signature, profiles=model.profiles)
+        problems = engine_loading.problems(
+            message, signature, profiles=model.profiles, shape_tensors=model.shape_tensors
+        )
         loading.refuse_problems([f"{message.name}: {problem}" for problem in problems])
     return message, signature
 

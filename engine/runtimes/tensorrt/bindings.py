@@ -129,6 +129,8 @@ class Bindings:
             self._device[name] = DeviceMemory(self._host[name].nbytes)
             if self._host[name].size:
                 self._device[name].write(self._host[name].ctypes.data, self._stream)
+        else:  # a shape tensor: `infer_shapes` reads its values, in the memory of the host
+            self._context.set_tensor_address(name, self._host[name].ctypes.data)
 
     def _bind(self) -> None:
         self._of.bound = self

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ from engine.runtimes.tensorrt.options import BuilderOptions
 if TYPE_CHECKING:
     import tensorrt
 
+    from engine.recipe.shape_values import Values
     from engine.runtimes.tensorrt.log import Log
     from engine.runtimes.tensorrt.memory import Forecast
 
@@ -43,19 +45,23 @@ class Order:
     timing_cache: bytes | None = None
     """TensorRT's timing cache of earlier builds (not RTX); empty to begin a new cache, None to use no cache."""
     forecast: Forecast | None = None
+    values: Sequence[Mapping[str, Values]] = ()
+    """The values of shape tensors by the name of the input, for each profile; empty where a recipe states none."""
 
 
 @dataclass(frozen=True)
 class Built:
     """The result of a build: the engine, the number of layers of its network by type, and the timing cache.
 
-    `products` are the types of the network's matrix products and convolutions, by name.
+    `products` are the types of the network's matrix products and convolutions, by name. `shape_tensors` are the names
+    of the inputs whose values are sizes of other tensors.
     """
 
     plan: bytes
     network: Mapping[str, int] = field(default_factory=dict)
     products: Mapping[str, str] = field(default_factory=dict)
     timing_cache: bytes | None = None
+    shape_tensors: Sequence[str] = ()
 
 
 def build(order: Order) -> Built:
@@ -76,7 +82,8 @@ def build(order: Order) -> Built:
         if order.plugins and order.options.version_compatible:  # only such an engine can hold its plugins
             config.plugins_to_serialize = [str(path) for path in order.plugins]
         _aim(config, order.sms)
-        _add_profiles(builder, config, log, order.shapes)
+        sizes = trt_network.shape_tensors(network)
+        _add_profiles(builder, config, log, order.shapes, _values(order.values, sizes))
         cache = _timing_cache(config, order.timing_cache)
         monitor = trt_progress.monitor(trt_progress.Progress())
         config.progress_monitor = monitor
@@ -88,6 +95,7 @@ def build(order: Order) -> Built:
             trt_network.types(network),
             trt_network.products(network) if order.sms else {},
             None if cache is None else bytes(cache.serialize()),
+            sizes,
         )
 
 
@@ -124,15 +132,29 @@ def _aim(config: tensorrt.IBuilderConfig, sms: tuple[int, ...]) -> None:
         rtx.set_compute_capability(members[f"SM{sm}"], place)
 
 
+def _values(stated: Sequence[Mapping[str, Values]], sizes: Sequence[str]) -> list[dict[str, Values]]:
+    """Return the values of shape tensors alone: TensorRT forbids values of other inputs (`set_shape_input`)."""
+    others = dict.fromkeys(name for values in stated for name in values if name not in sizes)
+    if others:
+        print(f"no sizes of other tensors, so that TensorRT needs no values in its profiles: {', '.join(others)}")
+    return [{name: each for name, each in values.items() if name in sizes} for values in stated]
+
+
 def _add_profiles(
-    builder: tensorrt.Builder, config: tensorrt.IBuilderConfig, log: Log, shapes: Sequence[Shapes]
+    builder: tensorrt.Builder,
+    config: tensorrt.IBuilderConfig,
+    log: Log,
+    shapes: Sequence[Shapes],
+    stated: Sequence[Mapping[str, Values]],
 ) -> None:
-    for number, inputs in enumerate(shapes):
-        if not inputs:
+    for number, (inputs, values) in enumerate(zip(shapes, stated or repeat({}), strict=False)):
+        if not inputs and not values:
             continue
         profile = builder.create_optimization_profile()
         for name, (least, usual, greatest) in inputs.items():
             profile.set_shape(name, trt.Dims([*least]), trt.Dims([*usual]), trt.Dims([*greatest]))
+        for name, each in values.items():
+            profile.set_shape_input(name, [*each.min], [*each.opt], [*each.max])
         if config.add_optimization_profile(profile) < 0:
             raise trt_failures.refused(f"profile {number}: {by_input(inputs)}", log.problems)
 

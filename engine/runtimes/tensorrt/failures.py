@@ -89,10 +89,10 @@ def unbuilt(problems: Sequence[str], circumstances: Circumstances) -> StepError:
     if circumstances.shape_tensors and re.search("shape input", text, re.IGNORECASE):
         return StepError(
             f"the values of an input are sizes of other tensors: {', '.join(circumstances.shape_tensors)}",
-            ["TensorRT wants the values of such a shape tensor in each profile, and a recipe cannot state them",
-             *reasons(problems)],
-            "store these values in the ONNX file instead of the input, or use onnxruntime, provider: cuda",
-        )  # fmt: skip
+            ["TensorRT wants the values of such a shape tensor in each profile", *reasons(problems)],
+            f"state them in each profile, as in {circumstances.shape_tensors[0]}: [[1, 16], [4, 16], [8, 16]] for min, "
+            "opt and max",
+        )
     for pattern, what, hint, shown in _CAUSES:
         if match := re.search(pattern, text, re.IGNORECASE):
             facts = [*(_shown(shown, match, circumstances)), *reasons(problems)][:_SHOWN]

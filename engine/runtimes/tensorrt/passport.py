@@ -39,7 +39,7 @@ class EngineTensor(Frozen):
 
 
 class Extents(Frozen):
-    """The shapes of an input in one profile."""
+    """The shapes of an input in one profile, or the values of a shape tensor."""
 
     min: tuple[int, ...]
     opt: tuple[int, ...]
@@ -79,6 +79,8 @@ class Passport(Frozen):
     arch: str
     options: Mapping[str, Any]
     profiles: tuple[Mapping[str, Extents], ...]
+    values: tuple[Mapping[str, Extents], ...] = ()
+    """The values of shape tensors by the name of the input, for each profile; empty where the engine has none."""
     precision: Precision
     plan: PlanProof | None = None
     """What the text of a TensorRT-RTX engine proves; None for TensorRT, and for a text of an unknown form."""
@@ -102,6 +104,11 @@ class Passport(Frozen):
     def plugins(self) -> tuple[str, ...]:
         """The file names of the libraries with plugins that the engine needs and does not hold."""
         return () if self.holds_code else tuple(self.options.get("plugins") or ())
+
+    @property
+    def shape_tensors(self) -> tuple[str, ...]:
+        """The names of the inputs whose values are sizes of other tensors."""
+        return tuple(dict.fromkeys(name for values in self.values for name in values))
 
     @property
     def input_list(self) -> dict[str, Input]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,6 +53,7 @@ def write(
             {name: Extents(min=least, opt=usual, max=most) for name, (least, usual, most) in shapes.items()}
             for shapes in order.shapes
         ),
+        values=_values(order, built.shape_tensors),
         precision=precision,
         plan=plan,
         inputs=_tensors(onnx_files.inputs(graph)),
@@ -60,6 +61,16 @@ def write(
         onnx=_onnx(order.model.parent, graph),
         key=os.environ.get(KEY_VARIABLE, ""),
         bytes=len(built.plan),
+    )
+
+
+def _values(order: Order, shape_tensors: Sequence[str]) -> tuple[dict[str, Extents], ...]:
+    """Return the values of the shape tensors for each profile; empty where the engine has none."""
+    if not shape_tensors:
+        return ()
+    return tuple(
+        {name: Extents(min=values[name].min, opt=values[name].opt, max=values[name].max) for name in shape_tensors}
+        for values in order.values
     )
 
 

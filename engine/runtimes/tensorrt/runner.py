@@ -146,27 +146,36 @@ class _Engine:
         tensors = [engine.get_tensor_name(number) for number in range(engine.num_io_tensors)]
         takes = [name for name in tensors if engine.get_tensor_mode(name) == trt.TensorIOMode.INPUT]
         refuse_missing(takes, inputs)
-        profile = self._profile({name: tuple(inputs[name].shape) for name in takes})
+        profile = self._profile({name: inputs[name] for name in takes})
         context = self._context(profile) if stream is None else self._new_context(profile, stream)
         gives = [name for name in tensors if name not in takes]
         return Bindings(context, stream or self._stream, inputs={name: inputs[name] for name in takes}, gives=gives)
 
-    def _profile(self, shapes: Mapping[str, tuple[int, ...]]) -> int:
-        """Return the number of the profile that takes inputs of the given shapes and has the nearest opt shapes.
+    def _profile(self, inputs: Tensors) -> int:
+        """Return the number of the profile that takes inputs of these shapes and has the nearest opt shapes.
+
+        The values of a shape tensor must lie within the profile, too.
 
         Where several profiles take the inputs, Triton's TensorRT backend also chooses the profile whose opt shapes are
         nearest ("Model Configuration", "TensorRT Optimization Profile").
         """
+        shapes = {name: tuple(array.shape) for name, array in inputs.items()}
+        sizes = {name: _values_of(array) for name, array in inputs.items() if self._engine.is_shape_inference_io(name)}
         fitting: dict[int, int] = {}
         ranges: list[str] = []
         for number in range(max(1, self._engine.num_optimization_profiles)):
             ends = {name: self._engine.get_tensor_profile_shape(name, number) for name in shapes}
-            if all(within(shapes[name], shape_of(low), shape_of(high)) for name, (low, _, high) in ends.items()):
+            values = {name: self._engine.get_tensor_profile_values(number, name) for name in sizes}
+            fits = all(within(shapes[name], shape_of(low), shape_of(high)) for name, (low, _, high) in ends.items())
+            if fits and all(within(sizes[name], low, high) for name, (low, _, high) in values.items()):
                 fitting[number] = sum(_distance(shapes[name], usual) for name, (_, usual, _) in ends.items())
             ranges += [f"profile {number}, {name}: {shape_of(least)} to {shape_of(greatest)}"
                        for name, (least, _, greatest) in ends.items()]  # fmt: skip
+            ranges += [f"profile {number}, values of {name}: {[*least]} to {[*greatest]}"
+                       for name, (least, _, greatest) in values.items()]  # fmt: skip
         if not fitting:
             given_shapes = [f"{name}: {list(shape)}" for name, shape in shapes.items()]
+            given_shapes += [f"values of {name}: {values}" for name, values in sizes.items()]
             raise StepError("No profile of the engine takes these shapes", [*given_shapes, *ranges], "widen a profile")
         return min(fitting, key=lambda number: (fitting[number], number))
 
@@ -193,6 +202,11 @@ class _Engine:
         rtx_module: Any = trt  # Any: only TensorRT-RTX has CudaGraphStrategy
         config.cuda_graph_strategy = rtx_module.CudaGraphStrategy.WHOLE_GRAPH_CAPTURE
         return self._engine.create_execution_context(config)
+
+
+def _values_of(array: np.ndarray) -> list[int]:
+    """Return the values of a shape tensor, of which an input without axes has one."""
+    return [int(value) for value in array.reshape(-1)]
 
 
 def _distance(shape: tuple[int, ...], usual: Any) -> int:

@@ -24,6 +24,7 @@ def served(directory: Path, execution: Execution, scratch: Path) -> Served:  # n
         largest=engine_passport.largest,
         on_gpu=True,
         profiles=len(engine_passport.profiles),
+        shape_tensors=engine_passport.shape_tensors,
         cuda_graphs=_graphs(engine_passport) if execution.options["cuda_graph"] else None,
         why_plain="" if triton else runtime.not_triton,
         needs=() if triton else (f"{trt_api.package(runtime.name)}=={engine_passport.tensorrt}", "cuda-bindings"),

@@ -3,6 +3,7 @@
 # ruff: noqa: A002 - the names are those of TensorRT
 
 import json
+import math
 import os
 from pathlib import Path
 
@@ -59,10 +60,10 @@ class ITimingCache:
 
 
 class IOptimizationProfile:
-    __slots__ = ("_shapes",)
+    __slots__ = ("_shapes", "_values")
 
     def __init__(self):
-        self._shapes = {}
+        self._shapes, self._values = {}, {}
 
     def set_shape(self, input, min, opt, max):
         for shape in (min, opt, max):
@@ -72,6 +73,15 @@ class IOptimizationProfile:
 
     def get_shape(self, input):
         return list(self._shapes[input])
+
+    def set_shape_input(self, input, min, opt, max):
+        if any(not a <= b <= c for a, b, c in zip(min, opt, max, strict=True)):
+            # seen with tensorrt_rtx 1.7.1
+            raise RuntimeError("opt input provided for shape tensor is inconsistent with other inputs.")
+        self._values[input] = [[*min], [*opt], [*max]]
+
+    def get_shape_input(self, input):
+        return self._values.get(input, [])
 
     def _is_ordered(self):
         return all(a <= b <= c for ends in self._shapes.values() for a, b, c in zip(*ends, strict=True))
@@ -252,13 +262,28 @@ def _problem(network, config):
 
 
 def _without_values(network, config):
-    """Return the complaint about an input whose values are sizes; nothing gives a fake profile values."""
-    names = [value.name for value in map(network.get_input, range(network.num_inputs)) if value.is_shape_tensor]
-    if not names:
-        return ""
-    if not config._profiles:
+    """Return the complaint about values of a profile.
+
+    The words are those of TensorRT-RTX 1.7.1, which says them for each of these profiles. The rules are NVIDIA's, in
+    the documentation of `IOptimizationProfile.set_shape_input`: it must be called for every input that is a shape
+    tensor, and for no other input.
+    """
+    inputs = {value.name: value for value in map(network.get_input, range(network.num_inputs))}
+    sizes = [name for name, value in inputs.items() if value.is_shape_tensor]
+    if sizes and not config._profiles:
         return "Network has dynamic or shape inputs, but no optimization profile has been defined."
-    return f"Optimization profile 0 is missing values for shape input tensor {names[0]}."
+    for number, profile in enumerate(config._profiles):
+        for name in sizes:
+            if name not in profile._values:
+                return f"Optimization profile {number} is missing values for shape input tensor {name}."
+            count, dims = len(profile._values[name][1]), inputs[name].shape
+            if count != math.prod(dims):
+                return (f"Optimization profile {number} provides number of elements in shape tensor {name} to be "
+                        f"{count}. This doesn't match product of tensor dimensions {dims}.")  # fmt: skip
+        others = [name for name in profile._values if name not in sizes]
+        if others:
+            return f"Optimization profile {number} has values for {others[0]}, which is no shape tensor."
+    return ""
 
 
 def _report(monitor):
@@ -286,6 +311,7 @@ def _packed(network, config):
         "plugins": [Path(path).stem for path in config.plugins_to_serialize if compatible],
         "needs": sorted({node.op_type for node in network._model.graph.node} & set(_network.PLUGINS)),
         "profiles": [profile._shapes for profile in config._profiles],
+        "values": [profile._values for profile in config._profiles],
         "layers": [[network.get_layer(n).name, network.get_layer(n).get_output(0).dtype.name]
                    for n in range(network.num_layers)],
     }  # fmt: skip

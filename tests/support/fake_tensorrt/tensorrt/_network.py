@@ -73,12 +73,15 @@ class INetworkDefinition:
     def _fill(self, model, nodes):
         self._model = model
         sizes = {node.input[1] for node in model.graph.node if node.op_type in _TAKE_SIZES and len(node.input) > 1}
+        sizes |= {name for node in model.graph.node if node.op_type == "Range" for name in node.input}
         filled = {tensor.name for tensor in model.graph.initializer}
         self._inputs = [
-            ITensor(value.name, dtype_of(value.type.tensor_type.elem_type), None, is_shape_tensor=value.name in sizes)
+            ITensor(value.name, dtype_of(value.type.tensor_type.elem_type),
+                    [dim.dim_value if dim.HasField("dim_value") else -1 for dim in value.type.tensor_type.shape.dim],
+                    is_shape_tensor=value.name in sizes)
             for value in model.graph.input
             if value.name not in filled
-        ]
+        ]  # fmt: skip
         self._kinds = {kind for node in nodes for kind in (*node.inputs, *node.outputs)}
         types = {name: kind for node in nodes for name, kind in zip(node.proto.output, node.outputs, strict=True)}
         for node in model.graph.node:

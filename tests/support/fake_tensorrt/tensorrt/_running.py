@@ -88,13 +88,20 @@ class ICudaEngine:
         return {**self._inputs, **self._outputs}[name][0]
 
     def get_tensor_location(self, name):
-        return TensorLocation.DEVICE
+        return TensorLocation.HOST if self.is_shape_inference_io(name) else TensorLocation.DEVICE
+
+    def is_shape_inference_io(self, name):
+        return any(name in values for values in self._head["values"])
+
+    def get_tensor_profile_values(self, profile_index, name):
+        return self._head["values"][profile_index].get(name, [])
 
     def get_tensor_shape(self, name):
         return _network.Dims(list({**self._inputs, **self._outputs}[name][1]))
 
     def get_tensor_profile_shape(self, name, profile_index):
-        return [_network.Dims(shape) for shape in self._head["profiles"][profile_index][name]]
+        fixed = [self.get_tensor_shape(name)] * 3
+        return [_network.Dims([*shape]) for shape in self._head["profiles"][profile_index].get(name, fixed)]
 
     def create_execution_context(self):
         return IExecutionContext(self)
@@ -167,6 +174,8 @@ class IExecutionContext:
 
     def set_tensor_address(self, name, memory):
         self._addresses[name] = memory
+        if self._engine.is_shape_inference_io(name):
+            self._outputs = None
         return True
 
     def get_tensor_address(self, name):
@@ -186,14 +195,22 @@ class IExecutionContext:
             ctypes.memmove(addresses[name], np.ascontiguousarray(value).ctypes.data, value.nbytes)
 
     def _open(self):
-        return [name for name, (_, shape) in self._engine._inputs.items() if name not in self._shapes and -1 in shape]
+        """Return the inputs without a shape, and the shape tensors without an address (NVIDIA, `inferShapes`)."""
+        return [
+            name
+            for name, (_, shape) in self._engine._inputs.items()
+            if (name not in self._shapes and -1 in shape)
+            or (self._engine.is_shape_inference_io(name) and name not in self._addresses)
+        ]
 
     def _zeros(self):
         kinds = {value.name: _NUMPY[value.type] for value in self._session.get_inputs()}
-        return {
+        zeros = {
             name: np.zeros(self._shapes.get(name, shape), kinds[name])
             for name, (_, shape) in self._engine._inputs.items()
         }
+        sizes = [name for name in zeros if self._engine.is_shape_inference_io(name)]
+        return {**zeros, **{name: _at(self._addresses[name], zeros[name]) for name in sizes}}
 
     def _results(self, feed, *, keep=True):
         if keep and self._outputs is not None:

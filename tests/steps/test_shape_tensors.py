@@ -1,0 +1,263 @@
+"""Inputs whose values are sizes of other tensors: from the recipe into the profiles of an engine, and into its runs."""
+
+import executions
+import graphs
+import numpy as np
+import onnx
+import passports
+import pytest
+from onnx import TensorProto, helper
+
+from engine import feasibility
+from engine.errors import RecipeError, StepError
+from engine.feasibility.facts import ModelFacts
+from engine.kit.inputs import bench_inputs
+from engine.kit.onnx.onnx_files import Input
+from engine.kit.triton import engine_loading
+from engine.kit.triton import model as triton_models
+from engine.kit.triton.config import Signature
+from engine.kit.triton.serving import Serving
+from engine.recipe.load import load
+from engine.recipe.schema import Recipe
+from engine.runtimes import hardware
+from engine.runtimes.tensorrt import passport
+from engine.runtimes.tensorrt.passport import EngineTensor, Extents
+from engine.steps import fetch
+from engine.steps.bench import Bench
+from engine.steps.measure_runtimes import MeasureRuntimes
+from engine.steps.quantize import Quantize
+from engine.steps.reference import Reference
+from engine.steps.trt_build import TrtBuild
+
+RESHAPED = {"n": [1, 4, 8], "target": [[1, 16], [4, 16], [8, 16]]}
+RANGED = {"n": [1, 4, 8], "limit": [[1], [16], [64]]}
+KEYED = "shape_values"
+
+
+def reshape(dtype=TensorProto.INT64):
+    nodes = [helper.make_node("Reshape", ["x", "target"], ["r"]), helper.make_node("Relu", ["r"], ["y"])]
+    target = helper.make_tensor_value_info("target", dtype, [2])
+    return graph(nodes, target, helper.make_tensor_value_info("y", TensorProto.FLOAT, ["a", "b"]))
+
+
+def counting():
+    """Return a graph that adds the sum of 0, 1, ... up to `limit` to `x`."""
+    ends = [
+        helper.make_node("Constant", [], [name], value=helper.make_tensor(name, TensorProto.INT64, [], [value]))
+        for name, value in (("zero", 0), ("one", 1))
+    ]
+    nodes = [
+        helper.make_node("Range", ["zero", "limit", "one"], ["range"]),
+        helper.make_node("Cast", ["range"], ["numbers"], to=TensorProto.FLOAT),
+        helper.make_node("ReduceSum", ["numbers"], ["sum"], keepdims=1),
+        helper.make_node("Add", ["x", "sum"], ["y"]),
+    ]
+    limit = helper.make_tensor_value_info("limit", TensorProto.INT64, [])
+    return graph([*ends, *nodes], limit, helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 16]))
+
+
+def graph(nodes, sizes, output):
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 16])
+    content = helper.make_graph(nodes, "g", [x, sizes], [output])
+    return helper.make_model(content, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+MODELS = {"reshape": (reshape, RESHAPED, "target"), "range": (counting, RANGED, "limit")}
+
+
+def recipe(*profiles, runtime="tensorrt", device="T4", **fields):
+    target = {"device": device, "runtime": runtime}
+    section = {"name": "m", "model": {"source": "m.onnx"}, "target": target, "profiles": [*profiles]}
+    return Recipe.model_validate({**section, **fields})
+
+
+@pytest.fixture(params=["tensorrt-rtx", "tensorrt"])
+def runtime(request):
+    """The real TensorRT-RTX, then TensorRT 10 as the fake plays it on a T4."""
+    if request.param == "tensorrt":
+        request.getfixturevalue("fake_tensorrt")
+    else:
+        pytest.importorskip("tensorrt_rtx", reason="the extra `rtx` is not installed: Linux on x86_64 has it")
+    return request.param
+
+
+def compiled(tmp_path, model, *profiles, runtime):
+    """Return the folder of the engine that a recipe's step builds of a model."""
+    (tmp_path / "job").mkdir()
+    step = TrtBuild.for_recipe(recipe(*profiles, runtime=runtime, device="L4" if runtime == "tensorrt-rtx" else "T4"))
+    step.run(tmp_path / "job" / "out", checked=graphs.write(tmp_path / "model", model))
+    return tmp_path / "job" / "out"
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_an_engine_is_built_with_the_values_that_a_profile_states(name, runtime, tmp_path):
+    make, profile, sizes = MODELS[name]
+    [values] = passport.load(compiled(tmp_path, make(), profile, runtime=runtime)).values
+    least, usual, greatest = profile[sizes]
+    assert values == {sizes: Extents(min=least, opt=usual, max=greatest)}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_without_the_values_an_engine_is_refused_with_the_line_that_is_missing(name, runtime, tmp_path):
+    make, profile, sizes = MODELS[name]
+    with pytest.raises(StepError, match=f"sizes of other tensors: {sizes}") as caught:
+        compiled(tmp_path, make(), {"n": profile["n"]}, runtime=runtime)
+    assert f"Optimization profile 0 is missing values for shape input tensor {sizes}." in str(caught.value)
+    assert f"as in {sizes}: [[1, 16], [4, 16], [8, 16]]" in caught.value.hint
+
+
+def test_values_of_an_input_that_is_no_shape_tensor_are_not_told_to_tensorrt(runtime, tmp_path, capfd):
+    offset = helper.make_tensor_value_info("offset", TensorProto.INT64, [1])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 16])
+    nodes = [
+        helper.make_node("Cast", ["offset"], ["number"], to=TensorProto.FLOAT),
+        helper.make_node("Add", ["x", "number"], ["y"]),
+    ]
+    model = graph(nodes, offset, y)
+    built = compiled(tmp_path, model, {"n": [1, 4, 8], "offset": [[1], [2], [3]]}, runtime=runtime)
+    assert passport.load(built).shape_tensors == ()
+    assert "TensorRT needs no values in its profiles: offset" in capfd.readouterr().out
+
+
+def engine(folder):
+    execution = executions.execution(runtime="tensorrt", hardware=hardware.on(["T4"], tool="tensorrt"))
+    return executions.built(folder, execution)
+
+
+def test_an_engine_reads_the_values_in_the_memory_of_the_host(fake_tensorrt, tmp_path):
+    runner = engine(compiled(tmp_path, reshape(), RESHAPED, runtime="tensorrt"))
+    x = np.arange(64, dtype=np.float32).reshape(4, 16)
+    assert np.array_equal(runner.run({"x": x, "target": np.array([4, 16])})["y"], x)
+    with pytest.raises(StepError, match="No profile of the engine takes these shapes") as caught:
+        runner.run({"x": x, "target": np.array([32, 2])})
+    assert "values of target: [32, 2]" in str(caught.value)
+    assert "profile 0, values of target: [1, 16] to [8, 16]" in str(caught.value)
+
+
+def test_an_engine_answers_as_the_model_does_for_each_value(fake_tensorrt, tmp_path):
+    runner = engine(compiled(tmp_path, counting(), RANGED, runtime="tensorrt"))
+    x = np.ones((2, 16), np.float32)
+    for limit in (1, 5, 64):
+        assert np.array_equal(runner.run({"x": x, "limit": np.array(limit)})["y"], x + sum(range(limit)))
+
+
+def test_of_two_profiles_the_one_runs_whose_values_fit(fake_tensorrt, tmp_path):
+    few, many = ({"n": 4, "limit": [[low], [low], [high]]} for low, high in ((1, 8), (9, 64)))
+    runner = engine(compiled(tmp_path, counting(), few, many, runtime="tensorrt"))
+    x = np.ones((4, 16), np.float32)
+    assert runner.run({"x": x, "limit": np.array(30)})["y"][0, 0] == 1 + sum(range(30))
+
+
+# What a recipe's values are rows of.
+
+
+def test_values_are_rows_only_of_a_recipe_that_states_them():
+    bench = {"bench": {"shapes": [{"n": 2}]}, "calibrate": None}
+    stated, silent = (recipe(profile, **bench) for profile in (RESHAPED, {"n": RESHAPED["n"]}))
+    for step, row in ((TrtBuild, KEYED), (Reference, KEYED), (Bench, "values")):
+        with_values, without = (step.for_recipe(each).options() for each in (stated, silent))
+        assert row in with_values
+        assert row not in without
+        assert {name for name in with_values if with_values[name] != without.get(name)} == {row}
+
+
+def test_a_step_that_draws_inputs_for_its_calibration_has_the_values():
+    stated, silent = (
+        Quantize.for_recipe(recipe(profile, precision="int8")).options() for profile in (RESHAPED, {"n": 4})
+    )
+    assert stated[KEYED] == [{"target": {"min": [1, 16], "opt": [4, 16], "max": [8, 16]}}]
+    assert KEYED not in silent
+
+
+def test_runtimes_are_measured_with_the_values():
+    stated, silent = (
+        MeasureRuntimes.for_recipe(recipe(profile, runtime="auto", device="cpu")) for profile in (RESHAPED, {"n": 4})
+    )
+    assert stated.values == ({"target": (4, 16)},)
+    assert "values" not in silent.options()
+
+
+def test_what_is_measured_has_the_values_of_the_profile_that_takes_the_shape():
+    few, many = {"n": [1, 1, 2], "limit": [[1], [2], [3]]}, {"n": [3, 4, 8], "limit": [[4], [5], [6]]}
+    step = Bench.for_recipe(recipe(few, many, bench={"shapes": [{"n": 2}, {"n": 8}, {"n": 99}]}))
+    assert step.values == ({"limit": (2,)}, {"limit": (5,)}, {"limit": (2,)})
+    drawn = bench_inputs.draw(counting(), {"n": 8}, step.values[1])
+    assert (drawn["limit"].shape, int(drawn["limit"])) == ((), 5)
+
+
+def test_the_original_runs_on_the_values_of_each_profile(tmp_path):
+    (tmp_path / "reference").mkdir()
+    onnx.save(reshape(), tmp_path / "m.onnx")
+    (tmp_path / "r.yaml").write_text(f"name: m\nmodel: {{source: m.onnx}}\nprofiles: [{RESHAPED}]\n")
+    [loaded] = load(tmp_path / "r.yaml")
+    step = Reference.for_recipe(loaded.recipe)
+    report = step.run(tmp_path / "reference" / "out", checkpoint=graphs.write(tmp_path / "model", reshape()))
+    assert report.cases == 3
+
+
+# How Triton is told.
+
+
+def config_of(tmp_path, **fields):
+    tensors = {"x": EngineTensor(dtype="float32", shape=("n", 16)), "target": EngineTensor(dtype="int64", shape=(2,))}
+    ends = Extents(min=(1, 16), opt=(4, 16), max=(8, 16))
+    built_on_t4 = passports.make(
+        inputs=tensors, outputs={"y": tensors["x"]}, profiles=({"x": ends},), values=({"target": ends},)
+    )
+    passport.save(tmp_path, built_on_t4)
+    (tmp_path / passport.PLAN).write_bytes(b"engine")
+    execution = executions.execution(runtime="tensorrt")
+    serving = Serving(model_name="m", ensemble="m_text", execution=execution, **fields)
+    return triton_models.config(serving, triton_models.served(serving, tmp_path, tmp_path))[0]
+
+
+def test_triton_is_told_which_input_is_a_shape_tensor(tmp_path):
+    config = config_of(tmp_path)
+    assert {tensor.name: tensor.is_shape_tensor for tensor in config.input} == {"x": False, "target": True}
+    assert config.max_batch_size == 0
+
+
+@pytest.mark.parametrize(("name", "marked"), [("target", False), ("x", True)])
+def test_a_mark_that_triton_would_refuse_is_refused(tmp_path, name, marked):
+    config = config_of(tmp_path)
+    for tensor in config.input:
+        tensor.is_shape_tensor = marked if tensor.name == name else tensor.is_shape_tensor
+    tensors = {"x": Input("x", "float32", ("n", 16)), "target": Input("target", "int64", (2,))}
+    signature = Signature(tensors, {"y": Input("y", "float32", ("n", 16))})
+    [problem] = engine_loading.problems(config, signature, profiles=1, shape_tensors=("target",))
+    assert repr(name) in problem
+    assert "ValidateIO" in problem
+
+
+# What `recipe check` knows of the model.
+
+MISFITS = {
+    "no input": ({"tarrget": [[1, 16], [4, 16], [8, 16]]}, "no input `tarrget`", "target"),
+    "floats": ({"x": [[1], [2], [3]]}, "`x`, which is float32", "whole numbers"),
+    "another count": ({"target": [[1], [4], [8]]}, "has 2 values, and the recipe states 1", ""),
+}
+
+
+@pytest.mark.parametrize("case", MISFITS)
+def test_values_that_do_not_suit_the_model_are_refused_at_their_place(tmp_path, case):
+    values, what, hint = MISFITS[case]
+    onnx.save(reshape(), tmp_path / "m.onnx")
+    [(name, stated)] = values.items()
+    lines = ["name: m", "model: {source: m.onnx}", "profiles:", "  - n: [1, 4, 8]", f"    {name}: {stated}"]
+    (tmp_path / "r.yaml").write_text("\n".join(lines))
+    [loaded] = load(tmp_path / "r.yaml")
+    facts = fetch.describe(graphs.write(tmp_path / "model", reshape()))
+    with pytest.raises(RecipeError) as caught:
+        feasibility.check_model(loaded, facts)
+    assert what in caught.value.what
+    assert hint in caught.value.hint
+    assert caught.value.position.line == 5
+
+
+@pytest.mark.parametrize(("shape", "why"), [((2, 2), "2 axes"), (("k",), "any number of values")])
+def test_what_has_no_fixed_number_of_values_is_no_shape_tensor(tmp_path, shape, why):
+    (tmp_path / "r.yaml").write_text("name: m\nmodel: {source: m.onnx}\nprofiles: [{k: 1, t: [[1], [1], [1]]}]\n")
+    onnx.save(reshape(), tmp_path / "m.onnx")
+    facts = ModelFacts(kind="onnx", axes={"t": shape, "x": ("k",)}, types={"t": "int64", "x": "float32"})
+    with pytest.raises(RecipeError, match=why):
+        feasibility.check_model(load(tmp_path / "r.yaml")[0], facts)
