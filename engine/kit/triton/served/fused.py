@@ -37,8 +37,8 @@ class Work:
         self.wants = lru_cache(partial(_wants, self.steps))
         texts = np.array([[text.encode() for text in settings["warm_up"]]], dtype=object)
         warm_up = (lambda: {"TEXT": texts}, list(self.steps[-1]["gives"].values()), lambda: False)
-        for _, answer in self.together([warm_up]):
-            answer()
+        for _ in self.together([warm_up]):
+            pass  # an answer may be an error: a model that fills a mask refuses a text without one
 
     def together(self, requests: list[Request]) -> Iterator[tuple[int, Callable[[], Tensors]]]:
         """Answer requests: yield the place of each in the list when its answer is there, in the order of the answers.

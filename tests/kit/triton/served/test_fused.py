@@ -52,15 +52,19 @@ STEPS = [
 ]
 
 
-@pytest.fixture
-def work(tmp_path):
+def opened(tmp_path, warm_up):
     (tmp_path / "session.py").write_text(SESSION)
     for name, code, settings in (("tokenizer", TOKENIZER, {}), ("answer", ANSWER, {"least": 8, "again": ["twice"]})):
         (tmp_path / name).mkdir()
         (tmp_path / name / f"{name}.py").write_text(code)
         (tmp_path / name / "settings.json").write_text(json.dumps({"work": f"{name}.py", **settings}))
-    settings = {"steps": STEPS, "session": {}, "max_text_bytes": 1000, "most": 4, "warm_up": ["1 2 3"]}
-    work = Work(tmp_path, settings)
+    settings = {"steps": STEPS, "session": {}, "max_text_bytes": 1000, "most": 4, "warm_up": [warm_up]}
+    return Work(tmp_path, settings)
+
+
+@pytest.fixture
+def work(tmp_path):
+    work = opened(tmp_path, "1 2 3")
     assert work.session.calls == [((1, 3), ["twice"])], "the warm-up"
     work.session.calls.clear()
     return work
@@ -80,6 +84,11 @@ def ask(work, *texts, outputs=("twice", "large", "sum")):
         except (ValueError, RuntimeError) as error:
             results[place] = error
     return [results[place] for place in range(len(texts))]
+
+
+def test_a_model_that_refuses_the_first_text_is_ready_nevertheless(tmp_path):
+    work = opened(tmp_path, "no number")
+    assert ask(work, "4", outputs=("sum",)) == [{"sum": [4]}]
 
 
 def test_each_request_is_answered_before_the_model_runs_for_the_next_shape(work):
