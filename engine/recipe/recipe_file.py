@@ -28,7 +28,7 @@ _OTHERS = {
     ".plan": _ENGINE,
     ".engine": _ENGINE,
     ".trt": _ENGINE,
-    ".pbtxt": ("a configuration of Triton", "`recipe new MODEL --from-pbtxt {name}` takes its settings over"),
+    ".pbtxt": ("a configuration of Triton", "`recipe new MODEL --from-pbtxt FILE` takes its settings over"),
 }
 """What a file with such a suffix is instead of a recipe, and what its user may mean."""
 

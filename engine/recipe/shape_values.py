@@ -1,8 +1,4 @@
-"""The values of inputs that a profile states, because they are sizes of other tensors: the target of a Reshape.
-
-TensorRT calls such an input a shape tensor. A profile has its values beside the sizes of the axes, and is read twice:
-here for the values, and in `fields.axes_of_profile` for the axes.
-"""
+"""Shape values: the values of inputs that a profile states, because they are sizes of other tensors."""
 
 from __future__ import annotations
 
@@ -31,7 +27,8 @@ def _spread(value: Any) -> Any:
 class Values(BaseModel):
     """The values of an input in a profile, as TensorRT has them: minimum, optimum and maximum of each value.
 
-    An input without axes has one value.
+    TensorRT calls such an input a shape tensor. An input without axes has one value. A profile is read twice: here for
+    the values, and in `fields.axes_of_profile` for the axes.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)

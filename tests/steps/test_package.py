@@ -81,6 +81,7 @@ def test_a_text_model_comes_with_its_tokenizer_and_an_ensemble(text, tmp_path):
         "films_tokenizer/1/settings.json",
         "films_tokenizer/1/tokenizer.json",
         "films_tokenizer/1/tokenizer.py",
+        "films_tokenizer/1/unread.py",
         "films_tokenizer/config.pbtxt",
         "films_tokenizer/requirements.txt",
         "kserve.yaml",
