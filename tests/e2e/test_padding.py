@@ -42,26 +42,33 @@ def answers(server, texts):
         return np.array(list(clients.map(ask, texts)))
 
 
+def served_at_once(source, environment, folder, texts, *, counted, **options):
+    """Serve a package, ask for all texts at once, and return the scores, and how often the model `counted` ran.
+
+    A short wait for further requests lets the number of runs depend on the shapes alone.
+    """
+    options |= {
+        "task": "text-classification", "largest": {"batch": REQUESTS, "sequence": 32},
+        "fields": {"dynamic_batching": {"max_queue_delay_microseconds": 500_000}},
+    }  # fmt: skip
+    Package(serving=Serving(model_name="m", ensemble="m_text", **options)).run(
+        folder, validated=source, checkpoint=source
+    )
+    with triton_server.serving(folder, folder.parent, environment) as server:
+        before = triton_server.counts(server, counted)
+        scores = answers(server, texts)
+        after = triton_server.counts(server, counted)
+    assert after[0] - before[0] == REQUESTS
+    return scores, after[1] - before[1]
+
+
 def test_mixed_lengths_share_executions_and_answers_stay_equal(source, environment, tmp_path):
     texts = ["a " * (7 + number) for number in range(REQUESTS)]  # 9 to 24 tokens
     scores, executions = {}, {}
     for padding in ("none", "buckets"):
-        # A short wait for further requests, so that the number of executions depends on the shapes alone.
-        options = {
-            "padding": padding, "lengths": LENGTHS, "task": "text-classification",
-            "largest": {"batch": REQUESTS, "sequence": 32},
-            "fields": {"dynamic_batching": {"max_queue_delay_microseconds": 500_000}},
-        }  # fmt: skip
-        package = tmp_path / padding
-        Package(serving=Serving(model_name="m", ensemble="m_text", **options)).run(
-            package, validated=source, checkpoint=source
+        scores[padding], executions[padding] = served_at_once(
+            source, environment, tmp_path / padding, texts, counted="m", padding=padding, lengths=LENGTHS
         )
-        with triton_server.serving(package, tmp_path, environment) as server:
-            before = triton_server.counts(server, "m")
-            scores[padding] = answers(server, texts)
-            after = triton_server.counts(server, "m")
-        assert after[0] - before[0] == REQUESTS
-        executions[padding] = after[1] - before[1]
     print(executions)
     assert np.allclose(scores["none"], scores["buckets"], atol=1e-6)
     assert executions["none"] == REQUESTS  # each text has another length
@@ -75,20 +82,9 @@ def test_requests_of_many_lengths_that_one_python_model_gets_at_once_have_their_
     texts = ["a " * (7 + number % 8) for number in range(REQUESTS)]  # pairs of equal length
     scores, executions = {}, {}
     for layout in ("ensemble", "fused"):
-        options = {
-            "layout": layout, "task": "text-classification", "largest": {"batch": REQUESTS, "sequence": 32},
-            "fields": {"dynamic_batching": {"max_queue_delay_microseconds": 500_000}},
-        }  # fmt: skip
-        package = tmp_path / layout
-        Package(serving=Serving(model_name="m", ensemble="m_text", **options)).run(
-            package, validated=source, checkpoint=source
+        scores[layout], executions[layout] = served_at_once(
+            source, environment, tmp_path / layout, texts, counted="m_text", layout=layout
         )
-        with triton_server.serving(package, tmp_path, environment) as server:
-            before = triton_server.counts(server, "m_text")
-            scores[layout] = answers(server, texts)
-            after = triton_server.counts(server, "m_text")
-        assert after[0] - before[0] == REQUESTS
-        executions[layout] = after[1] - before[1]
     assert np.allclose(scores["ensemble"], scores["fused"], atol=1e-6)
     assert len(np.unique(scores["fused"].round(7), axis=0)) > 1  # answers of other texts would be noticed
     assert executions["fused"] <= REQUESTS // 4

@@ -12,6 +12,7 @@ from engine.kit.inputs.token_rows import Row, RowLimits, Vocabulary
 from engine.kit.onnx import refusals
 from engine.kit.onnx.onnx_files import Input
 from engine.recipe import shape_values
+from engine.recipe.fields import EXTENTS
 from engine.runtimes import axes
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ def _extents(profiles: Sequence[Profile]) -> Iterator[Mapping[str, int]]:
 def _stated(values: Sequence[Mapping[str, Values]]) -> Iterator[Mapping[str, Sequence[int]]]:
     """Yield, for each set of inputs, the name of each input whose values are stated -> its values; without an end."""
     for profile in values:
-        for end in ("min", "opt", "max"):
+        for end in EXTENTS:
             yield shape_values.at(end, profile)
     yield from repeat({})
 
