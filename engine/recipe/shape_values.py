@@ -85,7 +85,7 @@ ShapeValues = Annotated[
 
 def usual_at(
     sizes: Mapping[str, Any], profiles: Sequence[Mapping[str, Any]], values: Sequence[Mapping[str, Values]]
-) -> dict[str, Sequence[int]]:
+) -> dict[str, tuple[int, ...]]:
     """Return the usual values of the inputs for a shape to measure: those of the first profile that takes the shape.
 
     Where no profile takes the shape, the values are those of the first profile; none where no profile states values.
@@ -97,6 +97,13 @@ def usual_at(
     return at("opt", values[0]) if values else {}
 
 
-def at(end: str, values: Mapping[str, Values]) -> dict[str, Sequence[int]]:
+def usual_of_each(
+    shapes: Sequence[Mapping[str, Any]], profiles: Sequence[Mapping[str, Any]], values: Sequence[Mapping[str, Values]]
+) -> tuple[Mapping[str, tuple[int, ...]], ...]:
+    """Return the usual values of the inputs for each shape to measure; empty where no profile states values."""
+    return tuple(usual_at(shape, profiles, values) for shape in shapes) if values else ()
+
+
+def at(end: str, values: Mapping[str, Values]) -> dict[str, tuple[int, ...]]:
     """Return the values of each input at one end of a profile: `min`, `opt` or `max`."""
     return {name: getattr(stated, end) for name, stated in values.items()}

@@ -116,12 +116,11 @@ class Bench(Step):
         distinct = list({tuple(sorted(axes.items())): axes for axes in usual}.values())
         original = any(of_checkpoint(rival) for rival in bench.against)
         shapes: list[Axes] = named or [*distinct] or [{}]
-        values = [shape_values.usual_at(shape, recipe.profiles, recipe.shape_values) for shape in shapes]
         return cls(
             name_of_ours=contender_name(recipe.target.runtime, recipe.precision),
             execution=Execution.for_recipe(recipe),
             shapes=tuple(shapes),
-            values=tuple({name: tuple(each) for name, each in stated.items()} for stated in values if stated),
+            values=shape_values.usual_of_each(shapes, recipe.profiles, recipe.shape_values),
             against=bench.against,
             threads=bench.threads,
             task=model.task if original else None,

@@ -68,12 +68,11 @@ class MeasureRuntimes(Step):
         shapes = recipe.bench.shapes if recipe.bench else ()
         named = [{**(usual[0] if usual else {}), **shape.axes} for shape in shapes if shape.samples is None]
         distinct = _distinct(named or usual or [{}])
-        values = [shape_values.usual_at(shape, recipe.profiles, recipe.shape_values) for shape in distinct]
         return cls(
             candidates=candidates,
             execution=Execution.for_recipe(recipe),
             shapes=tuple(distinct),
-            values=tuple({name: tuple(each) for name, each in stated.items()} for stated in values if stated),
+            values=shape_values.usual_of_each(distinct, recipe.profiles, recipe.shape_values),
             threads=recipe.bench.threads if recipe.bench else None,
             task=recipe.model.task,
             opt=usual[0] if usual else {},
