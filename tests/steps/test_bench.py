@@ -59,7 +59,8 @@ def test_our_model_and_a_rival_are_measured_with_the_same_shapes_and_threads(lay
         assert row.runs >= 100
         assert row.via == "in-process"
     assert rows[1].ratio_to == {}
-    assert 0.4 < rows[0].ratio_to["onnxruntime-fp32"] < 2.5  # it is the same model
+    of_medians = rows[1].p50_ms / rows[0].p50_ms  # a busy machine can slow one of two equal models
+    assert of_medians / 5 < rows[0].ratio_to["onnxruntime-fp32"] < 5 * of_medians
     raw = json.loads((out / LATENCIES).read_text())
     assert [sum(map(len, each["rounds_ms"])) for each in raw] == [row.runs for row in rows]
 
@@ -318,7 +319,8 @@ def test_the_lengths_of_samples_are_measured_in_two_orders_between_other_shapes(
     assert arrival.shape == shapes[0]
     assert arrival.samples.tokens == 2 * sum(min(3 + number, 16) for number in range(20))  # two special tokens
     assert arrival.samples.padding > by_length.samples.padding
-    assert 0.1 < by_length.ratio_to["onnxruntime-fp32"] < 10  # it is the same model, on a machine that may be busy
+    of_medians = report.rows[3].p50_ms / by_length.p50_ms  # a busy machine can slow one of two equal models
+    assert of_medians / 5 < by_length.ratio_to["onnxruntime-fp32"] < 5 * of_medians
     (lengths,) = report.samples
     assert (lengths.texts, lengths.longest, lengths.limit) == (40, 16, 16)
     assert {each.batch for each in lengths.batchings} == {1, 4, 8}
