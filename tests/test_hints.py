@@ -14,20 +14,28 @@ _COMMAND = re.compile(rf"\brecipe ((?:{'|'.join(commands.COMMANDS)})\b(?: (?:ver
 _FIELD = re.compile(
     r"(?<![\w./-])((?:validate|bench|calibrate|target|package|model|profiles)(?:\.[a-z_]+)+)(?![\w(./])"
 )
+_BEGINNING = re.compile(r"\brecipe [a-z]|\b(?:validate|bench|calibrate|target|package|model|profiles)\.")
 _FILES = re.compile(r"\.(bin|data|json|onnx|plan|py|safetensors|xml)$")
 """The ends of file names that look like a field, such as model.onnx."""
 _OF_ONNX = frozenset({"model.ir_version"})
 
 
 def _messages():
-    """Yield the name of each module of the program, with its texts that are no docstrings; `1` stands for a value."""
+    """Yield the name of each module of the program, with its texts that are no docstrings; `1` stands for a value.
+
+    A module without a word that begins a hint is not parsed: the tests of every process wait for this.
+    """
     for path in sorted((ROOT / "engine").rglob("*.py")):
-        tree = ast.parse(path.read_text())
-        docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-        for node in ast.walk(tree):
-            if id(node) in docstrings:
+        source = path.read_text()
+        if not _BEGINNING.search(source):
+            continue
+        docstrings = set()
+        for node in ast.walk(ast.parse(source)):  # an expression comes before its value
+            if isinstance(node, ast.Expr):
+                docstrings.add(id(node.value))
+            elif id(node) in docstrings:
                 continue
-            if isinstance(node, ast.JoinedStr):
+            elif isinstance(node, ast.JoinedStr):
                 yield (
                     path.name,
                     "".join(str(part.value) if isinstance(part, ast.Constant) else "1" for part in node.values),

@@ -4,7 +4,6 @@ import pytest
 
 from engine.recipe import descriptions, load
 
-jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed: it comes with the extra `dev`")
 SCHEMA = load.json_schema()
 
 
@@ -41,6 +40,8 @@ def examples():
 
 @pytest.mark.parametrize(("name", "field", "example"), list(examples()))
 def test_an_example_is_a_right_value(name, field, example):
+    # Its import takes seconds, and each process of the tests collects this file.
+    jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed: it comes with the extra `dev`")
     place = {"": SCHEMA, "matrix": SCHEMA["properties"]["matrix"], **SCHEMA["$defs"]}[name]
     sections = [each for each in (place, *place.get("anyOf", ())) if "properties" in each]
     rule = {**sections[0]["properties"][field], "$defs": SCHEMA["$defs"]}
