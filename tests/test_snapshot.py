@@ -311,7 +311,7 @@ def test_no_snapshot_is_kept_where_a_file_system_may_not_tell(folder, monkeypatc
     builds.settled("r.yaml")
     (folder / "cache" / "snapshots").rename(folder / "old")
     (folder / "cache" / "snapshots").mkdir()
-    monkeypatch.setattr(replay, "tells_changes", lambda path: not str(path).endswith("config.json"))
+    monkeypatch.setattr(replay, "tells_changes", lambda _: False)
     for _ in range(2):
         assert not builds.build("r.yaml").answered
     assert list((folder / "cache" / "snapshots").iterdir()) == []

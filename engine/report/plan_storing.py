@@ -23,9 +23,17 @@ from engine.store.stored_plan import StoredPlan
 
 
 def store_plan(
-    path: str, token: bytes, session: Session, finished: Finished, summaries: Mapping[str, tuple[Summary, str]]
+    path: str,
+    token: bytes,
+    session: Session,
+    finished: Finished,
+    summaries: Mapping[str, tuple[Summary, str]],
+    *,
+    fixed: frozenset[str],
 ) -> None:
     """Store the plan of a build beside the snapshot at `path`. Raises OSError, UserError.
+
+    `fixed` is what the function of that name yields for the session.
 
     No plan is stored for a build with a lock, and for a build in which a job has no record, waits for hardware or
     makes the build print a warning.
@@ -41,7 +49,7 @@ def store_plan(
             return
     plan = StoredPlan.new(
         list(_variants(session, finished, summaries)),
-        fixed={*fixed(session), *planning_reads.names(), *_source_files(lookup, session.jobs, local=False)},
+        fixed={*fixed, *planning_reads.names(), *_source_files(lookup, session.jobs, local=False)},
         code=_code(session),
         machine=lookup.machine,
         tables={name: table for name, (_, table) in summaries.items()},

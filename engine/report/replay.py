@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -65,18 +65,22 @@ def _keep(
     summaries: Mapping[str, tuple[Summary, str]],
     began_ns: int,
 ) -> None:
-    inputs, written = set(_inputs(session)), {*_folders(session, finished), *_outputs(session, summaries, finished)}
+    fixed = frozenset(plan_storing.fixed(session))
+    inputs, written = (
+        fixed.union(_read(session)),
+        {*_folders(session, finished), *_outputs(session, summaries, finished)},
+    )
     if _uses_remote(session, summaries):
-        inputs.add(str(revocations.folder() / revocations.LIST))  # a key that is revoked later ends the snapshot
-    present = [name for name in inputs | written if os.path.exists(name)]  # what is absent has no time stamps
-    if not all(map(tells_changes, present)):
+        # A key that is revoked later ends the snapshot.
+        inputs |= {str(revocations.folder() / revocations.LIST)}
+    one_of_each_disk = _one_of_each_disk(inputs | written)
+    if not all(map(tells_changes, one_of_each_disk)):
         return
     time.sleep(TICK_NS / 1e9)  # from now on, a change of an output changes its time stamps
     notes = {str(session.lookup.heads.path(variant.subject)) for variant in session.variants}
     way: dict[str, Mark] = {}
     for variant in reversed(session.variants):
         way |= variant.loaded.way  # of two marks of one place, the one that was read first counts
-    one_of_each_disk = {os.stat(name).st_dev: name for name in present}.values()
     way |= {folder: mark_of(folder) for folder in map(mount_folder, one_of_each_disk) if folder is not None}
     roots = _roots(session)
     if roots is None:
@@ -99,7 +103,7 @@ def _keep(
     printed = results.results(finished, {name: table for name, (_, table) in summaries.items()})
     path = path_of(argv)
     if path is not None:
-        plan_storing.store_plan(path, token, session, finished, summaries)
+        plan_storing.store_plan(path, token, session, finished, summaries, fixed=fixed)
     candidate.keep(
         argv,
         token=token,
@@ -182,9 +186,17 @@ def _again(event: Event) -> Event | None:
             return event
 
 
-def _inputs(session: Session) -> Iterator[str]:
-    """Yield all files and folders from which the plan and its keys were made."""
-    yield from plan_storing.fixed(session)
+def _one_of_each_disk(names: Iterable[str]) -> list[str]:
+    """Return one of the files on each disk. A file that is absent is on none: it has no time stamps."""
+    by_disk: dict[int, str] = {}
+    for name in names:
+        with contextlib.suppress(OSError, ValueError):
+            by_disk[os.stat(name).st_dev] = name
+    return list(by_disk.values())
+
+
+def _read(session: Session) -> Iterator[str]:
+    """Yield the files and folders that the build read, beside those of `plan_storing.fixed`."""
     yield from session.lookup.watched().paths
     yield from planning_reads.foreign(session.lookup.store.root)
 

@@ -36,29 +36,29 @@ class RememberedCode:
         """If `afresh` is true, the code of each step is analyzed, whatever earlier builds remembered."""
         self._notes = notes
         self._afresh = afresh
+        self._codes: dict[str, Code] = {}
 
     def of_step(self, step: Step) -> Code:
         """Return the digest of the code that a step with its options runs. Raises StepError, OSError."""
         if not _is_ours(step):
             return digests.of_step(step)
         name = " ".join((f"{type(step).__module__}:{type(step).__qualname__}", *step.code_used()))
-        known = self._codes.get(name)
+        known = self._codes.get(name) or self._noted(name)
         if known is None:
-            known = self._codes[name] = digests.of_step(step)
+            known = digests.of_step(step)
             self._keep(name, known)
+        self._codes[name] = known
         return known
 
     @cached_property
     def _tree(self) -> _Tree | None:
         return None if self._afresh else _tree()
 
-    @cached_property
-    def _codes(self) -> dict[str, Code]:
+    def _noted(self, name: str) -> Code | None:
+        """Return the code of a step from the note about this program's files."""
         tree = self._tree
-        if tree is None:
-            return {}
-        codes = {name: tree.code(fields) for name, fields in self._notes.get(KIND, tree.digest).items()}
-        return {name: code for name, code in codes.items() if code is not None}
+        fields = None if tree is None else self._notes.get(KIND, tree.digest).get(name)
+        return None if tree is None or fields is None else tree.code(fields)
 
     def _keep(self, name: str, code: Code) -> None:
         """Add the code of a step to the note about this program's files, unless a file has changed meanwhile."""
