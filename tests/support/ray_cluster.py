@@ -55,8 +55,12 @@ class RayCluster:
             "--head", f"--port={self.port}", "--num-cpus=0", f"--ray-client-server-port={self.client_port}",
             "--include-dashboard=false", f"--temp-dir={self.folder}",
         ]  # fmt: skip
-        self._start("head", self._python, self.environment, words)
-        self._until(lambda: _listens(self.client_port), "the head does not listen")
+        try:
+            self._start("head", self._python, self.environment, words)
+            self._until(lambda: _listens(self.client_port), "the head does not listen")
+        except BaseException:
+            self.close()
+            raise
 
     def add(self, name, *, cpus=1, python=None, environment=None, labels=""):
         """Start a node, and wait until it is there: Ray fails where two start together on one machine.
