@@ -62,7 +62,7 @@ class _Cover:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _ReadCover:
     """What is known about a read, whatever inputs the job has: its cover, if any, and its path without links."""
 
     cover: _Cover | None
@@ -70,7 +70,7 @@ class _Found:
 
 
 @lru_cache(maxsize=16)
-def _kept(rows: tuple[object, ...], root: str) -> dict[Read, _Found]:
+def _covers_of(rows: tuple[object, ...], root: str) -> dict[Read, _ReadCover]:
     """Return what is known about the reads of jobs with these rows, inputs aside: such jobs mostly read the same."""
     del rows, root
     return {}
@@ -82,7 +82,7 @@ def examine(reads: Iterable[Reads], rows: Rows) -> Trace:
     gaps_by_name: dict[tuple[Kind, str], Gap] = {}
     for each in reads:
         naming = Naming(each.root)
-        judge = _Judge(rows, naming, _kept(rows.without_inputs, each.root))
+        judge = _Judge(rows, naming, _covers_of(rows.without_inputs, each.root))
         for read in each.items:
             cover = judge.cover(read)
             if cover is not None:
@@ -106,10 +106,10 @@ def examine(reads: Iterable[Reads], rows: Rows) -> Trace:
 class _Judge:
     """Finds for each read of a job what covers it."""
 
-    def __init__(self, rows: Rows, naming: Naming, kept: dict[Read, _Found]) -> None:
+    def __init__(self, rows: Rows, naming: Naming, covers: dict[Read, _ReadCover]) -> None:
         self._rows = rows
         self._naming = naming
-        self._found = kept
+        self._covers = covers
         self._by_kind: Mapping[Kind, Callable[[Read], _Cover | None]] = {
             Kind.FILE: self._path,
             Kind.FOLDER: self._path,
@@ -125,14 +125,14 @@ class _Judge:
         is_path = read.kind in (Kind.FILE, Kind.FOLDER)
         if is_path and (own := self._input(read.name)) is not None:
             return own
-        found = self._found.get(read)
-        if found is None:
-            found = _Found(
+        general = self._covers.get(read)
+        if general is None:
+            general = _ReadCover(
                 self._by_kind[read.kind](read) or self._allowed(read), os.path.realpath(read.name) if is_path else ""
             )
-            if len(self._found) < _MOST_COVERS:
-                self._found[read] = found
-        return (self._input(found.real) if is_path else None) or found.cover
+            if len(self._covers) < _MOST_COVERS:
+                self._covers[read] = general
+        return (self._input(general.real) if is_path else None) or general.cover
 
     def _input(self, path: str) -> _Cover | None:
         """Return the row of the input to which a path leads."""
