@@ -23,11 +23,12 @@ if TYPE_CHECKING:
     from engine.builder.job import Job
     from engine.builder.lookup import Lookup
 
-OURS, HERE, PLAIN, FRESH = (
+OURS, HERE, PLAIN, FRESH, FORKS = (
     "recipe build --on",
     "recipe build, on this machine",
     "plain Ray tasks",
     "plain Ray tasks, a process each",
+    "forks of loaded processes that end at once",
 )
 _FRESH_PAIRS = 5
 """A fresh process of Ray's takes more than a second, so that few tasks of this kind are run."""
@@ -42,7 +43,7 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=2, help="nodes of the cluster, with one CPU each (2)")
     parser.add_argument("--rounds", type=int, default=3, help="runs of each contender (3)")
     options = parser.parse_args()
-    took: dict[str, list[float]] = {OURS: [], HERE: [], PLAIN: [], FRESH: []}
+    took: dict[str, list[float]] = {OURS: [], HERE: [], PLAIN: [], FRESH: [], FORKS: []}
     pairs = options.jobs // 2
     with (
         tempfile.TemporaryDirectory(prefix="cluster-jobs") as scratch,
@@ -55,6 +56,7 @@ def main() -> None:
                 (OURS, _built, pairs),
                 (HERE, functools.partial(_built_here, options.nodes), pairs),
                 (PLAIN, _plain, pairs),
+                (FORKS, functools.partial(_forks, options.nodes), pairs),
                 (FRESH, _fresh, min(pairs, _FRESH_PAIRS)),
             ):
                 seconds = _in_a_process(run, count, folder, cluster.remote)
@@ -129,6 +131,30 @@ def _plain(pairs: int, folder: Path, remote: Path) -> float:
 def _fresh(pairs: int, folder: Path, remote: Path) -> float:
     """The same, with a new process for each task: a job of a build has one, too."""
     return _tasks(pairs, f"fresh-{folder.name}", remote, max_calls=1)
+
+
+def _forks(processes: int, pairs: int, folder: Path, remote: Path) -> float:
+    """Return the seconds in which processes that have loaded what every step needs fork a child for each job.
+
+    The children end at once. No executor that gives each job a fresh process is faster.
+    """
+    del folder, remote
+    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+        list(pool.map(_forked, [0] * processes))  # starts the processes
+        began = time.perf_counter()
+        list(pool.map(_forked, [2 * pairs // processes] * processes))
+        return time.perf_counter() - began
+
+
+def _forked(count: int) -> None:
+    import importlib
+
+    importlib.import_module("engine.step")
+    for _ in range(count):
+        pid = os.fork()
+        if pid == 0:
+            os._exit(0)
+        os.waitpid(pid, 0)
 
 
 def _tasks(pairs: int, prefix: str, remote: Path, **options: int) -> float:

@@ -62,6 +62,7 @@ class Attempt:
             out=str(folder / "out"),
             log=str(folder / "log"),
             key=digest_of(key),
+            flushes=store.flushes,
         )
         if traits.kept_by:
             kept.lend(store, kept.name_of(job.name, traits.kept_by, key), _kept_file(folder))

@@ -27,6 +27,8 @@ class WorkerTask:
     """The digest of the job's key, for steps that write it into their output."""
     id: str = ""
     """The name of this run, which no other run of a job has; the answer of the worker carries the name, too."""
+    flushes: bool = True
+    """Whether the output is flushed to the disk before the answer."""
 
 
 @dataclass(frozen=True)

@@ -219,7 +219,7 @@ class Zygote:
         answer = None if text is None else WorkerAnswer.decode(text)
         if answer is not None and answer.error is None:
             try:
-                files = output.take(Path(task.out))
+                files = output.take(Path(task.out), flushes=task.flushes)
                 message["files"] = files
                 message["binding"] = binding.of(step=task.step, key=task.key, files=files, report=answer.report or {})
             except UserError as error:

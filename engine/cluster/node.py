@@ -75,6 +75,8 @@ class NodeStore:
         folder.mkdir(parents=True, exist_ok=True)
         self.store = open_store(folder)
         join(self.store, folder, brief=False)
+        # The remote has what a node makes, and a node saves no stat rows: after a power cut, it reads each file again.
+        self.store.flushes = False
         self._executor: LocalExecutor | None = None
         self._description: Mapping[str, str] = {}
         self._description_time = -_DESCRIPTION_SECONDS

@@ -18,14 +18,16 @@ Files = Mapping[str, tuple[int, Digest]]
 """A mapping from a file's relative path to the file's size in bytes and the digest of its content."""
 
 
-def take(folder: Path) -> Files:
+def take(folder: Path, *, flushes: bool = True) -> Files:
     """Make the output files of a job read-only, flush them to the disk, and return their sizes and digests.
+
+    With `flushes=False`, the system writes them when it likes: after a power cut, a file may lack its content.
 
     Raises OSError for files that cannot be read, and StepError for links and devices.
     """
     if folder.is_symlink() or not folder.is_dir():
         raise StepError("a step left no folder as its output", hint="steps write files below the folder they get")
-    return {name: _taken(folder / name) for name in digest.walk(folder)}
+    return {name: _taken(folder / name, flushes=flushes) for name in digest.walk(folder)}
 
 
 def tree(files: Files) -> Digest:
@@ -33,7 +35,7 @@ def tree(files: Files) -> Digest:
     return digest.of_tree({name: content for name, (_, content) in files.items()})
 
 
-def _taken(path: Path) -> tuple[int, Digest]:
+def _taken(path: Path, *, flushes: bool) -> tuple[int, Digest]:
     if path.is_symlink() or not path.is_file():
         raise StepError(
             f"a step left {path.name!r} in its output, which is no plain file", hint="steps write plain files only"
@@ -42,5 +44,6 @@ def _taken(path: Path) -> tuple[int, Digest]:
     if status.st_nlink == 1:  # a file with several names is a stored input that the step hands on
         if stat.S_IMODE(status.st_mode) & _PERMISSIONS != _READ_ONLY:
             os.chmod(path, _READ_ONLY)
-        flush(path)
+        if flushes:
+            flush(path)
     return status.st_size, digest.of_file(path)

@@ -54,6 +54,8 @@ class Store:
             layout.prepare(self.layout)
         self.tier: RemoteTier | None = None
         """The remote behind this store, if a command has joined one (`engine.store.opening`)."""
+        self.flushes = True
+        """Whether the outputs of jobs are flushed to the disk: later builds trust their stat rows."""
         self.notes = Notes(self.root, self.write)
         self.contents = StatCache(self.notes, afresh=afresh)
         self.pool = FilePool(self.layout, self.contents)

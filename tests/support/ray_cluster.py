@@ -1,6 +1,7 @@
 """A real Ray cluster on the loopback: a head without CPUs for jobs, and nodes with environments of their own."""
 
 import os
+import re
 import secrets
 import shutil
 import socket
@@ -16,10 +17,16 @@ from process_cluster import MEMORY
 from engine.system import processes
 
 SUPPORT = Path(__file__).parent
-_START_SECONDS = 90
+_START_SECONDS = 240
 _TOKEN = secrets.token_hex(32)
 """The token of every cluster: a process that has connected to one keeps its token for the next."""
 _LOWEST_PORT, _HIGHEST_PORT = 20_000, 30_000  # Ray gives its workers the ports from 10,002 to 19,999
+
+_LISTEN = "dashboard-agent-listen-port"
+_AGENT_PORTS = ("dashboard-agent-grpc-port", "metrics-export-port", "runtime-env-agent-port", _LISTEN)
+"""The ports of a node's agents: a node that must wait for an agent to choose its port dies after 15 seconds, and on a
+busy machine the imports of an agent take longer."""
+_NODE_ID = re.compile(r"Setting node ID node_id=([0-9a-f]+)")
 
 
 class RayCluster:
@@ -34,6 +41,7 @@ class RayCluster:
             **(environment or os.environ),
             "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": _TOKEN, "RAY_USAGE_STATS_ENABLED": "0",
             "RAY_health_check_period_ms": "500", "RAY_health_check_failure_threshold": "3",
+            "RAY_agent_register_timeout_ms": "300000", "RAY_worker_register_timeout_seconds": "300",
             "PYTHONPATH": f"{SUPPORT}:{SUPPORT.parent.parent}", "RECIPE_TRUST": "none", "RECIPE_TRUST_CACHE": "1",
             "XDG_STATE_HOME": str(self.folder / "state"), "XDG_CACHE_HOME": str(self.folder / "user"),
             "XDG_CONFIG_HOME": str(self.folder / "config"),
@@ -47,8 +55,12 @@ class RayCluster:
             "--head", f"--port={self.port}", "--num-cpus=0", f"--ray-client-server-port={self.client_port}",
             "--include-dashboard=false", f"--temp-dir={self.folder}",
         ]  # fmt: skip
-        self._start("head", self._python, self.environment, words)
-        self._until(lambda: _listens(self.client_port), "the head does not listen")
+        try:
+            self._start("head", self._python, self.environment, words)
+            self._until(lambda: _listens(self.client_port), "the head does not listen")
+        except BaseException:
+            self.close()
+            raise
 
     def add(self, name, *, cpus=1, python=None, environment=None, labels=""):
         """Start a node, and wait until it is there: Ray fails where two start together on one machine.
@@ -65,18 +77,35 @@ class RayCluster:
         """Start a process of Ray, and wait until it has started: Ray gives up after 30 seconds on a busy machine."""
         command = [python, "-m", "ray.scripts.scripts", "start", "--block", "--object-store-memory=100000000", *words]
         for is_last in (False, False, True):
+            ports = dict(zip(_AGENT_PORTS, _ports(len(_AGENT_PORTS)), strict=True))
+            options = [f"--{option}={port}" for option, port in ports.items()]
             with (self.folder / f"{name}.log").open("wb") as log:
                 self.nodes[name] = subprocess.Popen(
-                    command, env=environment, stdout=log, stderr=log, start_new_session=True, cwd=self.folder
+                    [*command, *options],
+                    env=environment,
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,
+                    cwd=self.folder,
                 )
             try:
-                self._until(lambda: "Ray runtime started" in self.log(name), f"{name} does not start")
+                self._until(lambda port=ports[_LISTEN]: self._has_started(name, port), f"{name} does not start")
             except AssertionError:
                 self.kill(name)
                 if is_last:
                     raise
             else:
                 return
+
+    def _has_started(self, name, port):
+        """Say whether a node has started. Ray tells a new node all ports but this one, for which the node waits."""
+        for log in self.folder.glob("session_2*/logs/raylet*.out"):
+            for ident in _NODE_ID.findall(log.read_text(errors="replace")):
+                place = log.parent.parent / f"{_LISTEN.replace('-', '_')}_{ident}"
+                if not place.exists():
+                    place.with_suffix(".new").write_text(str(port))
+                    place.with_suffix(".new").replace(place)
+        return "Ray runtime started" in self.log(name)
 
     def log(self, name):
         return (self.folder / f"{name}.log").read_text(errors="replace")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from engine.builder.trace import allowed, distributions
@@ -20,6 +20,8 @@ from engine.known import Known
 
 _MOST_NAMES = 40
 """The greatest number of names in a group of a trace, and the greatest number of gaps in a trace."""
+_MOST_COVERS = 10_000
+"""The most covers that are kept for the next job with the same rows."""
 _ALLOWED = "allowed"
 _DATA = "code (data)"
 """How a trace names the files that a module declares as its data, which are a part of the row `code`."""
@@ -43,6 +45,12 @@ class Rows:
     facts: Callable[[], Mapping[str, Known]] = dict
     variables: frozenset[str] = frozenset()
 
+    @property
+    def without_inputs(self) -> tuple[object, ...]:
+        """What decides, beside the inputs, which reads are covered. Facts of one job differ from those of any other."""
+        sources = tuple(self.sources.items())
+        return (self.package, sources, self.code, tuple(self.tools), self.installed, self.facts, self.variables)
+
 
 @dataclass(frozen=True)
 class _Cover:
@@ -53,13 +61,28 @@ class _Cover:
     reason: str = ""
 
 
+@dataclass(frozen=True)
+class _ReadCover:
+    """What is known about a read, whatever inputs the job has: its cover, if any, and its path without links."""
+
+    cover: _Cover | None
+    real: str
+
+
+@lru_cache(maxsize=16)
+def _covers_of(rows: tuple[object, ...], root: str) -> dict[Read, _ReadCover]:
+    """Return what is known about the reads of jobs with these rows, inputs aside: such jobs mostly read the same."""
+    del rows, root
+    return {}
+
+
 def examine(reads: Iterable[Reads], rows: Rows) -> Trace:
     """Return what a job read, grouped by what covers it. A forked child of the worker has reads of its own."""
     groups: dict[tuple[str, str], set[str]] = {}
     gaps_by_name: dict[tuple[Kind, str], Gap] = {}
     for each in reads:
         naming = Naming(each.root)
-        judge = _Judge(rows, naming)
+        judge = _Judge(rows, naming, _covers_of(rows.without_inputs, each.root))
         for read in each.items:
             cover = judge.cover(read)
             if cover is not None:
@@ -83,9 +106,10 @@ def examine(reads: Iterable[Reads], rows: Rows) -> Trace:
 class _Judge:
     """Finds for each read of a job what covers it."""
 
-    def __init__(self, rows: Rows, naming: Naming) -> None:
+    def __init__(self, rows: Rows, naming: Naming, covers: dict[Read, _ReadCover]) -> None:
         self._rows = rows
         self._naming = naming
+        self._covers = covers
         self._by_kind: Mapping[Kind, Callable[[Read], _Cover | None]] = {
             Kind.FILE: self._path,
             Kind.FOLDER: self._path,
@@ -98,7 +122,24 @@ class _Judge:
 
     def cover(self, read: Read) -> _Cover | None:
         """Return what covers a read; None for a gap."""
-        return self._by_kind[read.kind](read) or self._allowed(read)
+        is_path = read.kind in (Kind.FILE, Kind.FOLDER)
+        if is_path and (own := self._input(read.name)) is not None:
+            return own
+        general = self._covers.get(read)
+        if general is None:
+            general = _ReadCover(
+                self._by_kind[read.kind](read) or self._allowed(read), os.path.realpath(read.name) if is_path else ""
+            )
+            if len(self._covers) < _MOST_COVERS:
+                self._covers[read] = general
+        return (self._input(general.real) if is_path else None) or general.cover
+
+    def _input(self, path: str) -> _Cover | None:
+        """Return the row of the input to which a path leads."""
+        for name, folder in self._rows.inputs.items():
+            if path == folder or path.startswith(folder + os.sep):
+                return _Cover(input_row(name), os.path.relpath(path, folder))
+        return None
 
     def _path(self, read: Read) -> _Cover | None:
         return self._path_in_rows(read) or self._module_without_use(read) or self._path_of_fact(read)
@@ -108,9 +149,6 @@ class _Judge:
 
     def _row_of(self, path: str, read: Read) -> _Cover | None:
         """Return the row that covers a path, which is the name of a read or the same without links."""
-        for name, folder in self._rows.inputs.items():
-            if path == folder or path.startswith(folder + os.sep):
-                return _Cover(input_row(name), os.path.relpath(path, folder))
         for name, files in self._rows.sources.items():
             if path in files:
                 return _Cover(input_row(name), os.path.basename(path))

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 FILE_NAME = "reads"
 """The name of the file beside a job's log in which the worker leaves the reads of the job."""
@@ -67,7 +68,15 @@ def joined(root: str, lines: Iterable[bytes]) -> bytes:
 def decode(raw: bytes) -> Reads:
     """Return the reads in lines of JSON. Raises ValueError for other bytes."""
     try:
-        (root,), *lines = (json.loads(line) for line in raw.splitlines())
-        return Reads(root, tuple(Read(Kind(kind), *others) for kind, *others in lines if others))
+        first, *lines = raw.splitlines()
+        (root,) = json.loads(first)
+        return Reads(root, tuple(read for read in map(_read_of, lines) if read is not None))
     except (TypeError, AttributeError) as error:
         raise ValueError("these are no reads") from error
+
+
+@lru_cache(maxsize=4096)
+def _read_of(line: bytes) -> Read | None:
+    """Return the read of a line; None for the first line of a file. The jobs of a step mostly read the same."""
+    kind, *others = json.loads(line)
+    return Read(Kind(kind), *others) if others else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from engine.builder.job import Job
     from engine.builder.lookup import Lookup
 
+_FACT = "facts."
+"""The beginning of the names of a key's rows with facts."""
+
 
 def of_run(lookup: Lookup, job: Job, key: Key, inputs: Mapping[str, Record], folder: Path) -> Trace | None:
     """Return what a job read, from the files that its worker left in `folder`; None where the worker left none."""
@@ -30,8 +34,9 @@ def of_run(lookup: Lookup, job: Job, key: Key, inputs: Mapping[str, Record], fol
     return coverage.examine(every, _rows(lookup, job, key, inputs))
 
 
+@lru_cache(maxsize=16)
 def encoded(trace: Trace) -> bytes:
-    """Return a trace as the bytes that the store keeps."""
+    """Return a trace as the bytes that the store keeps. Many jobs of a step have the same trace."""
     return json.dumps({"version": trace.version, **trace.to_json()}, sort_keys=True).encode()
 
 
@@ -58,7 +63,7 @@ def _rows(lookup: Lookup, job: Job, key: Key, inputs: Mapping[str, Record]) -> R
         code=frozenset(coverage.files_of(tuple(path for path, _ in lookup.code_read(job)))),
         tools=traits.tools,
         installed=_installed,
-        facts=lambda: _facts(job, key),
+        facts=(lambda: _facts(job, key)) if any(row.startswith(_FACT) for row in key) else dict,
         variables=frozenset(traits.variables),
     )
 
@@ -70,9 +75,7 @@ def _installed(tool: str) -> str:
 
 
 def _facts(job: Job, key: Key) -> dict[str, Known]:
-    names = [row.removeprefix("facts.") for row in key if row.startswith("facts.")]
-    if not names:
-        return {}
+    names = [row.removeprefix(_FACT) for row in key if row.startswith(_FACT)]
     from engine.builder import facts
 
     hardware = job.step.hardware()

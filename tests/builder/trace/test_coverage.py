@@ -58,6 +58,21 @@ def test_a_row_or_a_line_of_the_allow_list_covers_a_read(item, cover, name):
     assert bool(group.reason) == (cover == "allowed")
 
 
+def test_what_is_kept_for_the_next_job_of_a_step_does_not_cover_the_inputs_of_another_job(tmp_path):
+    link = tmp_path / "link"
+    link.symlink_to("/store/artifacts/one/file")
+    ours, theirs = (
+        Rows(package="p", inputs={"model": f"/store/artifacts/{name}"}, tools=["numpy"]) for name in ("one", "two")
+    )
+    items = (read("file", "/store/artifacts/one/file"), read("file", str(link)))
+    first, second, third = (trace(*items, rows=rows) for rows in (ours, theirs, ours))
+    assert [group.cover for group in first.groups] == ["inputs.model"]
+    assert not first.gaps
+    assert len(second.gaps) == 2
+    assert not second.groups
+    assert third == first
+
+
 def test_a_folder_of_the_import_path_may_be_written_with_two_dots(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path / "packages" / ".." / "tools")
     [group] = trace(read("package", str(tmp_path / "tools"))).groups
