@@ -8,9 +8,11 @@ from engine import gpus, tasks
 from engine.feasibility import shapes
 from engine.feasibility.facts import ModelFacts
 from engine.runtimes import registry, triton_images
+from engine.runtimes.backends import WITHOUT_NUMBERS
 from engine.runtimes.profiles import greatest
 from engine.runtimes.triton_images import RECIPE_PATH, REPOSITORY
 from engine.tasks import Modality
+from engine.text import lists
 
 if TYPE_CHECKING:
     from engine.recipe.load import LoadedRecipe
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
 _ORIN = 87
 """The SM of Jetson Orin modules."""
+_SOURCE_OF_NUMBERS = "Triton refuses an empty `reshape` without batches: ValidateIOShape in model_config_utils.cc"
 _SOURCE_OF_FLAVOURS = "Triton, release 2.41.0: https://github.com/triton-inference-server/server/releases/tag/v2.41.0"
 
 
@@ -148,14 +151,37 @@ def _answers(loaded: LoadedRecipe, task: str | None = None) -> None:
 
 
 def check_model(loaded: LoadedRecipe, facts: ModelFacts) -> None:
-    """Raise RecipeError for a max_batch_size above the largest batch, or options of answers that are of another task.
+    """Raise RecipeError for a max_batch_size above the largest batch, and for what the package cannot serve.
 
-    The batch is the first axis of an input, whatever the model calls the axis.
+    The package cannot serve options of answers that are of another task, and tensors that Triton's backend does not
+    take. The batch is the first axis of an input, whatever the model calls the axis.
     """
     _answers(loaded, facts.task)
+    _numbers(loaded, facts)
     leading = next(iter(facts.axes.values()), ())[:1]
     if loaded.recipe.package.triton.max_batch_size and leading:
         _refuse_larger(loaded, greatest(shapes.profiles(loaded, facts)).get(str(leading[0])))
+
+
+def _numbers(loaded: LoadedRecipe, facts: ModelFacts) -> None:
+    """Raise RecipeError for a tensor without axes that Triton's backend does not serve.
+
+    Triton joins no requests for such a model, because a number has no first axis.
+    """
+    recipe, runtime = loaded.recipe, registry.of(loaded.recipe)
+    if runtime.backend not in WITHOUT_NUMBERS or not runtime.loads_in_triton:
+        return
+    shapes_by_name = {**facts.axes, **{name: shape for name, (_, shape) in facts.outputs.items()}}
+    name = next((name for name, shape in shapes_by_name.items() if shape == ()), None)
+    if name is None:
+        return
+    stated = any(name in profile for profile in recipe.shape_values)
+    at: tuple[str | int, ...] = ("profiles", 0, name) if stated else ("target", "runtime")
+    on_gpu = ", provider: tensorrt" if recipe.target.device != "cpu" else ""
+    hint = f"give `{name}` an axis of size 1 in the ONNX model; "
+    hint += f"or use runtime: onnxruntime{on_gpu}, which serves it as [1]"
+    what = f"Triton's {runtime.title} backend serves no tensor without axes, and `{name}` is one"
+    raise loaded.error(what, *at, facts=[f"{name}: {lists.extents(())}", _SOURCE_OF_NUMBERS], hint=hint)
 
 
 def _refuse_larger(loaded: LoadedRecipe, largest: int | None) -> None:

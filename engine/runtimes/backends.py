@@ -27,6 +27,15 @@ class Backend(Enum):
         return next(matching, cls.PYTHON)
 
 
+WITHOUT_NUMBERS = (Backend.TENSORRT, Backend.OPENVINO)
+"""Backends that serve no tensor without axes, unless Triton joins requests: Triton has no such tensor.
+
+ONNX Runtime's backend takes it as a tensor of the shape [1] (`ModelInstanceState::ValidateInputs`). The others compare
+the shapes (`CompareDimsSupported` of both, and `CompareShapeDimsSupported` of the TensorRT backend). Sources: the
+repositories of Triton's backends, at the commits 00fd3e8 (ONNX Runtime), e2ef6d7 (TensorRT) and db19304 (OpenVINO).
+"""
+
+
 class Accelerator(StrEnum):
     """An accelerator of Triton's ONNX Runtime backend, which runs the graph.
 

@@ -60,6 +60,10 @@ class RecipeView(Protocol):
         """The profiles of the recipe: each profile maps the name of an axis to its min, opt and max."""
 
     @property
+    def shape_values(self) -> Sequence[Mapping[str, Any]]:
+        """For each profile: the name of an input -> the min, opt and max of its values; empty where none are stated."""
+
+    @property
     def runtimes(self) -> Mapping[str, Mapping[str, Any]]:
         """The section `runtimes`: options by the name of a runtime of another package."""
 

@@ -43,6 +43,16 @@ def row_sums():
     return graphs.graph(nodes, inputs, [("y", graphs.FLOAT, ["batch"])], [axis])
 
 
+def numbers():
+    """x [n, 4] times a number -> y [n, 4] and their sum, a number: tensors without axes."""
+    nodes = [
+        helper.make_node("Mul", ["x", "factor"], ["y"]),
+        helper.make_node("ReduceSum", ["y"], ["total"], keepdims=0),
+    ]
+    inputs = [("x", graphs.FLOAT, ["n", 4]), ("factor", graphs.FLOAT, [])]
+    return graphs.graph(nodes, inputs, [("y", graphs.FLOAT, ["n", 4]), ("total", graphs.FLOAT, [])])
+
+
 @pytest.fixture(scope="module")
 def repository(minilm_checkpoint, minilm_exported, tmp_path_factory):
     """Packages in one repository: MiniLM as sentences, as raw states and in int8, and plain ONNX files."""
@@ -51,6 +61,7 @@ def repository(minilm_checkpoint, minilm_exported, tmp_path_factory):
     session_options.save(tiny, level="extended")
     sums = graphs.write(folder / "sums", row_sums())
     whole = graphs.write(folder / "whole", graphs.recurrent())
+    of_numbers = graphs.write(folder / "numbers", numbers())
     sources = {
         "minilm": (minilm_exported, minilm_checkpoint),
         "states": (minilm_exported, minilm_checkpoint),
@@ -58,6 +69,7 @@ def repository(minilm_checkpoint, minilm_exported, tmp_path_factory):
         "layers": (tiny, tiny),
         "sums": (sums, sums),
         "whole": (whole, whole),
+        "numbers": (of_numbers, of_numbers),
     }
     for name, (model, checkpoint) in sources.items():
         largest = {"batch": 8, "sequence": 128 if name == "states" else 512}
@@ -163,6 +175,13 @@ def test_one_number_a_row_goes_in_and_comes_out_as_one(server):
     arrays = {"x": np.arange(8, dtype=np.float32).reshape(2, 4), "weight": np.array([[1.0], [10.0]], np.float32)}
     answer = over_grpc(server, "sums", arrays, dict.fromkeys(arrays, "FP32"))
     assert answer["y"].tolist() == [[6.0], [220.0]]
+
+
+def test_numbers_without_axes_are_sent_and_answered_as_lists_of_one(server):
+    x, factor = np.arange(8, dtype=np.float32).reshape(2, 4), np.array([3], np.float32)
+    answer = over_grpc(server, "numbers", {"x": x, "factor": factor}, {"x": "FP32", "factor": "FP32"})
+    assert np.array_equal(answer["y"], x * 3)
+    assert np.array_equal(answer["total"], [x.sum() * 3])
 
 
 def test_a_recurrent_model_is_served_with_its_whole_shape(server, repository):

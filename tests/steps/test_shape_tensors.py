@@ -14,6 +14,7 @@ from engine.errors import RecipeError, StepError
 from engine.feasibility.facts import ModelFacts
 from engine.kit.inputs import bench_inputs
 from engine.kit.onnx.onnx_files import Input
+from engine.kit.triton import config as configs
 from engine.kit.triton import engine_loading
 from engine.kit.triton import model as triton_models
 from engine.kit.triton.config import Signature
@@ -21,8 +22,10 @@ from engine.kit.triton.serving import Serving
 from engine.recipe.load import load
 from engine.recipe.schema import Recipe
 from engine.runtimes import hardware
+from engine.runtimes.backends import Backend
 from engine.runtimes.tensorrt import passport
 from engine.runtimes.tensorrt.passport import EngineTensor, Extents
+from engine.runtimes.triton_tensors import TYPES
 from engine.steps import fetch
 from engine.steps.bench import Bench
 from engine.steps.measure_runtimes import MeasureRuntimes
@@ -202,6 +205,46 @@ def test_a_mark_that_triton_would_refuse_is_refused(tmp_path, name, marked):
     assert "ValidateIO" in problem
 
 
+# Rows: the shape in the engine, the dims for Triton, whether it joins requests, the function of Triton that refuses.
+REFUSED_SHAPES = [
+    ((), [1], False, "CompareShapeDimsSupported"),
+    ((2,), [3], False, "CompareShapeDimsSupported"),
+    ((2,), [-1], False, "CompareShapeDimsSupported"),
+    ((2,), [2], True, "CompareShapeDimsSupported"),
+    ((1, 2), [1, 2], False, "CompareShapeDimsSupported"),
+    ((), [], True, "ValidateShapeValues"),
+]
+
+
+@pytest.mark.parametrize(("shape", "dims", "batched", "why"), REFUSED_SHAPES)
+def test_a_shape_tensor_that_triton_would_refuse_is_refused(shape, dims, batched, why):
+    [problem] = problems_of(shape, dims, batched=batched)
+    assert f"({why})" in problem
+
+
+@pytest.mark.parametrize(("shape", "dims", "batched"), [((2,), [2], False), ((3,), [2], True)])
+def test_a_shape_tensor_that_triton_takes_is_no_problem(shape, dims, batched):
+    assert problems_of(shape, dims, batched=batched) == []
+
+
+def test_a_shape_tensor_of_another_type_is_refused():
+    [problem] = problems_of((2,), [2], batched=False, dtype="int8")
+    assert "InitializeShapeInputBinding" in problem
+
+
+def problems_of(shape, dims, *, batched, dtype="int64"):
+    """Return what the rules say of an engine with the batch `x` and a shape tensor, configured with `dims`."""
+    tensors = {"x": Input("x", "float32", ("n", 16)), "sizes": Input("sizes", dtype, shape)}
+    signature = Signature(tensors, {"y": Input("y", "float32", ("n", 16))})
+    config = configs.named("m", 8 if batched else 0)
+    for field, name in ((config.input, "x"), (config.output, "y")):
+        field.add(name=name, data_type="TYPE_FP32", dims=[16] if batched else [-1, 16])
+    marked = config.input.add(name="sizes", data_type=TYPES[dtype], dims=dims or [1], is_shape_tensor=True)
+    if not dims:
+        marked.reshape.SetInParent()
+    return list(engine_loading.problems(config, signature, profiles=1, shape_tensors=("sizes",)))
+
+
 # What `recipe check` knows of the model.
 
 MISFITS = {
@@ -234,3 +277,46 @@ def test_what_has_no_fixed_number_of_values_is_no_shape_tensor(tmp_path, shape, 
     facts = ModelFacts(kind="onnx", axes={"t": shape, "x": ("k",)}, types={"t": "int64", "x": "float32"})
     with pytest.raises(RecipeError, match=why):
         feasibility.check_model(load(tmp_path / "r.yaml")[0], facts)
+
+
+# Rows: the runtime, its device, and the alternative that the error names; "" where the recipe is accepted.
+NUMBERS = [
+    ("tensorrt", "T4", "use runtime: onnxruntime, provider: tensorrt"),
+    ("openvino", "cpu", "use runtime: onnxruntime, which serves it as [1]"),
+    ("onnxruntime", "cpu", ""),
+    ("onnxruntime, provider: tensorrt", "T4", ""),
+    ("tensorrt-rtx", "L4", ""),
+]
+
+
+@pytest.mark.parametrize(("runtime", "device", "hint"), NUMBERS)
+def test_a_number_that_triton_s_backend_does_not_serve_is_refused_before_the_build(tmp_path, runtime, device, hint):
+    onnx.save(counting(), tmp_path / "m.onnx")
+    lines = ["name: m", "model: {source: m.onnx}", f"target: {{device: {device}, runtime: {runtime}}}"]
+    (tmp_path / "r.yaml").write_text("\n".join([*lines, f"profiles: [{RANGED}]"]))
+    [loaded] = load(tmp_path / "r.yaml")
+    facts = fetch.describe(graphs.write(tmp_path / "model", counting()))
+    if not hint:
+        feasibility.check_model(loaded, facts)
+        return
+    with pytest.raises(RecipeError, match="no tensor without axes, and `limit` is one") as caught:
+        feasibility.check_model(loaded, facts)
+    assert (hint in caught.value.hint, caught.value.position.line) == (True, 4)
+
+
+def test_a_number_that_comes_out_of_the_model_is_refused_at_the_runtime(tmp_path):
+    (tmp_path / "r.yaml").write_text("name: m\nmodel: {source: m.onnx}\ntarget:\n  device: T4\n  runtime: tensorrt\n")
+    onnx.save(reshape(), tmp_path / "m.onnx")
+    facts = ModelFacts(kind="onnx", axes={"x": (1, 16)}, outputs={"total": ("float32", ())})
+    with pytest.raises(RecipeError, match="`total` is one") as caught:
+        feasibility.check_model(load(tmp_path / "r.yaml")[0], facts)
+    assert caught.value.position.line == 5
+
+
+@pytest.mark.parametrize("backend", [Backend.TENSORRT, Backend.OPENVINO])
+def test_no_configuration_is_written_for_a_number_that_the_backend_does_not_serve(backend):
+    signature = Signature({"x": Input("x", "float32", (1, 16))}, {"total": Input("total", "float32", ())})
+    with pytest.raises(StepError, match="no tensor without axes"):
+        configs.model_config("m", signature, backend=backend, batch=0)
+    [total] = configs.model_config("m", signature, backend=Backend.ONNXRUNTIME, batch=0).output
+    assert ([*total.dims], total.HasField("reshape")) == ([1], False)

@@ -9,7 +9,7 @@ from typing import Any
 
 from engine.errors import StepError
 from engine.kit.onnx.onnx_files import Input
-from engine.runtimes.backends import Backend
+from engine.runtimes.backends import WITHOUT_NUMBERS, Backend
 from engine.runtimes.triton_tensors import TYPES, is_batch
 from engine.text import lists
 
@@ -91,6 +91,8 @@ def model_config(
     `backend` is the backend that runs the model, `batch` is the max_batch_size, `level` ONNX Runtime's optimization
     level, and `gpu` tells whether the instances run on GPUs. Raises StepError for a tensor that Triton cannot describe.
     """
+    if not batch and backend in WITHOUT_NUMBERS:
+        _refuse_numbers(signature, backend)
     config = named(name, batch)
     config.platform = backend.platform
     if not backend.platform:
@@ -173,9 +175,22 @@ def _describe(field: Any, tensor: Input, *, batched: bool) -> None:
     if dims:
         field.dims.extend(dims)
         return
-    # Triton has no tensors without dimensions: clients send one number, and the model gets a scalar for each row.
+    # Triton has no tensors without dimensions: clients send [1]. Where Triton joins requests, the model gets a number
+    # for each row; elsewhere `reshape` may not be empty, and the backend makes the number.
     field.dims.append(1)
-    field.reshape.SetInParent()
+    if batched:
+        field.reshape.SetInParent()
+
+
+def _refuse_numbers(signature: Signature, backend: Backend) -> None:
+    """Raise StepError for a tensor without axes, which the backend serves only where Triton joins requests."""
+    tensors = (*signature.inputs.values(), *signature.outputs.values())
+    if names := [tensor.name for tensor in tensors if tensor.ranked and not tensor.shape]:
+        raise StepError(
+            f"Triton's {backend.backend} backend serves no tensor without axes",
+            [f"{name}: {lists.extents(())}" for name in names],
+            "give the tensor an axis of size 1 in the ONNX model, or use runtime: onnxruntime",
+        )
 
 
 def _dims(shape: Sequence[int | str]) -> list[int]:

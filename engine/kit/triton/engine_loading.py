@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from engine.kit.onnx.onnx_files import Input
 from engine.kit.triton.config import Config, Signature
 from engine.runtimes.triton_tensors import TYPES
 
 _ANY = -1
+_OF_SIZES = ("int32", "int64")
+"""The types of a shape tensor."""
 
 
 def problems(
@@ -21,7 +24,7 @@ def problems(
     `signature` has the engine's own tensors, `profiles` is the number of the engine's profiles. `shape_tensors` are the
     names of the inputs whose values are sizes of other tensors.
     """
-    yield from _tensors(config, signature)
+    yield from _tensors(config, signature, shape_tensors)
     for tensor in config.input:
         if tensor.is_shape_tensor and tensor.name not in shape_tensors:
             yield f"the engine's tensor {tensor.name!r} is marked as a shape tensor, and is none (ValidateIO)"
@@ -35,7 +38,7 @@ def problems(
         yield from _graph(config, signature, spec)
 
 
-def _tensors(config: Config, signature: Signature) -> Iterator[str]:
+def _tensors(config: Config, signature: Signature, shape_tensors: Sequence[str]) -> Iterator[str]:
     from tritonclient.grpc import model_config_pb2
 
     for listed, own in ((config.input, signature.inputs), (config.output, signature.outputs)):
@@ -47,6 +50,9 @@ def _tensors(config: Config, signature: Signature) -> Iterator[str]:
             if tensor.data_type != model_config_pb2.DataType.Value(TYPES[engine.dtype]):
                 yield f"the engine's tensor {tensor.name!r} is {engine.dtype} (ValidateIO)"
             dims = list(tensor.reshape.shape if tensor.HasField("reshape") else tensor.dims)
+            if tensor.name in shape_tensors:
+                yield from _values(tensor.name, engine, dims, batched=config.max_batch_size > 0)
+                continue
             shape = [size if isinstance(size, int) else _ANY for size in engine.shape]
             whole = [_ANY, *dims] if config.max_batch_size else dims
             if not _fits(shape, whole, batched=config.max_batch_size > 0):
@@ -54,6 +60,22 @@ def _tensors(config: Config, signature: Signature) -> Iterator[str]:
     for name in signature.inputs:
         if name not in {tensor.name for tensor in config.input}:
             yield f"the engine's input {name!r} is not configured (ValidateIO)"
+
+
+def _values(name: str, engine: Input, dims: list[int], *, batched: bool) -> Iterator[str]:
+    """Yield the reasons why Triton would refuse a shape tensor, or each request that has one.
+
+    With batches, Triton puts the number of rows in front of the values that a request has.
+    """
+    shape = list(engine.shape)
+    if len(shape) > 1:
+        yield f"the engine's shape tensor {name!r} has {len(shape)} axes (CompareShapeDimsSupported)"
+    elif [size + batched for size in dims] != shape or _ANY in dims:
+        yield f"the engine's shape tensor {name!r} has shape {shape}, not {dims} (CompareShapeDimsSupported)"
+    elif batched and not shape:
+        yield f"a request has 2 values for the engine's shape tensor {name!r}, which has 1 (ValidateShapeValues)"
+    if engine.dtype not in _OF_SIZES:
+        yield f"the engine's shape tensor {name!r} is {engine.dtype} (InitializeShapeInputBinding)"
 
 
 def _fits(shape: Sequence[int], whole: Sequence[int], *, batched: bool) -> bool:

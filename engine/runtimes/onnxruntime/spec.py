@@ -283,6 +283,11 @@ class OnnxRuntime(Runtime):
                 "workspace": tensorrt.get("memory_pool", {}).get("workspace"),
                 "optimization_level": tensorrt.get("optimization_level"),
             }
+            if recipe.shape_values:
+                options["shape_values"] = [
+                    {name: values.model_dump(mode="json") for name, values in profile.items()}
+                    for profile in recipe.shape_values
+                ]
         return options
 
     def tool(self, target: TargetView) -> str | None:

@@ -95,6 +95,33 @@ def test_profiles_span_into_one_since_the_provider_stays_on_the_first():
     }
 
 
+def test_the_provider_gets_the_values_of_shape_tensors_in_place_of_their_shapes():
+    """The optimum is the maximum: some versions exchange the two (microsoft/onnxruntime, pull request 32415)."""
+    profiles = [
+        {"n": [1, 2, 4], "target": [[-1, 16], [2, 16], [4, 32]]},
+        {"n": [4, 6, 8], "target": [[1, 8], [6, 8], [6, 64]]},
+    ]
+    inputs = {
+        "x": onnx_files.Input("x", "float32", ("n", 16)),
+        "target": onnx_files.Input("target", "int64", (2,)),
+    }
+    target = {"device": "T4", "runtime": "onnxruntime", "provider": "tensorrt"}
+    stated, silent = (
+        Execution.for_recipe(Recipe(name="m", model={"source": "m.onnx"}, target=target, profiles=each))
+        for each in (profiles, [{"n": each["n"]} for each in profiles])
+    )
+    assert "shape_values" not in silent.options
+    assert ort_tensorrt.options(inputs, stated) == {
+        "trt_profile_min_shapes": "x:1x16,target:-1x8",
+        "trt_profile_opt_shapes": "x:2x16,target:6x64",
+        "trt_profile_max_shapes": "x:8x16,target:6x64",
+    }
+    of_a_number = {**stated.options, "profiles": [], "shape_values": [{"limit": {"min": [1], "opt": [4], "max": [9]}}]}
+    limit = {"limit": onnx_files.Input("limit", "int64", ())}
+    ranges = ort_tensorrt.options(limit, stated.model_copy(update={"options": of_a_number}))
+    assert list(ranges.values()) == ["limit:1", "limit:9", "limit:9"]
+
+
 def test_a_weakly_typed_provider_is_given_the_precision_of_the_graph(tmp_path, monkeypatch):
     gpus(monkeypatch, "Tesla T4")
     model = graphs.layers()
