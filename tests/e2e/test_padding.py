@@ -67,7 +67,7 @@ def answers(server, entry, texts):
         return np.array(list(clients.map(ask, texts)))
 
 
-def asked_at_once(server, entry, texts, *, counted):
+def scores_and_runs(server, entry, texts, *, counted):
     """Ask for all texts at once; return the scores, and how often the model `counted` ran."""
     before = triton_server.counts(server, counted)
     scores = answers(server, entry, texts)
@@ -80,7 +80,7 @@ def test_mixed_lengths_share_executions_and_answers_stay_equal(server):
     texts = ["a " * (7 + number) for number in range(REQUESTS)]  # 9 to 24 tokens
     scores, executions = {}, {}
     for padding in ("none", "buckets"):
-        scores[padding], executions[padding] = asked_at_once(server, f"{padding}_text", texts, counted=padding)
+        scores[padding], executions[padding] = scores_and_runs(server, f"{padding}_text", texts, counted=padding)
     print(executions)
     assert np.allclose(scores["none"], scores["buckets"], atol=1e-6)
     assert executions["none"] == REQUESTS  # each text has another length
@@ -93,7 +93,7 @@ def test_requests_of_many_lengths_that_one_python_model_gets_at_once_have_their_
     scores, executions = {}, {}
     for layout in ("ensemble", "fused"):
         entry = f"{layout}_text"
-        scores[layout], executions[layout] = asked_at_once(server, entry, texts, counted=entry)
+        scores[layout], executions[layout] = scores_and_runs(server, entry, texts, counted=entry)
     assert np.allclose(scores["ensemble"], scores["fused"], atol=1e-6)
     assert len(np.unique(scores["fused"].round(7), axis=0)) > 1  # answers of other texts would be noticed
     assert executions["fused"] <= REQUESTS // 4

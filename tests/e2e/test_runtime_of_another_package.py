@@ -99,10 +99,10 @@ def test_what_it_cannot_do_is_refused_at_its_place(project):
         project("check", *(place.partition(":")[0] for place in expected), expect=2).stderr,
         flags=re.MULTILINE,
     )
-    told = {":".join(error.split(":", 2)[:2]): error for error in errors[:-1]}  # the last one counts them
-    assert told.keys() == expected.keys()
+    error_at = {":".join(error.split(":", 2)[:2]): error for error in errors[:-1]}  # the last one counts them
+    assert error_at.keys() == expected.keys()
     for place, why in expected.items():
-        assert why in told[place]
+        assert why in error_at[place]
 
 
 def test_what_has_no_triton_repository_is_not_served(project):
