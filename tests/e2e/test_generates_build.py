@@ -5,6 +5,7 @@ import json
 import generators
 import pytest
 from program import Program
+from quick_program import quick
 
 RECIPE = """\
 name: talks
@@ -18,12 +19,14 @@ generate: {{max_new_tokens: 5}}
 MEASURED = "extends: r.yaml\nbench: {shapes: [{batch: 1, sequence: 8}], against: [{runtime: pytorch}], threads: 1}\n"
 
 
-def build(folder, family, *, cosine):
+def build(project, family, *, cosine):
     """Build a family in both precisions; return the program, and the folders that each package serves."""
+    folder = project / "project"
+    folder.mkdir()
     (folder / "pyproject.toml").write_text("")
     generators.checkpoint(folder / "model", family)
     (folder / "r.yaml").write_text(RECIPE.format(cosine=cosine))
-    program = Program(folder)
+    program = quick(folder, project)
     packages = program.events("r.yaml")[-1]["packages"]
     assert set(packages) == {"talks-fp32", "talks-int8"}
     assert set(program.states("r.yaml").values()) == {"cached"}
@@ -42,7 +45,7 @@ def test_a_model_behind_an_encoder_is_built_in_both_precisions(tmp_path):
 def test_a_decoder_is_built_in_both_precisions_and_whole_answers_are_measured(tmp_path):
     program, served = build(tmp_path, "gpt2", cosine=0.99)
     assert all(name in folders for name, folders in served.items())
-    (tmp_path / "measured.yaml").write_text(MEASURED)
+    (program.folder / "measured.yaml").write_text(MEASURED)
     int8 = ("measured.yaml", "--only", "precision=int8")
     states = program.states(*int8)
     assert {job for job, state in states.items() if state == "built"} <= {"bench", "package"}

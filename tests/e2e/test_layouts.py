@@ -5,7 +5,7 @@ import shutil
 
 import models
 import pytest
-from program import Program
+from quick_program import quick
 from tiny_project import RECIPE, SAMPLES
 
 from engine.kit.bench.interleaving import Budget
@@ -55,7 +55,7 @@ def project(environment, tiny_bert, tmp_path_factory):
     shutil.copytree(tiny_bert, folder / "model")
     recipe = RECIPE.replace("precision: int8", "precision: fp32").partition("bench:")[0]
     (folder / "r.yaml").write_text(f"{recipe}package: {{triton: {{layout: auto, padding: auto, threads: 1}}}}\n")
-    program = Program(folder)
+    program = quick(folder, tmp_path_factory.mktemp("program"))
     program.environment["RECIPE_TRITON_VENV"] = str(environment)
     program("build", "r.yaml", expect=0)
     return program

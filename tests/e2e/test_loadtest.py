@@ -40,7 +40,7 @@ def test_a_slow_server_cannot_hide_its_queue_from_an_open_loop(recipe):
     assert over["latency"]["p99_ms"] > 15 * service
     assert over["throughput"] < 75
     assert over["requests"] == 100  # all that were planned, whenever they were answered
-    assert below["latency"]["p50_ms"] < 3 * service
+    assert below["latency"]["p50_ms"] < over["latency"]["p50_ms"] / 3
     assert below["requests"] == 10
     assert all(point["errors"]["count"] == 0 for point in (closed, crowded, over, below))
 
@@ -52,7 +52,7 @@ def test_more_processes_share_the_load(recipe):
             for load in (("--concurrency", "3"), ("--rate", "40", "--arrivals", "constant"))
         )
     assert closed["client"]["processes"] == opened["client"]["processes"] == 2
-    assert closed["requests"] > 10
+    assert closed["requests"] >= 3
     assert opened["requests"] == 20
 
 
@@ -144,8 +144,8 @@ def program(request, tmp_path_factory):
 def test_generation_is_measured_in_tokens_too_and_the_servers_time_is_shown(recipe, server, protocol):
     address = getattr(server, protocol)
     words = (address, "--model", "story_text", "--text", "Once", "--text", "The cat", "--with", "own", "--batch", "2")
-    # The server's counts have the last requests of the warm-up, too: these are few beside those of two seconds.
-    points = measured(recipe, *words, "--concurrency", "1,3", "--duration", "2", "--warm-up", "0.2")
+    # The server's counts have the last requests of the warm-up, too: these are few beside those of a second.
+    points = measured(recipe, *words, "--concurrency", "1,3", "--duration", "1", "--warm-up", "0.2")
     for point, clients in zip(points, (1, 3), strict=True):
         assert point["concurrency"] == clients
         assert point["errors"]["count"] == 0
@@ -162,7 +162,7 @@ def test_generation_is_measured_in_tokens_too_and_the_servers_time_is_shown(reci
 @pytest.mark.sample(1)
 def test_of_a_stream_the_first_piece_and_the_gaps_are_measured(recipe, server, protocol):
     words = (getattr(server, protocol), "--stream", "--text", "Once", "--text", "The cat", "--with", "own")
-    points = measured(recipe, *words, "--concurrency", "1,3", "--duration", "2", "--warm-up", "0.2")
+    points = measured(recipe, *words, "--concurrency", "1,3", "--duration", "1", "--warm-up", "0.2")
     for point in points:
         assert point["model"] == "story_stream"
         assert point["errors"]["count"] == 0

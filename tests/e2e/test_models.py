@@ -53,7 +53,7 @@ THEIRS = {
 
 @pytest.mark.parametrize("precision", ["fp32", "int8"])
 @pytest.mark.parametrize("kind", THEIRS)
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 def test_an_onnx_file_of_someone_else_becomes_a_validated_package_without_torch(empty, kind, precision):
     write, profile = THEIRS[kind]
     write(empty.folder / "theirs.onnx")

@@ -21,6 +21,7 @@ import triton_server
 from PIL import Image
 from program import Program
 
+from engine import cli
 from engine.client import counters, curl
 from engine.client.client import Client
 from engine.kit.triton.serving import Serving
@@ -116,6 +117,7 @@ def test_texts_of_several_requests_get_the_answers_that_a_foreign_client_gets(re
         assert np.allclose(row["scores"], expected["scores"], atol=1e-5)
 
 
+@pytest.mark.sample(1)
 def test_pairs_files_and_stdin_ask_the_same(recipe, url, tmp_path):
     pair = query(recipe, url, "--model", "labels_text", "--text", TEXTS[0], "--pair", TEXTS[3])["rows"]
     alone = query(recipe, url, "--model", "labels_text", "--text", TEXTS[0])["rows"]
@@ -137,6 +139,7 @@ def test_pairs_files_and_stdin_ask_the_same(recipe, url, tmp_path):
     assert np.allclose(json.loads(piped.stdout)["rows"][0]["scores"], pair[0]["scores"], atol=1e-5)
 
 
+@pytest.mark.sample(1)
 def test_a_question_and_its_context_get_a_span_of_the_context(recipe, url, foreign, tmp_path):
     question, context = "where is the river?", "the river ships in the city. it is warm 🎬"
     row = query(recipe, url, "--model", "questions_text", "--text", question, "--pair", context)["rows"][0]
@@ -159,6 +162,7 @@ def test_images_are_sent_as_they_are_by_option_by_file_and_by_samples(recipe, ur
         assert np.allclose(row["scores"], expected["scores"], atol=1e-5)
 
 
+@pytest.mark.sample(1)
 def test_plain_tensors_are_given_as_json_and_as_npz(recipe, url, packages, tmp_path):
     x = np.random.default_rng(0).standard_normal((3, 64)).astype(np.float32)
     expected = ort.run(ort.session(packages / "layers" / "layers" / "1", threads=1), {"x": x})["y"]
@@ -171,6 +175,7 @@ def test_plain_tensors_are_given_as_json_and_as_npz(recipe, url, packages, tmp_p
     assert np.allclose(one[0]["y"], expected[:1], atol=1e-5)
 
 
+@pytest.mark.sample(1)
 def test_generated_text_comes_whole_and_in_pieces_that_make_it(recipe, url):
     ask = ["query", url, "--model", "story_text", "--text", "The cat sat"]
     whole = json.loads(recipe(*ask, "--json", expect=0).stdout)["rows"][0]
@@ -309,7 +314,9 @@ def test_the_wrong_port_is_recognized(recipe, server):
     assert "metrics" in recipe("query", server.metrics, "--text", "a", expect=1).stderr
 
 
-def test_what_does_not_suit_the_model_is_told_before_it_is_asked(recipe, server, tmp_path):
+def test_what_does_not_suit_the_model_is_told_before_it_is_asked(server, tmp_path, monkeypatch, capsys):
+    """In the process of the tests: a dozen mistakes."""
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "broken.jsonl").write_text('{"text": "fine"}\n{"text": \n')
     (tmp_path / "no.npz").write_bytes(b"no archive")
     for words, says in (
@@ -326,9 +333,12 @@ def test_what_does_not_suit_the_model_is_told_before_it_is_asked(recipe, server,
         (["--model", "layers", "--input", "x=[oops]"], "no JSON"),
         (["--model", "labels_text", "--text", "a", "--stop", "b"], "does not generate"),
     ):
-        done = recipe("query", server.http, *words, expect=2)
-        assert says in done.stderr, (words, done.stderr)
-        assert done.stdout == ""
+        with pytest.raises(SystemExit) as ended:
+            cli.main(["query", server.http, *words])
+        printed = capsys.readouterr()
+        assert ended.value.code == 2, words
+        assert says in printed.err, (words, printed.err)
+        assert printed.out == ""
 
 
 def test_an_error_of_the_server_is_told_in_its_own_words(recipe, url, tmp_path):

@@ -1,10 +1,12 @@
 """A runtime of another package - the one that CONTRIBUTING shows - builds, validates, measures, and is refused."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
 import pytest
+from quick_program import copied
 
 from engine.testing import install
 
@@ -23,8 +25,13 @@ OURS = RECIPE.replace("onnx-reference", "onnxruntime").replace("name: m", "name:
 
 
 @pytest.fixture
-def project(empty, tiny_bert):
-    site = empty.folder / "site"
+def site(empty):
+    """The folder of the other package."""
+    return empty.folder / "site"
+
+
+@pytest.fixture
+def project(empty, site, tiny_bert):
     install(site, "recipe.runtimes", "onnx-reference", "onnx_reference:OnnxReference")
     (site / "onnx_reference.py").write_text(CODE)
     empty.environment["PYTHONPATH"] = str(site)
@@ -36,7 +43,10 @@ def project(empty, tiny_bert):
     return empty
 
 
-def test_it_builds_validates_measures_and_packages_and_an_edit_of_it_rebuilds_just_its_users(project):
+def test_it_builds_validates_measures_and_packages_and_an_edit_of_it_rebuilds_just_its_users(
+    project, site, tmp_path_factory
+):
+    project.environment["PYTHONPATH"] += f":{copied(tmp_path_factory.mktemp('program'))}"
     (project.folder / "ours.yaml").write_text(OURS)
     project("build", "r.yaml", "ours.yaml", expect=0)
     [variant] = json.loads(project("show", "r.yaml", "--json", expect=0).stdout)
@@ -46,7 +56,7 @@ def test_it_builds_validates_measures_and_packages_and_an_edit_of_it_rebuilds_ju
     assert {"model.onnx", "tokenizer.json", "requirements.txt"} <= {path.name for path in package.iterdir()}
     assert not (package / "config.pbtxt").exists()
 
-    file = Path(project.environment["PYTHONPATH"]) / "onnx_reference.py"
+    file = site / "onnx_reference.py"
     file.write_text(file.read_text() + "\n# a remark\n")
     assert set(project.states("r.yaml").values()) == {"cached"}
     file.write_text(file.read_text() + "\nEDITED = 1\n")
@@ -75,15 +85,24 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
-def test_what_it_cannot_do_is_refused_at_its_place(project, case):
-    line, why = REFUSED[case]
-    field = line.partition(":")[0]
-    kept = [each for each in RECIPE.splitlines(keepends=True) if not each.startswith(f"{field}:")]
-    (project.folder / "r.yaml").write_text("".join([*kept, line]))
-    done = project("check", "r.yaml", expect=2)
-    assert why in done.stderr
-    assert f"r.yaml:{len(kept) + 1}:" in done.stderr
+def test_what_it_cannot_do_is_refused_at_its_place(project):
+    """One command checks the recipes of all cases: each error begins with the file and the line."""
+    expected = {}
+    for case, (line, why) in REFUSED.items():
+        field = line.partition(":")[0]
+        kept = [each for each in RECIPE.splitlines(keepends=True) if not each.startswith(f"{field}:")]
+        file = f"{case.replace(' ', '-')}.yaml"
+        (project.folder / file).write_text("".join([*kept, line]))
+        expected[f"{file}:{len(kept) + 1}"] = why
+    _, *errors = re.split(
+        r"^error: ",
+        project("check", *(place.partition(":")[0] for place in expected), expect=2).stderr,
+        flags=re.MULTILINE,
+    )
+    error_at = {":".join(error.split(":", 2)[:2]): error for error in errors[:-1]}  # the last one counts them
+    assert error_at.keys() == expected.keys()
+    for place, why in expected.items():
+        assert why in error_at[place]
 
 
 def test_what_has_no_triton_repository_is_not_served(project):
@@ -98,8 +117,8 @@ def test_without_its_package_the_recipe_says_which_runtimes_there_are(project):
     assert "`target.runtime` cannot be the text 'onnx-reference'" in done.stderr
 
 
-def test_one_that_cannot_be_loaded_names_its_package(project):
-    (Path(project.environment["PYTHONPATH"]) / "onnx_reference.py").write_text("import nothing_of_this_name")
+def test_one_that_cannot_be_loaded_names_its_package(project, site):
+    (site / "onnx_reference.py").write_text("import nothing_of_this_name")
     done = project("check", "r.yaml", expect=1)
     assert "the runtime 'onnx-reference' of onnx-reference 1.0 cannot be loaded" in done.stderr
 
@@ -118,8 +137,8 @@ OnnxReference.options_model = Options
 
 
 @pytest.mark.whole
-def test_its_own_options_are_validated_and_count(project):
-    file = Path(project.environment["PYTHONPATH"]) / "onnx_reference.py"
+def test_its_own_options_are_validated_and_count(project, site):
+    file = site / "onnx_reference.py"
     file.write_text(CODE + OPTIONS)
     project("build", "r.yaml", "--to", "validate", expect=0)
     (project.folder / "r.yaml").write_text(RECIPE + "runtimes: {onnx-reference: {verbose: 0}}\n")

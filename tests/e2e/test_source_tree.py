@@ -3,23 +3,25 @@
 import shutil
 from pathlib import Path
 
+import models
 import pytest
 from moving import move, rename_step
 from program import Program
-from tiny_project import CHAIN, MARK, RECIPE, SAMPLES
+from tiny_project import CHAIN, MARK, OF_ONNX, RECIPE, SAMPLES
 
 ROOT = Path(__file__).parent.parent.parent
+PROFILES = "profiles: [{batch: [1, 1, 4], sequence: [1, 16, 32]}]\n"
 
 
 @pytest.fixture(scope="module")
-def built(tiny_bert, tmp_path_factory):
+def built(tmp_path_factory):
     """A built project with a copy of the program in it; `project` gives each test a copy of all."""
     folder = tmp_path_factory.mktemp("source-tree") / "project"
     folder.mkdir()
     (folder / "pyproject.toml").write_text("")
     shutil.copytree(ROOT / "engine", folder / "src" / "engine")
-    shutil.copytree(tiny_bert, folder / "model")
-    (folder / "r.yaml").write_text("name: m\nmodel: {source: model}\n")
+    models.classifier_with_tokenizer(folder / "model")
+    (folder / "r.yaml").write_text(f"name: m\n{OF_ONNX}{PROFILES}")
     _program(folder)("build", "r.yaml", expect=0)
     return folder
 
@@ -49,7 +51,9 @@ def test_a_new_file_in_steps_is_a_new_step_even_after_an_up_to_date_build(projec
 
 
 @pytest.mark.whole
-def test_code_that_moves_or_is_renamed_makes_nothing_again(project):
+def test_code_that_moves_or_is_renamed_makes_nothing_again(project, tiny_bert):
+    shutil.rmtree(project.folder / "model")
+    shutil.copytree(tiny_bert, project.folder / "model")
     (project.folder / "r.yaml").write_text(RECIPE)
     (project.folder / "samples.jsonl").write_text(SAMPLES)
     project("build", "r.yaml", expect=0)

@@ -1,5 +1,6 @@
 """One recipe on a laptop, on a machine that says it has a T4 (a fake, see fake_t4), and on the laptop again."""
 
+import copy
 import json
 import re
 import shutil
@@ -8,6 +9,7 @@ import subprocess
 import pytest
 from fake_t4 import FakeT4
 from program import Program
+from quick_program import copied
 
 pytestmark = pytest.mark.slow
 
@@ -32,28 +34,52 @@ def states(**changed):
 
 
 @pytest.fixture(scope="module")
-def template(tmp_path_factory, tiny_bert):
+def quick(tmp_path_factory):
+    """The program that measures for half a second, as an entry of the import path."""
+    return str(copied(tmp_path_factory.mktemp("program")))
+
+
+def laptop_in(folder, quick):
+    laptop = Program(folder)
+    laptop.environment["PYTHONPATH"] = quick
+    return laptop
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory, tiny_bert, quick, machine):
     """A project built on the laptop as far as that goes, then on the machine with the GPU; and what was built where."""
-    laptop = Program(tmp_path_factory.mktemp("project"))
+    laptop = laptop_in(tmp_path_factory.mktemp("project"), quick)
     (laptop.folder / "pyproject.toml").write_text("")
     (laptop.folder / "r.yaml").write_text(RECIPE)
     shutil.copytree(tiny_bert, laptop.folder / "model")
     here = laptop.states("r.yaml", expect=3)
-    there = FakeT4(laptop.folder, tmp_path_factory.mktemp("t4") / "machine")
-    return laptop.folder, here, there.states("r.yaml")
+    return laptop.folder, here, machine(laptop.folder).states("r.yaml")
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory, quick):
+    """Return the machine with the GPU in a folder of a project."""
+    there = FakeT4(None, tmp_path_factory.mktemp("t4") / "machine", first=[quick])
+
+    def in_folder(folder):
+        same = copy.copy(there)
+        same.folder = folder
+        return same
+
+    return in_folder
 
 
 @pytest.fixture
-def built(template, tmp_path):
+def built(template, quick, tmp_path):
     """The project, on the laptop."""
     subprocess.run(["cp", "-a", f"{template[0]}/.", tmp_path], check=True)
-    return Program(tmp_path)
+    return laptop_in(tmp_path, quick)
 
 
 @pytest.fixture
-def gpu_machine(built, tmp_path_factory):
+def gpu_machine(built, machine):
     """The same project and cache, seen from the machine with the GPU."""
-    return FakeT4(built.folder, tmp_path_factory.mktemp("t4") / "machine")
+    return machine(built.folder)
 
 
 def test_the_laptop_builds_what_any_machine_can_and_the_other_only_the_rest(template):
@@ -133,8 +159,8 @@ def test_a_recipe_is_locked_where_the_gpu_is_and_goes_by_its_lock_there(built, g
 
 
 @pytest.mark.whole
-def test_a_server_with_arm_cpus_and_the_same_gpu_builds_an_engine_of_its_own(built, tmp_path_factory):
-    arm = FakeT4(built.folder, tmp_path_factory.mktemp("arm") / "machine", arch="aarch64")
+def test_a_server_with_arm_cpus_and_the_same_gpu_builds_an_engine_of_its_own(built, quick, tmp_path_factory):
+    arm = FakeT4(built.folder, tmp_path_factory.mktemp("arm") / "machine", first=[quick], arch="aarch64")
     assert "arch" in arm("why", "r.yaml", "trt-build").stdout
     states_there = arm.states("r.yaml")
     assert states_there["trt-build"] == "built"

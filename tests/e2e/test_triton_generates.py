@@ -94,6 +94,7 @@ def test_every_text_of_a_batch_gets_the_tokens_and_the_text_of_generate(client, 
 
 
 @pytest.mark.parametrize("family", generators.FAMILIES)
+@pytest.mark.sample(2)
 def test_plain_http_gets_the_same(server, oracles, family):
     data = {"name": "TEXT", "shape": [2, 1], "datatype": "BYTES", "data": [TEXTS[0], TEXTS[4]]}
     most = {"name": "MAX_NEW_TOKENS", "shape": [2, 1], "datatype": "INT32", "data": [NEW, NEW]}
@@ -128,6 +129,7 @@ def test_http_streams_and_answers_by_the_generate_extension(server, oracles):
 
 
 @pytest.mark.parametrize("family", generators.FAMILIES)
+@pytest.mark.sample(2)
 def test_64_clients_at_once_each_get_their_own_answer(server, oracles, family):
     answers = {text: oracles[family](text) for text in TEXTS}
     clients = threading.local()
@@ -144,6 +146,7 @@ def test_64_clients_at_once_each_get_their_own_answer(server, oracles, family):
 
 
 @pytest.mark.parametrize("family", ["gpt2", "t5"])
+@pytest.mark.sample(1)
 def test_64_streams_at_once_each_get_their_own_answer(server, oracles, family):
     with ThreadPoolExecutor(64) as pool:
         texts = [TEXTS[number % len(TEXTS)] for number in range(64)]

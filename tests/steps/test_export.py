@@ -75,7 +75,7 @@ def worst_difference(module, directory, inputs):
 
 
 @pytest.mark.parametrize("architecture", models.ARCHITECTURES)
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 def test_each_architecture_answers_as_pytorch_does_on_unseen_shapes_and_masks(architecture, tmp_path):
     task = TASKS[architecture]
     checkpoint = models.checkpoint(tmp_path / "checkpoint", architecture, task=task, tokenizer=False)
@@ -171,10 +171,17 @@ def test_where_the_first_exporter_fails_the_second_is_used_and_said(bert, tmp_pa
     assert str(tmp_path).encode() not in (tmp_path / "out" / "model.onnx").read_bytes()
     module = torch_models.load(bert, "feature-extraction")
     assert worst_difference(module, tmp_path / "out", token_rows.batch(rows(module, 50, 9, 1), pad=0)) < CLOSE
-    (tmp_path / "elsewhere").mkdir()
-    Export().run(tmp_path / "elsewhere" / "out", checkpoint=bert)
-    contents = [(folder / "out" / "model.onnx").read_bytes() for folder in (tmp_path, tmp_path / "elsewhere")]
-    assert contents[0] == contents[1]
+
+
+@pytest.mark.slow
+@pytest.mark.whole
+def test_two_exports_by_the_second_exporter_are_byte_identical(bert, tmp_path, broken_torchscript):
+    contents = set()
+    for place in (tmp_path, tmp_path / "elsewhere"):
+        place.mkdir(exist_ok=True)
+        Export().run(place / "out", checkpoint=bert)
+        contents.add((place / "out" / "model.onnx").read_bytes())
+    assert len(contents) == 1
 
 
 def test_a_graph_that_answers_something_else_is_never_handed_on(bert, tmp_path, monkeypatch):

@@ -121,7 +121,7 @@ def test_a_bert_and_a_roberta_in_fp16_answer_as_in_fp32_and_become_engines(encod
 
 
 @pytest.mark.slow
-@pytest.mark.sample(1)
+@pytest.mark.whole
 def test_a_bert_in_bf16_is_close_enough_and_becomes_an_engine_where_there_is_bf16(encoder):
     report, out = lowered(encoder, "bf16")
     assert report.cosine.worst >= GOAL

@@ -602,7 +602,7 @@ TEXTS = (
 @pytest.mark.slow
 @pytest.mark.parametrize("devices", ["T4", "A100", "A10", "L4", "RTX 5090", ("T4", "A10", "L4", "RTX 5090")], ids=str)
 @pytest.mark.parametrize("precision", ["fp16", "int8"])
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 def test_minilm_is_built_for_every_capability_and_for_several(minilm, devices, precision, folder):
     out = folder()
     step("tensorrt-rtx", devices, precision=precision, profiles=TEXTS).run(out, checked=minilm / precision)
@@ -617,6 +617,7 @@ def test_minilm_is_built_for_every_capability_and_for_several(minilm, devices, p
 
 
 @pytest.mark.slow
+@pytest.mark.whole
 def test_builds_of_one_key_need_not_give_the_same_bytes(minilm, folder):
     """Threads race in the builder: a few builds of one key fall into two or three groups of equal bytes."""
     seen, passports = set(), []
@@ -633,6 +634,7 @@ def test_builds_of_one_key_need_not_give_the_same_bytes(minilm, folder):
 
 
 @pytest.mark.slow
+@pytest.mark.whole
 def test_minilm_in_fp32_is_refused_for_turing_only(minilm, folder):
     with pytest.raises(StepError, match="no fp32 matrix products") as caught:
         step("tensorrt-rtx", "T4", precision="fp32", profiles=TEXTS).run(folder(), checked=minilm / "fp32")

@@ -95,6 +95,20 @@ class ProcessCluster:
         return ProcessEngine(self, builder)
 
 
+class LastingCluster(ProcessCluster):
+    """Nodes that live as long as the tests of a module: `end` ends them, and no test does."""
+
+    def add(self, name, *, cpus=1, **variables):
+        self.slots = [slot for slot in self.slots if slot.name != name]  # those of a node that a test has killed
+        super().add(name, cpus=cpus, **variables)
+
+    def close(self):
+        """Leave the nodes to the next test."""
+
+    def end(self):
+        super().close()
+
+
 class ProcessEngine:
     """The engine of one build."""
 

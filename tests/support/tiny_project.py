@@ -19,6 +19,8 @@ bench:
   against: [{runtime: onnxruntime}]
 """
 SAMPLES = "".join(json.dumps({"text": text}) + "\n" for text in ("a good film", "the plot was bad", "where is it?"))
+OF_ONNX = "model: {source: model/model.onnx, tokenizer: model, task: text-classification}\n"
+"""The model of a recipe as an ONNX file, which `models.classifier_with_tokenizer` writes: nothing waits for PyTorch."""
 HEAVY = {
     "torch",
     "transformers",

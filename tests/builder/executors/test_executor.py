@@ -21,7 +21,7 @@ from cluster_steps import (
     TellLarge,
     TellWide,
 )  # fmt: skip
-from process_cluster import MEMORY, ProcessCluster
+from process_cluster import MEMORY, LastingCluster, ProcessCluster
 from ray_cluster import RayCluster
 from small_builds import project_in, states, variant
 
@@ -60,7 +60,7 @@ class OnNodes:
 
     def __init__(self, folder, cluster, slots=2):
         self.folder, self.cluster, self.slots = folder, cluster, slots
-        self.salt = secrets.randbelow(1 << 30)  # the nodes of Ray know the jobs of earlier tests
+        self.salt = secrets.randbelow(1 << 30)  # the nodes know the jobs of earlier tests
 
     def lookup(self, store="cache"):
         return Lookup(open_store(self.folder / store, project=self.folder))
@@ -119,6 +119,23 @@ def ray_node(tmp_path_factory):
     nodes.head.close()
 
 
+def _processes(folder):
+    (folder / "remote").mkdir()
+    nodes = LastingCluster(folder / "nodes", f"file://{folder / 'remote'}")
+    yield nodes
+    nodes.end()
+
+
+@pytest.fixture(scope="module")
+def process_nodes(tmp_path_factory):
+    yield from _processes(tmp_path_factory.mktemp("processes"))
+
+
+@pytest.fixture(scope="module")
+def process_node(tmp_path_factory):
+    yield from _processes(tmp_path_factory.mktemp("processes"))
+
+
 @pytest.fixture(params=["here", *KINDS])
 def site(request, tmp_path, monkeypatch):
     yield from _with_nodes(request, tmp_path, monkeypatch)
@@ -132,7 +149,13 @@ def cluster(request, tmp_path, monkeypatch):
 @pytest.fixture(params=["here", *KINDS])
 def machine(request, tmp_path, monkeypatch):
     """One machine with three CPUs."""
-    yield from _with_nodes(request, tmp_path, monkeypatch, ray="ray_node", names=["one"], cpus=3)
+    yield from _with_nodes(request, tmp_path, monkeypatch, count="node", names=["one"], cpus=3)
+
+
+@pytest.fixture
+def two_processes(request, tmp_path, monkeypatch):
+    """The nodes of `cluster` as processes, for tests that look into them."""
+    yield from _with_nodes(request, tmp_path, monkeypatch, kind="processes")
 
 
 @pytest.fixture
@@ -155,19 +178,18 @@ def _use(remote, monkeypatch):
     return remote
 
 
-def _with_nodes(request, folder, monkeypatch, *, ray="ray_nodes", names=("one", "two"), cpus=1):
+def _with_nodes(request, folder, monkeypatch, *, kind=None, count="nodes", names=("one", "two"), cpus=1):
     project_in(folder)
-    if request.param == "here":
+    kind = kind or request.param
+    if kind == "here":
         yield Here(folder, len(names) * cpus)
         return
-    if request.param == "ray":
-        nodes = request.getfixturevalue(ray)
-        _use(nodes.remote, monkeypatch)
+    nodes = request.getfixturevalue({"ray": f"ray_{count}", "processes": f"process_{count}"}[kind])
+    _use(nodes.remote, monkeypatch)
+    if kind == "ray":
         for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN"):
             monkeypatch.setenv(name, nodes.head.environment[name])
         monkeypatch.setenv("RAY_ADDRESS", nodes.head.gcs)
-    else:
-        nodes = ProcessCluster(folder / "nodes", _remote(folder, monkeypatch))
     site = OnNodes(folder, nodes, len(names) * cpus)
     try:
         for name in names:
@@ -216,11 +238,12 @@ def test_the_second_build_has_nothing_to_do(site):
 
 
 def test_as_many_jobs_run_at_a_time_as_there_are_slots_and_no_more(site):
-    _, lookup = build(site, *tells(site, 4, seconds=0.3))
+    events, lookup = build(site, *tells(site, 4, seconds=0.3))
+    assert max(loads(events, {"tell": 1})) == site.slots
     spans = [(record.report["began"], record.report["ended"]) for record in records(lookup, "tell")]
     assert len(spans) == 4
     together = [sum(began <= moment < ended for began, ended in spans) for moment, _ in spans]
-    assert max(together) == site.slots
+    assert max(together) <= site.slots  # on a busy machine, a job may end before the next one has begun
 
 
 def test_a_job_that_measures_time_runs_alone_on_its_machine(site):
@@ -447,9 +470,8 @@ def test_a_builder_that_comes_back_uses_what_its_nodes_have_made(cluster):
     assert len(records(lookup, "tell")) == 3
 
 
-def test_an_answer_that_comes_twice_counts_once(processes_alone, monkeypatch):
-    site = processes_alone
-    site.cluster.add("one")
+def test_an_answer_that_comes_twice_counts_once(two_processes, monkeypatch):
+    site = two_processes
     engine = site.cluster.engine
 
     def twice(builder):
@@ -470,9 +492,8 @@ def test_an_answer_that_comes_twice_counts_once(processes_alone, monkeypatch):
     assert len(records(lookup, "tell")) == 2
 
 
-def test_a_small_record_comes_with_the_answer_and_is_not_asked_for(processes_alone):
-    site = processes_alone
-    site.cluster.add("one")
+def test_a_small_record_comes_with_the_answer_and_is_not_asked_for(two_processes):
+    site = two_processes
     events, lookup = loop(site, *tells(site, 2))
     looked_up, find = [], lookup.store.tier.find
     lookup.store.tier.find = lambda key: looked_up.append(find(key)) or looked_up[-1]
@@ -483,9 +504,8 @@ def test_a_small_record_comes_with_the_answer_and_is_not_asked_for(processes_alo
 
 
 @pytest.mark.parametrize("wrong", ["{}", "of another key"])
-def test_an_envelope_that_is_refused_is_asked_for_at_the_remote(processes_alone, monkeypatch, wrong):
-    site = processes_alone
-    site.cluster.add("one")
+def test_an_envelope_that_is_refused_is_asked_for_at_the_remote(two_processes, monkeypatch, wrong):
+    site = two_processes
     kept, real = [], NodeAnswer.decode
 
     def decode(raw):
@@ -506,10 +526,8 @@ def places_in(lookup):
     return {lookup.store.tier.find(record.key).report["place"] for record in records(lookup, "tell")}
 
 
-def test_two_builders_build_one_key_once(processes_alone):  # with Ray: tests/e2e/test_ray.py
-    cluster = processes_alone
-    for name in ("one", "two"):
-        cluster.cluster.add(name)
+def test_two_builders_build_one_key_once(two_processes):  # with Ray: tests/e2e/test_ray.py
+    cluster = two_processes
     first, _ = loop(cluster, *tells(cluster, 1, seconds=1), builder="first")
     for event in first:
         if isinstance(event, Started):

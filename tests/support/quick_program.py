@@ -1,0 +1,37 @@
+"""The program with short measurements: a copy of its source tree whose steps measure for half a second, not for many.
+
+For tests of what becomes of the figures. Figures of so short a measurement are no proof of which model is faster.
+"""
+
+import shutil
+from pathlib import Path
+
+from program import Program
+
+ENGINE = Path(__file__).parents[2] / "engine"
+_SHORT = "Budget(seconds=0.5, warm_up=0.2, rounds=4)"
+_LONG = {
+    "bench": "Budget()",
+    "measure_layouts": "Budget(seconds=6.0, rounds=8)",
+    "measure_runtimes": "Budget()",
+}
+"""The budget of each step that measures, as its module has it."""
+
+
+def copied(folder: Path) -> Path:
+    """Copy the program with short budgets into `folder`; return the entry for the import path."""
+    place = folder / "quick"
+    shutil.copytree(ENGINE, place / "engine", copy_function=shutil.copy2)  # with the times that bytecode files name
+    for name, long in _LONG.items():
+        module = place / "engine" / "steps" / f"{name}.py"
+        before, budget, after = module.read_text().partition(f"budget: ClassVar[Budget] = {long}\n")
+        assert budget, f"{module.name} has another budget by now"
+        module.write_text(before + budget.replace(long, _SHORT) + after)
+    return place
+
+
+def quick(folder: Path, place: Path) -> Program:
+    """Return the program that measures for a short time, in the project `folder`; its copy is made in `place`."""
+    program = Program(folder)
+    program.environment["PYTHONPATH"] = str(copied(place))
+    return program
