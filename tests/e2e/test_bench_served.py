@@ -1,27 +1,29 @@
 """Latencies through a real Triton server, beside those in process: one command, one table, budgets that fail."""
 
 import json
-import shutil
 
+import models
 import pytest
 from program import Program
 from quick_program import quick
-from tiny_project import RECIPE, SAMPLES
+from tiny_project import OF_ONNX, RECIPE, SAMPLES
 
 pytestmark = pytest.mark.slow
 
 WAYS = ("in-process", "triton-grpc", "triton-http")
-SERVED = RECIPE.replace("bench:\n", f"bench:\n  via: [{', '.join(WAYS)}]\n  threads: 1\n")
+SERVED = RECIPE.replace("bench:\n", f"bench:\n  via: [{', '.join(WAYS)}]\n  threads: 1\n").replace(
+    "model: {source: model}\n", OF_ONNX
+)
 
 
 @pytest.fixture(scope="module")
-def built(tiny_bert, environment, tmp_path_factory):
+def built(environment, tmp_path_factory):
     """A project whose recipe was built once with a server; what it said."""
     folder = tmp_path_factory.mktemp("served")
     (folder / "pyproject.toml").write_text("")
     (folder / "samples.jsonl").write_text(SAMPLES)
     (folder / "r.yaml").write_text(SERVED)
-    shutil.copytree(tiny_bert, folder / "model")
+    models.classifier_with_tokenizer(folder / "model")
     program = quick(folder, tmp_path_factory.mktemp("program"))
     program.environment["RECIPE_TRITON_VENV"] = str(environment)
     return program, program("build", "r.yaml", expect=0)

@@ -1,12 +1,11 @@
 """The layouts of a package on a real server: both are measured, and a recipe keeps the faster one."""
 
 import json
-import shutil
 
 import models
 import pytest
 from quick_program import quick
-from tiny_project import RECIPE, SAMPLES
+from tiny_project import OF_ONNX, RECIPE, SAMPLES
 
 from engine.kit.bench.interleaving import Budget
 from engine.kit.choice.layouts import LayoutsReport
@@ -47,13 +46,14 @@ def test_both_layouts_are_measured_in_turns(environment, tmp_path, monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def project(environment, tiny_bert, tmp_path_factory):
+def project(environment, tmp_path_factory):
     """A project whose recipe leaves layout and padding to a measurement, and is built."""
     folder = tmp_path_factory.mktemp("auto")
     (folder / "pyproject.toml").write_text("")
     (folder / "samples.jsonl").write_text(SAMPLES)
-    shutil.copytree(tiny_bert, folder / "model")
-    recipe = RECIPE.replace("precision: int8", "precision: fp32").partition("bench:")[0]
+    models.classifier_with_tokenizer(folder / "model")
+    recipe = RECIPE.replace("precision: int8", "precision: fp32").replace("model: {source: model}\n", OF_ONNX)
+    recipe = recipe.partition("bench:")[0]
     (folder / "r.yaml").write_text(f"{recipe}package: {{triton: {{layout: auto, padding: auto, threads: 1}}}}\n")
     program = quick(folder, tmp_path_factory.mktemp("program"))
     program.environment["RECIPE_TRITON_VENV"] = str(environment)

@@ -51,10 +51,15 @@ def answers(directory, images):
     return ort.run(ort.session(directory, threads=2), {"images": images})["logits"]
 
 
+@cache
+def original(timm, checkpoint):
+    return timm.create_model(f"local-dir:{checkpoint}", pretrained=True).eval()
+
+
 def from_timm(timm, checkpoint, images, *, layout):
     import torch
 
-    model = timm.create_model(f"local-dir:{checkpoint}", pretrained=True).eval()
+    model = original(timm, checkpoint)
     first = torch.from_numpy(images)
     with torch.inference_mode():
         return model(first if layout == "NCHW" else first.permute(0, 3, 1, 2)).numpy()
