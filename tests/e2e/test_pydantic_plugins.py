@@ -5,7 +5,7 @@ import pytest
 PLUGIN = """\
 from pathlib import Path
 
-Path("asked").touch()
+Path("imported").touch()
 raise ImportError("only its import is watched")
 """
 RECIPE = "name: r\nmodel: {source: model}\nprecision: int9\n"
@@ -24,8 +24,8 @@ def with_plugin(empty):
     return empty
 
 
-@pytest.mark.parametrize(("variables", "asked"), [({}, False), ({"PYDANTIC_DISABLE_PLUGINS": ""}, True)])
-def test_a_recipe_is_read_without_plugins_unless_a_user_wants_them(with_plugin, variables, asked):
+@pytest.mark.parametrize(("variables", "is_imported"), [({}, False), ({"PYDANTIC_DISABLE_PLUGINS": ""}, True)])
+def test_a_recipe_is_read_without_plugins_unless_a_user_wants_them(with_plugin, variables, is_imported):
     with_plugin.environment |= variables
     assert "precision" in with_plugin("check", "r.yaml", expect=2).stderr
-    assert (with_plugin.folder / "asked").exists() is asked
+    assert (with_plugin.folder / "imported").exists() is is_imported
