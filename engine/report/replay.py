@@ -66,13 +66,10 @@ def _keep(
     began_ns: int,
 ) -> None:
     fixed = frozenset(plan_storing.fixed(session))
-    inputs, written = (
-        fixed.union(_read(session)),
-        {*_folders(session, finished), *_outputs(session, summaries, finished)},
-    )
+    inputs = {*fixed, *_read(session)}
+    written = {*_folders(session, finished), *_outputs(session, summaries, finished)}
     if _uses_remote(session, summaries):
-        # A key that is revoked later ends the snapshot.
-        inputs |= {str(revocations.folder() / revocations.LIST)}
+        inputs.add(str(revocations.folder() / revocations.LIST))  # a key that is revoked later ends the snapshot
     one_of_each_disk = _one_of_each_disk(inputs | written)
     if not all(map(tells_changes, one_of_each_disk)):
         return

@@ -56,9 +56,10 @@ class RememberedCode:
 
     def _noted(self, name: str) -> Code | None:
         """Return the code of a step from the note about this program's files."""
-        tree = self._tree
-        fields = None if tree is None else self._notes.get(KIND, tree.digest).get(name)
-        return None if tree is None or fields is None else tree.code(fields)
+        if self._tree is None:
+            return None
+        fields = self._notes.get(KIND, self._tree.digest).get(name)
+        return None if fields is None else self._tree.code(fields)
 
     def _keep(self, name: str, code: Code) -> None:
         """Add the code of a step to the note about this program's files, unless a file has changed meanwhile."""
