@@ -23,8 +23,8 @@ def test_a_kind_of_rows_is_needed_to_notice_a_change(name, built, tmp_path):
         action(place)
     place.build()
     trial.settle(place)
-    assert watched.answers(place)
+    assert not watched.unanswered(place)
     kind.change(place)
-    assert not watched.answers(place)
+    assert watched.unanswered(place)
     assert watched.take_out(place, kind)
-    assert watched.answers(place), "the change is noticed by other rows, too: the test says nothing about these"
+    assert not watched.unanswered(place), "other rows notice the change, too: the test says nothing about these"

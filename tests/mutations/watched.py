@@ -20,8 +20,13 @@ from engine.system import watched as watched_files
 _ASK = """
 import sys
 from engine import cli, snapshot
+cli._begin()
 cli._leave_own_folder()
-sys.exit(0 if isinstance(snapshot.answer(sys.argv[1:]), int) else 9)
+answered = snapshot.answer(sys.argv[1:])
+if isinstance(answered, int):
+    sys.exit(0)
+sys.stderr.write("no snapshot of these files" if answered is None else f"changed: {answered.names}")
+sys.exit(9)
 """
 """A program that asks the snapshot of a command line alone, as `recipe build` does first."""
 
@@ -42,12 +47,12 @@ class Kind:
     prepare: tuple[Action, ...] = ()
 
 
-def answers(place: Workplace) -> bool:
-    """Say whether the snapshot alone answers a build of the project."""
+def unanswered(place: Workplace) -> str:
+    """Return why the snapshot alone does not answer a build of the project; empty where it does."""
     words = [sys.executable, "-c", _ASK, place.recipe, *place.options, *place.only_build, "--json"]
     done = subprocess.run(words, cwd=place.folder, env=place.environment, capture_output=True, check=False)
     assert done.returncode in {0, 9}, done.stderr
-    return done.returncode == 0
+    return done.stderr.decode() if done.returncode else ""
 
 
 def take_out(place: Workplace, kind: Kind) -> int:
