@@ -110,6 +110,10 @@ class Hardware(Frozen):
     """The name of the installed distribution for the GPU: `tensorrt`, `tensorrt_rtx` or `onnxruntime-gpu`."""
     version: str | None = None
     """The suitable versions of the tool, as recipes write them: "10.x"; None for any version."""
+    libraries: tuple[str, ...] = ()
+    """The names of shared libraries that the tool loads and does not bring, such as `libnvinfer.so.10`."""
+    brought_by: str = ""
+    """What pip installs to get the libraries, as a requirement: `"tensorrt==10.*"`, quoted for shells."""
 
     def includes(self, gpu: str) -> bool:
         """Return whether a GPU, by the name that its driver reports, is one of the GPUs that a job may run on."""
@@ -118,7 +122,8 @@ class Hardware(Frozen):
     def __str__(self) -> str:
         names = " or ".join(gpus.with_capability(device.name, device.sm) for device in self.devices)
         version = f" {self.version}" if self.version else ""
-        return f"{names} with {self.tool}{version}"
+        libraries = f" and {', '.join(self.libraries)}" if self.libraries else ""
+        return f"{names} with {self.tool}{version}{libraries}"
 
 
 class Step(Frozen, ABC):

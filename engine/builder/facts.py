@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import engine.runtimes
 from engine.builder import lacking
 from engine.known import FACTS, Known
-from engine.machine import local_gpus, tools
+from engine.machine import local_gpus, shared_libraries, tools
 
 if TYPE_CHECKING:
     from engine.step import Hardware
@@ -39,13 +39,14 @@ def describing() -> Mapping[str, str]:
 
 
 def needed_by(hardware: Hardware) -> Iterator[Known]:
-    """Yield the facts that say whether this machine has a required GPU, and the Python package that drives the GPU."""
+    """Yield the facts that say whether this machine has a required GPU, and the software that drives the GPU."""
     yield tools.known(hardware.tool)
     yield local_gpus.known(local_gpus.names())
+    yield from map(shared_libraries.known, hardware.libraries)
 
 
 def can_run(hardware: Hardware) -> bool:
-    """Say whether this machine has a required GPU, and a suitable version of the Python package that drives the GPU."""
+    """Say whether this machine has a required GPU, and suitable versions of the software that drives the GPU."""
     return lacking.lack(hardware) is None
 
 

@@ -1,4 +1,4 @@
-"""What a machine lacks for a job that waits: the GPU, or the Python package that drives the GPU."""
+"""What a machine lacks for a job that waits: the GPU, or the software that drives the GPU."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine import gpus
-from engine.machine import drivers, local_gpus, tools
+from engine.machine import drivers, local_gpus, shared_libraries, tools
 from engine.runtimes.releases import exists, requirement
 from engine.runtimes.versions import agrees
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _THERE = "run the same command there with this cache (copy cache/ along, or share it)"
 """What to do if the GPU is in another machine."""
+_AGAIN = "then run the same command again"
 
 
 @dataclass(frozen=True)
@@ -44,16 +45,21 @@ def lack(hardware: Hardware) -> Lack | None:
     if gpu is None:
         return Lack(has_gpu=False, here=_others(hardware), remedy=_THERE)
     name = gpus.with_capability(gpu.name, gpu.sm)
+    return _tool(hardware, f"this machine has {name}, but") or _libraries(hardware, f"this machine has {name}, but")
+
+
+def _tool(hardware: Hardware, but: str) -> Lack | None:
+    """Return what is wrong with the Python package that drives the GPU; the text `but` names the GPU."""
     version = tools.version_of(hardware.tool)
     package = requirement(hardware.tool, hardware.version)
-    install = f"pip install {package}, then run the same command again"
+    install = f"pip install {package}, {_AGAIN}"
     if version == tools.MISSING:
-        here = f"this machine has {name}, but {hardware.tool} is not installed"
         other = tools.in_the_way(hardware.tool) or ""
         remedy = f"pip uninstall -y {other} && {install}" if other else install
+        here = f"{but} {hardware.tool} is not installed"
         return Lack(has_gpu=True, here=here, remedy=remedy, package=package, in_the_way=other)
     if not agrees(hardware.version or "", version):
-        here = f"this machine has {name}, but {hardware.tool} {version} instead of {hardware.version}"
+        here = f"{but} {hardware.tool} {version} instead of {hardware.version}"
         if not exists(hardware.tool, hardware.version):
             remedy = f'pip has no such release of {hardware.tool}; change the recipe: version: "{version}"'
             return Lack(has_gpu=True, here=here, remedy=remedy)
@@ -61,8 +67,18 @@ def lack(hardware: Hardware) -> Lack | None:
         return Lack(has_gpu=True, here=here, remedy=remedy, package=package)
     if old := drivers.lacking(hardware.tool):
         remedy = "update the driver, or install a build of the package for the CUDA that the driver supports"
-        return Lack(has_gpu=True, here=f"this machine has {name}, but {old}", remedy=remedy)
+        return Lack(has_gpu=True, here=f"{but} {old}", remedy=remedy)
     return None
+
+
+def _libraries(hardware: Hardware, but: str) -> Lack | None:
+    """Return which of the libraries are absent that the Python package loads and does not bring."""
+    absent = [library for library in hardware.libraries if not shared_libraries.is_here(library)]
+    if not absent:
+        return None
+    here = f"{but} not {' and '.join(absent)}, which {hardware.tool} loads"
+    package = hardware.brought_by
+    return Lack(has_gpu=True, here=here, remedy=f"pip install {package}, {_AGAIN}", package=package)
 
 
 def _others(hardware: Hardware) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable, Mapping
 
-from engine.machine import cuda, drivers, local_gpus
+from engine.machine import cuda, drivers, local_gpus, shared_libraries
 from engine.runtimes import registry
 from engine.runtimes.runtime import Way
 
@@ -19,7 +19,7 @@ def missing(way: Way, installed: Callable[[str], bool]) -> list[str]:
     """
     absent = [name for name in way.distributions if not installed(name)]
     absent += _modules_missing(way)
-    absent += [name for name in way.libraries if cuda.library(name) is None]
+    absent += [name for name in way.libraries if not shared_libraries.is_here(name)]
     absent += [old for name in way.distributions if installed(name) and (old := drivers.lacking(name))]
     return absent if cuda.devices() else [local_gpus.hidden() or _DRIVER, *absent]
 

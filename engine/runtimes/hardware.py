@@ -14,13 +14,17 @@ if TYPE_CHECKING:
 
 
 def required(recipe: Recipe) -> Hardware | None:
-    """Return the GPUs that the recipe's model needs, with the distribution that runs models on GPUs; None for a CPU.
+    """Return the GPUs that the recipe's model needs, and the software that runs models on them; None for a CPU.
 
     Raises UsageError for a GPU that the catalogue does not know.
     """
     runtime = registry.of(recipe)
     tool = None if runtime.runs_on_cpu(recipe.target) else runtime.tool(recipe.target)
-    return None if tool is None else on(recipe.target.devices, tool=tool, version=runtime.tool_version(recipe))
+    if tool is None:
+        return None
+    libraries, brought_by = runtime.libraries(recipe.target)
+    hardware = on(recipe.target.devices, tool=tool, version=runtime.tool_version(recipe))
+    return hardware.model_copy(update={"libraries": libraries, "brought_by": brought_by})
 
 
 def on(names: Sequence[str], *, tool: str, version: str | None = None) -> Hardware:

@@ -283,6 +283,13 @@ class Runtime:
         """Return the versions of the distribution `tool` that the recipe allows, as "10.x"; None for any version."""
         return None
 
+    def libraries(self, target: TargetView) -> tuple[tuple[str, ...], str]:
+        """Return the shared libraries that the distribution `tool` loads and does not bring, and what pip installs.
+
+        What pip installs to get the libraries is a requirement, quoted for shells.
+        """
+        return (), ""
+
     def tools(self, execution: ExecutionView) -> tuple[str, ...]:
         """Return the names of the distributions that the model's outputs depend on."""
         return ("numpy",)

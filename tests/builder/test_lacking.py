@@ -3,7 +3,7 @@
 import pytest
 
 from engine.builder import facts, lacking
-from engine.machine import local_gpus, tools
+from engine.machine import local_gpus, shared_libraries, tools
 from engine.machine.local_gpus import LocalGpu
 from engine.step import Device, Hardware
 
@@ -70,6 +70,26 @@ def test_without_a_gpu_the_advice_is_only_to_go_where_one_is(machine):
     machine(tensorrt="10.11.0.33")
     assert lacking.lack(T4).advice.startswith("run the same command there")
     assert not lacking.lack(T4).has_gpu
+
+
+def test_libraries_that_the_tool_loads_and_does_not_bring_are_lacking(machine, monkeypatch):
+    """As on a machine with onnxruntime-gpu and without TensorRT, where its TensorRT provider opens no model."""
+    machine("Tesla T4")
+    monkeypatch.setitem(tools._versions, "onnxruntime-gpu", "1.31.1")
+    names = ("libnvinfer.so.10", "libnvonnxparser.so.10")
+    provider = Hardware(devices=T4.devices, tool="onnxruntime-gpu", libraries=names, brought_by='"tensorrt==10.*"')
+    here = set(names[:1])
+    monkeypatch.setattr(shared_libraries, "is_here", lambda name: name in here)
+    assert str(provider) == "T4 (sm_75) with onnxruntime-gpu and libnvinfer.so.10, libnvonnxparser.so.10"
+    lack = lacking.lack(provider)
+    assert lack.package == '"tensorrt==10.*"'
+    assert lack.advice == (
+        "this machine has Tesla T4 (sm_75), but not libnvonnxparser.so.10, which onnxruntime-gpu loads; "
+        'pip install "tensorrt==10.*", then run the same command again'
+    )
+    here |= set(names)
+    assert lacking.lack(provider) is None
+    assert {known.value for known in facts.needed_by(provider)} == {"1.31.1", "Tesla T4 (sm_75)", "yes"}
 
 
 def test_nothing_is_lacking_where_the_job_can_run(machine):

@@ -1,6 +1,6 @@
 import pytest
 
-from engine.machine import cuda
+from engine.machine import cuda, shared_libraries
 from engine.runtimes import gpu_runtimes
 
 
@@ -16,7 +16,7 @@ def test_without_a_driver_no_runtime_works_and_each_says_what_else_it_lacks():
 def test_with_a_driver_and_all_packages_nothing_is_missing(monkeypatch):
     monkeypatch.setattr(cuda, "devices", lambda: ("a GPU",))
     monkeypatch.setattr(gpu_runtimes, "_can_import", lambda _: True)
-    monkeypatch.setattr(cuda, "library", lambda name: name)
+    monkeypatch.setattr(shared_libraries, "is_here", lambda _: True)
     assert set(map(tuple, gpu_runtimes.table(lambda _: True).values())) == {()}
     assert gpu_runtimes.table(lambda name: name != "tensorrt")["tensorrt"] == ["tensorrt"]
 

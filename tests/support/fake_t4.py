@@ -9,6 +9,8 @@ from pathlib import Path
 
 from program import Program
 
+from engine.runtimes.onnxruntime.libraries import OF_TENSORRT, TENSORRT_MAJOR
+
 SUPPORT = Path(__file__).parent
 _NVIDIA_SMI = """#!/bin/sh
 case "$*" in
@@ -41,6 +43,10 @@ class FakeT4(Program):
         paths = [*first, SUPPORT.parent.parent, fake, sysconfig.get_path("purelib")]
         lines = [*map(str, paths), "import fake_machine", *_other(arch)]
         (packages / "fake.pth").write_text("\n".join(lines) + "\n")
+        if (tensorrt or TENSORRT_MAJOR).split(".")[0] == TENSORRT_MAJOR:  # the libraries that pip's TensorRT brings
+            (packages / "tensorrt_libs").mkdir()
+            for name in OF_TENSORRT:
+                (packages / "tensorrt_libs" / name).touch()
         (place / "bin").mkdir()
         own = {"name": self.gpu["name"], "capability": self.gpu["sm"] / 10, "mib": self.mib}
         (place / "bin" / "nvidia-smi").write_text(_NVIDIA_SMI.format(**own))

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from engine.errors import StepError
 from engine.kit.onnx import onnx_files, quantized_types
 from engine.kit.onnx.onnx_files import MODEL
+from engine.machine import shared_libraries
+from engine.runtimes.onnxruntime import libraries, session_options
 from engine.runtimes.onnxruntime import providers as ort_providers
-from engine.runtimes.onnxruntime import session_options
 from engine.runtimes.onnxruntime.providers import ON_CPU, SessionProvider
 from engine.runtimes.onnxruntime.session_options import LEVELS
 from engine.runtimes.runner import refuse_missing
@@ -86,6 +87,9 @@ def session(
     if provider.on_gpu:
         settings.add_session_config_entry(ort_providers.RECORD, "1")
         onnxruntime.preload_dlls()  # loads CUDA libraries that pip installed, and prints which are missing
+    if provider.name == ort_providers.TENSORRT:
+        for library in libraries.OF_TENSORRT:  # the system's loader does not find those of pip's TensorRT
+            shared_libraries.load(library)
     disabled = (*saved.get("disabled_optimizers", ()), *(() if profile is None else _BLOCKED))
     opened = _open(directory, settings, provider, disabled)
     ort_providers.expect_used(opened, provider)

@@ -9,8 +9,10 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from engine import gpus
-from engine.runtimes import versions
+from engine.runtimes import releases, versions
 from engine.runtimes.backends import Accelerator, Backend
+from engine.runtimes.onnxruntime import libraries
+from engine.runtimes.onnxruntime.libraries import TENSORRT_MAJOR
 from engine.runtimes.preparation import Lowering, Residual
 from engine.runtimes.runtime import GPU_FACTS, E, Kernels, Runtime, Unsupported, Way
 from engine.runtimes.triton_images import RECIPE_PATH
@@ -46,8 +48,6 @@ Source: pull request 19357 of microsoft/onnxruntime. The library of the CUDA pro
 triton-inference-server/server: branch r24.04 has ONNX Runtime 1.17.3, r24.05 has 1.18.0.
 """
 _CPU_FACTS = ("cpu.isa", "onnxruntime.build")
-_PROVIDERS_TENSORRT = "10"
-"""The major version of TensorRT that the TensorRT provider loads. Source: the wheels (typed_networks.py names them)."""
 _BY_BUILD = (
     *("memory_pool", "optimization_level", "compatibility", "version_compatible", "exclude_lean_runtime"),
     *("tiling_optimization_level", "profiling_verbosity", "max_aux_streams", "avg_timing_iterations", "timing_cache"),
@@ -99,7 +99,7 @@ class OnnxRuntime(Runtime):
     """Source: README of triton-inference-server/onnxruntime_backend."""
     ways: ClassVar[tuple[Way, ...]] = (
         Way("onnxruntime, provider: cuda", (_GPU,)),
-        Way("onnxruntime, provider: tensorrt", (_GPU,), libraries=(f"libnvinfer.so.{_PROVIDERS_TENSORRT}",)),
+        Way("onnxruntime, provider: tensorrt", (_GPU,), libraries=libraries.OF_TENSORRT),
     )
     tools_for: ClassVar[Mapping[str, str]] = {"onnxruntime": "all models", _GPU: "ONNX models on a GPU"}
 
@@ -162,11 +162,11 @@ class OnnxRuntime(Runtime):
                 raise loaded.error(what, "tensorrt", name, hint="leave it out, or use runtime: tensorrt")
         if tensorrt:
             _tensorrt().options(loaded, devices)
-        version = versions.parts(tensorrt.get("version") or _PROVIDERS_TENSORRT)
-        if version[0] != _PROVIDERS_TENSORRT:
+        version = versions.parts(tensorrt.get("version") or TENSORRT_MAJOR)
+        if version[0] != TENSORRT_MAJOR:
             what = f"onnxruntime's TensorRT provider does not run with TensorRT {version[0]}"
-            facts = [f"every onnxruntime-gpu from 1.18 to 1.31.1 loads libnvinfer.so.{_PROVIDERS_TENSORRT}"]
-            hint = f'say version: "{_PROVIDERS_TENSORRT}.x", or use runtime: tensorrt'
+            facts = [f"every onnxruntime-gpu from 1.18 to 1.31.1 loads libnvinfer.so.{TENSORRT_MAJOR}"]
+            hint = f'say version: "{TENSORRT_MAJOR}.x", or use runtime: tensorrt'
             raise loaded.error(what, "tensorrt", "version", facts=facts, hint=hint)
 
     def refuse_image(self, loaded: LoadedRecipeView, named: ImageTag) -> None:
@@ -293,6 +293,12 @@ class OnnxRuntime(Runtime):
     def tool(self, target: TargetView) -> str | None:
         """Return the name of the distribution with ONNX Runtime for GPUs, `onnxruntime-gpu`; None on a CPU."""
         return None if self.runs_on_cpu(target) else _GPU
+
+    def libraries(self, target: TargetView) -> tuple[tuple[str, ...], str]:
+        """Return TensorRT's libraries for the TensorRT provider; the CUDA provider's come with `onnxruntime-gpu`."""
+        if provider_of(target) is not Provider.TENSORRT:
+            return (), ""
+        return libraries.OF_TENSORRT, releases.requirement("tensorrt", f"{TENSORRT_MAJOR}.x")
 
     def tools(self, execution: ExecutionView) -> tuple[str, ...]:
         """Return the names of the distributions that run the model: `numpy`, and `onnxruntime` or `onnxruntime-gpu`."""

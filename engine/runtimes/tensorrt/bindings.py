@@ -1,4 +1,4 @@
-"""Bindings: the inputs and outputs of a TensorRT engine in the GPU's memory (not yet run on a GPU)."""
+"""Bindings: the inputs and outputs of a TensorRT engine in the GPU's memory (run on a GPU with a stand-in for TensorRT)."""
 
 from __future__ import annotations
 

@@ -1,0 +1,6 @@
+"""The libraries of TensorRT that ONNX Runtime's TensorRT provider loads, and that its wheel does not bring."""
+
+TENSORRT_MAJOR = "10"
+"""The major version of TensorRT that the TensorRT provider loads. Source: the wheels (typed_networks.py names them)."""
+OF_TENSORRT = (f"libnvinfer.so.{TENSORRT_MAJOR}", f"libnvonnxparser.so.{TENSORRT_MAJOR}")
+"""Source: `readelf -d libonnxruntime_providers_tensorrt.so`, in the wheel of onnxruntime-gpu 1.31.1."""

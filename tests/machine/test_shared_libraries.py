@@ -1,0 +1,66 @@
+"""Libraries are found where the system's loader looks, and where pip puts them."""
+
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from engine.machine import shared_libraries
+
+LIBRARY = "libm.so.6"
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """Return the folder, still empty, of a package with TensorRT's libraries."""
+    folder = tmp_path / "tensorrt_libs"
+    folder.mkdir()
+    monkeypatch.syspath_prepend(tmp_path)
+    return folder
+
+
+def test_a_library_of_the_system_is_here():
+    assert shared_libraries.is_here(LIBRARY)
+    assert shared_libraries.load(LIBRARY).cos
+    assert shared_libraries.known(LIBRARY).value == "yes"
+
+
+def test_a_library_that_nobody_has_is_not_here():
+    assert not shared_libraries.is_here("libnowhere.so.7")
+    assert shared_libraries.load("libnowhere.so.7") is None
+    known = shared_libraries.known("libnowhere.so.7")
+    assert known.value == "no"
+    assert "/etc/ld.so.cache" in known.paths
+
+
+def test_a_library_that_pip_installed_is_here_and_loads(package):
+    places = subprocess.run(["ldconfig", "-p"], capture_output=True, text=True, check=True).stdout.splitlines()
+    of_system = next(line.split(" => ")[1] for line in places if line.strip().startswith(LIBRARY))
+    shutil.copy(of_system, package / "libonly_pip_has_it.so.1")
+    assert shared_libraries.is_here("libonly_pip_has_it.so.1")
+    assert shared_libraries.load("libonly_pip_has_it.so.1").cos
+    assert str(package / "libonly_pip_has_it.so.1") in shared_libraries.known("libonly_pip_has_it.so.1").paths
+
+
+def test_the_answer_depends_on_the_folders_that_the_loader_is_told_of(tmp_path, monkeypatch):
+    monkeypatch.setenv("LD_LIBRARY_PATH", f"{tmp_path}:")
+    known = shared_libraries.known("libnowhere.so.7")
+    assert str(tmp_path / "libnowhere.so.7") in known.paths
+    assert known.variables == ("LD_LIBRARY_PATH",)
+
+
+def test_a_library_whose_own_needs_are_absent_is_here_all_the_same(tmp_path):
+    """Whoever loads it may load what it needs before: onnxruntime-gpu does so with the libraries of CUDA."""
+    if shutil.which("gcc") is None:
+        pytest.skip("gcc is not installed")
+    for name, needs in (("liblater.so.1", []), ("libfirst.so.1", ["-Wl,--no-as-needed", "liblater.so.1"])):
+        line = ["gcc", "-shared", "-fPIC", "-xc", "/dev/null", "-xnone", f"-Wl,-soname,{name}", "-o", name, *needs]
+        subprocess.run(line, cwd=tmp_path, check=True)
+    (tmp_path / "liblater.so.1").unlink()
+    asks = (
+        "from engine.machine import shared_libraries as s; print(s.is_here('libfirst.so.1'), s.load('libfirst.so.1'))"
+    )
+    environment = {"LD_LIBRARY_PATH": str(tmp_path), "PATH": "/usr/bin:/bin"}
+    done = subprocess.run([sys.executable, "-c", asks], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "True None\n"
