@@ -58,7 +58,7 @@ def test_activations_get_a_scale_per_row_only_where_the_model_misses_its_goal_wi
 def test_int8_of_minilm_keeps_its_meaning_alone_and_in_a_batch(tmp_path, minilm_exported, minilm_checkpoint):
     step = OpenvinoBuild(precision="int8", own_texts=True)
     report, runner = built(step, tmp_path / "out", checked=minilm_exported, checkpoint=minilm_checkpoint)
-    assert report.quantized == {"MatMul": 42}
+    assert report.quantized == {"MatMul": 36}, "the heads of 32 numbers stay in floating point"
     assert report.left == ()
     assert report.cosine.worst > 0.99
     assert report.by_row == 12

@@ -20,6 +20,8 @@ _SMOOTHING = 0.7
 """The strength of SmoothQuant in front of matrix products: see docs/adr/0032."""
 _NO_TELEMETRY = "NNCF_CI"
 """The environment variable with which NNCF sends no messages about its use over the network."""
+_NARROW = 32
+"""The largest head size whose products of queries and keys stay in floating point: see docs/adr/0032."""
 
 
 def ways(model: openvino.Model) -> tuple[bool, ...]:
@@ -37,9 +39,12 @@ def quantized(
     """Return a model whose matrix products and convolutions compute in int8, calibrated on samples.
 
     Weights have a symmetric scale per output channel, activations a scale per tensor. With `asymmetric`, the range of
-    an activation with negative values is from the least to the largest value; otherwise, it has 0 in the middle. Raises
-    UnfitModelError where NNCF cannot quantize the model.
+    an activation with negative values is from the least to the largest value; otherwise, it has 0 in the middle. The
+    products of queries and keys of small heads stay in floating point. Raises UnfitModelError where NNCF cannot
+    quantize the model.
     """
+    transformer = _is_transformer(model)
+    floating = _narrow_products(model) if transformer else []
     with _alone():
         import nncf
         from nncf.quantization import advanced_parameters as advanced
@@ -51,7 +56,8 @@ def quantized(
                 nncf.Dataset([dict(sample) for sample in samples]),
                 subset_size=len(samples),
                 preset=nncf.QuantizationPreset.MIXED if asymmetric else nncf.QuantizationPreset.PERFORMANCE,
-                model_type=nncf.ModelType.TRANSFORMER if _is_transformer(model) else None,
+                model_type=nncf.ModelType.TRANSFORMER if transformer else None,
+                ignored_scope=nncf.IgnoredScope(names=floating),
                 advanced_parameters=advanced.AdvancedQuantizationParameters(smooth_quant_alphas=alphas),
             )
         except Exception as error:  # RuntimeError and NNCF's own errors
@@ -68,13 +74,35 @@ def _is_transformer(model: openvino.Model) -> bool:
     For other models, NNCF's settings for transformers leave most convolutions in floating point.
     """
     kinds = Counter(node.get_type_name() for node in model.get_ops())
-    computed = ir.computed(model)
-    attention = any(
-        node.get_type_name() == "MatMul"
-        and all(factor.get_node().get_friendly_name() in computed for factor in node.input_values())
-        for node in model.get_ops()
+    return bool(
+        _products(model) and kinds["Softmax"] > 0 and kinds["Convolution"] <= max(kinds["MVN"], kinds["Softmax"])
     )
-    return attention and kinds["Softmax"] > 0 and kinds["Convolution"] <= max(kinds["MVN"], kinds["Softmax"])
+
+
+def _narrow_products(model: openvino.Model) -> list[str]:
+    """Return the names of products of two activations that sum over at most `_NARROW` numbers.
+
+    NNCF's settings for transformers quantize the product of queries and keys, and not the product behind the softmax.
+    """
+    names = []
+    for node in _products(model):
+        shape = node.input_value(0).get_partial_shape()
+        if shape.rank.is_static and len(shape) > 1:
+            summed = shape[-2 if node.get_attributes()["transpose_a"] else -1]
+            if summed.is_static and summed.get_length() <= _NARROW:
+                names.append(str(node.get_friendly_name()))
+    return names
+
+
+def _products(model: openvino.Model) -> list[openvino.Node]:
+    """Return the matrix products of two activations."""
+    computed = ir.computed(model)
+    return [
+        node
+        for node in model.get_ordered_ops()
+        if node.get_type_name() == "MatMul"
+        and all(factor.get_node().get_friendly_name() in computed for factor in node.input_values())
+    ]
 
 
 @contextlib.contextmanager
