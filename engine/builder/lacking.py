@@ -45,21 +45,22 @@ def lack(hardware: Hardware) -> Lack | None:
     if gpu is None:
         return Lack(has_gpu=False, here=_others(hardware), remedy=_THERE)
     name = gpus.with_capability(gpu.name, gpu.sm)
-    return _tool(hardware, f"this machine has {name}, but") or _libraries(hardware, f"this machine has {name}, but")
+    has = f"this machine has {name}"
+    return _tool(hardware, has) or _libraries(hardware, has)
 
 
-def _tool(hardware: Hardware, but: str) -> Lack | None:
-    """Return what is wrong with the Python package that drives the GPU; the text `but` names the GPU."""
+def _tool(hardware: Hardware, has: str) -> Lack | None:
+    """Return what is wrong with the Python package that drives the GPU; the text `has` names the GPU."""
     version = tools.version_of(hardware.tool)
     package = requirement(hardware.tool, hardware.version)
     install = f"pip install {package}, {_AGAIN}"
     if version == tools.MISSING:
         other = tools.in_the_way(hardware.tool) or ""
         remedy = f"pip uninstall -y {other} && {install}" if other else install
-        here = f"{but} {hardware.tool} is not installed"
+        here = f"{has}, but {hardware.tool} is not installed"
         return Lack(has_gpu=True, here=here, remedy=remedy, package=package, in_the_way=other)
     if not agrees(hardware.version or "", version):
-        here = f"{but} {hardware.tool} {version} instead of {hardware.version}"
+        here = f"{has}, but {hardware.tool} {version} instead of {hardware.version}"
         if not exists(hardware.tool, hardware.version):
             remedy = f'pip has no such release of {hardware.tool}; change the recipe: version: "{version}"'
             return Lack(has_gpu=True, here=here, remedy=remedy)
@@ -67,16 +68,16 @@ def _tool(hardware: Hardware, but: str) -> Lack | None:
         return Lack(has_gpu=True, here=here, remedy=remedy, package=package)
     if old := drivers.lacking(hardware.tool):
         remedy = "update the driver, or install a build of the package for the CUDA that the driver supports"
-        return Lack(has_gpu=True, here=f"{but} {old}", remedy=remedy)
+        return Lack(has_gpu=True, here=f"{has}, but {old}", remedy=remedy)
     return None
 
 
-def _libraries(hardware: Hardware, but: str) -> Lack | None:
+def _libraries(hardware: Hardware, has: str) -> Lack | None:
     """Return which of the libraries are absent that the Python package loads and does not bring."""
     absent = [library for library in hardware.libraries if not shared_libraries.is_here(library)]
     if not absent:
         return None
-    here = f"{but} not {' and '.join(absent)}, which {hardware.tool} loads"
+    here = f"{has}, but not {' and '.join(absent)}, which {hardware.tool} loads"
     package = hardware.brought_by
     return Lack(has_gpu=True, here=here, remedy=f"pip install {package}, {_AGAIN}", package=package)
 
