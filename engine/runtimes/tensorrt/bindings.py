@@ -1,4 +1,4 @@
-"""Bindings: the inputs and outputs of a TensorRT engine in the GPU's memory (run on a GPU with a stand-in for TensorRT)."""
+"""Bindings: the inputs and outputs of a TensorRT engine in the GPU's memory (not yet run with TensorRT on a GPU)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Device times of an engine: CUDA events around copies and runs (run on a GPU with a stand-in for TensorRT)."""
+"""Device times of an engine: CUDA events around copies and runs (not yet run with TensorRT on a GPU)."""
 
 # Source of the names: "trtexec", "Performance summary" in NVIDIA's TensorRT documentation. The sums are ours.
 

@@ -1,4 +1,4 @@
-"""The runner of an engine of TensorRT or TensorRT-RTX (run on a GPU with a stand-in for TensorRT)."""
+"""The runner of an engine of TensorRT or TensorRT-RTX (not yet run with TensorRT on a GPU)."""
 
 # Source: NVIDIA's documentation of TensorRT 10's Python API: IRuntime, ICudaEngine, IExecutionContext and
 # IOutputAllocator. `tensorrt_rtx` has the same classes. The calls that need no GPU are tested with `tensorrt_rtx`.
