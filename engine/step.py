@@ -11,11 +11,12 @@ from enum import StrEnum
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from engine import gpus
 from engine.errors import JudgementError, StepError
 from engine.known import Known, fact
+from engine.libraries import Libraries
 from engine.reporting import TypedReport
 
 if TYPE_CHECKING:
@@ -110,10 +111,8 @@ class Hardware(Frozen):
     """The name of the installed distribution for the GPU: `tensorrt`, `tensorrt_rtx` or `onnxruntime-gpu`."""
     version: str | None = None
     """The suitable versions of the tool, as recipes write them: "10.x"; None for any version."""
-    libraries: tuple[str, ...] = ()
-    """The names of shared libraries that the tool loads and does not bring, such as `libnvinfer.so.10`."""
-    brought_by: str = ""
-    """What pip installs to get the libraries, as a requirement: `"tensorrt==10.*"`, quoted for shells."""
+    libraries: Libraries | None = Field(default=None, exclude=True)
+    """The shared libraries that the tool loads and does not bring. Keys do not have them: other rows decide them."""
 
     def includes(self, gpu: str) -> bool:
         """Return whether a GPU, by the name that its driver reports, is one of the GPUs that a job may run on."""
@@ -122,7 +121,7 @@ class Hardware(Frozen):
     def __str__(self) -> str:
         names = " or ".join(gpus.with_capability(device.name, device.sm) for device in self.devices)
         version = f" {self.version}" if self.version else ""
-        libraries = f" and {', '.join(self.libraries)}" if self.libraries else ""
+        libraries = f" and {self.libraries.title}" if self.libraries else ""
         return f"{names} with {self.tool}{version}{libraries}"
 
 

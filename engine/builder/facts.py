@@ -42,7 +42,8 @@ def needed_by(hardware: Hardware) -> Iterator[Known]:
     """Yield the facts that say whether this machine has a required GPU, and the software that drives the GPU."""
     yield tools.known(hardware.tool)
     yield local_gpus.known(local_gpus.names())
-    yield from map(shared_libraries.known, hardware.libraries)
+    if hardware.libraries is not None:
+        yield from map(shared_libraries.known, hardware.libraries.names)
 
 
 def can_run(hardware: Hardware) -> bool:

@@ -23,14 +23,14 @@ class Lack:
     """What a machine lacks for a job, and what to do about it.
 
     `has_gpu` tells whether the machine has a GPU that the job can run on. `here` says what the machine has instead of
-    what the job needs; it is empty for a machine without GPUs. `package` is what pip has to install, empty where that
+    what the job needs; it is empty for a machine without GPUs. `packages` is what pip has to install, empty where that
     does not help; `in_the_way` is the distribution that pip has to remove before.
     """
 
     has_gpu: bool
     here: str
     remedy: str
-    package: str = ""
+    packages: tuple[str, ...] = ()
     in_the_way: str = ""
 
     @property
@@ -49,23 +49,49 @@ def lack(hardware: Hardware) -> Lack | None:
     return _tool(hardware, has) or _libraries(hardware, has)
 
 
+def requirements(hardware: Hardware) -> tuple[str, ...]:
+    """Return all that pip installs for jobs with `hardware`: the tool, and what brings the libraries that it loads.
+
+    Each is a requirement, quoted for shells.
+    """
+    return (requirement(hardware.tool, hardware.version), *_bringing(hardware))
+
+
+def _bringing(hardware: Hardware) -> tuple[str, ...]:
+    """Return what pip installs to get the libraries, built for the same CUDA as the tool that is installed here.
+
+    The result is empty for a Jetson, where NVIDIA's JetPack brings them.
+    """
+    libraries = hardware.libraries
+    if libraries is None or _on_jetson(hardware):
+        return ()
+    cuda = drivers.major_of(hardware.tool)
+    distribution = f"{libraries.distribution}-cu{cuda}" if cuda else libraries.distribution
+    return (requirement(distribution, libraries.version),)
+
+
+def _on_jetson(hardware: Hardware) -> bool:
+    return any(gpus.find(device.name).sold == "jetson" for device in hardware.devices)
+
+
 def _tool(hardware: Hardware, has: str) -> Lack | None:
     """Return what is wrong with the Python package that drives the GPU; the text `has` names the GPU."""
     version = tools.version_of(hardware.tool)
-    package = requirement(hardware.tool, hardware.version)
-    install = f"pip install {package}, {_AGAIN}"
+    packages: tuple[str, ...] = (requirement(hardware.tool, hardware.version),)
     if version == tools.MISSING:
+        packages = requirements(hardware) if _absent(hardware) else packages
+        install = f"pip install {' '.join(packages)}, {_AGAIN}"
         other = tools.in_the_way(hardware.tool) or ""
         remedy = f"pip uninstall -y {other} && {install}" if other else install
         here = f"{has}, but {hardware.tool} is not installed"
-        return Lack(has_gpu=True, here=here, remedy=remedy, package=package, in_the_way=other)
+        return Lack(has_gpu=True, here=here, remedy=remedy, packages=packages, in_the_way=other)
     if not agrees(hardware.version or "", version):
         here = f"{has}, but {hardware.tool} {version} instead of {hardware.version}"
         if not exists(hardware.tool, hardware.version):
             remedy = f'pip has no such release of {hardware.tool}; change the recipe: version: "{version}"'
             return Lack(has_gpu=True, here=here, remedy=remedy)
-        remedy = f'{install} (or change the recipe: version: "{version}")'
-        return Lack(has_gpu=True, here=here, remedy=remedy, package=package)
+        remedy = f'pip install {packages[0]}, {_AGAIN} (or change the recipe: version: "{version}")'
+        return Lack(has_gpu=True, here=here, remedy=remedy, packages=packages)
     if old := drivers.lacking(hardware.tool):
         remedy = "update the driver, or install a build of the package for the CUDA that the driver supports"
         return Lack(has_gpu=True, here=f"{has}, but {old}", remedy=remedy)
@@ -74,12 +100,19 @@ def _tool(hardware: Hardware, has: str) -> Lack | None:
 
 def _libraries(hardware: Hardware, has: str) -> Lack | None:
     """Return which of the libraries are absent that the Python package loads and does not bring."""
-    absent = [library for library in hardware.libraries if not shared_libraries.is_here(library)]
-    if not absent:
+    absent = _absent(hardware)
+    if hardware.libraries is None or not absent:
         return None
-    here = f"{has}, but not {' and '.join(absent)}, which {hardware.tool} loads"
-    package = hardware.brought_by
-    return Lack(has_gpu=True, here=here, remedy=f"pip install {package}, {_AGAIN}", package=package)
+    title = hardware.libraries.title
+    here = f"{has}, but not {' and '.join(absent)} of {title}, which {hardware.tool} loads"
+    packages = _bringing(hardware)
+    install = f"pip install {' '.join(packages)}" if packages else f"install {title} of NVIDIA's JetPack"
+    return Lack(has_gpu=True, here=here, remedy=f"{install}, {_AGAIN}", packages=packages)
+
+
+def _absent(hardware: Hardware) -> list[str]:
+    names = () if hardware.libraries is None else hardware.libraries.names
+    return [name for name in names if not shared_libraries.is_here(name)]
 
 
 def _others(hardware: Hardware) -> str:

@@ -58,8 +58,8 @@ def of(jobs: Iterable[Job]) -> Lacks:
         if hardware is None:
             continue
         lack = lacking.lack(hardware)
-        if lack is not None and lack.package:
-            drivers[lack.package] = None
+        if lack is not None and lack.packages:
+            drivers |= dict.fromkeys(lack.packages)
             in_the_way |= dict.fromkeys(filter(None, [lack.in_the_way]))
         elif lack is not None:
             waits.setdefault(f"{hardware}: {lack.advice}", {})[job.name] = None

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine.builder import lacking
 from engine.builder.costs import numbered_twins
 from engine.builder.findings import Finding
 from engine.builder.lookup import Lookup
@@ -36,11 +37,19 @@ class WaitingJob:
 
 @dataclass(frozen=True)
 class MachineNeeded:
-    """A kind of machine, the jobs that wait for it, and the command that runs them there."""
+    """A kind of machine, the jobs that wait for it, and the command that runs them there.
+
+    `hardware` has the libraries that any of the jobs needs.
+    """
 
     hardware: Hardware
     jobs: tuple[WaitingJob, ...]
     command: str
+
+    @property
+    def requirement(self) -> str:
+        """What pip installs there for the jobs, quoted for shells."""
+        return " ".join(lacking.requirements(self.hardware))
 
     @property
     def seconds(self) -> float | None:
@@ -60,20 +69,21 @@ def by_machine(
     paths = {variant.name: variant.loaded.path for variant in variants}
     numbers = numbered_twins(findings)
     counted: set[int] = set()
-    waiting: dict[Hardware, list[WaitingJob]] = {}
+    waiting: dict[Hardware, list[WaitingJob]] = {}  # by the hardware without libraries, which pip adds to any machine
+    richest: dict[Hardware, Hardware] = {}
     for finding in findings:
         away = None if finding.state == "cached" else lookup.away(finding.job)
         if away is not None:
             number = numbers[finding.job.recipe, finding.job.name]
             job = WaitingJob(paths[finding.job.recipe], finding, repeats=number in counted)
             counted.add(number)
-            waiting.setdefault(away, []).append(job)
+            kind = away.model_copy(update={"libraries": None})
+            waiting.setdefault(kind, []).append(job)
+            richest[kind] = away if away.libraries else richest.get(kind, away)
     files = {hardware: {job.path for job in jobs} for hardware, jobs in waiting.items()}
     return tuple(
-        MachineNeeded(
-            hardware, tuple(jobs), _command(selection, files[hardware], rest_waits=_rest_waits(files, hardware))
-        )
-        for hardware, jobs in waiting.items()
+        MachineNeeded(richest[kind], tuple(jobs), _command(selection, files[kind], rest_waits=_rest_waits(files, kind)))
+        for kind, jobs in waiting.items()
     )
 
 

@@ -46,7 +46,8 @@ class Question:
             needed = step.hardware()
             name = NO_HARDWARE if needed is None else str(needed)
             if needed is not None:
-                hardware[name] = needed.model_dump(mode="json")
+                libraries = needed.libraries and asdict(needed.libraries)
+                hardware[name] = {**needed.model_dump(mode="json"), "libraries": libraries}
             tools |= dict.fromkeys(step.tools_used())
             variables |= dict.fromkeys(step.variables)
             facts.setdefault(name, {}).update(dict.fromkeys(step.facts_used()))

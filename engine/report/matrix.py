@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from engine.builder.waiting import MachineNeeded, WaitingJob
 from engine.report import costs, grid
-from engine.runtimes import releases
 from engine.text import durations, lists
 
 _MINUTE = 60.0
@@ -35,7 +34,7 @@ def _entry(each: MachineNeeded) -> dict[str, object]:
         "devices": [{"device": device.name, "sm": device.sm} for device in hardware.devices],
         "tool": hardware.tool,
         "version": hardware.version,
-        "requirement": releases.requirement(hardware.tool, hardware.version),
+        "requirement": each.requirement,
         "minutes": _minutes(each.seconds),
         "command": each.command,
         "jobs": [_job(job) for job in each.jobs],

@@ -22,9 +22,8 @@ def required(recipe: Recipe) -> Hardware | None:
     tool = None if runtime.runs_on_cpu(recipe.target) else runtime.tool(recipe.target)
     if tool is None:
         return None
-    libraries, brought_by = runtime.libraries(recipe.target)
     hardware = on(recipe.target.devices, tool=tool, version=runtime.tool_version(recipe))
-    return hardware.model_copy(update={"libraries": libraries, "brought_by": brought_by})
+    return hardware.model_copy(update={"libraries": runtime.libraries(recipe.target)})
 
 
 def on(names: Sequence[str], *, tool: str, version: str | None = None) -> Hardware:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from engine.gpus import Gpu
+    from engine.libraries import Libraries
     from engine.runtimes.backends import Accelerator, Backend
     from engine.runtimes.preparation import Lowering, Residual
     from engine.runtimes.recipes import ExecutionView, LoadedRecipeView, RecipeView, TargetView
@@ -283,12 +284,9 @@ class Runtime:
         """Return the versions of the distribution `tool` that the recipe allows, as "10.x"; None for any version."""
         return None
 
-    def libraries(self, target: TargetView) -> tuple[tuple[str, ...], str]:
-        """Return the shared libraries that the distribution `tool` loads and does not bring, and what pip installs.
-
-        What pip installs to get the libraries is a requirement, quoted for shells.
-        """
-        return (), ""
+    def libraries(self, target: TargetView) -> Libraries | None:
+        """Return the shared libraries that the distribution `tool` loads and does not bring; None if it brings all."""
+        return None
 
     def tools(self, execution: ExecutionView) -> tuple[str, ...]:
         """Return the names of the distributions that the model's outputs depend on."""

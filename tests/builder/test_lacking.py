@@ -3,11 +3,14 @@
 import pytest
 
 from engine.builder import facts, lacking
-from engine.machine import local_gpus, shared_libraries, tools
+from engine.machine import drivers, local_gpus, shared_libraries, tools
 from engine.machine.local_gpus import LocalGpu
+from engine.runtimes.onnxruntime.libraries import TENSORRT
 from engine.step import Device, Hardware
 
 T4 = Hardware(devices=(Device(name="T4", sm=75),), tool="tensorrt", version="10.x")
+
+PROVIDER = Hardware(devices=T4.devices, tool="onnxruntime-gpu", libraries=TENSORRT)
 
 
 @pytest.fixture
@@ -76,20 +79,46 @@ def test_libraries_that_the_tool_loads_and_does_not_bring_are_lacking(machine, m
     """As on a machine with onnxruntime-gpu and without TensorRT, where its TensorRT provider opens no model."""
     machine("Tesla T4")
     monkeypatch.setitem(tools._versions, "onnxruntime-gpu", "1.31.1")
-    names = ("libnvinfer.so.10", "libnvonnxparser.so.10")
-    provider = Hardware(devices=T4.devices, tool="onnxruntime-gpu", libraries=names, brought_by='"tensorrt==10.*"')
-    here = set(names[:1])
+    here = {"libnvinfer.so.10"}
     monkeypatch.setattr(shared_libraries, "is_here", lambda name: name in here)
-    assert str(provider) == "T4 (sm_75) with onnxruntime-gpu and libnvinfer.so.10, libnvonnxparser.so.10"
-    lack = lacking.lack(provider)
-    assert lack.package == '"tensorrt==10.*"'
+    assert str(PROVIDER) == "T4 (sm_75) with onnxruntime-gpu and TensorRT 10"
+    lack = lacking.lack(PROVIDER)
+    assert lack.packages == ('"tensorrt==10.*"',)
     assert lack.advice == (
-        "this machine has Tesla T4 (sm_75), but not libnvonnxparser.so.10, which onnxruntime-gpu loads; "
+        "this machine has Tesla T4 (sm_75), but not libnvonnxparser.so.10 of TensorRT 10, which onnxruntime-gpu loads; "
         'pip install "tensorrt==10.*", then run the same command again'
     )
-    here |= set(names)
-    assert lacking.lack(provider) is None
-    assert {known.value for known in facts.needed_by(provider)} == {"1.31.1", "Tesla T4 (sm_75)", "yes"}
+    here |= set(TENSORRT.names)
+    assert lacking.lack(PROVIDER) is None
+    assert {known.value for known in facts.needed_by(PROVIDER)} == {"1.31.1", "Tesla T4 (sm_75)", "yes"}
+
+
+@pytest.mark.parametrize("built_for", [12, 13])
+def test_tensorrt_is_to_be_for_the_cuda_of_the_installed_onnx_runtime(machine, monkeypatch, built_for):
+    """`tensorrt` itself gets a build for CUDA 13, which does not fit onnxruntime-gpu 1.26."""
+    machine("Tesla T4")
+    monkeypatch.setitem(tools._versions, "onnxruntime-gpu", "1.26.0")
+    monkeypatch.setattr(drivers, "major_of", lambda _: built_for)
+    assert lacking.lack(PROVIDER).packages == (f'"tensorrt-cu{built_for}==10.*"',)
+
+
+def test_the_package_and_the_libraries_that_it_loads_are_installed_together(machine, monkeypatch):
+    machine("Tesla T4")
+    monkeypatch.setitem(tools._versions, "onnxruntime-gpu", tools.MISSING)
+    monkeypatch.setattr(tools, "in_the_way", lambda _: None)
+    assert lacking.lack(PROVIDER).packages == ("onnxruntime-gpu", '"tensorrt==10.*"')
+    monkeypatch.setattr(shared_libraries, "is_here", lambda _: True)
+    assert lacking.lack(PROVIDER).packages == ("onnxruntime-gpu",)
+
+
+def test_on_a_jetson_pip_does_not_install_tensorrt(machine, monkeypatch):
+    machine("Orin")
+    monkeypatch.setattr(local_gpus, "local", lambda _: LocalGpu("Orin", 87, 15360, "540.4.0"))
+    monkeypatch.setitem(tools._versions, "onnxruntime-gpu", "1.26.0")
+    orin = PROVIDER.model_copy(update={"devices": (Device(name="Jetson AGX Orin", sm=87),)})
+    lack = lacking.lack(orin)
+    assert lack.packages == ()
+    assert lack.remedy == "install TensorRT 10 of NVIDIA's JetPack, then run the same command again"
 
 
 def test_nothing_is_lacking_where_the_job_can_run(machine):

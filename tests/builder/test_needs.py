@@ -12,6 +12,7 @@ from engine.errors import Exit
 from engine.machine import local_gpus, tools
 from engine.machine.local_gpus import LocalGpu
 from engine.runtimes import gpu_runtimes
+from engine.runtimes.onnxruntime.libraries import TENSORRT
 from engine.step import Device, Hardware
 
 T4 = Hardware(devices=(Device(name="T4", sm=75),), tool="tensorrt", version="10.11.0.33")
@@ -62,6 +63,14 @@ def test_a_distribution_in_the_way_is_removed_before(machine):
     lacking = needs.of([job("onnxruntime-gpu", hardware=needed)])
     assert lacking.command == "pip uninstall -y onnxruntime && pip install onnxruntime-gpu"
     assert not lacking.waits
+
+
+def test_onnx_runtime_and_the_libraries_that_it_loads_are_one_command(machine):
+    machine("Tesla T4")
+    by_cuda = Hardware(devices=T4.devices, tool="onnxruntime-gpu")
+    by_tensorrt = by_cuda.model_copy(update={"libraries": TENSORRT})
+    lacking = needs.of([job("onnxruntime-gpu", hardware=each) for each in (by_cuda, by_tensorrt)])
+    assert lacking.command == 'pip uninstall -y onnxruntime && pip install onnxruntime-gpu "tensorrt==10.*"'
 
 
 def test_a_version_that_pip_does_not_have_is_not_part_of_the_command(machine):

@@ -12,6 +12,7 @@ from engine.builder.findings import examine
 from engine.builder.lookup import Lookup
 from engine.builder.selection import select
 from engine.builder.waiting import by_machine
+from engine.runtimes.onnxruntime.libraries import TENSORRT
 from engine.step import Device, Hardware
 from engine.store.heads import Heads
 from engine.store.store import Store
@@ -32,6 +33,13 @@ class OnL4(toy.Measure):
 
     def hardware(self):
         return L4
+
+
+class WithTensorRT(toy.Measure):
+    """Measures on a T4 with the libraries that the tool loads."""
+
+    def hardware(self):
+        return T4.model_copy(update={"libraries": TENSORRT})
 
 
 @pytest.fixture
@@ -63,6 +71,14 @@ def test_jobs_are_listed_by_machine_also_where_their_inputs_are_not_built_yet(pr
     assert [(each.hardware, names(each)) for each in waiting(project, planned)] == expected
     build(project, planned)
     assert [(each.hardware, names(each)) for each in waiting(project, planned)] == expected
+
+
+def test_a_machine_for_jobs_with_and_without_libraries_is_one_machine_with_them(project):
+    """As for ONNX Runtime's CUDA and TensorRT providers: pip installs TensorRT on either machine."""
+    [machine] = waiting(project, variant(project, toy.Begin(), WithTensorRT(), OnT4()))
+    assert machine.hardware == WithTensorRT().hardware()
+    assert names(machine) == [("r", "on-t4"), ("r", "with-tensor-rt")]
+    assert "--allow-waiting" not in machine.command
 
 
 def test_what_this_machine_can_build_waits_for_nothing(project):

@@ -9,6 +9,7 @@ from small_builds import project_in, variant
 from engine.builder.findings import Cost, Finding
 from engine.builder.waiting import MachineNeeded, WaitingJob
 from engine.report import matrix
+from engine.runtimes.onnxruntime.libraries import TENSORRT
 from engine.step import Device, Hardware
 
 HARDWARE = Hardware(devices=(Device(name="T4", sm=75), Device(name="T4G", sm=75)), tool="tensorrt", version="10.x")
@@ -36,6 +37,15 @@ def test_the_matrix_is_one_line_with_an_entry_for_each_machine(machine, tmp_path
             {"recipe": path, "variant": "r", "step": "shout", "state": "may build", "minutes": None},
         ],
     }]}  # fmt: skip
+
+
+def test_the_requirement_has_what_brings_the_libraries_that_the_tool_loads():
+    hardware = Hardware(devices=HARDWARE.devices, tool="onnxruntime-gpu", libraries=TENSORRT)
+    [entry] = json.loads(matrix.line([MachineNeeded(hardware, (), "recipe build r.yaml")]))["include"]
+    assert entry["requirement"] == 'onnxruntime-gpu "tensorrt==10.*"'
+    assert matrix.text([MachineNeeded(hardware, (), "")]).startswith(
+        "T4 (sm_75) or T4G (sm_75) with onnxruntime-gpu and TensorRT 10: "
+    )
 
 
 def test_where_nothing_waits_the_matrix_is_empty():

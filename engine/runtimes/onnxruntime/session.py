@@ -88,7 +88,7 @@ def session(
         settings.add_session_config_entry(ort_providers.RECORD, "1")
         onnxruntime.preload_dlls()  # loads CUDA libraries that pip installed, and prints which are missing
     if provider.name == ort_providers.TENSORRT:
-        for library in libraries.OF_TENSORRT:  # the system's loader does not find those of pip's TensorRT
+        for library in libraries.TENSORRT.names:  # the system's loader does not find those of pip's TensorRT
             shared_libraries.load(library)
     disabled = (*saved.get("disabled_optimizers", ()), *(() if profile is None else _BLOCKED))
     opened = _open(directory, settings, provider, disabled)

@@ -9,16 +9,16 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from engine import gpus
-from engine.runtimes import releases, versions
+from engine.runtimes import versions
 from engine.runtimes.backends import Accelerator, Backend
-from engine.runtimes.onnxruntime import libraries
-from engine.runtimes.onnxruntime.libraries import TENSORRT_MAJOR
+from engine.runtimes.onnxruntime.libraries import TENSORRT, TENSORRT_MAJOR
 from engine.runtimes.preparation import Lowering, Residual
 from engine.runtimes.runtime import GPU_FACTS, E, Kernels, Runtime, Unsupported, Way
 from engine.runtimes.triton_images import RECIPE_PATH
 
 if TYPE_CHECKING:
     from engine.gpus import Gpu
+    from engine.libraries import Libraries
     from engine.runtimes.recipes import ExecutionView, LoadedRecipeView, RecipeView, TargetView
     from engine.runtimes.triton_images import ImageTag
 
@@ -99,7 +99,7 @@ class OnnxRuntime(Runtime):
     """Source: README of triton-inference-server/onnxruntime_backend."""
     ways: ClassVar[tuple[Way, ...]] = (
         Way("onnxruntime, provider: cuda", (_GPU,)),
-        Way("onnxruntime, provider: tensorrt", (_GPU,), libraries=libraries.OF_TENSORRT),
+        Way("onnxruntime, provider: tensorrt", (_GPU,), libraries=TENSORRT.names),
     )
     tools_for: ClassVar[Mapping[str, str]] = {"onnxruntime": "all models", _GPU: "ONNX models on a GPU"}
 
@@ -294,11 +294,9 @@ class OnnxRuntime(Runtime):
         """Return the name of the distribution with ONNX Runtime for GPUs, `onnxruntime-gpu`; None on a CPU."""
         return None if self.runs_on_cpu(target) else _GPU
 
-    def libraries(self, target: TargetView) -> tuple[tuple[str, ...], str]:
+    def libraries(self, target: TargetView) -> Libraries | None:
         """Return TensorRT's libraries for the TensorRT provider; the CUDA provider's come with `onnxruntime-gpu`."""
-        if provider_of(target) is not Provider.TENSORRT:
-            return (), ""
-        return libraries.OF_TENSORRT, releases.requirement("tensorrt", f"{TENSORRT_MAJOR}.x")
+        return TENSORRT if provider_of(target) is Provider.TENSORRT else None
 
     def tools(self, execution: ExecutionView) -> tuple[str, ...]:
         """Return the names of the distributions that run the model: `numpy`, and `onnxruntime` or `onnxruntime-gpu`."""

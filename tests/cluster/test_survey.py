@@ -1,0 +1,28 @@
+"""What a node answers about the libraries that a job's hardware needs."""
+
+import json
+from types import SimpleNamespace
+
+from engine.builder.lookup import Lookup
+from engine.cluster import survey
+from engine.cluster.survey import Question
+from engine.machine import local_gpus, shared_libraries, tools
+from engine.machine.local_gpus import LocalGpu
+from engine.runtimes.onnxruntime.libraries import TENSORRT
+from engine.step import Device, Hardware
+from engine.store.store import Store
+
+PROVIDER = Hardware(devices=(Device(name="T4", sm=75),), tool="onnxruntime-gpu", libraries=TENSORRT)
+
+
+def test_a_node_without_the_libraries_says_which_it_lacks(tmp_path, monkeypatch):
+    monkeypatch.setattr(local_gpus, "gpus", lambda: (LocalGpu("Tesla T4", 75, 15360, "580.65.06"),))
+    monkeypatch.setitem(tools._versions, "onnxruntime-gpu", "1.31.1")
+    monkeypatch.setattr(shared_libraries, "is_here", lambda _: False)
+    needs = SimpleNamespace(hardware=lambda: PROVIDER, tools_used=tuple, variables=(), facts_used=tuple)
+    asked = json.loads(json.dumps(Question.about([SimpleNamespace(step=needs)]).to_json()))
+    answer = survey.take(Question.from_json(asked), Lookup(Store(tmp_path)), remote="", trouble="")
+    assert answer.lacks[str(PROVIDER)] == (
+        "this machine has Tesla T4 (sm_75), but not libnvinfer.so.10 and libnvonnxparser.so.10 of TensorRT 10, "
+        "which onnxruntime-gpu loads"
+    )
