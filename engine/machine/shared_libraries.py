@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import os
+import platform
+import re
 import sys
+from pathlib import Path
 
 from engine.known import Known
 
@@ -13,36 +15,50 @@ _PACKAGES = ("tensorrt_libs",)
 """Packages that hold libraries which the system's loader does not find. pip's TensorRT brings `tensorrt_libs`."""
 _CACHE = "/etc/ld.so.cache"
 """The list of libraries that the system's loader reads, and that `ldconfig` writes."""
+_FOLDERS = ("/lib", "/usr/lib", "/lib64", "/usr/lib64", f"/usr/lib/{platform.machine()}-linux-gnu")
+"""Folders in which the system's loader looks without a list."""
 _SEARCHED = "LD_LIBRARY_PATH"
 
 
-def load(name: str) -> ctypes.CDLL | None:
-    """Load a library and return it; None where it cannot be loaded.
+def load(name: str) -> ctypes.CDLL:
+    """Load a library and return it. Raises OSError where it cannot be loaded.
 
     A library that is loaded later and needs this one by its name gets this one, wherever it was found.
     """
-    for place in (name, *filter(os.path.exists, _of_pip(name))):
-        with contextlib.suppress(OSError):
+    for place in filter(os.path.exists, _of_pip(name)):
+        try:
+            return ctypes.CDLL(name)
+        except OSError:
             return ctypes.CDLL(place)
-    return None
+    return ctypes.CDLL(name)
 
 
 def is_here(name: str) -> bool:
-    """Say whether this machine has a library, which may itself need other libraries that are loaded before it."""
-    if any(map(os.path.exists, _of_pip(name))):
-        return True
-    try:
-        ctypes.CDLL(name)
-    except OSError as error:
-        return not str(error).startswith(f"{name}: ")  # else it is another library that is absent
-    return True
+    """Say whether this machine has a library, which may itself need other libraries that are loaded before it.
+
+    The library is not loaded, as it may be large.
+    """
+    return any(map(os.path.exists, _places(name)))
 
 
 def known(name: str) -> Known:
     """Return whether a library is here, "yes" or "no", with the files that can change the answer."""
-    folders = filter(None, os.environ.get(_SEARCHED, "").split(os.pathsep))
-    places = (os.path.join(folder, name) for folder in folders)
-    return Known("yes" if is_here(name) else "no", (_CACHE, *places, *_of_pip(name)), (_SEARCHED,))
+    return Known("yes" if is_here(name) else "no", (_CACHE, *_places(name)), (_SEARCHED,))
+
+
+def _places(name: str) -> tuple[str, ...]:
+    """Return the paths at which a library can be: those of the system's loader, then those of pip."""
+    folders = (*filter(None, os.environ.get(_SEARCHED, "").split(os.pathsep)), *_FOLDERS)
+    return (*(os.path.join(folder, name) for folder in folders), *_listed(name), *_of_pip(name))
+
+
+def _listed(name: str) -> list[str]:
+    """Return the paths of a library in the loader's list, whose texts each end with a zero byte."""
+    try:
+        every = Path(_CACHE).read_bytes()
+    except OSError:
+        return []
+    return [os.fsdecode(path) for path in re.findall(rb"(/[^\0]*/%s)\0" % re.escape(name).encode(), every)]
 
 
 def _of_pip(name: str) -> tuple[str, ...]:

@@ -28,7 +28,8 @@ def test_a_library_of_the_system_is_here():
 
 def test_a_library_that_nobody_has_is_not_here():
     assert not shared_libraries.is_here("libnowhere.so.7")
-    assert shared_libraries.load("libnowhere.so.7") is None
+    with pytest.raises(OSError, match=r"libnowhere\.so\.7"):
+        shared_libraries.load("libnowhere.so.7")
     known = shared_libraries.known("libnowhere.so.7")
     assert known.value == "no"
     assert "/etc/ld.so.cache" in known.paths
@@ -58,9 +59,34 @@ def test_a_library_whose_own_needs_are_absent_is_here_all_the_same(tmp_path):
         line = ["gcc", "-shared", "-fPIC", "-xc", "/dev/null", "-xnone", f"-Wl,-soname,{name}", "-o", name, *needs]
         subprocess.run(line, cwd=tmp_path, check=True)
     (tmp_path / "liblater.so.1").unlink()
-    asks = (
-        "from engine.machine import shared_libraries as s; print(s.is_here('libfirst.so.1'), s.load('libfirst.so.1'))"
-    )
+    asks = "from engine.machine import shared_libraries as s; print(s.is_here('libfirst.so.1'));s.load('libfirst.so.1')"
     environment = {"LD_LIBRARY_PATH": str(tmp_path), "PATH": "/usr/bin:/bin"}
-    done = subprocess.run([sys.executable, "-c", asks], env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout == "True None\n"
+    done = subprocess.run([sys.executable, "-c", asks], env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout == "True\n"
+    assert "OSError: liblater.so.1: cannot open" in done.stderr
+
+
+def test_a_library_is_looked_for_and_not_loaded(package, monkeypatch):
+    """TensorRT's has 500 MB. On macOS and with musl, the loader's message does not tell what is absent, either."""
+    monkeypatch.setattr(shared_libraries.ctypes, "CDLL", None)
+    assert shared_libraries.is_here(LIBRARY)
+    assert not shared_libraries.is_here("libnowhere.so.7")
+
+
+def test_without_the_loaders_list_a_library_is_where_its_folders_are(monkeypatch, tmp_path):
+    """As with musl, which has no such list."""
+    monkeypatch.setattr(shared_libraries, "_CACHE", str(tmp_path / "none"))
+    monkeypatch.setattr(shared_libraries, "_FOLDERS", (str(tmp_path),))
+    assert not shared_libraries.is_here(LIBRARY)
+    (tmp_path / LIBRARY).touch()
+    assert shared_libraries.is_here(LIBRARY)
+
+
+def test_a_library_that_is_listed_and_was_removed_is_not_here(monkeypatch, tmp_path):
+    place, cache = tmp_path / "lib-gone.so.1", tmp_path / "cache"
+    cache.write_bytes(b"glibc-ld.so.cache1.1" + bytes(12) + b"/elsewhere/lib.so\0" + bytes(place) + b"\0libc.so\0")
+    monkeypatch.setattr(shared_libraries, "_CACHE", str(cache))
+    assert not shared_libraries.is_here("lib-gone.so.1")
+    place.touch()
+    assert shared_libraries.is_here("lib-gone.so.1")
+    assert not shared_libraries.is_here("gone.so.1")

@@ -87,13 +87,25 @@ def session(
     if provider.on_gpu:
         settings.add_session_config_entry(ort_providers.RECORD, "1")
         onnxruntime.preload_dlls()  # loads CUDA libraries that pip installed, and prints which are missing
-    if provider.name == ort_providers.TENSORRT:
-        for library in libraries.TENSORRT.names:  # the system's loader does not find those of pip's TensorRT
-            shared_libraries.load(library)
+    refused = _preloaded(libraries.TENSORRT.names) if provider.name == ort_providers.TENSORRT else []
     disabled = (*saved.get("disabled_optimizers", ()), *(() if profile is None else _BLOCKED))
-    opened = _open(directory, settings, provider, disabled)
-    ort_providers.expect_used(opened, provider)
+    try:
+        opened = _open(directory, settings, provider, disabled)
+        ort_providers.expect_used(opened, provider)
+    except StepError as error:
+        raise StepError(error.what, [*error.facts, *refused], error.hint) from error
     return opened
+
+
+def _preloaded(names: Sequence[str]) -> list[str]:
+    """Load libraries, as the system's loader does not find those of pip; return why some could not be loaded."""
+    refused: list[str] = []
+    for name in names:
+        try:
+            shared_libraries.load(name)
+        except OSError as error:
+            refused.append(str(error))
+    return refused
 
 
 def level_of(directory: Path, *, on_gpu: bool) -> str:

@@ -40,6 +40,21 @@ def test_a_provider_that_drops_out_while_opening_is_an_error(layers, monkeypatch
         ort.session(layers, provider=CUDA)
 
 
+@pytest.mark.filterwarnings("ignore:Specified provider")
+def test_where_tensorrt_drops_out_the_error_says_why_its_libraries_did_not_load(layers, monkeypatch):
+    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: [ort_providers.TENSORRT, CPU])
+    monkeypatch.setattr(ort.shared_libraries, "load", refuse)
+    with pytest.raises(StepError, match=f"does not run on {ort_providers.TENSORRT} here") as caught:
+        ort.session(layers, provider=ort_providers.tensorrt(CudaGpu(0, "Tesla T4", 75), {}))
+    assert caught.value.facts[1:] == (
+        "libnvinfer.so.10: libcudart.so.12: cannot open", "libnvonnxparser.so.10: libcudart.so.12: cannot open",
+    )  # fmt: skip
+
+
+def refuse(name):
+    raise OSError(f"{name}: libcudart.so.12: cannot open")
+
+
 def test_a_provider_that_leaves_the_work_to_the_cpu_is_an_error(layers):
     session = ort.session(layers)
     claimed = SimpleNamespace(
