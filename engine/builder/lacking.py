@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from engine import gpus
 from engine.machine import drivers, local_gpus, shared_libraries, tools
-from engine.runtimes.releases import exists, requirement
+from engine.runtimes.releases import exists, nearest, requirement
 from engine.runtimes.versions import agrees
 
 if TYPE_CHECKING:
@@ -77,25 +77,36 @@ def _on_jetson(hardware: Hardware) -> bool:
 def _tool(hardware: Hardware, has: str) -> Lack | None:
     """Return what is wrong with the Python package that drives the GPU; the text `has` names the GPU."""
     version = tools.version_of(hardware.tool)
-    packages: tuple[str, ...] = (requirement(hardware.tool, hardware.version),)
     if version == tools.MISSING:
-        packages = requirements(hardware) if _absent(hardware) else packages
-        install = f"pip install {' '.join(packages)}, {_AGAIN}"
-        other = tools.in_the_way(hardware.tool) or ""
-        remedy = f"pip uninstall -y {other} && {install}" if other else install
         here = f"{has}, but {hardware.tool} is not installed"
-        return Lack(has_gpu=True, here=here, remedy=remedy, packages=packages, in_the_way=other)
+        instead = nearest(hardware.tool, hardware.version or "")
+        return _unreleased(hardware, here, instead) or _missing(hardware, here)
     if not agrees(hardware.version or "", version):
         here = f"{has}, but {hardware.tool} {version} instead of {hardware.version}"
-        if not exists(hardware.tool, hardware.version):
-            remedy = f'pip has no such release of {hardware.tool}; change the recipe: version: "{version}"'
-            return Lack(has_gpu=True, here=here, remedy=remedy)
-        remedy = f'pip install {packages[0]}, {_AGAIN} (or change the recipe: version: "{version}")'
-        return Lack(has_gpu=True, here=here, remedy=remedy, packages=packages)
+        package = requirement(hardware.tool, hardware.version)
+        remedy = f'pip install {package}, {_AGAIN} (or change the recipe: version: "{version}")'
+        return _unreleased(hardware, here, version) or Lack(has_gpu=True, here=here, remedy=remedy, packages=(package,))
     if old := drivers.lacking(hardware.tool):
         remedy = "update the driver, or install a build of the package for the CUDA that the driver supports"
         return Lack(has_gpu=True, here=f"{has}, but {old}", remedy=remedy)
     return None
+
+
+def _unreleased(hardware: Hardware, here: str, instead: str) -> Lack | None:
+    """Return that pip has no release of the tool that the recipe allows; `instead` is a version that it can name."""
+    if exists(hardware.tool, hardware.version):
+        return None
+    remedy = f'pip has no such release of {hardware.tool}; change the recipe: version: "{instead}"'
+    return Lack(has_gpu=True, here=here, remedy=remedy)
+
+
+def _missing(hardware: Hardware, here: str) -> Lack:
+    """Return that the tool is to be installed, together with the libraries that it loads and that are absent."""
+    packages = requirements(hardware) if _absent(hardware) else (requirement(hardware.tool, hardware.version),)
+    install = f"pip install {' '.join(packages)}, {_AGAIN}"
+    other = tools.in_the_way(hardware.tool) or ""
+    remedy = f"pip uninstall -y {other} && {install}" if other else install
+    return Lack(has_gpu=True, here=here, remedy=remedy, packages=packages, in_the_way=other)
 
 
 def _libraries(hardware: Hardware, has: str) -> Lack | None:

@@ -45,6 +45,15 @@ def test_the_advice_names_no_release_that_pip_lacks(machine):
     )
 
 
+@pytest.mark.parametrize(("version", "instead"), [("10.17", "10.16.0.72"), ("10.99", "10.16.0.72")])
+def test_without_tensorrt_a_version_that_is_no_release_is_to_be_changed(machine, version, instead):
+    """pip would install another version, which does not agree with the recipe."""
+    machine("Tesla T4")
+    lack = lacking.lack(T4.model_copy(update={"version": version}))
+    assert lack.packages == ()
+    assert lack.remedy == f'pip has no such release of tensorrt; change the recipe: version: "{instead}"'
+
+
 def test_pips_version_without_a_build_does_for_the_image_and_after_a_post_release(machine):
     machine("Tesla T4", tensorrt="10.0.1")
     assert lacking.lack(T4.model_copy(update={"version": "10.0.1.6"})) is None
