@@ -46,10 +46,21 @@ def known(name: str) -> Known:
     return Known("yes" if is_here(name) else "no", (_CACHE, *_places(name)), (_SEARCHED,))
 
 
+def version(name: str) -> Known:
+    """Return the version that the file of a library has in its name, such as "10.11.0"; "" where it has none.
+
+    apt's `libnvinfer.so.10` is a link to a file with such a name; pip's is a file itself.
+    """
+    places = _places(name)
+    files = [os.path.realpath(place) for place in places if os.path.exists(place)][:1]
+    match = re.search(r"\.so\.([0-9]+(?:\.[0-9]+)+)$", "".join(files))
+    return Known(match[1] if match else "", (_CACHE, *places, *files), (_SEARCHED,))
+
+
 def _places(name: str) -> tuple[str, ...]:
-    """Return the paths at which a library can be: those of the system's loader, then those of pip."""
-    folders = (*filter(None, os.environ.get(_SEARCHED, "").split(os.pathsep)), *_FOLDERS)
-    return (*(os.path.join(folder, name) for folder in folders), *_listed(name), *_of_pip(name))
+    """Return the paths at which a library can be, in the order of the system's loader; then those of pip."""
+    told = [os.path.join(folder, name) for folder in os.environ.get(_SEARCHED, "").split(os.pathsep) if folder]
+    return (*told, *_listed(name), *(os.path.join(folder, name) for folder in _FOLDERS), *_of_pip(name))
 
 
 def _listed(name: str) -> list[str]:
