@@ -112,7 +112,7 @@ class Hardware(Frozen):
     version: str | None = None
     """The suitable versions of the tool, as recipes write them: "10.x"; None for any version."""
     libraries: Libraries | None = Field(default=None, exclude=True)
-    """The shared libraries that the tool loads and does not bring. Keys do not have them: other rows decide them."""
+    """The shared libraries that the tool loads and does not bring. No options of steps: they follow from those."""
 
     def includes(self, gpu: str) -> bool:
         """Return whether a GPU, by the name that its driver reports, is one of the GPUs that a job may run on."""

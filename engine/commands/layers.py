@@ -84,15 +84,16 @@ def _compared(summary: Summary, folders: dict[str, Path], count: int) -> tuple[s
 
     inputs = [case.inputs for case in cases.load(folders["cases"])[:count]]
     execution = _execution(summary)
-    if execution is None or execution.hardware is None:
+    hardware = None if execution is None else execution.needs
+    if execution is None or hardware is None:
         return "in ONNX Runtime on the CPU", layers.compare(folders["original"], folders["built"], inputs)
     if not execution.by.compares_layers:
         raise UsageError(f"no layers are compared with {execution.by.name}")
-    if not facts.can_run(execution.hardware):
-        place = f"in ONNX Runtime on the CPU, as this machine has no {execution.hardware}"
+    if not facts.can_run(hardware):
+        place = f"in ONNX Runtime on the CPU, as this machine has no {hardware}"
         return place, layers.compare(folders["original"], folders["built"], inputs)
     device = execution.by.beside("layers").on_device(execution)
-    place = f"in {execution.by.title} on {execution.hardware}"
+    place = f"in {execution.by.title} on {hardware}"
     return place, layers.compare(folders["original"], folders["built"], inputs, device)
 
 

@@ -56,6 +56,12 @@ class Execution(Frozen):
         return registry.find(self.runtime)
 
     @property
+    def needs(self) -> Hardware | None:
+        """The hardware that runs the model, with the libraries that its tool loads; None where `hardware` is None."""
+        update = {"libraries": self.by.libraries(self)}
+        return None if self.hardware is None else self.hardware.model_copy(update=update)
+
+    @property
     def tools(self) -> tuple[str, ...]:
         """The names of the distributions that the model's outputs depend on."""
         return self.by.tools(self)

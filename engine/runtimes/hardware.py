@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def required(recipe: Recipe) -> Hardware | None:
-    """Return the GPUs that the recipe's model needs, and the software that runs models on them; None for a CPU.
+    """Return the GPUs that the recipe's model needs, with the distribution that runs models on GPUs; None for a CPU.
 
     Raises UsageError for a GPU that the catalogue does not know.
     """
@@ -22,8 +22,7 @@ def required(recipe: Recipe) -> Hardware | None:
     tool = None if runtime.runs_on_cpu(recipe.target) else runtime.tool(recipe.target)
     if tool is None:
         return None
-    hardware = on(recipe.target.devices, tool=tool, version=runtime.tool_version(recipe))
-    return hardware.model_copy(update={"libraries": runtime.libraries(recipe.target)})
+    return on(recipe.target.devices, tool=tool, version=runtime.tool_version(recipe))
 
 
 def on(names: Sequence[str], *, tool: str, version: str | None = None) -> Hardware:

@@ -284,7 +284,7 @@ class Runtime:
         """Return the versions of the distribution `tool` that the recipe allows, as "10.x"; None for any version."""
         return None
 
-    def libraries(self, target: TargetView) -> Libraries | None:
+    def libraries(self, execution: ExecutionView) -> Libraries | None:
         """Return the shared libraries that the distribution `tool` loads and does not bring; None if it brings all."""
         return None
 

@@ -157,7 +157,7 @@ class Bench(Step):
 
     def hardware(self) -> Hardware | None:
         """Return the GPU that the model runs on; None for a model that runs on the CPU."""
-        return self.execution.hardware
+        return self.execution.needs
 
     def tools_used(self) -> tuple[str, ...]:
         """Return the Python packages of the runtimes that run the models: the recipe's and the rivals' runtimes."""

@@ -38,7 +38,7 @@ class Validate(Judged):
 
     def hardware(self) -> Hardware | None:
         """Return the GPU that the model runs on; None for a model that runs on the CPU."""
-        return self.execution.hardware
+        return self.execution.needs
 
     def tools_used(self) -> tuple[str, ...]:
         """Return the Python packages that run the model and, on a CPU, those that read the graph to count its work."""

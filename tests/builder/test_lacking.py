@@ -1,7 +1,10 @@
 """A job that waits says what differs between this machine and the one that it needs."""
 
+from pathlib import Path
+
 import pytest
 
+from engine import api
 from engine.builder import facts, lacking
 from engine.machine import drivers, local_gpus, shared_libraries, tools
 from engine.machine.local_gpus import LocalGpu
@@ -147,3 +150,15 @@ def test_what_would_overwrite_the_files_of_another_distribution_takes_its_place(
         "this machine has Tesla T4 (sm_75), but onnxruntime-gpu is not installed; pip uninstall -y onnxruntime && "
         "pip install onnxruntime-gpu, then run the same command again"
     )
+
+
+def test_a_job_of_a_stored_plan_needs_the_same_libraries():
+    """A plan stores the options of steps, and no libraries among them: keys are the same with and without them."""
+    recipe = Path(__file__).parents[2] / "recipes" / "minilm_cuda.yaml"
+    seen = set()
+    for job in (job for variant in api.plan([recipe]) for job in variant.jobs if job.step.hardware()):
+        assert "libraries" not in repr(job.traits.options)
+        stored = type(job.step).model_validate(job.traits.options)
+        assert stored.hardware() == job.step.hardware()
+        seen.add(stored.hardware().libraries)
+    assert seen == {None, TENSORRT}

@@ -294,9 +294,9 @@ class OnnxRuntime(Runtime):
         """Return the name of the distribution with ONNX Runtime for GPUs, `onnxruntime-gpu`; None on a CPU."""
         return None if self.runs_on_cpu(target) else _GPU
 
-    def libraries(self, target: TargetView) -> Libraries | None:
+    def libraries(self, execution: ExecutionView) -> Libraries | None:
         """Return TensorRT's libraries for the TensorRT provider; the CUDA provider's come with `onnxruntime-gpu`."""
-        return TENSORRT if provider_of(target) is Provider.TENSORRT else None
+        return TENSORRT if execution.options.get("provider") == Provider.TENSORRT else None
 
     def tools(self, execution: ExecutionView) -> tuple[str, ...]:
         """Return the names of the distributions that run the model: `numpy`, and `onnxruntime` or `onnxruntime-gpu`."""
