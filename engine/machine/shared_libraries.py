@@ -59,8 +59,8 @@ def version(name: str) -> Known:
 
 def _places(name: str) -> tuple[str, ...]:
     """Return the paths at which a library can be, in the order of the system's loader; then those of pip."""
-    told = [os.path.join(folder, name) for folder in os.environ.get(_SEARCHED, "").split(os.pathsep) if folder]
-    return (*told, *_listed(name), *(os.path.join(folder, name) for folder in _FOLDERS), *_of_pip(name))
+    extra = [os.path.join(folder, name) for folder in os.environ.get(_SEARCHED, "").split(os.pathsep) if folder]
+    return (*extra, *_listed(name), *(os.path.join(folder, name) for folder in _FOLDERS), *_of_pip(name))
 
 
 def _listed(name: str) -> list[str]:

@@ -7,6 +7,7 @@ import models
 import pytest
 
 from engine.machine import cuda
+from engine.runtimes.onnxruntime.libraries import TENSORRT
 
 pytestmark = [
     pytest.mark.slow,
@@ -34,7 +35,7 @@ def project(empty):
 
 
 def claim_a_t4(project):
-    """A machine that says it has a T4 and onnxruntime-gpu: a stand-in for nvidia-smi, metadata without a package."""
+    """A machine that says it has a T4, onnxruntime-gpu and TensorRT: a stand-in for nvidia-smi, and empty files."""
     folder = project.folder / "claims"
     folder.mkdir()
     program = folder / "nvidia-smi"
@@ -43,6 +44,9 @@ def claim_a_t4(project):
     metadata = folder / "onnxruntime_gpu-1.31.1.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: onnxruntime-gpu\nVersion: 1.31.1\n")
+    (folder / "tensorrt_libs").mkdir()
+    for name in TENSORRT.names:
+        (folder / "tensorrt_libs" / name).touch()
     paths = [str(folder), project.environment.get("PYTHONPATH", "")]
     project.environment |= {
         "PATH": f"{folder}{os.pathsep}{project.environment['PATH']}",
@@ -53,7 +57,8 @@ def claim_a_t4(project):
 @pytest.mark.parametrize("provider", ["cuda", "tensorrt"])
 def test_without_the_gpu_what_runs_on_it_waits(project, provider):
     ends = {event["job"]: event for event in project.events(f"{provider}.yaml", expect=3) if event["event"] == "end"}
-    assert ends["validate"]["for"] == "T4 (sm_75) with onnxruntime-gpu"
+    libraries = {"cuda": "", "tensorrt": " and TensorRT 10"}[provider]
+    assert ends["validate"]["for"] == f"T4 (sm_75) with onnxruntime-gpu{libraries}"
     assert {ends[job]["state"] for job in ("bench", "package")} == {"skipped"}
     assert not (project.folder / "build").exists()
     shown = json.loads(project("show", f"{provider}.yaml", "--json", expect=0).stdout)
