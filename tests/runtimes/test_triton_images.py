@@ -71,7 +71,10 @@ def test_the_image_gives_the_version_that_the_recipe_does_not_say(recipe):
     assert hardware.required(recipe("24.05").recipe).version == "10.0.1.6"
     assert triton_images.tensorrt_for(recipe("24.05", "version: '10.x'").recipe) == "10.0.1.6"
     free = "version: '10.x', version_compatible: true"
-    assert triton_images.tensorrt_for(recipe("24.05", free).recipe) == "10.x"
+    assert triton_images.tensorrt_for(recipe("24.05", free).recipe) == "10.0.1.6"  # not a later one
+    assert triton_images.tensorrt_for(recipe("25.03", free).recipe) == "10.9"
+    earlier = "version: '10.4', version_compatible: true"
+    assert triton_images.tensorrt_for(recipe("25.03", earlier).recipe) == "10.4"
     assert triton_images.tensorrt_for(recipe("25.01").recipe) is None
 
 
@@ -93,6 +96,7 @@ def test_every_row_says_where_it_is_from():
         ("25.06", "", "TensorRT 10.11 builds the engine"),
         ("25.01", "version: '10.7.0.23'", "nothing is known about the TensorRT of the image 25.01-py3"),
         ("24.10", "version: '10.4', version_compatible: true", None),
+        ("25.01", "version: '10.x', version_compatible: true", "nothing is known about the TensorRT of the image 25.01"),
     ],
 )
 def test_a_pair_that_four_numbers_do_not_prove_is_not_verified(recipe, image, tensorrt, says):
