@@ -115,6 +115,18 @@ REFUSED = {
         gpu("RTX 5090") + "tensorrt: {version: »'10.4'}", "builds nothing for the RTX 5090 (SM120)", '"10.8"'),
     "a TensorRT before the GB300": (
         gpu("GB300") + "tensorrt: {version: »'10.13'}", "builds nothing for the GB300", '"10.14.1"'),
+    "a TensorRT before Blackwell, behind ONNX Runtime": (
+        gpu("B200", "onnxruntime", ", provider: tensorrt") + "tensorrt: {version: »'10.0'}",
+        "TensorRT 10.0 builds nothing for the B200", '"10.8"'),
+    "an image before Blackwell, behind ONNX Runtime": (
+        gpu("RTX 5090", "onnxruntime", ", provider: tensorrt") + IMAGE % "24.10",
+        "TensorRT 10.5 builds nothing for the RTX 5090", "25.03-py3"),
+    "an image with TensorRT 8 for Blackwell, behind ONNX Runtime": (
+        gpu("B200", "onnxruntime", ", provider: tensorrt") + IMAGE % "23.05",
+        "TensorRT 8.6.1.2 builds nothing for the B200", "25.03-py3"),
+    "a version and an image before Blackwell": (
+        gpu("B200") + "tensorrt: {version: »'10.5'}\n" + (IMAGE % "24.10").replace("»", ""),
+        "TensorRT 10.5 builds nothing for the B200", '25.03-py3; and say version: "10.9"'),
     "TensorRT's version for RTX": (
         rtx() + "precision: fp16\ntensorrt: {version: »'10.x'}", "TensorRT-RTX 10.x", '"1.x"'),
     "ampere-plus on a T4": (
@@ -134,14 +146,14 @@ REFUSED = {
     "same-compute-capability in an image before 10.9": (
         gpu() + "tensorrt: {version: '10.x', compatibility: »same-compute-capability}\n"
         + "package: {triton: {image: '24.10'}}",
-        "TensorRT 10.5 has no", '"10.9" or later'),
+        "TensorRT 10.5 has no", "the nearest image that is known to have it: 25.03-py3; or leave it out"),
     "tiling before 10.8": (
         gpu() + "tensorrt: {version: '10.7', tiling_optimization_level: »fast}",
         "TensorRT 10.7 has no `tiling_optimization_level`", '"10.8" or later'),
     "tiling in an image before 10.8": (
         gpu() + "tensorrt: {version: '10.x', tiling_optimization_level: »none}\n"
         + "package: {triton: {image: '24.10'}}",
-        "TensorRT 10.5 has no `tiling_optimization_level`", '"10.8" or later'),
+        "TensorRT 10.5 has no `tiling_optimization_level`", "25.03-py3; or leave it out"),
     "64 GiB of workspace on a T4": (
         gpu() + "tensorrt: {memory_pool: {workspace: »64GiB}}", "larger than the memory of the T4", "16 GiB"),
     "strip_plan with a package": (

@@ -160,7 +160,7 @@ class OnnxRuntime(Runtime):
             if name in tensorrt:
                 what = f"`tensorrt.{name}` is for engines that are built here; onnxruntime's provider builds its own"
                 raise loaded.error(what, "tensorrt", name, hint="leave it out, or use runtime: tensorrt")
-        if tensorrt:
+        if loaded.recipe.target.provider == Provider.TENSORRT:
             _tensorrt().options(loaded, devices)
         version = versions.parts(tensorrt.get("version") or TENSORRT_MAJOR)
         if version[0] != TENSORRT_MAJOR:
