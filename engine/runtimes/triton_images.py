@@ -70,7 +70,7 @@ The rows of `IMAGES` name their documents by the short names in `SOURCES`.
 _NO_ENGINES = ("trtllm-python-py3", "vllm-python-py3", "py3-sdk", "py3-min")
 """Flavours of Triton's images (the last part of the tag) that lack Triton's backend for TensorRT engines."""
 _FOR_JETSONS = "-igpu"
-_TAG = re.compile(r"([0-9]{2}\.[0-9]{2})(?:-([a-z0-9-]+))?")
+_TAG = re.compile(r"([0-9]{2}\.(?:0[1-9]|1[0-2]))(?:-([a-z0-9-]+))?")
 
 
 @dataclass(frozen=True)
