@@ -52,6 +52,11 @@ REFUSED = {
         gpu("Jetson AGX Orin", "»tensorrt-rtx"), "builds nothing for the Jetson", "use runtime: tensorrt"),
     "H100 among others with RTX": (
         gpu("[L4, H100]", "»tensorrt-rtx") + "precision: fp16", "nothing for the H100 (SM90)", "leave H100 out"),
+    "fp4": (gpu("B200") + "precision: »fp4", "cannot be the text 'fp4'", "fp4 is not supported yet"),
+    "TF32 as a precision": (
+        gpu("A10") + "precision: »TF32", "cannot be the text 'TF32'", "write `precision: fp32` and `tf32: true`"),
+    "V100 with a TensorRT that has Volta": (
+        gpu("»V100") + "tensorrt: {version: '10.0'}", "no GPU is supported that a later 10.x lacks", "is the T4"),
     "V100": (gpu("»V100"), "TensorRT dropped Volta (SM70) with 10.5", "the nearest that works is the T4"),
     "an unknown GPU": (gpu("»A10H"), "no GPU is known as 'A10H'", "did you mean A10"),
     "CPU in capitals": (gpu("»CPU", "onnxruntime"), "no device is known as 'CPU'", "did you mean cpu?"),
@@ -206,6 +211,7 @@ REFUSED = {
     "an image that is not known": (gpu() + IMAGE % "25.01", "is not known here", "docker run --rm nvcr.io"),
     "an image for language models": (
         gpu() + IMAGE % "25.03-trtllm-python-py3", "has no backend for TensorRT engines", "use 25.03-py3"),
+    "an image of a thirteenth month": (gpu() + IMAGE % "27.13", "is none of Triton's", "24.05"),
     "an image that is none": (gpu() + IMAGE % "latest", "is none of Triton's", "24.05"),
     "an image for servers, on a Jetson": (
         gpu("Jetson AGX Orin") + IMAGE % "25.06", "25.06-py3 is for servers, and Jetson AGX Orin is a Jetson",
@@ -327,6 +333,12 @@ def test_check_warns_of_an_image_whose_build_nobody_knows(project):
     assert "warning: not verified: TensorRT 10.11.0.33 builds the engine, and the image 25.06-py3 is only" in printed
     (project / "recipe.yaml").write_text(gpu() + "tensorrt: {version: '10.x'}\n" + (IMAGE % "24.05").replace("»", ""))
     assert "not verified" not in Program(project)("check", "recipe.yaml", expect=0).stdout
+
+
+def test_check_warns_of_an_engine_without_weights_that_no_step_can_run(project):
+    (project / "recipe.yaml").write_text(gpu() + "tensorrt: {strip_plan: true}\n")
+    printed = Program(project)("check", "recipe.yaml", expect=0).stdout
+    assert "`validate` cannot run an engine without its weights (strip_plan): build with --to trt-build" in printed
 
 
 HEAVY = {"torch", "onnx", "onnxruntime", "numpy", "transformers", "tensorrt", "tensorrt_rtx"}
