@@ -207,6 +207,10 @@ REFUSED = {
     "an image with another TensorRT": (
         gpu() + "tensorrt: {version: '10.9'}\n" + IMAGE % "24.05-py3",
         "TensorRT 10.9 builds the engine, and the image 24.05-py3 loads those of 10.0.1.6", 'version: "10.0.1"'),
+    "another TensorRT than the image's, behind ONNX Runtime": (
+        gpu("A10", "onnxruntime", ", provider: tensorrt") + "tensorrt: {version: '10.3'}\n" + IMAGE % "25.06",
+        "says TensorRT 10.3, and the provider builds its engines with 10.11 of the image 25.06-py3",
+        'leave `tensorrt.version` out, or say version: "10.11"'),
     "an image with TensorRT 8": (gpu() + IMAGE % "24.02", "of TensorRT 8.6.3.1, which is not supported", "26.02-py3"),
     "an image that is not known": (gpu() + IMAGE % "25.01", "is not known here", "docker run --rm nvcr.io"),
     "an image for language models": (
