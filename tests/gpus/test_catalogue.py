@@ -222,6 +222,8 @@ def test_the_command_lists_all_or_tells_of_one(capsys):
     one = shown(capsys, "NVIDIA", "A10G")
     assert one.startswith("A10G: Ampere, SM86, 24 GiB")
     assert "https://aws.amazon.com/ec2/instance-types/g5/" in one
+    assert "MIG" not in one
+    assert "A100-40GB MIG 3g.20gb, A100-40GB MIG 4g.20gb" in shown(capsys, "A100")
 
 
 def test_the_command_speaks_json(capsys):

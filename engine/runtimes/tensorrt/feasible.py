@@ -131,8 +131,8 @@ def _later(recipe: RecipeView, version: str) -> str:
     if not fitting:
         return f'leave the image out, and say version: "{version}" or later'
     hint = f"the nearest image that is known to have it: {fitting[0].tag}"
-    said = recipe.tensorrt.get("version")
-    if said is None or versions.agrees(said, fitting[0].tensorrt):
+    requested = recipe.tensorrt.get("version")
+    if requested is None or versions.agrees(requested, fitting[0].tensorrt):
         return hint
     return f'{hint}; and say version: "{releases.nearest(TensorRT.package, fitting[0].tensorrt)}"'
 
