@@ -33,7 +33,8 @@ def refuse(loaded: LoadedRecipeView, named: ImageTag) -> None:
 def refuse_other(loaded: LoadedRecipeView, named: ImageTag) -> None:
     """Raise RecipeError where `tensorrt.version` is not the image's: ONNX Runtime's provider builds with the latter.
 
-    Source: Triton's ONNX Runtime backend, README: the accelerator `tensorrt` builds its engines in the server.
+    Source: README of triton-inference-server/onnxruntime_backend, "ONNX Runtime with TensorRT optimization": the
+    options of the build (workspace, level of the builder, cache of engines) go to the provider in the server.
     """
     version, image = loaded.recipe.tensorrt.get("version"), named.image
     if version is None or image is None or versions.agrees(version, image.tensorrt):
