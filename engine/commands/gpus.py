@@ -72,6 +72,7 @@ def _print_json(chosen: Iterable[Gpu], *, refused: bool) -> None:
 
 def _print_gpu(gpu: Gpu) -> None:
     from engine.gpus import document
+    from engine.gpus.parts import SLICES
     from engine.report import grid
 
     rows = [
@@ -83,6 +84,8 @@ def _print_gpu(gpu: Gpu) -> None:
         rows.append(("DLA", "yes"))
     if gpu.aliases:
         rows.append(("also called", ", ".join(gpu.aliases)))
+    if gpu.name in SLICES:
+        rows.append(("MIG slices", ", ".join(f"{gpu.name} MIG {each}" for each in SLICES[gpu.name])))
     rows += [("source", document(tag)) for tag in gpu.sources]
     print(f"{gpu.name}: {gpu.architecture}, SM{gpu.sm}, {gpu.memory_gib} GiB")
     grid.show(rows, indent=2)

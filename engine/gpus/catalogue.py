@@ -115,7 +115,7 @@ CATALOGUE = (
     Gpu("GB10", 121, 128, "spark", ("DGX Spark",)),
 )  # fmt: skip
 
-_VOLTA = "TensorRT dropped Volta (SM70) with 10.5"
+_VOLTA = "TensorRT dropped Volta (SM70) with 10.5, and no GPU is supported that a later 10.x lacks"
 _PASCAL = "TensorRT 10 starts at SM70, and dropped that with 10.5"
 _PASCAL_SOURCES = ("legacy", "tensorrt-10.1", "tensorrt-10.5")
 

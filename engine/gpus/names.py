@@ -23,6 +23,8 @@ _NO_NAMES = ("", "cuda", "cuda-0", "0")
 """What other tools call a GPU, and what names no GPU here."""
 _CAPABILITY = re.compile(r"(?:sm|compute|cc|compute-capability)-?(\d\d?)-?(\d)")
 """A compute capability in place of a GPU, such as sm_75 or `compute capability 7.5`."""
+_MEMORY = re.compile(r"(.+)-([0-9]+)-?gi?b?")
+"""A GPU with its memory, such as `a10-24gb`, as shops and clouds write it."""
 _LISTED = 4
 """The largest number of GPUs of one compute capability that a hint lists."""
 _FAMILIES = {"orin": 87, "thor": 110}
@@ -43,10 +45,19 @@ def find(name: str) -> Gpu:
     gpu = _BY_NAME.get(_simple(name))
     if gpu is not None:
         return gpu
+    whole, memory_gib = _with_memory(name)
+    if whole is not None and whole.memory_gib == memory_gib:
+        return whole
     if old := _TOO_OLD.get(_simple(name)):
         what = f"nothing is built for the {old.name} (SM{old.sm}): {old.why}"
         raise UsageError(what, [document(tag) for tag in old.sources], hint="the nearest that works is the T4 (SM75)")
     raise UsageError(f"no GPU is known as {name!r}", hint=near(name))
+
+
+def _with_memory(name: str) -> tuple[Gpu | None, int]:
+    """Return the GPU and the memory in GB of a name such as `A10-24GB`; None for a name that ends in no memory."""
+    match = _MEMORY.fullmatch(_simple(name))
+    return (_BY_NAME.get(match[1]), int(match[2])) if match else (None, 0)
 
 
 def known(name: str) -> Gpu | None:
@@ -82,6 +93,8 @@ def near(name: str) -> str:
         same := [gpu.name for gpu in CATALOGUE if gpu.sm == int(sm[1] + sm[2])]
     ):
         return f"name a GPU of SM{sm[1]}{sm[2]}: {lists.first_of(same, _LISTED)}"
+    if whole := _with_memory(name)[0]:
+        return suggestions.did_you_mean(f"{whole.name} ({whole.memory_gib} GiB)")
     squeezed = [gpu.name for key, gpu in _BY_NAME.items() if simple and key.replace("-", "") == simple.replace("-", "")]
     if squeezed:
         return suggestions.did_you_mean(squeezed[0])

@@ -153,6 +153,8 @@ def _choice(node: Node, path: Sequence[str | int], choices: Sequence[str]) -> st
     listed = [word.strip() for word in str(node.written).split(",")]
     if len(listed) > 1 and all(word in choices for word in listed):
         return f"for a variant of each: `matrix: {{{dotted(path)}: [{', '.join(listed)}]}}`"
+    if instead := synonyms.instead(str(node.written), choices):
+        return instead
     if meant := synonyms.meant(str(node.written), choices):
         return suggestions.did_you_mean(f"`{meant}`")
     return suggestions.hint(shown(node.written), choices)

@@ -61,6 +61,21 @@ _RUNTIMES = {
 }
 _WORDS = tasks.ALIASES | _PRECISIONS | _RUNTIMES
 
+_NO_PRECISIONS = {
+    "fp4": "fp4 is not supported yet: use fp8, or int4 for weights of 4 bits",
+    "nvfp4": "fp4 is not supported yet: use fp8, or int4 for weights of 4 bits",
+    "mxfp4": "fp4 is not supported yet: use fp8, or int4 for weights of 4 bits",
+    "tf32": "TF32 is how fp32 is computed: write `precision: fp32` and `tf32: true`",
+}
+
+
+def instead(word: str, choices: Collection[str]) -> str | None:
+    """Return the hint for a number type that is no precision of a recipe; None for another word, or for other choices.
+
+    `choices` are the values that the field of the recipe takes.
+    """
+    return _NO_PRECISIONS.get(word.lower()) if "fp8" in choices else None
+
 
 def meant(word: str, choices: Collection[str]) -> str | None:
     """Return the one of `choices` that another tool calls `word`; None where no choice is known by that name."""

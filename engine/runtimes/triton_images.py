@@ -70,7 +70,7 @@ The rows of `IMAGES` name their documents by the short names in `SOURCES`.
 _NO_ENGINES = ("trtllm-python-py3", "vllm-python-py3", "py3-sdk", "py3-min")
 """Flavours of Triton's images (the last part of the tag) that lack Triton's backend for TensorRT engines."""
 _FOR_JETSONS = "-igpu"
-_TAG = re.compile(r"([0-9]{2}\.[0-9]{2})(?:-([a-z0-9-]+))?")
+_TAG = re.compile(r"([0-9]{2}\.(?:0[1-9]|1[0-2]))(?:-([a-z0-9-]+))?")
 
 
 @dataclass(frozen=True)
@@ -158,32 +158,34 @@ def not_triton(name: str) -> str:
 def tensorrt_for(recipe: RecipeView) -> str | None:
     """Return the version of TensorRT that a recipe asks for: `tensorrt.version`, or the version of its Triton image.
 
-    If both agree, the version with more parts is returned: an image with TensorRT 10.11 pins the "10.x" of a recipe. A
-    version-compatible engine is also loaded by later versions, so that its image pins nothing beside
-    `tensorrt.version`. The returned version is None where the recipe has neither `tensorrt.version` nor an image of the
-    table `IMAGES`.
+    If both agree, the version with more parts is returned: an image with TensorRT 10.11 pins the "10.x" of a recipe. It
+    pins that of a version-compatible engine, too: such an engine is loaded by the same and later versions, and a later
+    10.x than the image's might build it ("Version Compatibility" in NVIDIA's TensorRT documentation). An earlier
+    version that the recipe says stays. The returned version is None where the recipe has neither `tensorrt.version` nor
+    an image of the table `IMAGES`.
     """
     tag = tag_of(recipe)
     image = tag.image if tag is not None else None
     version: str | None = recipe.tensorrt.get("version")
     if image is None or version is None:
         return version if image is None else image.tensorrt
-    pins = versions.agrees(version, image.tensorrt) and not recipe.tensorrt.get("version_compatible")
-    return more_exact(version, image.tensorrt) if pins else version
+    return more_exact(version, image.tensorrt) if versions.agrees(version, image.tensorrt) else version
 
 
 def not_verified(recipe: RecipeView) -> str | None:
     """Return why nobody knows whether the recipe's image loads the engine; None where four numbers prove that it does.
 
-    A version-compatible engine needs a later version alone, which `check` compares. The returned text is also None for
-    a recipe without an image.
+    A version-compatible engine needs the same or a later version alone, which `check` compares for the images of the
+    table `IMAGES`. The returned text is also None for a recipe without an image.
     """
     tag = tag_of(recipe)
-    if tag is None or recipe.tensorrt.get("version_compatible"):
+    if tag is None:
         return None
     built = tensorrt_for(recipe) or "any version"
     if tag.image is None:
         return f"TensorRT {built} builds the engine, and nothing is known about the TensorRT of the image {tag.tag}"
+    if recipe.tensorrt.get("version_compatible"):
+        return None
     if versions.compare(built, tag.image.tensorrt) is versions.VersionMatch.SAME:
         return None
     known = f"the image {tag.tag} is only known to have TensorRT {tag.image.tensorrt}"

@@ -52,6 +52,11 @@ REFUSED = {
         gpu("Jetson AGX Orin", "»tensorrt-rtx"), "builds nothing for the Jetson", "use runtime: tensorrt"),
     "H100 among others with RTX": (
         gpu("[L4, H100]", "»tensorrt-rtx") + "precision: fp16", "nothing for the H100 (SM90)", "leave H100 out"),
+    "fp4": (gpu("B200") + "precision: »fp4", "cannot be the text 'fp4'", "fp4 is not supported yet"),
+    "TF32 as a precision": (
+        gpu("A10") + "precision: »TF32", "cannot be the text 'TF32'", "write `precision: fp32` and `tf32: true`"),
+    "V100 with a TensorRT that has Volta": (
+        gpu("»V100") + "tensorrt: {version: '10.0'}", "no GPU is supported that a later 10.x lacks", "is the T4"),
     "V100": (gpu("»V100"), "TensorRT dropped Volta (SM70) with 10.5", "the nearest that works is the T4"),
     "an unknown GPU": (gpu("»A10H"), "no GPU is known as 'A10H'", "did you mean A10"),
     "CPU in capitals": (gpu("»CPU", "onnxruntime"), "no device is known as 'CPU'", "did you mean cpu?"),
@@ -115,6 +120,18 @@ REFUSED = {
         gpu("RTX 5090") + "tensorrt: {version: »'10.4'}", "builds nothing for the RTX 5090 (SM120)", '"10.8"'),
     "a TensorRT before the GB300": (
         gpu("GB300") + "tensorrt: {version: »'10.13'}", "builds nothing for the GB300", '"10.14.1"'),
+    "a TensorRT before Blackwell, behind ONNX Runtime": (
+        gpu("B200", "onnxruntime", ", provider: tensorrt") + "tensorrt: {version: »'10.0'}",
+        "TensorRT 10.0 builds nothing for the B200", '"10.8"'),
+    "an image before Blackwell, behind ONNX Runtime": (
+        gpu("RTX 5090", "onnxruntime", ", provider: tensorrt") + IMAGE % "24.10",
+        "TensorRT 10.5 builds nothing for the RTX 5090", "25.03-py3"),
+    "an image with TensorRT 8 for Blackwell, behind ONNX Runtime": (
+        gpu("B200", "onnxruntime", ", provider: tensorrt") + IMAGE % "23.05",
+        "TensorRT 8.6.1.2 builds nothing for the B200", "25.03-py3"),
+    "a version and an image before Blackwell": (
+        gpu("B200") + "tensorrt: {version: »'10.5'}\n" + (IMAGE % "24.10").replace("»", ""),
+        "TensorRT 10.5 builds nothing for the B200", '25.03-py3; and say version: "10.9"'),
     "TensorRT's version for RTX": (
         rtx() + "precision: fp16\ntensorrt: {version: »'10.x'}", "TensorRT-RTX 10.x", '"1.x"'),
     "ampere-plus on a T4": (
@@ -134,14 +151,14 @@ REFUSED = {
     "same-compute-capability in an image before 10.9": (
         gpu() + "tensorrt: {version: '10.x', compatibility: »same-compute-capability}\n"
         + "package: {triton: {image: '24.10'}}",
-        "TensorRT 10.5 has no", '"10.9" or later'),
+        "TensorRT 10.5 has no", "the nearest image that is known to have it: 25.03-py3; or leave it out"),
     "tiling before 10.8": (
         gpu() + "tensorrt: {version: '10.7', tiling_optimization_level: »fast}",
         "TensorRT 10.7 has no `tiling_optimization_level`", '"10.8" or later'),
     "tiling in an image before 10.8": (
         gpu() + "tensorrt: {version: '10.x', tiling_optimization_level: »none}\n"
         + "package: {triton: {image: '24.10'}}",
-        "TensorRT 10.5 has no `tiling_optimization_level`", '"10.8" or later'),
+        "TensorRT 10.5 has no `tiling_optimization_level`", "25.03-py3; or leave it out"),
     "64 GiB of workspace on a T4": (
         gpu() + "tensorrt: {memory_pool: {workspace: »64GiB}}", "larger than the memory of the T4", "16 GiB"),
     "strip_plan with a package": (
@@ -190,10 +207,15 @@ REFUSED = {
     "an image with another TensorRT": (
         gpu() + "tensorrt: {version: '10.9'}\n" + IMAGE % "24.05-py3",
         "TensorRT 10.9 builds the engine, and the image 24.05-py3 loads those of 10.0.1.6", 'version: "10.0.1"'),
+    "another TensorRT than the image's, behind ONNX Runtime": (
+        gpu("A10", "onnxruntime", ", provider: tensorrt") + "tensorrt: {version: '10.3'}\n" + IMAGE % "25.06",
+        "says TensorRT 10.3, and the provider builds its engines with 10.11 of the image 25.06-py3",
+        'leave `tensorrt.version` out, or say version: "10.11"'),
     "an image with TensorRT 8": (gpu() + IMAGE % "24.02", "of TensorRT 8.6.3.1, which is not supported", "26.02-py3"),
     "an image that is not known": (gpu() + IMAGE % "25.01", "is not known here", "docker run --rm nvcr.io"),
     "an image for language models": (
         gpu() + IMAGE % "25.03-trtllm-python-py3", "has no backend for TensorRT engines", "use 25.03-py3"),
+    "an image of a thirteenth month": (gpu() + IMAGE % "27.13", "is none of Triton's", "24.05"),
     "an image that is none": (gpu() + IMAGE % "latest", "is none of Triton's", "24.05"),
     "an image for servers, on a Jetson": (
         gpu("Jetson AGX Orin") + IMAGE % "25.06", "25.06-py3 is for servers, and Jetson AGX Orin is a Jetson",
@@ -315,6 +337,12 @@ def test_check_warns_of_an_image_whose_build_nobody_knows(project):
     assert "warning: not verified: TensorRT 10.11.0.33 builds the engine, and the image 25.06-py3 is only" in printed
     (project / "recipe.yaml").write_text(gpu() + "tensorrt: {version: '10.x'}\n" + (IMAGE % "24.05").replace("»", ""))
     assert "not verified" not in Program(project)("check", "recipe.yaml", expect=0).stdout
+
+
+def test_check_warns_of_an_engine_without_weights_that_no_step_can_run(project):
+    (project / "recipe.yaml").write_text(gpu() + "tensorrt: {strip_plan: true}\n")
+    printed = Program(project)("check", "recipe.yaml", expect=0).stdout
+    assert "`validate` cannot run an engine without its weights (strip_plan): build with --to trt-build" in printed
 
 
 HEAVY = {"torch", "onnx", "onnxruntime", "numpy", "transformers", "tensorrt", "tensorrt_rtx"}

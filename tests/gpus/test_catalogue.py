@@ -70,6 +70,12 @@ from engine.gpus.parts import SLICES
         ("NVIDIA GeForce GTX 1650 with Max-Q Design", "GTX 1650 Laptop"),
         ("NVIDIA RTX 6000 Ada Generation", "RTX 6000 Ada"),
         ("NVIDIA RTX PRO 6000 Blackwell Server Edition", "RTX PRO 6000 Blackwell"),
+        ("A10-24GB", "A10"),
+        ("T4 16GB", "T4"),
+        ("H100-80GB", "H100"),
+        ("GH200-96GB", "GH200"),
+        ("NVIDIA L40S 48 GiB", "L40S"),
+        ("H100 NVL 94GB", "H100 NVL"),
     ],
 )
 def test_a_gpu_is_found_by_the_names_that_people_and_drivers_use(name, expected):
@@ -81,6 +87,7 @@ def test_a_gpu_is_found_by_the_names_that_people_and_drivers_use(name, expected)
     [
         ("T44", "did you mean T4"),
         ("RTX 3900", "did you mean RTX 3090"),
+        ("A10-16GB", "did you mean A10 (24 GiB)?"),
         ("", "`recipe gpus` lists those that are known"),
         ("cuda", "name the GPU, as in `device: T4`"),
         ("GPU", "name the GPU, as in `device: T4`"),
@@ -215,6 +222,8 @@ def test_the_command_lists_all_or_tells_of_one(capsys):
     one = shown(capsys, "NVIDIA", "A10G")
     assert one.startswith("A10G: Ampere, SM86, 24 GiB")
     assert "https://aws.amazon.com/ec2/instance-types/g5/" in one
+    assert "MIG" not in one
+    assert "A100-40GB MIG 3g.20gb, A100-40GB MIG 4g.20gb" in shown(capsys, "A100")
 
 
 def test_the_command_speaks_json(capsys):

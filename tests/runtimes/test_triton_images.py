@@ -27,7 +27,9 @@ def test_an_image_is_named_by_its_release_its_tag_or_in_full(name):
     assert (tag.tag, tag.image.tensorrt, tag.image.cuda) == ("24.05-py3", "10.0.1.6", "12.4")
 
 
-@pytest.mark.parametrize("name", ["latest", "24", "24.5", "nvcr.io/nvidia/tensorrt:24.05-py3", ""])
+@pytest.mark.parametrize(
+    "name", ["latest", "24", "24.5", "27.13", "24.00-py3", "nvcr.io/nvidia/tensorrt:24.05-py3", ""]
+)
 def test_anything_else_is_no_image(name):
     assert triton_images.read(name) is None
 
@@ -71,7 +73,10 @@ def test_the_image_gives_the_version_that_the_recipe_does_not_say(recipe):
     assert hardware.required(recipe("24.05").recipe).version == "10.0.1.6"
     assert triton_images.tensorrt_for(recipe("24.05", "version: '10.x'").recipe) == "10.0.1.6"
     free = "version: '10.x', version_compatible: true"
-    assert triton_images.tensorrt_for(recipe("24.05", free).recipe) == "10.x"
+    assert triton_images.tensorrt_for(recipe("24.05", free).recipe) == "10.0.1.6"  # not a later one
+    assert triton_images.tensorrt_for(recipe("25.03", free).recipe) == "10.9"
+    earlier = "version: '10.4', version_compatible: true"
+    assert triton_images.tensorrt_for(recipe("25.03", earlier).recipe) == "10.4"
     assert triton_images.tensorrt_for(recipe("25.01").recipe) is None
 
 
@@ -93,6 +98,7 @@ def test_every_row_says_where_it_is_from():
         ("25.06", "", "TensorRT 10.11 builds the engine"),
         ("25.01", "version: '10.7.0.23'", "nothing is known about the TensorRT of the image 25.01-py3"),
         ("24.10", "version: '10.4', version_compatible: true", None),
+        ("25.01", "version: '10.x', version_compatible: true", "nothing is known about the TensorRT"),
     ],
 )
 def test_a_pair_that_four_numbers_do_not_prove_is_not_verified(recipe, image, tensorrt, says):

@@ -160,7 +160,7 @@ class OnnxRuntime(Runtime):
             if name in tensorrt:
                 what = f"`tensorrt.{name}` is for engines that are built here; onnxruntime's provider builds its own"
                 raise loaded.error(what, "tensorrt", name, hint="leave it out, or use runtime: tensorrt")
-        if tensorrt:
+        if loaded.recipe.target.provider == Provider.TENSORRT:
             _tensorrt().options(loaded, devices)
         version = versions.parts(tensorrt.get("version") or TENSORRT_MAJOR)
         if version[0] != TENSORRT_MAJOR:
@@ -172,9 +172,12 @@ class OnnxRuntime(Runtime):
     def refuse_image(self, loaded: LoadedRecipeView, named: ImageTag) -> None:
         """Raise RecipeError for a precision that the TensorRT accelerator of an older image does not take.
 
-        Every image with Triton's ONNX Runtime backend loads ONNX models.
+        The accelerator runs with the TensorRT of the image, so `tensorrt.version` must agree with it. Every image with
+        Triton's ONNX Runtime backend loads ONNX models.
         """
         recipe, typed = loaded.recipe, _typed_versions()
+        if recipe.target.provider == Provider.TENSORRT:
+            import_module("engine.runtimes.tensorrt.images").refuse_other(loaded, named)
         by_tensorrt = recipe.target.provider == Provider.TENSORRT and recipe.precision != "fp32"
         if by_tensorrt and not typed.image_takes_types(named.release):
             what = f"the image {named.tag} computes {recipe.precision} graphs in other precisions: {typed.WEAKLY_TYPED}"

@@ -8,16 +8,18 @@ from operator import methodcaller
 from typing import TYPE_CHECKING, Any, cast
 
 from engine.gpus import AMPERE, called
-from engine.runtimes import triton_images, versions
+from engine.runtimes import releases, triton_images, versions
+from engine.runtimes.backends import Accelerator
 from engine.runtimes.preparation import CONTRIBUTED
 from engine.runtimes.registry import find, of
 from engine.runtimes.tensorrt import option_versions
+from engine.runtimes.tensorrt.option_versions import OLDEST
 from engine.runtimes.tensorrt.spec import NEED_GPU, PARTNER_HINT, WITHOUT_PARTNER, Engines, TensorRT
-from engine.runtimes.triton_images import tensorrt_for
+from engine.runtimes.triton_images import RECIPE_PATH, tensorrt_for
 
 if TYPE_CHECKING:
     from engine.gpus import Gpu
-    from engine.runtimes.recipes import LoadedRecipeView
+    from engine.runtimes.recipes import LoadedRecipeView, RecipeView
 
 _VERSION = re.compile(r"[0-9]+(\.[0-9]+){0,3}(\.[x*])?")
 _LAST_WITH_DLA, _AGAIN_WITH_DLA = "10.7", "11.4.1"
@@ -96,26 +98,43 @@ def _version(loaded: LoadedRecipeView) -> None:
 
 
 def _architecture(loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
-    """Raise RecipeError for a TensorRT version, of the recipe or its image, that does not support the GPU yet."""
-    version = tensorrt_for(loaded.recipe)
-    if version is None or not isinstance(of(loaded.recipe), TensorRT):
+    """Raise RecipeError for a TensorRT version, of the recipe or its image, that does not support the GPU yet.
+
+    ONNX Runtime's TensorRT provider builds its engines with the TensorRT of the image.
+    """
+    recipe = loaded.recipe
+    version = tensorrt_for(recipe)
+    native = isinstance(of(recipe), TensorRT)
+    if version is None or not (native or of(recipe).accelerator(recipe.target) is Accelerator.TENSORRT):
         return
-    if versions.parts(version)[0] not in TensorRT.majors:  # the version of an image: `images.refuse` reports it better
-        return
-    pinned = version != loaded.recipe.tensorrt.get("version")
-    at = ("package", "triton", "image") if pinned else ("tensorrt", "version")
+    if native and versions.parts(version)[0] not in TensorRT.majors:
+        return  # the version of an image: `images.refuse` reports it better
+    pinned = version != recipe.tensorrt.get("version")
+    at = RECIPE_PATH if pinned else ("tensorrt", "version")
     for gpu in devices:
-        if versions.is_later(gpu.tensorrt, than=version):
+        if gpu.tensorrt != OLDEST and versions.is_later(gpu.tensorrt, than=version):
             what = f"TensorRT {version} builds nothing for {called([gpu])}"
             fact = f"{gpu.architecture} of SM{gpu.sm} came with TensorRT {gpu.tensorrt}"
-            later = [
-                image for image in triton_images.IMAGES if not versions.is_later(gpu.tensorrt, than=image.tensorrt)
-            ]
-            if pinned and later:
-                hint = f"the nearest image that is known to have it: {later[0].tag}"
-            else:
-                hint = f'say version: "{gpu.tensorrt}" or later'
-            raise loaded.error(what, *at, facts=[fact], hint=hint)
+            raise loaded.error(what, *at, facts=[fact], hint=_later(recipe, gpu.tensorrt))
+
+
+def _later(recipe: RecipeView, version: str) -> str:
+    """Return the hint to use a version of TensorRT or a later one: a version, or an image where the recipe names one.
+
+    An image with an earlier TensorRT would refuse the version that the hint names.
+    """
+    tag = triton_images.tag_of(recipe)
+    image = tag.image if tag is not None else None
+    if image is None or not versions.is_later(version, than=image.tensorrt):
+        return f'say version: "{version}" or later'
+    fitting = [each for each in triton_images.IMAGES if not versions.is_later(version, than=each.tensorrt)]
+    if not fitting:
+        return f'leave the image out, and say version: "{version}" or later'
+    hint = f"the nearest image that is known to have it: {fitting[0].tag}"
+    requested = recipe.tensorrt.get("version")
+    if requested is None or versions.agrees(requested, fitting[0].tensorrt):
+        return hint
+    return f'{hint}; and say version: "{releases.nearest(TensorRT.package, fitting[0].tensorrt)}"'
 
 
 def _without_gpu(loaded: LoadedRecipeView) -> None:
@@ -135,7 +154,7 @@ def _since(loaded: LoadedRecipeView) -> None:
     for row in option_versions.lacking(loaded.recipe.tensorrt, version):
         what = f"TensorRT {'.'.join(versions.parts(version))} has no `{row.option}`"
         facts = [f"it came with TensorRT {row.version} ({row.api})"]
-        hint = f'say version: "{row.version}" or later, or {row.nearest}'
+        hint = f"{_later(loaded.recipe, row.version)}; or {row.nearest}"
         raise loaded.error(what, option_versions.PATH, *row.at, facts=facts, hint=hint)
 
 

@@ -30,6 +30,23 @@ def refuse(loaded: LoadedRecipeView, named: ImageTag) -> None:
         raise loaded.error(what, *RECIPE_PATH, facts=[_source(image)], hint=hint)
 
 
+def refuse_other(loaded: LoadedRecipeView, named: ImageTag) -> None:
+    """Raise RecipeError where `tensorrt.version` is not the image's: ONNX Runtime's provider builds with the latter.
+
+    Source: README of triton-inference-server/onnxruntime_backend, "ONNX Runtime with TensorRT optimization": the
+    options of the build (workspace, level of the builder, cache of engines) go to the provider in the server.
+    """
+    version, image = loaded.recipe.tensorrt.get("version"), named.image
+    if version is None or image is None or versions.agrees(version, image.tensorrt):
+        return
+    what = f"the recipe says TensorRT {version}, and the provider builds its engines with {image.tensorrt} of the image"
+    what += f" {image.tag}"
+    hint = "leave `tensorrt.version` out"
+    if _is_supported(image):
+        hint += f', or say version: "{releases.nearest(TensorRT.package, image.tensorrt)}"'
+    raise loaded.error(what, *RECIPE_PATH, facts=[_source(image)], hint=hint)
+
+
 def _loads(loaded: LoadedRecipeView, version: str, image: Image) -> bool:
     """Tell whether the image loads the engines that a version of TensorRT builds from the recipe."""
     compatible = bool(loaded.recipe.tensorrt.get("version_compatible"))

@@ -34,6 +34,10 @@ WITHOUT_PARTNER = "`exclude_lean_runtime` says what a version-compatible engine 
 """The error message for `exclude_lean_runtime` without `version_compatible`."""
 PARTNER_HINT = "add version_compatible: true, or leave exclude_lean_runtime out"
 
+_STRIPPED = (
+    "`validate` cannot run an engine without its weights (strip_plan): build with --to trt-build, and refit it yourself"
+)
+
 
 def _feasible() -> ModuleType:
     """Import the checks of recipes by a module name in a string, so that the code of the checks is part of no key."""
@@ -161,8 +165,12 @@ class TensorRT(Engines):
         self.beside("images").refuse(loaded, named)
 
     def not_verified(self, recipe: RecipeView) -> str | None:
-        """Return why nobody knows whether the recipe's image loads the engine; None where that is known."""
-        return triton_images.not_verified(recipe)
+        """Return why nobody knows whether the recipe's image loads the engine; None where that is known.
+
+        An engine without its weights answers only after a refit (NVIDIA, "Refitting an Engine"), which no step does.
+        """
+        stripped = _STRIPPED if recipe.tensorrt.get("strip_plan") else None
+        return triton_images.not_verified(recipe) or stripped
 
     def tool_version(self, recipe: RecipeView) -> str | None:
         """Return the version of TensorRT that the recipe requests: `tensorrt.version`, or that of its Triton image."""
