@@ -208,7 +208,7 @@ LINES = (
     ("- precision: fp32", "without a dash"),
     ("precision: fp16\nprecision: int8", "keep one of them"),
     ("target: {device: [cpu, T4]}", "`matrix` varies target.device"),
-    ("target: {device: A100 40 GB, runtime: tensorrt}", "A100-40GB"),
+    ("target: {device: A100 48 GB, runtime: tensorrt}", "A100-40GB"),
     ("target: {runtime: trt, device: T4}", "`tensorrt`"),
     ("precision: float16", "`fp16`"),
     ("precision: 8", "`int8`"),
