@@ -82,6 +82,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--no-latency", action="store_true")
     parser.add_argument("--allow-busy", action="store_true", help="print what was measured on a busy machine, marked")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every number that was measured")
+    quiet = "take the times of quiet measurements from what `--json` wrote, and measure the busy ones again"
+    parser.add_argument("--quiet-of", type=Path, metavar="FILE", help=quiet)
     for tool in ("olive", "optimum", "intel"):
         parser.add_argument(f"--{tool}-python", type=Path, metavar="PATH", help="the interpreter of its environment")
     return parser.parse_args()
@@ -142,9 +144,10 @@ class Contest:
         inputs = {shape: bench_inputs.draw(graph, self.subject.sizes(shape)) for shape in self.shapes}
         for threads in options.threads:
             started = time.perf_counter()
-            self.timings[threads], failures = measuring.timed(
+            quiet = self._quiet(threads)
+            measured, failures = measuring.timed(
                 self._ready(),
-                inputs,
+                {shape: tensors for shape, tensors in inputs.items() if shape not in quiet},
                 self.folder,
                 threads=threads,
                 processes=options.processes,
@@ -152,8 +155,26 @@ class Contest:
                 seconds=options.seconds,
                 clock=options.clock,
             )
+            self.timings[threads] = {shape: (quiet | measured)[shape] for shape in self.shapes}
             self.failures += failures
             print(f"{threads} threads: timed in {time.perf_counter() - started:.0f} s")
+
+    def _quiet(self, threads: int) -> dict[str, Timings]:
+        """Return the times of an earlier run for the shapes at which the machine was quiet then.
+
+        Ends the program where the earlier run measured other contenders, or in another way.
+        """
+        if self.options.quiet_of is None:
+            return {}
+        earlier = json.loads(self.options.quiet_of.read_text())
+        now = json.loads(json.dumps(self.as_json()))
+        if any(earlier[name] != now[name] for name in ("machine", "contenders")):
+            sys.exit(f"{self.options.quiet_of} is of other contenders, or was measured in another way")
+        times = {
+            shape: Timings(tuple(each["processes"]), each["others"])
+            for shape, each in earlier["milliseconds"].get(str(threads), {}).items()
+        }
+        return {shape: each for shape, each in times.items() if shape in self.shapes and not each.busy}
 
     @property
     def busy(self) -> str:
