@@ -15,8 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from engine import gpus
 from engine.errors import JudgementError, StepError
+from engine.gpus.libraries import Libraries
 from engine.known import Known, fact
-from engine.libraries import Libraries
 from engine.reporting import TypedReport
 
 if TYPE_CHECKING:

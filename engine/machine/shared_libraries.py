@@ -7,9 +7,9 @@ import os
 import platform
 import re
 import sys
-from pathlib import Path
 
 from engine.known import Known
+from engine.system import regular
 
 _PACKAGES = ("tensorrt_libs",)
 """Packages that hold libraries which the system's loader does not find. pip's TensorRT brings `tensorrt_libs`."""
@@ -66,7 +66,7 @@ def _places(name: str) -> tuple[str, ...]:
 def _listed(name: str) -> list[str]:
     """Return the paths of a library in the loader's list, whose texts each end with a zero byte."""
     try:
-        every = Path(_CACHE).read_bytes()
+        every = regular.read(_CACHE)
     except OSError:
         return []
     return [os.fsdecode(path) for path in re.findall(rb"(/[^\0]*/%s)\0" % re.escape(name).encode(), every)]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from engine.gpus import Gpu
-    from engine.libraries import Libraries
+    from engine.gpus.libraries import Libraries
     from engine.runtimes.backends import Accelerator, Backend
     from engine.runtimes.preparation import Lowering, Residual
     from engine.runtimes.recipes import ExecutionView, LoadedRecipeView, RecipeView, TargetView

@@ -1,6 +1,6 @@
 """The libraries of TensorRT that ONNX Runtime's TensorRT provider loads, and that its wheel does not bring."""
 
-from engine.libraries import Libraries
+from engine.gpus.libraries import Libraries
 
 TENSORRT_MAJOR = "10"
 """The major version of TensorRT that the TensorRT provider loads. Source: the wheels (typed_networks.py names them)."""

@@ -18,7 +18,7 @@ from engine.runtimes.triton_images import RECIPE_PATH
 
 if TYPE_CHECKING:
     from engine.gpus import Gpu
-    from engine.libraries import Libraries
+    from engine.gpus.libraries import Libraries
     from engine.runtimes.recipes import ExecutionView, LoadedRecipeView, RecipeView, TargetView
     from engine.runtimes.triton_images import ImageTag
 
