@@ -7,6 +7,7 @@ import os
 import platform
 import re
 import sys
+from collections.abc import Sequence
 
 from engine.known import Known
 from engine.system import regular
@@ -38,7 +39,7 @@ def is_here(name: str) -> bool:
 
     The library is not loaded, as it may be large.
     """
-    return any(map(os.path.exists, _places(name)))
+    return _first(_places(name)) is not None
 
 
 def known(name: str) -> Known:
@@ -52,9 +53,15 @@ def version(name: str) -> Known:
     apt's `libnvinfer.so.10` is a link to a file with such a name; pip's is a file itself.
     """
     places = _places(name)
-    files = [os.path.realpath(place) for place in places if os.path.exists(place)][:1]
-    match = re.search(r"\.so\.([0-9]+(?:\.[0-9]+)+)$", "".join(files))
-    return Known(match[1] if match else "", (_CACHE, *places, *files), (_SEARCHED,))
+    first = _first(places)
+    file = "" if first is None else os.path.realpath(first)
+    match = re.search(r"\.so\.([0-9]+(?:\.[0-9]+)+)$", file)
+    return Known(match[1] if match else "", (_CACHE, *places, *filter(None, [file])), (_SEARCHED,))
+
+
+def _first(places: Sequence[str]) -> str | None:
+    """Return the first of the paths at which there is a file."""
+    return next(filter(os.path.exists, places), None)
 
 
 def _places(name: str) -> tuple[str, ...]:

@@ -62,9 +62,7 @@ _RUNTIMES = {
 _WORDS = tasks.ALIASES | _PRECISIONS | _RUNTIMES
 
 _NO_PRECISIONS = {
-    "fp4": "fp4 is not supported yet: use fp8, or int4 for weights of 4 bits",
-    "nvfp4": "fp4 is not supported yet: use fp8, or int4 for weights of 4 bits",
-    "mxfp4": "fp4 is not supported yet: use fp8, or int4 for weights of 4 bits",
+    **dict.fromkeys(("fp4", "nvfp4", "mxfp4"), "fp4 is not supported yet: use fp8, or int4 for weights of 4 bits"),
     "tf32": "TF32 is how fp32 is computed: write `precision: fp32` and `tf32: true`",
 }
 

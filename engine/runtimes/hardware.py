@@ -20,9 +20,7 @@ def required(recipe: Recipe) -> Hardware | None:
     """
     runtime = registry.of(recipe)
     tool = None if runtime.runs_on_cpu(recipe.target) else runtime.tool(recipe.target)
-    if tool is None:
-        return None
-    return on(recipe.target.devices, tool=tool, version=runtime.tool_version(recipe))
+    return None if tool is None else on(recipe.target.devices, tool=tool, version=runtime.tool_version(recipe))
 
 
 def on(names: Sequence[str], *, tool: str, version: str | None = None) -> Hardware:

@@ -21,7 +21,7 @@ SHIPPED, LATER, NEXT = "10.11.0.33", "10.14.1.48", "11.1.0.106"
 CASES = [(version, recipe) for version in (NEXT, LATER, SHIPPED) for recipe in RECIPES]
 QUICK = (NEXT, RECIPES[0])
 """The case that runs without `--whole`."""
-TO_DO = re.compile(r"pip install [^,]+, then run the same command|run the same command there")
+TO_DO = re.compile(r"pip install \S+( \S+)?, then run the same command|run the same command there")
 WAITS = re.compile(r"waits for: (.*)|^waiting +[0-9]+ jobs? for (.*)", flags=re.MULTILINE)
 """A job that waits; in a build of more than four variants, all jobs that wait for one device."""
 _IMAGES = "efficientnet"

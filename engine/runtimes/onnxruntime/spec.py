@@ -176,10 +176,10 @@ class OnnxRuntime(Runtime):
         Triton's ONNX Runtime backend loads ONNX models.
         """
         recipe, typed = loaded.recipe, _typed_versions()
-        if recipe.target.provider == Provider.TENSORRT:
+        by_tensorrt = recipe.target.provider == Provider.TENSORRT
+        if by_tensorrt:
             import_module("engine.runtimes.tensorrt.images").refuse_other(loaded, named)
-        by_tensorrt = recipe.target.provider == Provider.TENSORRT and recipe.precision != "fp32"
-        if by_tensorrt and not typed.image_takes_types(named.release):
+        if by_tensorrt and recipe.precision != "fp32" and not typed.image_takes_types(named.release):
             what = f"the image {named.tag} computes {recipe.precision} graphs in other precisions: {typed.WEAKLY_TYPED}"
             hint = "use an image from 24.05 on, or provider: cuda"
             raise loaded.error(what, *RECIPE_PATH, hint=hint)
