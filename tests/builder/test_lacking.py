@@ -6,7 +6,7 @@ import pytest
 
 from engine import api
 from engine.builder import facts, lacking
-from engine.machine import drivers, local_gpus, shared_libraries, tools
+from engine.machine import drivers, local_gpus, nvml, shared_libraries, tools
 from engine.machine.local_gpus import LocalGpu
 from engine.runtimes.onnxruntime.libraries import TENSORRT
 from engine.step import Device, Hardware
@@ -18,7 +18,9 @@ PROVIDER = Hardware(devices=T4.devices, tool="onnxruntime-gpu", libraries=TENSOR
 
 @pytest.fixture
 def machine(monkeypatch):
-    """Let a test choose the names of the GPUs, and the version of TensorRT."""
+    """Let a test choose the names of the GPUs, and the version of TensorRT; no package tells its CUDA."""
+    monkeypatch.setattr(nvml, "boards", lambda: ())
+    monkeypatch.setattr(drivers, "major_of", lambda _: None)
 
     def be(*gpus, tensorrt=tools.MISSING):
         monkeypatch.setattr(local_gpus, "gpus", lambda: tuple(LocalGpu(name, 75, 15360, "580.65.06") for name in gpus))

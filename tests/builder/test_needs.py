@@ -9,7 +9,7 @@ from engine import api, commands
 from engine.builder import needs
 from engine.commands import doctor
 from engine.errors import Exit
-from engine.machine import local_gpus, tools
+from engine.machine import drivers, local_gpus, nvml, tools
 from engine.machine.local_gpus import LocalGpu
 from engine.runtimes import gpu_runtimes
 from engine.runtimes.onnxruntime.libraries import TENSORRT
@@ -21,7 +21,14 @@ RECIPES = Path(__file__).parents[2] / "recipes"
 
 @pytest.fixture
 def machine(monkeypatch):
-    """Let a test choose the names of the GPUs, and the versions of distributions; CUDA's Python package is there."""
+    """Let a test choose the names of the GPUs, and the versions of distributions; CUDA's Python package is there.
+
+    Unless the test says otherwise, ONNX Runtime is the one for CPUs.
+    """
+    monkeypatch.setattr(nvml, "boards", lambda: ())
+    monkeypatch.setattr(drivers, "major_of", lambda _: None)
+    monkeypatch.setattr(tools, "in_the_way", {"onnxruntime-gpu": "onnxruntime"}.get)
+    monkeypatch.setitem(tools._versions, "onnxruntime-gpu", tools.MISSING)
 
     def be(*gpus, **versions):
         monkeypatch.setattr(local_gpus, "gpus", lambda: tuple(LocalGpu(name, 75, 15360, "580.65.06") for name in gpus))

@@ -7,7 +7,7 @@ import pytest
 from engine.api import plan
 from engine.builder.lookup import Lookup
 from engine.builder.sources import Resolved
-from engine.machine import local_gpus
+from engine.machine import local_gpus, tools
 from engine.machine.local_gpus import LocalGpu
 from engine.store.store import Store
 
@@ -16,7 +16,8 @@ RECIPES = sorted((Path(__file__).parent.parent.parent / "recipes").glob("*.yaml"
 
 @pytest.fixture
 def lookup(tmp_path, monkeypatch):
-    """Return a look-up on a machine with a T4 and TensorRT, which reads no source."""
+    """Return a look-up on a machine with a T4 and ONNX Runtime for CPUs, which reads no source."""
+    monkeypatch.setitem(tools._versions, "onnxruntime-gpu", tools.MISSING)
     monkeypatch.setattr(local_gpus, "gpus", lambda: (LocalGpu("Tesla T4", 75, 15360, "550.54"),))
     monkeypatch.setattr(Lookup, "source", lambda self, source: Resolved("content", "place"))
     return Lookup(Store(tmp_path / "cache"))

@@ -143,7 +143,8 @@ def test_settings_of_another_tool_are_fields_or_named(tmp_path, tool):
     assert f"# - {named.removeprefix('not taken over: ')}" in text
 
 
-def test_settings_for_a_gpu_need_a_gpu_by_name_where_there_is_none(tmp_path):
+def test_settings_for_a_gpu_need_a_gpu_by_name_where_there_is_none(tmp_path, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     _model(tmp_path, "vision")
     done = Program(tmp_path)("new", "--from-trtexec", "trtexec --onnx=vision.onnx", expect=2)
     assert "--device T4" in done.stderr

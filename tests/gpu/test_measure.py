@@ -1,10 +1,12 @@
 """The script behind docs/measured.md: it prints a table of what ran, and nothing where nothing can run."""
 
+import dataclasses
 import importlib.util
 import subprocess
 import sys
 from pathlib import Path
 
+import gpu_ways as ways
 import pytest
 
 from engine.machine import cuda
@@ -37,3 +39,10 @@ def test_the_table_says_where_it_was_measured_and_what_was_left_out():
     assert text.count("| tensorrt-fp16 |") == 1
     assert "tensorrt-fp16: 1 MHz throughout" in text
     assert "Left out: tensorrt-rtx-fp16: tensorrt_rtx is not installed." in text
+
+
+def test_a_way_that_builds_nothing_for_the_gpu_is_left_out(monkeypatch):
+    sizes = {field.name: 0 for field in dataclasses.fields(cuda.CudaDevice)} | {"name": "NVIDIA H100 80GB HBM3"}
+    monkeypatch.setattr(cuda, "devices", lambda: (cuda.CudaDevice(**sizes),))
+    monkeypatch.setattr(ways, "MODEL", "engine")
+    assert ways.Way("tensorrt-rtx", "fp16").missing() == "tensorrt-rtx builds nothing for the H100 (SM90)"

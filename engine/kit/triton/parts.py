@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from engine.errors import StepError
 from engine.kit.triton import served
 from engine.kit.triton.config import Config, join_requests, named
+from engine.machine import tools
 from engine.tasks import AnswerTensor
 
 TASK = "recipe_task"
@@ -164,11 +164,14 @@ def _requirements(needs: Sequence[str]) -> dict[str, bytes]:
 
 
 def _version(package: str) -> str:
-    """Return the installed version of a Python package. Raises StepError where the package is not installed."""
-    try:
-        return version(package)
-    except PackageNotFoundError:
+    """Return the installed version of a Python package, or else of a distribution with the same import package.
+
+    So onnxruntime has the version of onnxruntime-gpu. Raises StepError where none is installed.
+    """
+    version = tools.version_of(package)
+    if version == tools.MISSING:
         raise StepError(
             f"{package} is not installed, so requirements.txt of the package cannot name its version",
             hint=f"pip install {package}",
-        ) from None
+        )
+    return version

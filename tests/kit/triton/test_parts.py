@@ -1,9 +1,12 @@
 """The parts of a package around its model, joined by the tensors' names."""
 
+import pytest
 from text_config import model
 from tritonclient.grpc import model_config_pb2
 
+from engine.errors import StepError
 from engine.kit.triton import parts
+from engine.machine import tools
 from engine.tasks import AnswerTensor
 
 ROW = AnswerTensor("TEXT", "TYPE_STRING", (1,))
@@ -44,3 +47,19 @@ def test_the_recipe_s_own_word_for_what_a_model_is_for_stands():
     parts.mark(config, "tensors")
     parts.mark(config, "fill-mask")
     assert config.parameters["recipe_task"].string_value == "tensors"
+
+
+def test_requirements_have_the_version_of_the_distribution_that_is_installed(monkeypatch):
+    """With the extra `gpu`, onnxruntime-gpu is installed, and a server without a GPU needs onnxruntime."""
+    monkeypatch.setattr(tools, "_versions", {})
+    monkeypatch.setattr(tools, "_described", lambda name: [Installed()] if name == "onnxruntime-gpu" else [])
+    part = parts.python("m_all", model(), takes=[ROW], gives=[], work="fused.py", settings={}, needs=("onnxruntime",))
+    assert b"\nonnxruntime==9.9\n" in part.beside[parts.REQUIREMENTS]
+    with pytest.raises(StepError, match="tokenizers is not installed, so requirements.txt"):
+        parts.python("m_all", model(), takes=[ROW], gives=[], work="fused.py", settings={}, needs=("tokenizers",))
+
+
+class Installed:
+    """A distribution as importlib.metadata describes it."""
+
+    version = "9.9"

@@ -8,12 +8,15 @@ import pytest
 
 from engine.errors import StepError
 from engine.kit.onnx import onnx_files
+from engine.machine import cuda
 from engine.runtimes.devices import CudaGpu
 from engine.runtimes.onnxruntime import providers as ort_providers
 from engine.runtimes.onnxruntime import session as ort
 from engine.runtimes.onnxruntime.providers import CPU
 
 CUDA = ort_providers.cuda(CudaGpu(0, "Tesla T4", 75))
+
+without_gpu = pytest.mark.skipif(bool(cuda.devices()), reason="there is a GPU here, on which the CUDA provider may run")
 
 
 @pytest.fixture
@@ -31,6 +34,7 @@ def test_a_provider_that_is_not_there_is_an_error_and_no_silent_fallback(layers)
     assert "device: cpu" in str(caught.value)
 
 
+@without_gpu
 @pytest.mark.filterwarnings("ignore:Specified provider")
 def test_a_provider_that_drops_out_while_opening_is_an_error(layers, monkeypatch):
     monkeypatch.setattr(
