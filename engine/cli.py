@@ -23,6 +23,8 @@ As in shells, the exit code after Ctrl-C is 128 plus 2, the number of the signal
 _DEBUG = "--debug"
 _AT_ONCE = {"check"}
 """The commands after which the program ends without the clean-up of Python: they write no file and start no thread."""
+_FEW_COLLECTIONS = 100_000
+"""The new objects between two garbage collections of such a command: imports make many objects, hardly any garbage."""
 _WORKING = {"build", "cache", "check", "loadtest", "lock", "new", "package", "publish", "query", "report", "serve"}
 """The commands whose exit code 0 states more than that a text was printed."""
 
@@ -79,6 +81,10 @@ def _begin() -> None:
     """
     streams.protect()
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    if _AT_ONCE.intersection(sys.argv[1:2]):
+        import gc
+
+        gc.set_threshold(_FEW_COLLECTIONS)
     if "_ARGCOMPLETE" in os.environ:
         from engine import commands
 

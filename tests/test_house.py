@@ -73,6 +73,43 @@ def test_a_check_imports_no_library_of_graphs_or_tables():
     assert not imported_by("check", "recipes/minilm_cpu.yaml") & {"networkx", "rich"}
 
 
+_AFTER_REFUSALS = {
+    "engine.builder.preflight",
+    "engine.builder.variant",
+    "engine.builder.variant_jobs",
+    "engine.feasibility.facts",
+    "engine.known",
+    "engine.machine.tools",
+    "engine.reporting",
+    "engine.step",
+}
+"""Modules about plans, fetched models and this machine: only a recipe that is not refused needs them."""
+
+
+@pytest.mark.parametrize(("precision", "waits"), [("bf16", False), ("fp16", True)])
+def test_a_refusal_waits_for_no_module_about_plans_models_or_this_machine(tmp_path, precision, waits):
+    target = "target: {device: RTX 2080 Ti, runtime: tensorrt-rtx}"
+    (tmp_path / "r.yaml").write_text(f"name: m\nmodel: {{source: 'hf:a/b'}}\n{target}\nprecision: {precision}\n")
+    imported = imported_by("check", str(tmp_path / "r.yaml"))
+    assert "engine.feasibility.precision" in imported
+    assert imported & _AFTER_REFUSALS == (_AFTER_REFUSALS if waits else set())
+
+
+def test_a_check_rarely_looks_for_garbage():
+    code = (
+        "import atexit, gc, sys; from engine import cli\n"
+        "atexit.register(lambda: print('threshold', gc.get_threshold()[0]))\n"
+        "sys.argv[0] = 'recipe'; cli.main()"
+    )
+    words = [sys.executable, "-c", code]
+    done = [
+        subprocess.run([*words, *command], cwd=ROOT, capture_output=True, text=True, check=False).stdout.split()[-2:]
+        for command in (["check", "missing.yaml"], ["why", "missing.yaml"])
+    ]
+    assert [name for name, _ in done] == ["threshold", "threshold"]
+    assert int(done[0][1]) > 10 * int(done[1][1])
+
+
 @pytest.mark.parametrize(("package", "reads"), [("", False), ("package: {triton: {dynamic_batching: {}}}\n", True)])
 def test_only_a_recipe_with_overrides_for_triton_waits_for_their_checks(tmp_path, package, reads):
     (tmp_path / "r.yaml").write_text(f"name: m\nmodel: {{source: m.onnx}}\nprecision: int4\n{package}")

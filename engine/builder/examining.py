@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from engine.builder.planning import plan
 from engine.builder.selection import Selection
-from engine.builder.variant import PlannedVariant
 from engine.runtimes import registry
+
+if TYPE_CHECKING:
+    from engine.builder.variant import PlannedVariant
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,15 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from engine.builder import planning_reads
 from engine.builder.selection import Selection, refuse
-from engine.builder.variant import PlannedVariant
 from engine.errors import Refusals, UsageError
 from engine.recipe.load import LoadedRecipe, OpenedRecipe, opened
+
+if TYPE_CHECKING:
+    from engine.builder.variant import PlannedVariant
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from typing import TypedDict, TypeVar, Unpack
 
 from engine import feasibility
 from engine.errors import StepError, UsageError
-from engine.machine import tools
 from engine.recipe import overrides
 from engine.recipe.load import LoadedRecipe
 from engine.recipe.project import project_of
@@ -130,6 +129,8 @@ def _refuse_version(loaded: LoadedRecipe) -> None:
 
 
 def _installed(distribution: str) -> str | None:
+    from engine.machine import tools  # few refusals ask for it
+
     version = tools.version_of(distribution)
     return None if version in (tools.MISSING, "") else version
 

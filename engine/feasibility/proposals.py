@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from engine.feasibility.facts import ModelFacts
 from engine.recipe.schema import Range
 from engine.runtimes import axes
 from engine.runtimes.profiles import in_words, usual_ranges
 from engine.runtimes.triton_tensors import is_batch
+
+if TYPE_CHECKING:
+    from engine.feasibility.facts import ModelFacts
 
 _IMAGE_RANK = 4
 """The number of axes of an image: batch, channels, height and width, in any order."""

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from engine import tasks
-from engine.feasibility.facts import ModelFacts
 from engine.recipe import images
 from engine.recipe.fields import OF_SAMPLES
 from engine.runtimes import axes, recipes
@@ -14,6 +13,7 @@ from engine.tasks import Modality
 
 if TYPE_CHECKING:
     from engine.errors import RecipeError
+    from engine.feasibility.facts import ModelFacts
     from engine.recipe.load import LoadedRecipe
 
 _TOKENS = "input_ids"

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from engine import gpus, tasks
 from engine.feasibility import shapes
-from engine.feasibility.facts import ModelFacts
 from engine.runtimes import registry, triton_images
 from engine.runtimes.backends import WITHOUT_NUMBERS
 from engine.runtimes.profiles import greatest
@@ -15,6 +14,7 @@ from engine.tasks import Modality
 from engine.text import lists
 
 if TYPE_CHECKING:
+    from engine.feasibility.facts import ModelFacts
     from engine.recipe.load import LoadedRecipe
     from engine.runtimes.triton_images import ImageTag
 

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from engine.feasibility import proposals, stated_axes, stated_values
-from engine.feasibility.facts import ModelFacts
 from engine.recipe.schema import Profile, Range, Recipe
 from engine.runtimes import axes, recipes, registry
 from engine.runtimes.profiles import greatest
 from engine.runtimes.profiles import usual as usual_profiles
 
 if TYPE_CHECKING:
+    from engine.feasibility.facts import ModelFacts
     from engine.recipe.load import LoadedRecipe
 
 

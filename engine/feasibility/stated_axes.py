@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from engine.feasibility import proposals
-from engine.feasibility.facts import ModelFacts
 from engine.recipe.schema import Range
 from engine.runtimes import axes
 from engine.text import lists, suggestions
 
 if TYPE_CHECKING:
     from engine.errors import RecipeError
+    from engine.feasibility.facts import ModelFacts
     from engine.recipe.load import LoadedRecipe
 
 Path = tuple[str | int, ...]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 DTYPES = ("fp32", "tf32", "fp16", "bf16", "int8", "fp8", "fp4", "int4")
 """Number types of matrix products that a GPU may compute.
@@ -159,8 +160,7 @@ class Gpu:
         return ("cuda-gpus", "cuda-types", self.sold, *names, "tensorrt", "quantization", *rtx, *first)
 
 
-@dataclass(frozen=True)
-class UnsupportedGpu:
+class UnsupportedGpu(NamedTuple):
     """A GPU that people ask for and that this program cannot build for.
 
     `why` is the reason why nothing is built for the GPU, and `sources` are the tags of documents that give this reason.

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _MIG = re.compile(r"[\s-]+MIG[\s-]+(?:([0-9]+)c\.)?([0-9]+)g\.([0-9]+)gb((?:[+-][a-z.]+)?)$", re.IGNORECASE)
 """A MIG slice: `MIG 3g.20gb`, and `MIG 1c.3g.20gb` for a compute instance with 1 of the slice's 3 parts of the SMs."""
@@ -49,8 +49,7 @@ _SEVENTHS = (1, 2, 3, 4, 7)
 """The numbers of parts of the SMs that slices have."""
 
 
-@dataclass(frozen=True)
-class GpuPart:
+class GpuPart(NamedTuple):
     """A part of a GPU: the name of the whole, the rest of the name, and the memory in GiB.
 
     `slice` is the MIG slice that holds the part ("3g.20gb"), empty for a vGPU. `computes` is the number of parts of the

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from engine.errors import RecipeError
 from engine.recipe.matrix import Combination, combinations
@@ -33,8 +32,7 @@ Numbers = Mapping[str, Mapping[str, int]]
 """For each axis of a matrix, a mapping from each value of the axis, as text, to the value's number, counted from 1."""
 
 
-@dataclass(frozen=True)
-class Variant:
+class Variant(NamedTuple):
     """One variant of a recipe: a label with the variant's values of the matrix, and the variant's whole document.
 
     A variant of a recipe without a matrix has an empty label.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from engine.errors import RecipeError
 from engine.recipe import abstract, near_files
@@ -27,8 +27,7 @@ A recipe that was merged with its parents has no version field.
 """
 
 
-@dataclass(frozen=True)
-class Document:
+class Document(NamedTuple):
     """A recipe merged with its parents.
 
     `files` lists the recipe's own file first, then the files of the recipe's parents. `abstract` is the place of

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import PurePath
+from typing import NamedTuple
 
 from engine.errors import RecipeError, UsageError
 from engine.recipe.node import Node, plain, put
@@ -21,8 +22,7 @@ number of the argument takes the place of a line number.
 """
 
 
-@dataclass(frozen=True)
-class Assignment:
+class Assignment(NamedTuple):
     """One argument K=V: the path K, and the value V with its place in the argument."""
 
     path: tuple[str, ...]

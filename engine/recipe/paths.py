@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from engine.errors import RecipeError
 from engine.recipe import hub_names, near_files, ways
@@ -80,8 +80,7 @@ class Bounds:
             )
 
 
-@dataclass(frozen=True)
-class PathField:
+class PathField(NamedTuple):
     """A field of a recipe that may name a file or a folder, and the kinds of files that the field accepts."""
 
     path: tuple[str, ...]

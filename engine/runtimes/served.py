@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engine import digest
 from engine.runtimes.backends import Backend
@@ -17,16 +17,14 @@ Shapes = Mapping[str, Sequence[int]]
 """The shape of each input by the input's name."""
 
 
-@dataclass(frozen=True)
-class Graph:
+class Graph(NamedTuple):
     """A CUDA graph of a TensorRT engine: the opt shape and the min shape of every input in one profile."""
 
     usual: Shapes
     least: Shapes
 
 
-@dataclass(frozen=True)
-class Router:
+class Router(NamedTuple):
     """The Python model in front of several models, each of which is the built model for other shapes of its inputs."""
 
     code: bytes
@@ -37,8 +35,7 @@ class Router:
     """The models by the ends of their names, in the order of their numbers in `Routing`."""
 
 
-@dataclass(frozen=True)
-class InPython:
+class InPython(NamedTuple):
     """How a Python model runs the built model in its own process, in place of a backend of Triton."""
 
     code: bytes
