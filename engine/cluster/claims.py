@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 
 SILENCE = 15.0
 """After so many seconds without a word from a builder, its claims are free: it has died, or lost the cluster."""
@@ -15,23 +16,21 @@ class ClaimTable:
         self._holders: dict[str, str] = {}
         self._heard: dict[str, float] = {}
 
-    def hear(self, builder: str) -> None:
-        """Note that a builder lives."""
+    def hear(self, builder: str, released: Iterable[str] = ()) -> None:
+        """Note that a builder lives, and take back keys that it has and no longer needs."""
         self._heard[builder] = time.monotonic()
+        for key in released:
+            if self._holders.get(key) == builder:
+                del self._holders[key]
 
-    def claim(self, key: str, builder: str) -> str:
-        """Give a key to a builder and return ""; or return the builder that has the key."""
-        self.hear(builder)
+    def claim(self, key: str, builder: str, released: Iterable[str] = ()) -> str:
+        """Give a key to a builder and return ""; or return the builder that has the key. Hears the builder first."""
+        self.hear(builder, released)
         holder = self._holders.get(key, builder)
         if holder != builder and time.monotonic() - self._heard.get(holder, -SILENCE) < SILENCE:
             return holder
         self._holders[key] = builder
         return ""
-
-    def release(self, key: str, builder: str) -> None:
-        """Take a key back from a builder that has it."""
-        if self._holders.get(key) == builder:
-            del self._holders[key]
 
     def leave(self, builder: str) -> None:
         """Take back all keys of a builder."""

@@ -23,6 +23,8 @@ from engine.text import distribution
 
 SCHEME = "ray://"
 _NAMESPACE = "recipe"
+_TABLE = "claims and releases"
+"""The name of the claim table. A table outlives builders: one with other methods needs another name."""
 _CONNECT_SECONDS = 5.0
 _ATTEMPTS = 3
 """How often a build asks a Ray client server, which gives up where a busy head is slow to start a process for it."""
@@ -77,13 +79,16 @@ class RayEngine:
         self._journal = remote(num_cpus=0, resources=_HEAD)(Journal).remote()
         table = remote(num_cpus=0, resources=_HEAD, max_restarts=-1)(ClaimTable)
         self._claims = table.options(
-            name="claims", namespace=_NAMESPACE, get_if_exists=True, lifetime="detached"
+            name=_TABLE, namespace=_NAMESPACE, get_if_exists=True, lifetime="detached"
         ).remote()
         self._runs: dict[Any, tuple[str, ClusterNode]] = {}
         self._pieces: Any = None
         self._last_question = 0.0
         self._tasks_at: dict[tuple[str, int, int, int], Any] = {}
         """The task of a job by its node, CPUs, memory and GPUs: Ray takes long to make one."""
+        self._released: list[str] = []
+        """Keys that the claim table has not taken back yet."""
+        self._telling = threading.Lock()
         self._ended = threading.Event()
         self._beats = threading.Thread(target=self._beat, name="claims", daemon=True)
         self._beats.start()
@@ -129,9 +134,12 @@ class RayEngine:
     def poll(self, timeout: float) -> list[Piece]:
         """Wait up to `timeout` seconds for pieces, and return those that have come."""
         if not self._runs:
+            self._give_back()
             self._ended.wait(timeout)
             return []
         ready, _ = self._ray.wait([*self._runs], timeout=timeout)
+        if not ready:
+            self._give_back()
         if ready and len(self._runs) > 1:
             ready, _ = self._ray.wait([*self._runs], num_returns=len(self._runs), timeout=0)
         logs = [Piece(ident, log=log) for ident, log in self._logs()]
@@ -140,15 +148,26 @@ class RayEngine:
     def claim(self, key: str) -> str:
         """Take the right to build a key; return "" for success, else the builder that has it."""
         try:
-            return str(self._ray.get(self._claims.claim.remote(key, self.builder), timeout=_CONNECT_SECONDS))
+            return str(self._ray.get(self._tell(self._claims.claim, key), timeout=_CONNECT_SECONDS))
         except self._ray.exceptions.RayError:  # without the table, two builders may build one key: waste, no harm
             return ""
 
     def release(self, key: str) -> None:
-        """Give back the right to build a key; `close` has given back all."""
-        if not self._ended.is_set():
+        """Give back the right to build a key: with the next claim, or soon if there is none."""
+        with self._telling:
+            self._released.append(key)
+
+    def _give_back(self) -> None:
+        """Give back the released keys now. `close` gives back all keys."""
+        if self._released and not self._ended.is_set():
             with contextlib.suppress(self._ray.exceptions.RayError):
-                self._claims.release.remote(key, self.builder)
+                self._tell(self._claims.hear)
+
+    def _tell(self, method: Any, *words: str) -> Any:
+        """Call a method of the claim table, with the released keys. A claim is never sent before an older release."""
+        with self._telling:
+            released, self._released = self._released, []
+            return method.remote(*words, self.builder, released)
 
     def close(self) -> None:
         """End all runs of this build, and leave the cluster."""
@@ -203,7 +222,7 @@ class RayEngine:
     def _beat(self) -> None:
         while not self._ended.wait(SILENCE / 5):
             with contextlib.suppress(Exception):  # `poll` meets the same trouble, and says so
-                self._claims.hear.remote(self.builder)
+                self._tell(self._claims.hear)
 
 
 _HEAD = {"node:__internal_head__": 0.001}

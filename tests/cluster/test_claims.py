@@ -9,10 +9,12 @@ def test_one_builder_has_a_key_until_it_gives_it_back():
     assert table.claim("k", "a") == ""
     assert table.claim("k", "a") == ""
     assert table.claim("k", "b") == "a"
-    table.release("k", "b")
+    table.hear("b", ["k"])
     assert table.claim("k", "b") == "a"
-    table.release("k", "a")
+    table.hear("a", ["k"])
     assert table.claim("k", "b") == ""
+    assert table.claim("l", "b", ["k"]) == ""
+    assert (table.claim("k", "a"), table.claim("l", "a")) == ("", "b")
 
 
 def test_the_keys_of_a_builder_that_leaves_are_free():

@@ -171,7 +171,7 @@ class ProcessEngine:
         return self.cluster.claims.claim(key, self.builder)
 
     def release(self, key):
-        self.cluster.claims.release(key, self.builder)
+        self.cluster.claims.hear(self.builder, [key])
 
     def close(self):
         self.cluster.claims.leave(self.builder)

@@ -1,7 +1,10 @@
 """What every executor does: this machine's, the cluster's over processes, and the cluster's over Ray."""
 
+import contextlib
+import json
 import os
 import secrets
+import signal
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -22,10 +25,11 @@ from cluster_steps import (
     TellWide,
 )  # fmt: skip
 from process_cluster import MEMORY, LastingCluster, ProcessCluster
-from ray_cluster import RayCluster
+from ray_cluster import SUPPORT, RayCluster
 from small_builds import project_in, states, variant
 
 from engine.builder.executors.local import LocalExecutor
+from engine.builder.executors.zygotes import ZygoteHandle
 from engine.builder.lookup import Lookup
 from engine.builder.loop import Options, run
 from engine.cluster.executor import ClusterExecutor
@@ -87,8 +91,19 @@ class RayNodes:
 
     def add(self, name, *, cpus=1, **variables):
         own = {"RECIPE_REMOTE": self.remote, "RECIPE_NODE_STORE": str(self.folder / name), **variables}
+        own["PYTHONPATH"] = f"{SUPPORT / 'later_variables'}:{self.head.environment['PYTHONPATH']}"
+        own["LATER_VARIABLES"] = str(self.folder / f"{name}.json")
+        self.folder.mkdir(exist_ok=True)
         self.head.add(name, cpus=cpus, environment=own)
         self.threads[name] = cpus
+
+    def change(self, name, **variables):
+        """Give a node other variables, which its workers have from their start, and tell nobody."""
+        (self.folder / f"{name}.json").write_text(json.dumps(variables))
+        for pid in processes.descendants(self.head.nodes[name].pid):
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                if Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"ray::IDLE"):
+                    os.kill(pid, signal.SIGKILL)
 
     def kill(self, name):
         self.head.kill(name)
@@ -96,6 +111,11 @@ class RayNodes:
 
     def engine(self, _builder):
         return RayEngine("auto")
+
+    def enter(self, monkeypatch):
+        for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN"):
+            monkeypatch.setenv(name, self.head.environment[name])
+        monkeypatch.setenv("RAY_ADDRESS", self.head.gcs)
 
     def close(self):
         """Leave the nodes to the next test."""
@@ -158,10 +178,17 @@ def two_processes(request, tmp_path, monkeypatch):
     yield from _with_nodes(request, tmp_path, monkeypatch, kind="processes")
 
 
-@pytest.fixture
-def processes_alone(tmp_path, monkeypatch):
-    """A cluster of processes without nodes."""
+@pytest.fixture(params=KINDS)
+def nodeless(request, tmp_path, monkeypatch):
+    """A cluster without nodes."""
     project_in(tmp_path)
+    if request.param == "ray":
+        nodes = RayNodes(tmp_path)
+        nodes.enter(monkeypatch)
+        _use(nodes.remote, monkeypatch)
+        yield OnNodes(tmp_path, nodes)
+        nodes.head.close()
+        return
     site = OnNodes(tmp_path, ProcessCluster(tmp_path / "nodes", _remote(tmp_path, monkeypatch)))
     yield site
     site.close()
@@ -187,9 +214,7 @@ def _with_nodes(request, folder, monkeypatch, *, kind=None, count="nodes", names
     nodes = request.getfixturevalue({"ray": f"ray_{count}", "processes": f"process_{count}"}[kind])
     _use(nodes.remote, monkeypatch)
     if kind == "ray":
-        for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN"):
-            monkeypatch.setenv(name, nodes.head.environment[name])
-        monkeypatch.setenv("RAY_ADDRESS", nodes.head.gcs)
+        nodes.enter(monkeypatch)
     site = OnNodes(folder, nodes, len(names) * cpus)
     try:
         for name in names:
@@ -425,8 +450,8 @@ def test_a_node_that_is_lost_in_mid_job_is_replaced_by_another(cluster):
     assert places == {"one", "two"} - {killed}
 
 
-def test_a_node_whose_facts_changed_is_refused_and_its_job_runs_with_a_right_key(processes_alone):
-    site = processes_alone
+def test_a_node_whose_facts_changed_is_refused_and_its_job_runs_with_a_right_key(nodeless):
+    site = nodeless
     site.cluster.add("one", TOY_LETTER="a")
     events, lookup = loop(site, variant(site.folder, Letter()))
     site.cluster.change("one", TOY_LETTER="b")
@@ -442,8 +467,8 @@ def test_a_node_whose_facts_changed_is_refused_and_its_job_runs_with_a_right_key
     assert (lookup.store.artifact_path(record.artifact) / "letter").read_text() == "a"
 
 
-def test_a_job_has_the_key_of_the_kind_of_node_that_runs_it(processes_alone):
-    site = processes_alone
+def test_a_job_has_the_key_of_the_kind_of_node_that_runs_it(nodeless):
+    site = nodeless
     site.cluster.add("with", TOY_LETTER="a")
     site.cluster.add("without")
     letters = [variant(site.folder, Letter(), name=name) for name in ("r0", "r1")]
@@ -470,24 +495,36 @@ def test_a_builder_that_comes_back_uses_what_its_nodes_have_made(cluster):
     assert len(records(lookup, "tell")) == 3
 
 
-def test_an_answer_that_comes_twice_counts_once(two_processes, monkeypatch):
-    site = two_processes
-    engine = site.cluster.engine
+def test_an_answer_that_comes_twice_counts_once(site, monkeypatch):
+    repeated = []
+    if isinstance(site, Here):
+        messages = ZygoteHandle.messages
 
-    def twice(builder):
-        own = engine(builder)
-        poll = own.poll
+        def twice_here(zygote):
+            for message in messages(zygote):
+                repeated.append(message)
+                yield from (message, message)
 
-        def polled(timeout):
-            pieces = poll(timeout)
-            own.again += [piece for piece in pieces if piece.answer is not None]
-            return [*pieces, *own.again]
+        monkeypatch.setattr(ZygoteHandle, "messages", twice_here)
+    else:
+        engine = site.cluster.engine
 
-        own.poll = polled
-        return own
+        def twice(builder):
+            own = engine(builder)
+            poll = own.poll
 
-    monkeypatch.setattr(site.cluster, "engine", twice)
+            def polled(timeout):
+                pieces = poll(timeout)
+                again = list(repeated)
+                repeated.extend(piece for piece in pieces if piece.answer is not None)
+                return [*pieces, *again, *repeated]
+
+            own.poll = polled
+            return own
+
+        monkeypatch.setattr(site.cluster, "engine", twice)
     events, lookup = build(site, *tells(site, 2))
+    assert repeated
     assert [event.state for event in events if isinstance(event, Ended)] == ["built", "built"]
     assert len(records(lookup, "tell")) == 2
 
