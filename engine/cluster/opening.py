@@ -25,7 +25,11 @@ def executor_of(address: str, lookup: Lookup, jobs: Sequence[Job]) -> ClusterExe
     Raises UsageError for a wrong address and for a build without a remote, and UserError for a cluster that does not
     answer or that has no usable node.
     """
-    engine = engine_of(address)
+    return executor_on(engine_of(address), lookup, jobs)
+
+
+def executor_on(engine: ClusterEngine, lookup: Lookup, jobs: Sequence[Job]) -> ClusterExecutor:
+    """Return the executor of a cluster that has been opened. Closes the engine where it raises UserError."""
     try:
         return ClusterExecutor(engine, lookup, jobs)
     except BaseException:

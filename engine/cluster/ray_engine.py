@@ -29,6 +29,8 @@ _CONNECT_SECONDS = 5.0
 _ATTEMPTS = 3
 """How often a build asks a Ray client server, which gives up where a busy head is slow to start a process for it."""
 _ASK_SECONDS = 60.0
+_FIRST_SECONDS = 180.0
+"""How much longer a build waits for the first answer of all: a node starts a process for it, and has to load its code."""
 _LOG_SECONDS = 0.5
 """The shortest time between two questions for pieces of logs."""
 _INSTALL = distribution.install("cluster")
@@ -84,6 +86,7 @@ class RayEngine:
         self._runs: dict[Any, tuple[str, ClusterNode]] = {}
         self._pieces: Any = None
         self._last_question = 0.0
+        self._has_answers = False
         self._tasks_at: dict[tuple[str, int, int, int], Any] = {}
         """The task of a job by its node, CPUs, memory and GPUs: Ray takes long to make one."""
         self._released: list[str] = []
@@ -110,15 +113,21 @@ class RayEngine:
         ]
 
     def ask(self, nodes: Iterable[ClusterNode], question: Mapping[str, Any]) -> dict[str, Mapping[str, Any] | str]:
-        """Ask nodes for their surveys, for at most a minute; a text says why a node has not answered."""
+        """Ask nodes for their surveys, for at most a minute; a text says why a node has not answered.
+
+        Nothing can run before the first node of the cluster has answered. That one may take longer.
+        """
         refs = {
             node.id: self._on(self._survey, node, gpus=_SHARE if node.gpus else 0).remote(question) for node in nodes
         }
         ready, _ = self._ray.wait(list(refs.values()), num_returns=len(refs), timeout=_ASK_SECONDS)
+        if refs and not ready and not self._has_answers:
+            ready, _ = self._ray.wait(list(refs.values()), timeout=_FIRST_SECONDS)
+        self._has_answers = self._has_answers or bool(ready)
         answers: dict[str, Mapping[str, Any] | str] = {}
         for name, ref in refs.items():
             try:
-                answers[name] = self._ray.get(ref) if ref in ready else f"no answer after {_ASK_SECONDS:g} s"
+                answers[name] = self._ray.get(ref) if ref in ready else "no answer in time"
             except self._ray.exceptions.RayError as error:
                 answers[name] = _cause(error)
         return answers

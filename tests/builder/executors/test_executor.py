@@ -32,7 +32,7 @@ from engine.builder.executors.local import LocalExecutor
 from engine.builder.executors.zygotes import ZygoteHandle
 from engine.builder.lookup import Lookup
 from engine.builder.loop import Options, run
-from engine.cluster.executor import ClusterExecutor
+from engine.cluster.opening import executor_on
 from engine.cluster.orders import NodeAnswer
 from engine.cluster.ray_engine import RayEngine
 from engine.events import Ended, Noticed, RunsElsewhere, Started
@@ -70,7 +70,7 @@ class OnNodes:
         return Lookup(open_store(self.folder / store, project=self.folder))
 
     def executor(self, lookup, jobs, builder="test"):
-        return ClusterExecutor(self.cluster.engine(builder), lookup, jobs)
+        return executor_on(self.cluster.engine(builder), lookup, jobs)
 
     def kill(self, name):
         self.cluster.kill(name)
