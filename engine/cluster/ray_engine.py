@@ -30,7 +30,7 @@ _ATTEMPTS = 3
 """How often a build asks a Ray client server, which gives up where a busy head is slow to start a process for it."""
 _ASK_SECONDS = 60.0
 _FIRST_SECONDS = 180.0
-"""How much longer a build waits for the first answer of all: a node starts a process for it, and has to load its code."""
+"""How much longer a build waits for the first answer of all: a node starts a process, which loads its code."""
 _LOG_SECONDS = 0.5
 """The shortest time between two questions for pieces of logs."""
 _INSTALL = distribution.install("cluster")

@@ -42,7 +42,8 @@ class RayCluster:
             "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": _TOKEN, "RAY_USAGE_STATS_ENABLED": "0",
             "RAY_health_check_period_ms": "500", "RAY_health_check_failure_threshold": "3",
             "RAY_agent_register_timeout_ms": "300000", "RAY_worker_register_timeout_seconds": "300",
-            "PYTHONPATH": f"{SUPPORT}:{SUPPORT.parent.parent}", "RECIPE_TRUST": "none", "RECIPE_TRUST_CACHE": "1",
+            "PYTHONPATH": f"{SUPPORT / 'ray_start'}:{SUPPORT}:{SUPPORT.parent.parent}",
+            "RECIPE_TRUST": "none", "RECIPE_TRUST_CACHE": "1",
             "XDG_STATE_HOME": str(self.folder / "state"), "XDG_CACHE_HOME": str(self.folder / "user"),
             "XDG_CONFIG_HOME": str(self.folder / "config"),
         }  # fmt: skip

@@ -25,7 +25,7 @@ from cluster_steps import (
     TellWide,
 )  # fmt: skip
 from process_cluster import MEMORY, LastingCluster, ProcessCluster
-from ray_cluster import SUPPORT, RayCluster
+from ray_cluster import RayCluster
 from small_builds import project_in, states, variant
 
 from engine.builder.executors.local import LocalExecutor
@@ -91,7 +91,6 @@ class RayNodes:
 
     def add(self, name, *, cpus=1, **variables):
         own = {"RECIPE_REMOTE": self.remote, "RECIPE_NODE_STORE": str(self.folder / name), **variables}
-        own["PYTHONPATH"] = f"{SUPPORT / 'later_variables'}:{self.head.environment['PYTHONPATH']}"
         own["LATER_VARIABLES"] = str(self.folder / f"{name}.json")
         self.folder.mkdir(exist_ok=True)
         self.head.add(name, cpus=cpus, environment=own)
