@@ -20,7 +20,7 @@ from engine.kit.bench.contest import Contest, contender_name, of_checkpoint
 from engine.kit.bench.interleaving import Budget, Contender
 from engine.kit.bench.report import BenchReport, BenchRow, ServerReport, in_words
 from engine.kit.bench.sample_report import SampleLengths
-from engine.kit.inputs import bench_inputs
+from engine.kit.inputs import bench_inputs, usual_shapes
 from engine.kit.onnx import graphs, onnx_files
 from engine.kit.triton.serving import Serving
 from engine.machine import cpu, gpu_state
@@ -102,7 +102,10 @@ class Bench(Step):
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self | None:
-        """Return the step for a recipe with `bench`; without `bench.shapes` it measures the profiles' `opt` shapes."""
+        """Return the step for a recipe with `bench`; without `bench.shapes` it measures the profiles' `opt` shapes.
+
+        Without profiles, too, it measures the shape that is usual for the model, which is not known here.
+        """
         bench, model = recipe.bench, recipe.model
         if bench is None:
             return None
@@ -176,8 +179,12 @@ class Bench(Step):
         return tuple(dict.fromkeys((*self.facts, *self.execution.facts, *further, *server)))
 
     def inputs_used(self) -> tuple[str, ...]:
-        """Return the names of the inputs; the checkpoint is one only where PyTorch, a server or samples need it."""
+        """Return the names of the inputs; the checkpoint is one only where something needs it.
+
+        PyTorch, a server and samples need it, and a recipe without shapes, for the model's limit of tokens.
+        """
         original = self.serving is not None or self.samples is not None or any(map(of_checkpoint, self.against))
+        original |= not any(self.shapes)
         return tuple(name for name in self.inputs() if original or name != "checkpoint")
 
     def run(
@@ -215,6 +222,7 @@ class Bench(Step):
         ours = contest.ours()
         against, unmeasured = rivals.loaded(contest.loads())
         graph = onnx_files.load_graph(exported / graphs.folders(exported)[0])
+        shapes = self.shapes if any(self.shapes) else [usual_shapes.measured(graph, checkpoint, new_tokens=new)]
         measured: list[TimedRow] = []
         lengths: list[SampleLengths] = []
         states: list[Mapping[str, str]] = []
@@ -224,7 +232,7 @@ class Bench(Step):
             contenders = (*ours, *against, *served)
             unlimited, no_values = repeat(_NO_LIMITS), repeat(dict[str, tuple[int, ...]]())
             for axes, limits, values in zip(
-                self.shapes, chain(self.budgets, unlimited), chain(self.values, no_values), strict=False
+                shapes, chain(self.budgets, unlimited), chain(self.values, no_values), strict=False
             ):
                 print(f"measuring {in_words(axes)}, {threads} threads: {', '.join(map(str, contenders))}")
                 if OF_SAMPLES in axes.values():

@@ -12,6 +12,7 @@ from engine import gpus, tasks
 from engine.errors import JudgementError
 from engine.kit.accuracy import thresholds
 from engine.kit.checkpoints import checkpoint as checkpoints
+from engine.kit.inputs import usual_shapes
 from engine.kit.onnx import onnx_files
 from engine.kit.triton import embedding
 from engine.machine import cuda
@@ -190,7 +191,7 @@ class TrtBuild(Step, BuilderOptions):
             order = self._order(
                 model,
                 graph,
-                profiles=self.profiles or _usual(graph, checkpoint),
+                profiles=self.profiles or usual_shapes.profiles(graph, checkpoint),
                 kept=out.parent / KEPT,
                 own=timing_cache,
                 plugins=list(plugins.values()),
@@ -298,11 +299,3 @@ class TrtBuild(Step, BuilderOptions):
             timing_cache=None if self.sms else timings,
             forecast=memory.forecast(graph, axes.by_name(trt_profiles.greatest(profiles), axes.shapes(inputs))),
         )
-
-
-def _usual(graph: onnx.ModelProto, checkpoint: Path | None) -> tuple[Profile, ...]:
-    """Return the profile for a recipe without profiles, which is the profile that `recipe check` assumes."""
-    if checkpoint is None or checkpoints.kind(checkpoint) == "onnx":
-        return ()
-    free = axes.free(axes.shapes(onnx_files.inputs(graph)))
-    return trt_profiles.usual(free, checkpoints.max_sequence(checkpoint))

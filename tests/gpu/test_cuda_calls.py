@@ -189,4 +189,5 @@ def test_the_times_of_a_call_fit_together(engine, cuda_graph):
     # Both take microseconds here, and events add some of their own: the wait is longer, but for the noise.
     assert times.gpu_compute_ms < 2 * times.spin_wait_ms
     assert list(times.queries_per_s) == ["1", "2", "4"]
-    assert times.queries_per_s["1"] < 1e3 / times.gpu_compute_ms * 1.5
+    # The calls of one stream run one after the other, and without an event before and after each.
+    assert times.queries_per_s["1"] < 1e3 / times.gpu_compute_ms * 3

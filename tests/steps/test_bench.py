@@ -86,6 +86,15 @@ def test_shapes_are_the_recipe_s_or_the_profiles_opt():
     assert Bench.for_recipe(recipe(profiles=profiles, bench=section)).shapes == ({"batch": 1, "sequence": 32},)
 
 
+def test_without_shapes_and_profiles_the_usual_shape_of_the_model_is_measured(tmp_path):
+    exported = models.classifier_with_tokenizer(tmp_path / "exported")
+    checkpoint = models.checkpoint(tmp_path / "checkpoint", "bert", task="text-classification", tokenizer=False)
+    step = Bench.for_recipe(recipe(bench=BenchSection(threads=1)))
+    assert "checkpoint" in step.inputs_used()
+    report, _ = run(Quick(**dict(step)), exported, tmp_path, checkpoint=checkpoint)
+    assert [row.shape for row in report.rows] == [{"batch": 1, "sequence": 64}], "the checkpoint has 64 positions"
+
+
 def test_a_profile_that_decides_no_shape_is_no_part_of_the_key():
     section = BenchSection(shapes=(Shape(axes={"batch": 1, "sequence": 32}),))
     one = Bench.for_recipe(recipe(profiles=({"batch": 1, "sequence": [1, 16, 128]},), bench=section))
@@ -190,7 +199,7 @@ def test_physical_cores_are_at_least_one_and_at_most_the_cpus():
 
 
 def test_the_checkpoint_is_an_input_only_where_pytorch_runs_it():
-    assert "checkpoint" not in Bench(against=(PLAIN,)).inputs_used()
+    assert "checkpoint" not in Bench(against=(PLAIN,), shapes=({"batch": 1},)).inputs_used()
     assert Bench(against=(PLAIN, EAGER)).inputs_used() == ("validated", "exported", "checkpoint")
 
 
@@ -242,7 +251,8 @@ SERVED = BenchSection(via=("in-process", "triton-grpc"), against=(PLAIN,))
 
 
 def test_only_what_is_measured_through_a_server_depends_on_it():
-    here = Bench.for_recipe(recipe(bench=BenchSection(against=(PLAIN,))))
+    shapes = (Shape(axes={"batch": 1, "sequence": 32}),)
+    here = Bench.for_recipe(recipe(bench=BenchSection(against=(PLAIN,), shapes=shapes)))
     there = Bench.for_recipe(recipe(bench=SERVED))
     assert not {"via", "serving"} & here.options().keys()
     assert {"via", "serving"} <= there.options().keys()

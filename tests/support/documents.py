@@ -19,6 +19,7 @@ _MARKER = re.compile(r"<!-- (?:run by (?P<by>tests/\S+\.py)|not run: (?P<reason>
 _MASKED = (
     (re.compile(r"\b[0-9a-f]{8,}(\.{3})?"), "HEX"),
     (re.compile(r"made on .*?, GPU: (none|[^()]+ \(sm_\d+\))"), "made on CPU"),
+    (re.compile(r"(?<=with -j )\d+"), "CPUS"),
     (re.compile(r"-?\d+(\.\d+)?( (ms|s|min|h|kB|MB|GB)\b|x\b|%)"), "FIGURE"),
     (re.compile(r"\d+\.\d+(\.\d+)*(e-\d+)?"), "FIGURE"),
     (re.compile(r"[ \t]+"), " "),

@@ -436,7 +436,7 @@ def test_a_node_that_is_lost_in_mid_job_is_replaced_by_another(cluster):
     assert places == {"one", "two"} - {killed}
 
 
-@pytest.mark.parametrize("nodeless", ["processes"], indirect=True)  # Ray gives no way to change a running node
+@pytest.mark.parametrize("nodeless", ["processes"], indirect=True)  # the node compares, not its engine
 def test_a_node_whose_facts_changed_is_refused_and_its_job_runs_with_a_right_key(nodeless):
     site = nodeless
     site.cluster.add("one", TOY_LETTER="a")

@@ -44,6 +44,7 @@ def test_a_provider_that_drops_out_while_opening_is_an_error(layers, monkeypatch
         ort.session(layers, provider=CUDA)
 
 
+@without_gpu
 @pytest.mark.filterwarnings("ignore:Specified provider")
 def test_where_tensorrt_drops_out_the_error_says_why_its_libraries_did_not_load(layers, monkeypatch):
     monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: [ort_providers.TENSORRT, CPU])
