@@ -82,6 +82,7 @@ _AFTER_REFUSALS = {
     "engine.machine.tools",
     "engine.reporting",
     "engine.step",
+    "xxhash",
 }
 """Modules about plans, fetched models and this machine: only a recipe that is not refused needs them."""
 
@@ -93,6 +94,15 @@ def test_a_refusal_waits_for_no_module_about_plans_models_or_this_machine(tmp_pa
     imported = imported_by("check", str(tmp_path / "r.yaml"))
     assert "engine.feasibility.precision" in imported
     assert imported & _AFTER_REFUSALS == (_AFTER_REFUSALS if waits else set())
+
+
+def test_a_refusal_loads_no_metadata_of_packages(tmp_path):
+    (tmp_path / "r.yaml").write_text("name: m\nmodel: {source: 'hf:a/b'}\nprecision: fp8\n")
+    command = [sys.executable, "-X", "importtime", "-m", "engine", "check", str(tmp_path / "r.yaml")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    imported = {line.rsplit("|", 1)[1].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
+    assert "pydantic.plugin._loader" in imported, "it imports importlib.metadata"
+    assert not imported & {"importlib.metadata", "email.message"}
 
 
 def test_a_check_rarely_looks_for_garbage():

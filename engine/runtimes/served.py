@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from engine import digest
 from engine.runtimes.backends import Backend
 
 if TYPE_CHECKING:
@@ -91,4 +90,6 @@ class Served:
 
 def plain(directory: Path, why: str) -> Served:
     """Return a model that no backend of Triton runs: all files of `directory` go into a plain folder."""
+    from engine import digest  # it loads xxhash, which a refused recipe has no use for
+
     return Served(None, {}, {}, tuple(digest.walk(directory)), why_plain=why)

@@ -1,0 +1,55 @@
+"""importlib.metadata that loads when it is used: whoever imports it meets the real module."""
+
+import subprocess
+import sys
+
+import pytest
+
+ASK = "import sys; from engine.system import late_metadata; late_metadata.put_off(); "
+LOADED = "print('email.message' in sys.modules)"
+
+
+def printed(code):
+    done = subprocess.run([sys.executable, "-c", ASK + code], capture_output=True, text=True, check=True)
+    return done.stdout.split()
+
+
+def test_an_import_of_its_function_loads_nothing_and_a_call_loads_it():
+    code = f"from importlib.metadata import entry_points; {LOADED}; entry_points(group='no such'); {LOADED}"
+    assert printed(code) == ["False", "True"]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import importlib.metadata; print(importlib.metadata.version('pytest'))",
+        "import importlib.metadata as named; print(named.version('pytest'))",
+        "from importlib.metadata import version; print(version('pytest'))",
+        "from importlib import metadata; print(metadata.version('pytest'))",
+        "from importlib.metadata import entry_points, version; entry_points(); print(version('pytest'))",
+    ],
+)
+def test_each_way_to_import_it_ends_at_the_real_module(code):
+    assert printed(code) == [pytest.__version__]
+
+
+def test_its_errors_are_those_that_others_catch():
+    code = (
+        "import importlib.metadata as first\n"
+        "try: first.version('no such package')\n"
+        "except first.PackageNotFoundError as error: print(type(error).__module__)\n"
+    )
+    assert printed(code) == ["importlib.metadata"]
+
+
+def test_a_module_that_is_loaded_stays():
+    code = (
+        "import importlib.metadata as real; real.version; real = sys.modules['importlib.metadata']; "
+        "late_metadata.put_off(); print(sys.modules['importlib.metadata'] is real)"
+    )
+    assert printed(code) == ["True"]
+
+
+def test_pydantic_does_not_load_it():
+    without = "import os; os.environ['PYDANTIC_DISABLE_PLUGINS'] = '__all__'"
+    assert printed(f"{without}; from pydantic import BaseModel; {LOADED}") == ["False"]
