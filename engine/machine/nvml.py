@@ -111,9 +111,10 @@ def library() -> Any:
     """Return the module `pynvml` with a started NVML; None without the package, or without the driver's library."""
     try:
         nvml = importlib.import_module("pynvml")
-        nvml.nvmlInit()
     except ModuleNotFoundError:
         return None
+    try:
+        nvml.nvmlInit()
     except nvml.NVMLError:
         return None
     return nvml

@@ -93,6 +93,18 @@ def test_without_the_package_or_the_library_nvml_tells_nothing(monkeypatch):
     nvml.library.cache_clear()
 
 
+def test_ctrl_c_while_the_package_is_imported_is_no_error_of_the_program(monkeypatch):
+    def interrupted(_name):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(nvml.importlib, "import_module", interrupted)
+    nvml.library.cache_clear()
+    with pytest.raises(KeyboardInterrupt):
+        nvml.driver()
+    monkeypatch.undo()
+    nvml.library.cache_clear()
+
+
 def test_the_package_has_every_function_that_is_called():
     if tools.version_of("nvidia-ml-py") == tools.MISSING:
         pytest.skip("nvidia-ml-py is not installed")

@@ -20,6 +20,7 @@ from engine.kit.triton import config as configs
 from engine.kit.triton import parts
 from engine.kit.triton.served.tokenizer import Work
 from engine.kit.triton.serving import Serving
+from engine.machine import tools
 from engine.recipe.images import Images
 from engine.recipe.schema import ModelSection, PackageSection, Recipe, TargetSection, Triton
 from engine.runtimes.auto import choice
@@ -484,7 +485,7 @@ def test_a_text_without_a_token_is_an_error_of_its_request(text, tmp_path):
 
 @pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
 def test_a_model_of_timm_takes_image_files(tmp_path, monkeypatch, layout):
-    monkeypatch.setattr(parts, "version", lambda name: {"pillow": "12.0"}[name])
+    monkeypatch.setitem(tools._versions, "pillow", "12.0")
     shape = [6, 8, 3] if layout == "NHWC" else [3, 6, 8]
     nodes = [helper.make_node("ReduceMean", ["images"], ["logits"], axes=[2, 3], keepdims=0)]
     graph = graphs.graph(nodes, [("images", graphs.FLOAT, ["batch", *shape])], [("logits", graphs.FLOAT, ["batch", 3])])
