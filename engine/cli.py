@@ -84,10 +84,10 @@ def _begin() -> None:
     if _AT_ONCE.intersection(sys.argv[1:2]):
         import gc
 
-        from engine.system import late_metadata
+        from engine.system import late_modules
 
         gc.set_threshold(_FEW_COLLECTIONS)
-        late_metadata.put_off()
+        late_modules.put_off()
     if "_ARGCOMPLETE" in os.environ:
         from engine import commands
 

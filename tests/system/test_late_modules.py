@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-ASK = "import sys; from engine.system import late_metadata; late_metadata.put_off(); "
+ASK = "import sys; from engine.system import late_modules; late_modules.put_off(); "
 LOADED = "print('email.message' in sys.modules)"
 
 
@@ -45,7 +45,7 @@ def test_its_errors_are_those_that_others_catch():
 def test_a_module_that_is_loaded_stays():
     code = (
         "import importlib.metadata as real; real.version; real = sys.modules['importlib.metadata']; "
-        "late_metadata.put_off(); print(sys.modules['importlib.metadata'] is real)"
+        "late_modules.put_off(); print(sys.modules['importlib.metadata'] is real)"
     )
     assert printed(code) == ["True"]
 
