@@ -11,7 +11,6 @@ import time
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 from types import SimpleNamespace
@@ -182,7 +181,7 @@ def _measured(jobs: int, nodes: int, threads: int) -> Sequence[object]:
         steps = {step.step_name(): step for step in (Numbered, After)}
         recipes = [loaded.recipe.model_copy(update={"name": f"r{number}"}) for number in range(jobs // len(steps))]
         variants = [
-            PlannedVariant(replace(loaded, recipe=recipe, variant=recipe.name), planning.plan(recipe, steps))
+            PlannedVariant(loaded._replace(recipe=recipe, variant=recipe.name), planning.plan(recipe, steps))
             for recipe in recipes
         ]
         planned = time.perf_counter()

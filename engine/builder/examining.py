@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from engine.builder.planning import plan
 from engine.builder.selection import Selection
@@ -14,8 +13,7 @@ if TYPE_CHECKING:
     from engine.builder.variant import PlannedVariant
 
 
-@dataclass(frozen=True)
-class Checked:
+class Checked(NamedTuple):
     """A variant that passed the check; `model` says whether the model's own files were checked, too."""
 
     variant: PlannedVariant
@@ -33,8 +31,7 @@ class Checked:
         return not_verified(self.variant)
 
 
-@dataclass(frozen=True)
-class Examination:
+class Examination(NamedTuple):
     """The variants that passed the check, and the named files that other recipes extend and that make no package."""
 
     checks: list[Checked]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from engine.builder import planning_reads
 from engine.builder.selection import Selection, refuse
@@ -17,8 +16,7 @@ if TYPE_CHECKING:
     from engine.builder.variant import PlannedVariant
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(NamedTuple):
     """The planned variants of a selection, and the recipes that are wrong or abstract."""
 
     variants: tuple[PlannedVariant, ...]

@@ -6,9 +6,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TypedDict, TypeVar, Unpack
+from typing import NamedTuple, TypedDict, TypeVar, Unpack
 
 from engine import feasibility
 from engine.errors import StepError, UsageError
@@ -40,8 +39,7 @@ class Reading(TypedDict, total=False):
     paranoid: bool
 
 
-@dataclass(frozen=True)
-class Selection:
+class Selection(NamedTuple):
     """Recipes, and the options for reading them."""
 
     paths: tuple[Path, ...]

@@ -125,7 +125,7 @@ def _selected(place: SidePlace, stack: ExitStack, reading: Reading) -> tuple[Sel
     if place.revision:
         place, top = _written(place, stack)
         reading = {**reading, "allow": (*listed(reading.get("allow", ())), top)}
-    selection = replace(select(place.path, **reading), cache=store)
+    selection = select(place.path, **reading)._replace(cache=store)
     return selection, Lookup(open_store(store, project=own))
 
 

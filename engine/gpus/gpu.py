@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 DTYPES = ("fp32", "tf32", "fp16", "bf16", "int8", "fp8", "fp4", "int4")
@@ -104,8 +103,7 @@ def document(tag: str) -> str:
     return f"{title}: {address}"
 
 
-@dataclass(frozen=True)
-class Gpu:
+class Gpu(NamedTuple):
     """One kind of GPU that this program can build for.
 
     `sm` is the compute capability of the GPU times ten: 75 for compute capability 7.5. `memory_gib` is the memory of

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 
 from engine.errors import UsageError
 from engine.gpus import parts
@@ -81,7 +80,7 @@ def _part(part: parts.GpuPart) -> Gpu:
         what = f"the {whole.name} has no part{part.suffix}"
         facts = [f"its slices: {', '.join(listed)}", parts.SOURCE] if listed else [parts.SOURCE]
         raise UsageError(what, facts, hint="`nvidia-smi mig -lgip` lists the parts that there are")
-    return replace(whole, name=f"{whole.name}{part.suffix}", memory_gib=part.memory_gib, aliases=())
+    return whole._replace(name=f"{whole.name}{part.suffix}", memory_gib=part.memory_gib, aliases=())
 
 
 def near(name: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import (
@@ -277,7 +276,6 @@ def once_each(items: tuple[Any, ...]) -> tuple[Any, ...]:
 Distinct = AfterValidator(once_each)
 
 
-@dataclass(frozen=True)
 class OneOf:
     """A field whose value is one of several names.
 
@@ -287,7 +285,8 @@ class OneOf:
     allowed names.
     """
 
-    names: Callable[[], Sequence[str]]
+    def __init__(self, names: Callable[[], Sequence[str]]) -> None:
+        self.names = names
 
     def __get_pydantic_core_schema__(self, _source: Any, _handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
         return core_schema.no_info_plain_validator_function(self._name)

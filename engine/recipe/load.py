@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import ValidationError
 
@@ -25,8 +24,7 @@ if TYPE_CHECKING:
     from engine.recipe.ways import Mark
 
 
-@dataclass(frozen=True)
-class LoadedRecipe:
+class LoadedRecipe(NamedTuple):
     """One variant of a recipe file.
 
     `path` is the path of the recipe file, as the caller wrote the path. `project` is the root folder of the recipe's
@@ -41,22 +39,22 @@ class LoadedRecipe:
     variant: str
     files: tuple[Path, ...]
     way: Mapping[str, Mark]
-    _root: Node = field(repr=False)
+    root: Node
 
     def position(self, *path: str | int) -> Position | None:
         """Return the place of a field, such as `"validate", "cosine"`, in the text, or None for a missing field."""
-        return place(self._root, path)
+        return place(self.root, path)
 
     def as_run_by(self, runtime: str) -> LoadedRecipe:
         """Return the recipe as if it named another runtime, with the places of its fields in the text as they are."""
-        return replace(self, recipe=self.recipe.as_run_by(runtime))
+        return self._replace(recipe=self.recipe.as_run_by(runtime))
 
     def portable_name(self, uri: str) -> str | None:
         """Return a name of the source `uri` that is the same on every machine, or None for a source not in the recipe.
 
         The portable name of a file or folder is its path from the project's root.
         """
-        return portable_name(self._root, uri, self.project, self.path.parent)
+        return portable_name(self.root, uri, self.project, self.path.parent)
 
     def error(
         self, what: str, *path: str | int, facts: Sequence[str] = (), hint: str = "", at_key: bool = False
@@ -66,7 +64,7 @@ class LoadedRecipe:
         If `at_key` is true, the name of the field is wrong instead of the value, and the error points at the name.
         """
         at = self._nearest(path)
-        section = self._root.find(path[:-1]) if at_key else None
+        section = self.root.find(path[:-1]) if at_key else None
         if section is not None:
             at = section.keys.get(str(path[-1]), at)
         facts = (*facts, f"variant: {self.variant}") if self.variant else facts
@@ -75,13 +73,13 @@ class LoadedRecipe:
     def _nearest(self, path: Sequence[str | int]) -> Position:
         """Return the place of a field, or of the nearest section around a missing field."""
         for end in range(len(path), 0, -1):
-            if (at := place(self._root, path[:end])) is not None:
+            if (at := place(self.root, path[:end])) is not None:
                 return at
-        return self._root.at
+        return self.root.at
 
     def complaint(self, error: ValidationError, *path: str | int) -> RecipeError:
         """Return a pydantic validation error about the part of the recipe at `path` as a RecipeError in plain words."""
-        return complaint(error, self._root, self.files, path)
+        return complaint(error, self.root, self.files, path)
 
 
 def load(
@@ -101,13 +99,12 @@ def load(
     return opened(path, allow=allow).variants(set=set, only=only, must_exist=must_exist)
 
 
-@dataclass(frozen=True)
-class OpenedRecipe:
+class OpenedRecipe(NamedTuple):
     """A recipe file that was read and merged with its parents, and whose variants are not validated yet."""
 
     path: Path
     document: Document
-    bounds: Bounds = field(repr=False)
+    bounds: Bounds
 
     @property
     def has_name(self) -> bool:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from engine.runtimes import axes
 from engine.text.places import Position
@@ -14,8 +13,7 @@ Path = Sequence[str | int]
 """The path from the root of a YAML document to a value: keys of mappings and indices of lists."""
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(NamedTuple):
     """A scalar, a list or a mapping of a YAML text.
 
     `at` is the place where the node starts in the text. `keys` maps each key of a mapping to the place of the key.
@@ -25,7 +23,7 @@ class Node:
 
     value: Scalar | Sequence[Node] | Mapping[str, Node]
     at: Position
-    keys: Mapping[str, Position] = field(default_factory=dict)
+    keys: Mapping[str, Position] = {}
     written: str = ""
     size: int = 1
 
@@ -38,7 +36,7 @@ class Node:
     def items(self) -> Sequence[Node] | None:
         """The items of a node that is a list; None for a scalar or a mapping."""
         value = self.value
-        return value if isinstance(value, Sequence) and not isinstance(value, str) else None
+        return None if value is None or isinstance(value, str | int | float | Mapping) else value
 
     def child(self, segment: str | int) -> Node | None:
         """Return the node under a key of a mapping or an index of a list, or None for a missing key or index.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import PurePath
 from typing import NamedTuple
 
@@ -79,7 +78,7 @@ def _assignment(argument: str, at: Position) -> Assignment:
         raise RecipeError(f"{option} wants K=V", at, hint=f"{option} {_with_value(argument)}")
     if not is_known(path):
         raise RecipeError(f"no recipe has a field `{key.strip()}`", at, hint=suggestion(path))
-    start = replace(at, column=len(key) + 2)
+    start = at._replace(column=len(key) + 2)
     return Assignment(path, _value(value, start) if value.strip() else Node(None, start), at)
 
 
@@ -102,7 +101,7 @@ def _value(value: str, at: Position) -> Node:
     except RecipeError as error:
         # The parser reports some errors at the end of its text, which lies on a line of its own.
         in_argument = error.position.line == at.line
-        where = error.position if in_argument else replace(at, column=at.column + len(value))
+        where = error.position if in_argument else at._replace(column=at.column + len(value))
         raise RecipeError(error.what, where, facts=error.facts, hint=error.hint) from None
 
 

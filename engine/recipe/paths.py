@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -48,19 +47,20 @@ FROM_GGUF = (
 _LIBRARY = re.compile(r".+\.(so(\.[0-9]+)*|dll)")
 
 
-@dataclass(frozen=True)
 class Bounds:
     """The folders that a recipe's paths may lead into: its project, and the folders that the user allows."""
 
-    project: Path
-    allowed: tuple[Path, ...]
-    resolutions: dict[tuple[Any, Position, Path], str] = field(default_factory=dict, compare=False)
-    """Resolved paths: (path as written, place in the text, folder that the path is relative to) -> URI.
+    def __init__(self, project: Path, allowed: tuple[Path, ...]) -> None:
+        self.project = project
+        self.allowed = allowed
+        self.resolutions: dict[tuple[Any, Position, Path], str] = {}
+        """Resolved paths: (path as written, place in the text, folder that the path is relative to) -> URI.
 
-    Remembering resolved paths saves time, because the variants of a recipe share most of their paths.
-    """
-    way: dict[str, Mark] = field(default_factory=dict, compare=False)
-    """Every folder and link on the way to a path that was read or checked, with its mark before the path was used."""
+        Remembering resolved paths saves time, because the variants of a recipe share most of their paths.
+        """
+        self.way: dict[str, Mark] = {}
+        """Every folder and link on the way to a path that was read or checked, with its mark before the path was used.
+        """
 
     def walk(self, path: Path) -> None:
         """Add the way to a path to `way`, before the path is used; marks that were read earlier stay."""

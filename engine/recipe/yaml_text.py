@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, NoReturn
 
 import yaml
@@ -48,7 +47,7 @@ def parse(text: Text, content: str | None = None) -> Node:
     if match := UNPRINTABLE.search(content):
         raise RecipeError(
             f"the unprintable character U+{ord(match[0]):04X}",
-            replace(Text(text.name, content).position(match.start()), text=text),
+            Text(text.name, content).position(match.start())._replace(text=text),
             hint='remove it, or write it as an escape inside double quotes: "\\x00"',
         )
     return _Reader(text, content).document()
@@ -173,7 +172,7 @@ class _Reader:
                 f"there is no anchor &{event.anchor} above", event, 'text that starts with * must be quoted: "*"'
             )
         self.count(event, node.size)
-        return replace(node, at=self.at(event))
+        return node._replace(at=self.at(event))
 
     def count(self, event: Any, size: int) -> None:
         """Add `size` to the number of YAML values that were read so far.

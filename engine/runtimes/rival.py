@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from engine.errors import StepError
 
 
-@dataclass(frozen=True)
-class RivalModel:
+class RivalModel(NamedTuple):
     """The original model that a rival runs: exported to ONNX, and as a checkpoint where there is a checkpoint."""
 
     exported: Path

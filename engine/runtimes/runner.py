@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from engine.errors import StepError
 
@@ -27,8 +26,7 @@ def refuse_missing(names: Iterable[str], inputs: Tensors) -> None:
         )
 
 
-@dataclass(frozen=True)
-class Runner:
+class Runner(NamedTuple):
     """A model that is ready to run, with the functions that run and measure it.
 
     `run` takes inputs by name and returns outputs by name. `prepare` takes inputs, does all work that is not timed, and

@@ -5,8 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 from engine.runtimes import recipes
 from engine.runtimes.served import Served, plain
@@ -35,8 +34,7 @@ The driver of the GPU is part of the key, because the driver brings its own comp
 """
 
 
-@dataclass(frozen=True)
-class Kernels:
+class Kernels(NamedTuple):
     """Precisions that a runtime computes in on every device.
 
     An error message names the precisions after the text `fact`, for example "onnxruntime computes in fp32".
@@ -50,8 +48,7 @@ class Kernels:
     """The precisions for which `instead` does not help."""
 
 
-@dataclass(frozen=True)
-class Way:
+class Way(NamedTuple):
     """A way to run models on a GPU, for `recipe doctor`, with everything that it needs besides a driver."""
 
     name: str
@@ -65,8 +62,7 @@ class Way:
     """
 
 
-@dataclass(frozen=True)
-class Unsupported:
+class Unsupported(NamedTuple):
     """The value of a recipe's field, where recipes may have the value and no step supports it yet."""
 
     field: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -45,8 +44,7 @@ class InPython(NamedTuple):
     """The Python packages that `ModelSession` needs."""
 
 
-@dataclass(frozen=True)
-class Served:
+class Served(NamedTuple):
     """A built model, ready to be put into a package.
 
     `inputs` and `outputs` are the model's tensors by name; both may be empty where the graph in `model.onnx` describes
@@ -60,11 +58,11 @@ class Served:
     files: tuple[str, ...]
     folder: Path | None = None
     """The folder of the files; None for the folder of the built model."""
-    largest: Mapping[str, int] = field(default_factory=dict)
+    largest: Mapping[str, int] = {}
     """The largest size of each axis in the model's own profiles; empty where the model has no profiles."""
     joined: bool = True
     """Whether the backend takes requests that Triton joins into batches of any size."""
-    parameters: Mapping[str, str] = field(default_factory=dict)
+    parameters: Mapping[str, str] = {}
     """Parameters of the backend in the model's configuration."""
     on_gpu: bool = False
     level: str = "all"

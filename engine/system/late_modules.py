@@ -15,7 +15,10 @@ def put_off() -> None:
 
     pydantic imports all of them. Of each, it takes or calls at most the functions that are given here.
     """
-    _put_off("importlib.metadata", {"entry_points": lambda **selected: _loaded("importlib.metadata").entry_points(**selected)})
+    _put_off(
+        "importlib.metadata",
+        {"entry_points": lambda **selected: _loaded("importlib.metadata").entry_points(**selected)},
+    )
     _put_off("secrets", {})
     _put_off("platform", {"system": lambda: os.uname().sysname})  # the module uuid calls it when it is imported
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 MEASURED = 32
 """The default number of new tokens in a measured call, large enough that generating takes most of the time."""
@@ -42,8 +42,7 @@ class Classes(Enum):
     TOKENS = "tokens"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Task:
+class Task(NamedTuple):
     """The purpose of a model, such as text classification, and everything in a package that depends on the purpose.
 
     Code that depends on the task reads a field of `Task` and never compares the names of tasks.

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 _SHOWN_COLUMNS = 160
 """Upper limit of the characters of a source line that an error shows.
@@ -19,12 +18,14 @@ UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\u
 """The characters that YAML 1.1 (5.1, c-printable) excludes, and a byte order mark in a text."""
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(NamedTuple):
     """The content of a file, or arguments of the command line, under the name that errors use for it."""
 
     name: str
-    content: str = field(repr=False)
+    content: str
+
+    def __repr__(self) -> str:
+        return f"Text({self.name!r})"
 
     def raw_line(self, number: int) -> str:
         """Return line `number`, counted from 1; empty where the text has no line `number`."""
@@ -45,8 +46,7 @@ class Text:
         return Position(self, mark.line + 1, mark.column + 1) if mark else Position(self, 1, 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Position:
+class Position(NamedTuple):
     """A place in a text. `line` and `column` count from 1. All places in a text share one Text object."""
 
     text: Text

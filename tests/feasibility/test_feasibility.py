@@ -185,7 +185,7 @@ def test_one_python_model_is_for_texts_on_a_cpu(recipe, fields, where, says):
 def test_one_python_model_is_for_answers_of_one_pass(recipe, task):
     loaded = recipe("package: {triton: {layout: fused}}", "cpu", "onnxruntime")
     model = loaded.recipe.model.model_copy(update={"task": task})
-    loaded = replace(loaded, recipe=loaded.recipe.model_copy(update={"model": model}))
+    loaded = loaded._replace(recipe=loaded.recipe.model_copy(update={"model": model}))
     assert f"a package for {task}" in refused(feasibility.check, loaded).what
 
 
@@ -211,7 +211,7 @@ def test_the_faster_layout_goes_with_every_runtime_of_a_cpu(recipe):
 def test_padding_is_for_texts_and_the_sizes_in_the_profiles(recipe, more, task, says):
     loaded = recipe(more, "cpu", "onnxruntime")
     model = loaded.recipe.model.model_copy(update={"task": task})
-    loaded = replace(loaded, recipe=loaded.recipe.model_copy(update={"model": model}))
+    loaded = loaded._replace(recipe=loaded.recipe.model_copy(update={"model": model}))
     assert says in refused(feasibility.check, loaded).what
 
 

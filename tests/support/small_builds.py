@@ -21,7 +21,7 @@ def project_in(folder):
 
 def variant(project, *steps, name="r"):
     [loaded] = load(project / "r.yaml")
-    loaded = replace(loaded, recipe=loaded.recipe.model_copy(update={"name": name}), variant=name)
+    loaded = loaded._replace(recipe=loaded.recipe.model_copy(update={"name": name}), variant=name)
     kinds = {}
     for step in steps:
         kind = type(step)

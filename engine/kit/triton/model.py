@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -26,7 +25,7 @@ def served(serving: Serving, directory: Path, scratch: Path) -> Served:
     if model.inputs or not (directory / onnx_files.MODEL).is_file():
         return model
     graph = onnx_files.load_graph(directory)
-    return replace(model, inputs=onnx_files.inputs(graph), outputs=onnx_files.outputs(graph))
+    return model._replace(inputs=onnx_files.inputs(graph), outputs=onnx_files.outputs(graph))
 
 
 def config(serving: Serving, model: Served, *, part: Literal["model"] | PartName = "model") -> tuple[Config, Signature]:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,7 +38,7 @@ def served(directory: Path, execution: Execution, scratch: Path) -> Served:
     if len(models) == 1:
         return next(iter(models.values()))
     router = Router((Path(__file__).parent / data[0]).read_bytes(), routing.facts, models)
-    return replace(_served(model), backend=Backend.PYTHON, files=(), parameters={}, router=router)
+    return _served(model)._replace(backend=Backend.PYTHON, files=(), parameters={}, router=router)
 
 
 def _fixed(model: openvino.Model, shapes: Mapping[str, Sequence[int]], folder: Path) -> Served:
@@ -47,7 +46,7 @@ def _fixed(model: openvino.Model, shapes: Mapping[str, Sequence[int]], folder: P
     fixed = ir.reshaped(model, shapes)
     folder.mkdir(parents=True)
     ir.save(fixed, folder, {**ir.described(fixed, fixed.inputs), **ir.described(fixed, fixed.outputs)})
-    return replace(_served(fixed), folder=folder)
+    return _served(fixed)._replace(folder=folder)
 
 
 def _served(model: openvino.Model) -> Served:

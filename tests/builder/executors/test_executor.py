@@ -288,7 +288,7 @@ def named(prefix, variants):
 
 
 def renamed(loaded, name):
-    return replace(loaded, recipe=loaded.recipe.model_copy(update={"name": name}), variant=name)
+    return loaded._replace(recipe=loaded.recipe.model_copy(update={"name": name}), variant=name)
 
 
 def test_jobs_that_run_together_fit_into_the_memory_of_their_machine(machine, monkeypatch):
