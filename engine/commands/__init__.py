@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 from collections.abc import Sequence
+from functools import partial
 from types import ModuleType
 from typing import Any, NoReturn
 
@@ -46,6 +47,14 @@ _GLOBAL = ("-h", "--help", "--version")
 
 
 class _Parser(argparse.ArgumentParser):
+    def __init__(self, **settings: Any) -> None:
+        # argparse makes a formatter for each declared argument; without a width, each asks the terminal for its own.
+        super().__init__(**settings, formatter_class=partial(argparse.HelpFormatter, width=80))
+
+    def format_help(self) -> str:
+        self.formatter_class = argparse.HelpFormatter
+        return super().format_help()
+
     def error(self, message: str) -> NoReturn:
         raise UsageError(message, hint=_slips().of_message(self, message))
 

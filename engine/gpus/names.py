@@ -20,9 +20,9 @@ Source: NVIDIA, MIG User Guide.
 _ALSO_DIVISIBLE = ("RTX PRO 6000 Blackwell", "RTX PRO 5000 Blackwell", "RTX PRO 4500 Blackwell")
 _NO_NAMES = ("", "cuda", "cuda-0", "0")
 """What other tools call a GPU, and what names no GPU here."""
-_CAPABILITY = re.compile(r"(?:sm|compute|cc|compute-capability)-?(\d\d?)-?(\d)")
+_CAPABILITY = r"(?:sm|compute|cc|compute-capability)-?(\d\d?)-?(\d)"
 """A compute capability in place of a GPU, such as sm_75 or `compute capability 7.5`."""
-_MEMORY = re.compile(r"(.+)-([0-9]+)-?gi?b?")
+_MEMORY = r"(.+)-([0-9]+)-?gi?b?"
 """A GPU with its memory, such as `a10-24gb`, as shops and clouds write it."""
 _LISTED = 4
 """The largest number of GPUs of one compute capability that a hint lists."""
@@ -55,7 +55,7 @@ def find(name: str) -> Gpu:
 
 def _with_memory(name: str) -> tuple[Gpu | None, int]:
     """Return the GPU and the memory in GB of a name such as `A10-24GB`; None for a name that ends in no memory."""
-    match = _MEMORY.fullmatch(_simple(name))
+    match = re.fullmatch(_MEMORY, _simple(name))
     return (_BY_NAME.get(match[1]), int(match[2])) if match else (None, 0)
 
 
@@ -88,7 +88,7 @@ def near(name: str) -> str:
     simple = _simple(name)
     if name and simple in _NO_NAMES:
         return "name the GPU, as in `device: T4`; `recipe gpus` lists those that are known"
-    if (sm := _CAPABILITY.fullmatch(simple)) and (
+    if (sm := re.fullmatch(_CAPABILITY, simple)) and (
         same := [gpu.name for gpu in CATALOGUE if gpu.sm == int(sm[1] + sm[2])]
     ):
         return f"name a GPU of SM{sm[1]}{sm[2]}: {lists.first_of(same, _LISTED)}"

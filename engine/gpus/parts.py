@@ -8,9 +8,9 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-_MIG = re.compile(r"[\s-]+MIG[\s-]+(?:([0-9]+)c\.)?([0-9]+)g\.([0-9]+)gb((?:[+-][a-z.]+)?)$", re.IGNORECASE)
+_MIG = r"(?i)[\s-]+MIG[\s-]+(?:([0-9]+)c\.)?([0-9]+)g\.([0-9]+)gb((?:[+-][a-z.]+)?)$"
 """A MIG slice: `MIG 3g.20gb`, and `MIG 1c.3g.20gb` for a compute instance with 1 of the slice's 3 parts of the SMs."""
-_VGPU = re.compile(r"-(?:([0-9])-)?([0-9]+)([ABCQ])$")
+_VGPU = r"-(?:([0-9])-)?([0-9]+)([ABCQ])$"
 """A vGPU: `T4-8C` has 8 GB of a T4, and `A100-2-10C` 2 of the 7 parts of an A100 with 10 GB."""
 _VGPU_BOARDS = {"A100D": "A100-80GB", "A100DX": "A100-80GB", "H100XM": "H100", "H100L": "H100 NVL"}
 """Boards whose names differ in vGPUs. Source: NVIDIA, vGPU types."""
@@ -66,13 +66,13 @@ class GpuPart(NamedTuple):
 
 def part_of(name: str) -> GpuPart | None:
     """Return the part of a GPU that a name means: "NVIDIA A100-SXM4-40GB MIG 1c.3g.20gb", "GRID T4-8C"; else None."""
-    if match := _MIG.search(name):
+    if match := re.search(_MIG, name):
         share, of, memory = int(match[1] or match[2]), int(match[2]), int(match[3])
         compute = f"{share}c." if share != of else ""
         profile = f"{of}g.{memory}gb"
         suffix = f" MIG {compute}{profile}{match[4].lower()}"
         return GpuPart(name[: match.start()], suffix, memory, profile, share, of)
-    if match := _VGPU.search(name):
+    if match := re.search(_VGPU, name):
         board = re.sub(r"^(NVIDIA|GRID)\s+", "", name[: match.start()])
         return GpuPart(_VGPU_BOARDS.get(board, board), match[0].upper(), int(match[2]))
     return None

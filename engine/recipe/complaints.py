@@ -48,7 +48,7 @@ _NUMBERS = ("int_parsing", "float_parsing", "int_type", "int_from_float", "float
 _WHOLE = ("int_parsing", "int_type", "int_from_float")
 _NUMERIC_FORMS = ("Range", "Bound", "Metric")
 """The pydantic models whose short form is a number."""
-_SIZES = re.compile(r"\s*([0-9]+)\s*(?:-|,|:|\.\.|to)\s*([0-9]+)\s*")
+_SIZES = r"\s*([0-9]+)\s*(?:-|,|:|\.\.|to)\s*([0-9]+)\s*"
 """Matches two sizes in one text, as in `1-8`."""
 _KEY = "[key]"
 """If `_KEY` stands in a path of pydantic, the error is about a key of a mapping, not about the key's value."""
@@ -169,7 +169,7 @@ def _mend(kind: str, context: Mapping[str, Any], path: Sequence[str | int], node
     items = [each.value for each in node.items or ()]
     if kind == "string_type" and len(items) == 1 and isinstance(items[0], str):
         return f"one is meant: write `{path[-1]}: {shown(items[0])}`"
-    if isinstance(node.value, str) and (sizes := _SIZES.fullmatch(node.value)):
+    if isinstance(node.value, str) and (sizes := re.fullmatch(_SIZES, node.value)):
         return _each_size(sizes[1], sizes[2], context, path)
     number = kind in _NUMBERS or context.get("class_name") in _NUMERIC_FORMS
     if not (number and isinstance(node.value, str | float)):

@@ -18,7 +18,7 @@ MAX_VALUES_TOGETHER = 1_000_000
 Reading a million values takes several seconds.
 """
 
-_PLACEHOLDER = re.compile(r"\$\{([^{}]*)\}")
+_PLACEHOLDER = r"\$\{([^{}]*)\}"
 _MAX_SLUG = 48
 """Upper limit of the number of characters that one value of the matrix adds to the name of a variant.
 
@@ -152,7 +152,7 @@ def _named(root: Node, combination: Mapping[str, Node], numbers: Mapping[str, in
         slug = _slug(written(plain(value)))
         return slug if len(slug) <= _MAX_SLUG else f"{path.split('.')[-1]}{numbers.get(path, 1)}"
 
-    name = _PLACEHOLDER.sub(value_of, template)
+    name = re.sub(_PLACEHOLDER, value_of, template)
     return put(root, ["name"], Node(name, node.at, written=name))
 
 

@@ -150,7 +150,7 @@ def limits_within(low: float, high: float) -> Callable[[Any], Any]:
 
 
 _BUDGET = "budget"
-_SHAPE = re.compile(r"[0-9]{1,7}(x[0-9]{1,7})*")
+_SHAPE = r"[0-9]{1,7}(x[0-9]{1,7})*"
 
 
 def axes_of_profile(value: Any) -> Any:
@@ -233,7 +233,7 @@ def text_axes(profile: Mapping[str, T]) -> dict[str, T]:
 
 
 def _are_shapes(value: Any) -> bool:
-    return any(isinstance(word, str) and _SHAPE.fullmatch(word) and "x" in word for word in _words(value))
+    return any(isinstance(word, str) and re.fullmatch(_SHAPE, word) and "x" in word for word in _words(value))
 
 
 def _words(value: Any) -> list[Any]:
@@ -245,7 +245,7 @@ def _words(value: Any) -> list[Any]:
 
 def _sizes(word: Any) -> tuple[int, ...]:
     """Return the sizes in a text such as `1x3x32x32`; no sizes for a text that is no shape."""
-    return tuple(map(int, word.split("x"))) if isinstance(word, str) and _SHAPE.fullmatch(word) else ()
+    return tuple(map(int, word.split("x"))) if isinstance(word, str) and re.fullmatch(_SHAPE, word) else ()
 
 
 def as_list(value: Any) -> Any:

@@ -56,7 +56,7 @@ _FIELDS: Mapping[str, str] = {
     "base": "the recipe below this one is `extends: base.yaml`",
 }
 """A field of another tool -> where the value stands in a recipe."""
-_SHAPE = re.compile(r"[0-9]+(?:[x*][0-9]+)+", re.IGNORECASE)
+_SHAPE = r"(?i)[0-9]+(?:[x*][0-9]+)+"
 _AXES = ("batch", "sequence")
 
 
@@ -102,7 +102,7 @@ def _options(node: Node) -> str:
 
 def _sizes(node: Node) -> str:
     """Return the sizes by axis that a shape such as 1x16 or [1, 16] means."""
-    if isinstance(node.value, str) and _SHAPE.fullmatch(node.value):
+    if isinstance(node.value, str) and re.fullmatch(_SHAPE, node.value):
         sizes = re.split("[x*]", node.value.lower())
     elif node.items and all(isinstance(item.value, int) for item in node.items):
         sizes = [str(item.value) for item in node.items]

@@ -6,16 +6,14 @@ import re
 
 from engine.recipe.text import shown
 
-_NAME = re.compile(
-    r"(?:(?:https?:)?(?://)?(?:www\.)?(?:huggingface\.co|hf\.co)/)?([A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?)/?"
-)
+_NAME = r"(?:(?:https?:)?(?://)?(?:www\.)?(?:huggingface\.co|hf\.co)/)?([A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?)/?"
 """OWNER/NAME, or the NAME of an old model, alone or behind the hub's address."""
 _FILES = (".onnx", ".bin", ".pt", ".pth", ".safetensors", ".gguf", ".yaml", ".yml", ".json")
 
 
 def hint(source: str) -> str:
     """Return how a recipe names the model of the hub that `source` may mean; "" where `source` looks like no model."""
-    name = _NAME.fullmatch(source)
+    name = re.fullmatch(_NAME, source)
     if name is None or name[1].endswith(_FILES):
         return ""
     return f"a model of the Hugging Face hub is `hf:{shown(name[1])}`"

@@ -21,7 +21,7 @@ _ALIKE = 0.5
 The lowest similarity of file names is low because long file names often differ in a whole word.
 """
 _RECIPES = (".yaml", ".yml")
-_VARIABLE = re.compile(r"\$\{?\w+")
+_VARIABLE = r"\$\{?\w+"
 
 
 def of_recipe(path: Path) -> str:
@@ -39,7 +39,7 @@ def of_recipe(path: Path) -> str:
 
 def of_source(source: str, path: Path) -> str:
     """Return the hint for a file that a recipe names as `source`, and that is missing at `path`."""
-    if variable := _VARIABLE.search(source):
+    if variable := re.search(_VARIABLE, source):
         return f"{shown(variable[0])} stays as it is: variables of the shell have no value in a recipe; write the path"
     if not os.path.isabs(source) and _exists(Path(source)):
         there = os.path.relpath(source, _folder(source, path))

@@ -1,7 +1,5 @@
 """The sections `tensorrt`, `quantize`, `generate` and `preprocess`, with the names of the tools behind them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, get_args
 

@@ -17,7 +17,7 @@ from engine.text import suggestions
 _ANYTHING = Any
 _NOT_WRITTEN = ("axes", "shape_values")
 """Fields of the pydantic models that a recipe writes under no key of their own."""
-_BRACKETS = re.compile(r"\[(\d+)\]|\[[^\]]*\]")
+_BRACKETS = r"\[(\d+)\]|\[[^\]]*\]"
 """The index of an item as other tools write it: `shapes[0]`. Only a number is an index here, as in `shapes.0`."""
 _ALIKE_BELOW = 0.75
 """The lowest similarity, from 0 to 1, at which a hint offers a section's field for an unknown top-level word.
@@ -44,7 +44,7 @@ def dotted(path: Sequence[str | int]) -> str:
 
 def suggestion(path: Sequence[str | int]) -> str:
     """Return the hint for an unknown path: the nearest known path, or the fields beside the first unknown segment."""
-    words = [word for word in _BRACKETS.sub(r".\1", dotted(path)).split(".") if word]
+    words = [word for word in re.sub(_BRACKETS, r".\1", dotted(path)).split(".") if word]
     if (whole := _nearest(words)) is not None:
         return suggestions.did_you_mean(f"`{dotted(whole)}`")
     for end, word in enumerate(words):

@@ -44,7 +44,7 @@ FROM_GGUF = (
     "gguf_file=NAME), save model and tokenizer with save_pretrained(), and name the new directory"
 )
 """The hint for a model in the format GGUF."""
-_LIBRARY = re.compile(r".+\.(so(\.[0-9]+)*|dll)")
+_LIBRARY = r".+\.(so(\.[0-9]+)*|dll)"
 
 
 class Bounds:
@@ -223,7 +223,7 @@ def _check_kind(field: PathField, path: Path, source: str, wrong: Callable[..., 
             f"names {shown_path(path)}, which is no samples file",
             'samples are a .jsonl file, with a line such as {"text": "a text"} for each, or an .npz file',
         )
-    if field.kind == "library" and not (_LIBRARY.fullmatch(path.name) and path.is_file()):
+    if field.kind == "library" and not (re.fullmatch(_LIBRARY, path.name) and path.is_file()):
         raise wrong(f"names {shown_path(path)}, which is no library", "a library of plugins is a file: libplugins.so")
     if field.kind == "file" and not path.is_file():
         raise wrong(f"names {shown_path(path)}, which is no file")

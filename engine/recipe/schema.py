@@ -1,7 +1,5 @@
 """The schema of a recipe: a frozen pydantic model for each section, with the limits of each field."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 

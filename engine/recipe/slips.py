@@ -7,10 +7,10 @@ import re
 from engine.recipe.text import shown
 from engine.text.places import Text
 
-_EQUALS = re.compile(r"\s*([A-Za-z_][\w.-]*)\s*=\s*(\S.*?)\s*")
-_FIELD = re.compile(r"(\s*)([A-Za-z_][\w.-]*):( .*)?")
-_NO_BLANK = re.compile(r"\s*([A-Za-z_][\w.-]*):(\S.*?)\s*")
-_TWO_FIELDS = re.compile(r"\s*([A-Za-z_][\w.-]*): +([A-Za-z_][\w.-]*): +(\S.*?)\s*")
+_EQUALS = r"\s*([A-Za-z_][\w.-]*)\s*=\s*(\S.*?)\s*"
+_FIELD = r"(\s*)([A-Za-z_][\w.-]*):( .*)?"
+_NO_BLANK = r"\s*([A-Za-z_][\w.-]*):(\S.*?)\s*"
+_TWO_FIELDS = r"\s*([A-Za-z_][\w.-]*): +([A-Za-z_][\w.-]*): +(\S.*?)\s*"
 _LONGEST = 500
 """The longest line, in characters, whose meaning is guessed."""
 _ABOVE = 6
@@ -27,11 +27,11 @@ def mend(text: Text, number: int, problem: str) -> str:
         return ""
     if line.rstrip().endswith(";"):
         return "leave the semicolon out: the end of a line ends a field"
-    if assigned := _EQUALS.fullmatch(line):
+    if assigned := re.fullmatch(_EQUALS, line):
         return f"write `{assigned[1]}: {shown(assigned[2])}`"
-    if "expected ':'" in problem and (close := _NO_BLANK.fullmatch(line)):
+    if "expected ':'" in problem and (close := re.fullmatch(_NO_BLANK, line)):
         return f"a blank is missing behind the colon: `{close[1]}: {shown(close[2])}`"
-    if fields := _TWO_FIELDS.fullmatch(line):
+    if fields := re.fullmatch(_TWO_FIELDS, line):
         meant = f"`{fields[1]}: {{{fields[2]}: {shown(fields[3])}}}`"
         return f"a field in a field stands in braces: {meant}; text with a colon stands in quotes"
     return _indented(text, number, line)
@@ -40,8 +40,8 @@ def mend(text: Text, number: int, problem: str) -> str:
 def _indented(text: Text, number: int, line: str) -> str:
     """Return the hint for a field that is not indented as the field above it; "" where the line is no such field."""
     above = next((each for each in range(number - 1, max(number - _ABOVE, 0), -1) if text.raw_line(each).strip()), None)
-    field = _FIELD.fullmatch(line)
-    other = None if above is None else _FIELD.fullmatch(text.raw_line(above))
+    field = re.fullmatch(_FIELD, line)
+    other = None if above is None else re.fullmatch(_FIELD, text.raw_line(above))
     if field is None or other is None or len(field[1]) == len(other[1]):
         return ""
     above_it, its = len(other[1]), len(field[1])

@@ -31,11 +31,11 @@ _OPERATIONS: Mapping[type[ast.operator], _Operation] = {
 _CALLS: Mapping[str, Callable[..., Fraction | int]] = {
     "floor": math.floor, "ceiling": math.ceil, "ceil": math.ceil, "Max": max, "Min": min, "max": max, "min": min,
 }  # fmt: skip
-_NAMELESS = re.compile(r"[\s?*_-]*|-?[0-9]+|None|none|null|unk|unknown|dynamic", re.ASCII)
+_NAMELESS = r"(?a)[\s?*_-]*|-?[0-9]+|None|none|null|unk|unknown|dynamic"
 """Matches the texts that exporters write for "any size": `?`, `-1`, `None`. Two such axes are not the same axis."""
-_PLAIN = re.compile(r"(?!(?:yes|no|on|off|true|false|null)$)[a-z_][a-z0-9_.-]*", re.IGNORECASE)
+_PLAIN = r"(?i)(?!(?:yes|no|on|off|true|false|null)$)[a-z_][a-z0-9_.-]*"
 """Matches the names that YAML reads as texts without quotation marks."""
-_PLACE = re.compile(r"(?P<name>.+)\[(?P<index>[0-9]{1,2})\]")
+_PLACE = r"(?P<name>.+)\[(?P<index>[0-9]{1,2})\]"
 
 
 class Shaped(Protocol):
@@ -52,7 +52,7 @@ def shapes(inputs: Mapping[str, Shaped]) -> dict[str, Shape]:
 
 def names_nothing(text: str) -> bool:
     """Tell whether the name that a model gives an axis only says that the axis may have any size."""
-    return bool(_NAMELESS.fullmatch(text))
+    return bool(re.fullmatch(_NAMELESS, text))
 
 
 def free(shapes: Mapping[str, Shape]) -> tuple[str, ...]:
@@ -83,7 +83,7 @@ def extent(axis: Axis, sizes: Mapping[str, int]) -> int | None:
 
 def as_key(axis: str) -> str:
     """Return the name of an axis as a key in YAML: in quotation marks where YAML would not read it as a text."""
-    return axis if _PLAIN.fullmatch(axis) else json.dumps(axis, ensure_ascii=False)
+    return axis if re.fullmatch(_PLAIN, axis) else json.dumps(axis, ensure_ascii=False)
 
 
 def place(name: str, index: int) -> str:
@@ -93,7 +93,7 @@ def place(name: str, index: int) -> str:
 
 def input_of(key: str) -> str | None:
     """Return the name of the input in a key such as `x[2]`; None for the name of an axis."""
-    match = _PLACE.fullmatch(key)
+    match = re.fullmatch(_PLACE, key)
     return match["name"] if match else None
 
 
@@ -120,7 +120,7 @@ def located(sizes: Mapping[str, T], shapes: Mapping[str, Shape]) -> Iterator[tup
     """
     every = {axis for shape in shapes.values() for axis in shape if isinstance(axis, str)}
     for key, value in sizes.items():
-        match = _PLACE.fullmatch(key)
+        match = re.fullmatch(_PLACE, key)
         name, index = (match["name"], int(match["index"])) if match else (key, 0)
         shape = shapes.get(name, ())
         if key in every:

@@ -6,8 +6,8 @@ import math
 import re
 from collections.abc import Callable, Mapping
 
-_QUANTITY = re.compile(r"([-+]?)([0-9][0-9,]*)?(\.[0-9]+)?([eE][-+]?[0-9]+)?\s*([^\W\d_]+|%|‰)?")
-_THOUSANDS = re.compile(r"[0-9]{1,3}(,[0-9]{3})+")
+_QUANTITY = r"([-+]?)([0-9][0-9,]*)?(\.[0-9]+)?([eE][-+]?[0-9]+)?\s*([^\W\d_]+|%|‰)?"
+_THOUSANDS = r"[0-9]{1,3}(,[0-9]{3})+"
 _PARTS = {"%": 0.01, "percent": 0.01, "‰": 0.001}
 _SECONDS = {
     **dict.fromkeys(("ns", "nanoseconds"), 1e-9),
@@ -51,12 +51,12 @@ def _number(text: str, factors: Mapping[str, float], *, others: bool) -> str | N
 
     With `others`, an unknown unit such as "tokens" is dropped, except for units of time, which change the number.
     """
-    match = _QUANTITY.fullmatch(text.strip())
+    match = re.fullmatch(_QUANTITY, text.strip())
     if match is None or not (match[2] or match[3]):
         return None
     sign, whole, fraction, power, unit = match[1], match[2] or "", match[3] or "", match[4] or "", match[5] or ""
     if "," in whole:
-        if _THOUSANDS.fullmatch(whole):
+        if re.fullmatch(_THOUSANDS, whole):
             whole = whole.replace(",", "")
         elif not fraction and whole.count(",") == 1:
             whole = whole.replace(",", ".")  # a comma for the decimal point

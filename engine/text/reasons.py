@@ -11,13 +11,11 @@ from engine.text import lines
 shapes_output = False
 """The texts of this module shape no output of a step, although they are returned and not raised."""
 
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])|[\x00-\x08\x0b-\x1f\x7f]")
+_ESCAPES = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])|[\x00-\x08\x0b-\x1f\x7f]"
 """Escape sequences of terminals, such as colours (ECMA-48), and control characters; tabs and line ends stay."""
 _WRAPPED = "of exporting the model to ONNX"
 """Words of the advice with which PyTorch's exporter hides why it failed; its cause is the error behind it."""
-_ADVICE = re.compile(
-    r"^(For (more|extended|C\+\+)|If you suspect|consider using|Caused by|The following call|Refer to)"
-)
+_ADVICE = r"^(For (more|extended|C\+\+)|If you suspect|consider using|Caused by|The following call|Refer to)"
 """The beginnings of lines that advise the developers of PyTorch."""
 _SPEAKING = ("RuntimeError", "ValueError", "OSError", "ImportError", "ModuleNotFoundError", "NotImplementedError")
 """Classes of Python's own errors whose texts are sentences, clear without the name of the class."""
@@ -54,14 +52,14 @@ def facts(error: BaseException, *, without: str = "") -> list[str]:
     root = _root(error)
     text = _worded(root)
     every = [line.strip() for line in (text.replace(without, "") if without else text).splitlines()]
-    kept = [line for line in every if line and not _ADVICE.match(line)]
+    kept = [line for line in every if line and not re.match(_ADVICE, line)]
     place = [] if _speaks(root) else _place(root)
     return [*(kept or [type(root).__name__])[: _LISTED - len(place)], *place]
 
 
 def plain(text: str) -> str:
     """Return a text without escape sequences of terminals and without control characters."""
-    return _ESCAPES.sub("", text)
+    return re.sub(_ESCAPES, "", text)
 
 
 def _root(error: BaseException) -> BaseException:

@@ -11,9 +11,9 @@ _FACTORS = {
     "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12,
     "kib": KIB, "mib": MIB, "gib": GIB, "tib": TIB,
 }  # fmt: skip
-_SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,6})?) *([kmgt]i?)?(b)?", re.IGNORECASE)
-_BARE = re.compile(r"[-+]?[0-9][0-9_,]*(\.[0-9]*)?([eE][-+]?[0-9]+)?")
-_QUANTITY = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,6})?) *([a-zA-Z]?)")
+_SIZE = r"(?i)([0-9]{1,18}(?:\.[0-9]{1,6})?) *([kmgt]i?)?(b)?"
+_BARE = r"[-+]?[0-9][0-9_,]*(\.[0-9]*)?([eE][-+]?[0-9]+)?"
+_QUANTITY = r"([0-9]{1,18}(?:\.[0-9]{1,6})?) *([a-zA-Z]?)"
 _LETTERS = "KMGT"
 _EXAMPLES = "sizes look like 512MiB, 2GiB or 1.5GB"
 _SMALL = 256
@@ -25,7 +25,7 @@ def parse(text: str, *, letters: bool = False) -> int:
 
     With `letters`, a unit may be written without its B: `1.5g` is `1.5GB`, `2Gi` is `2GiB`. Raises ValueError.
     """
-    match = _SIZE.fullmatch(text)
+    match = re.fullmatch(_SIZE, text)
     if match is None or (match[2] and not match[3] and not letters):
         raise ValueError(f"{text!r} is no size")
     return int(float(match[1]) * _FACTORS[(match[2] or "").lower() + "b"])
@@ -33,12 +33,12 @@ def parse(text: str, *, letters: bool = False) -> int:
 
 def lacks_unit(text: str) -> bool:
     """Tell whether a text is a number without a unit, which may mean bytes, MiB or GiB."""
-    return _BARE.fullmatch(text.strip()) is not None
+    return re.fullmatch(_BARE, text.strip()) is not None
 
 
 def mend(text: str) -> str:
     """Return the hint for a size that lacks its unit or has a wrong unit, with the size in units that can be meant."""
-    match = _QUANTITY.fullmatch(text.strip())
+    match = re.fullmatch(_QUANTITY, text.strip())
     if match is None:
         return _EXAMPLES
     number, letter = match[1], match[2].upper()
