@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from engine.commands import options
 from engine.errors import Exit
+from engine.system import plain_types
 
 if TYPE_CHECKING:
     from engine.recipe.schema import Recipe
@@ -28,6 +29,7 @@ def run(arguments: argparse.Namespace) -> Exit:
     if plan is not None:
         _print_last(plan)
         return Exit.OK
+    plain_types.import_pydantic_core()
     from engine.builder.examining import examine
     from engine.builder.selection import select
 
