@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from engine.recipe.ways import Mark
 
 
-FORMAT = 9
+FORMAT = 10
 TOKEN_BYTES = 16
 """The length of the random bytes that a snapshot and its stored plan have in common."""
 _VALUED = {"-j", "--jobs"}
@@ -103,14 +103,14 @@ class Candidate:
         notes: Iterable[str],
         way: Mapping[str, Mark],
         roots: Mapping[str, str],
-        overlays: Mapping[str, int],
+        mounts: Mapping[str, int],
     ) -> None:
         """Read the stat rows of all files of the build.
 
         `inputs` are the files that the plan read, `outputs` the files that the build wrote. `way` holds the folders and
         links on the way to the paths in recipes, with the marks that they had when the plan was made. `roots` maps the
-        path of each recipe to the root of the recipe's project. `overlays` maps the mount point of each overlay file
-        system to the number of the mount.
+        path of each recipe to the root of the recipe's project. `mounts` maps the mount point of each overlay and
+        squashfs to the number of the mount.
 
         `notes` are files about this build that other builds may change, so a snapshot only needs each note to exist:
         the next build writes a missing note.
@@ -121,7 +121,7 @@ class Candidate:
         self.written = {name: watched.row_of(name) for name in sorted(written - fed)}
         self.way = dict(way)
         self.roots = dict(roots)
-        self.overlays = dict(overlays)
+        self.mounts = dict(mounts)
 
     def newest_ns(self) -> int:
         """Return the latest change time of the files that the build read, in nanoseconds."""
@@ -161,7 +161,7 @@ class Candidate:
             "notes": self.notes,
             "way": self.way,
             "roots": self.roots,
-            "overlays": self.overlays,
+            "mounts": self.mounts,
             "exit": code,
             **texts,
             "json": json,
@@ -234,7 +234,7 @@ def _stands(snapshot: Mapping[str, Any]) -> bool:
 
     return (
         ways.holds(snapshot["way"])
-        and all(mount_numbers.of(point) == number for point, number in snapshot["overlays"].items())
+        and all(mount_numbers.of(point) == number for point, number in snapshot["mounts"].items())
         and all(root_of(recipe) == root for recipe, root in snapshot["roots"].items())
         and not any(map(os.path.exists, snapshot["absent"]))
         and all(map(os.path.exists, snapshot["notes"]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -149,8 +150,9 @@ def _file_systems() -> str:
         "the store": _store(),
         "Python": sys.prefix,
         "recipe": str(Path(__file__).parent),
+        "the GPU's driver": shutil.which("nvidia-smi"),
     }
-    present = {name: place for name, place in places.items() if os.path.exists(place)}
+    present = {name: place for name, place in places.items() if place is not None and os.path.exists(place)}
     unreliable = [f"{name} ({kind_of(place)})" for name, place in present.items() if not tells_changes(place)]
     if not unreliable:
         return "recognized by their time stamps, without reading them"

@@ -24,7 +24,7 @@ from engine.recipe.ways import mark_of
 from engine.report import folding, json_lines, outputs, plain, plan_storing, results
 from engine.snapshot import TOKEN_BYTES, Candidate, path_of
 from engine.store import revocations
-from engine.store.file_systems import mount_folder, overlay_number, tells_changes
+from engine.store.file_systems import mount_folder, mount_number, tells_changes
 from engine.store.record import Record
 from engine.store.stat_cache import TICK_NS
 
@@ -82,8 +82,8 @@ def _keep(
     roots = _roots(session)
     if roots is None:
         return
-    overlays = dict(filter(None, map(overlay_number, one_of_each_disk)))
-    candidate = Candidate(inputs=inputs, outputs=written, notes=notes, way=way, roots=roots, overlays=overlays)
+    mounts = dict(filter(None, map(mount_number, one_of_each_disk)))
+    candidate = Candidate(inputs=inputs, outputs=written, notes=notes, way=way, roots=roots, mounts=mounts)
     if candidate.newest_ns() > began_ns - TICK_NS or not _is_whole(session, summaries, finished):
         return
     if session.lookup.source_changed():

@@ -19,10 +19,14 @@ The set leaves out:
 - network, FUSE and FAT file systems, because the writes of another machine may show late there, or leave the change
   time as it was;
 - tmpfs and ramfs, because a write through a mapping leaves all times as they were;
-- squashfs, erofs and iso9660, because another image may have other content and equal time stamps;
+- erofs and iso9660, because another image may have other content and equal time stamps;
 - overlay, because its layers may be any of these: `engine.store.overlays` tries the layer that is written to.
 """
 _OVERLAY = "overlay"
+_SQUASHFS = "squashfs"
+"""A read-only image. Its files change only by the mount of another image, which has another number."""
+_NUMBERED = {_OVERLAY, _SQUASHFS}
+"""File systems that are believed for as long as they stay mounted: the number of the mount tells."""
 _DRIVERS = {"ext2": "ext4", "ext3": "ext4"}
 """The folder in /sys/fs of a kind of file system, where it has another name than the kind."""
 _WHOLE_FILE_AND_WAIT = 7
@@ -42,12 +46,14 @@ class Mount:
         """Whether an equal stat row proves that a file is unchanged."""
         if self.kind == _OVERLAY:
             return overlays.tells_changes(self.point, _point_of)
+        if self.kind == _SQUASHFS:
+            return mount_numbers.of(self.point) is not None
         return self.kind in _TELLING
 
     @property
     def number(self) -> int:
         """A number that another mount of the file system changes; 0 where the kernel has no such number."""
-        if self.kind == _OVERLAY:
+        if self.kind in _NUMBERED:
             return mount_numbers.of(self.point) or 0
         try:
             return os.stat(self.folder).st_ino  # the kernel gives each folder of /sys a number of its own
@@ -94,10 +100,10 @@ def mount_folder(path: str | Path) -> str | None:
     return folder if os.path.isdir(folder) else None
 
 
-def overlay_number(path: str | Path) -> tuple[str, int] | None:
-    """Return the mount point and the number of the overlay at `path`; None for any other kind of file system."""
+def mount_number(path: str | Path) -> tuple[str, int] | None:
+    """Return the mount point and the number of the overlay or squashfs at `path`; None for other file systems."""
     mount = _mount_of_device(_device(path), str(path))
-    return (mount.point, mount.number) if mount.kind == _OVERLAY else None
+    return (mount.point, mount.number) if mount.kind in _NUMBERED else None
 
 
 def mounted(device: int) -> str | None:
@@ -117,8 +123,11 @@ def write_back(path: str | Path) -> bool:
     """
     with regular.open_file(path) as file:
         handle = file.fileno()
+        kind = _mount_of_device(os.fstat(handle).st_dev, str(path)).kind
+        if kind == _SQUASHFS:
+            return True
         # On an overlay, sync_file_range has no effect: the pages belong to a file of the upper layer.
-        if sys.platform != "linux" or _mount_of_device(os.fstat(handle).st_dev, str(path)).kind == _OVERLAY:
+        if sys.platform != "linux" or kind == _OVERLAY:
             os.fsync(handle)
             return True
         import ctypes

@@ -27,7 +27,7 @@ READ_ONLY = (
     pytest.param("erofs", marks=pytest.mark.whole),
     pytest.param("iso9660", marks=pytest.mark.whole),
 )
-BELIEVED = {"ext4", "xfs"}
+BELIEVED = {"ext4", "xfs", "squashfs"}
 _STAMP = 1_600_000_000
 
 

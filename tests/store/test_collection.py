@@ -124,7 +124,7 @@ def test_what_an_up_to_date_build_answers_from_counts_as_used(store, monkeypatch
     place = store.root / "snapshots" / "x"
     argv = ["r.yaml", "--cache", str(store.root)]
     outputs = [str(store.record_path(record.digest))]
-    candidate = snapshot.Candidate(inputs=[], outputs=outputs, notes=[], way={}, roots={}, overlays={})
+    candidate = snapshot.Candidate(inputs=[], outputs=outputs, notes=[], way={}, roots={}, mounts={})
     monkeypatch.setattr(snapshot, "path_of", lambda _: str(place))
     write = store.presence.write
     candidate.keep(argv, write=write, token=b"", variables=[], code=0, texts={}, json="")
