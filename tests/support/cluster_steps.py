@@ -9,7 +9,13 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from engine.errors import StepError
-from engine.step import Report, Source, Step
+from engine.step import Device, Hardware, Report, Source, Step
+
+
+def wait_for(file: str) -> None:
+    """Wait until a test has made a file."""
+    while not os.path.exists(file):
+        time.sleep(0.01)
 
 
 class Tell(Step):
@@ -135,3 +141,38 @@ class Letter(Step):
 
     def run(self, out: Path) -> None:
         (out / "letter").write_text(os.environ.get("TOY_LETTER", "none"))
+
+
+PERCENTAGES = (0, 25, 50, 75)
+"""What `Gradual` prints."""
+
+
+class Gradual(Step):
+    """Prints how far it is, and goes on as soon as a test that has seen the line has made a file."""
+
+    makes: ClassVar[str] = "whole"
+    time_limit: ClassVar[float] = 300.0
+    seen: str
+    """The name of the files, without the percentage at its end."""
+
+    def run(self, out: Path) -> None:
+        for percent in PERCENTAGES:
+            print(f"{percent}%  done", flush=True)
+            wait_for(f"{self.seen}{percent}")
+        (out / "done").write_text("")
+
+
+class OnT4(Step):
+    """Needs a T4 and its driver, and waits for a test's file."""
+
+    makes: ClassVar[str] = "t4"
+    facts: ClassVar[tuple[str, ...]] = ("gpu.driver",)
+    time_limit: ClassVar[float] = 300.0
+    gate: str
+
+    def hardware(self) -> Hardware:
+        return Hardware(devices=(Device(name="T4", sm=75),), tool="numpy")
+
+    def run(self, out: Path) -> None:
+        wait_for(self.gate)
+        (out / "done").write_text("")

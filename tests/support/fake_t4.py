@@ -14,11 +14,13 @@ from engine.runtimes.onnxruntime.libraries import TENSORRT, TENSORRT_MAJOR
 SUPPORT = Path(__file__).parent
 _NVIDIA_SMI = """#!/bin/sh
 case "$*" in
-  *clocks*) echo "{name}, 580.65.06, 1590, 1590, 5000, 40" ;;
-  *query-gpu=driver_version*) echo 580.65.06 ;;
-  *) echo "{name}, {capability}, {mib}, 580.65.06" ;;
+  *clocks*) echo "{name}, {driver}, 1590, 1590, 5000, 40" ;;
+  *query-gpu=driver_version*) echo {driver} ;;
+  *) echo "{name}, {capability}, {mib}, {driver}" ;;
 esac
 """
+DRIVER = "580.65.06"
+"""The version of the driver of a fake machine, unless a test says another."""
 
 
 class FakeT4(Program):
@@ -48,9 +50,7 @@ class FakeT4(Program):
             for name in TENSORRT.names:
                 (packages / "tensorrt_libs" / name).touch()
         (place / "bin").mkdir()
-        own = {"name": self.gpu["name"], "capability": self.gpu["sm"] / 10, "mib": self.mib}
-        (place / "bin" / "nvidia-smi").write_text(_NVIDIA_SMI.format(**own))
-        (place / "bin" / "nvidia-smi").chmod(0o755)
+        write_nvidia_smi(place / "bin", gpu=self.gpu, mib=self.mib)
         self.python = place / "venv" / "bin" / "python"
         self.environment["PATH"] = f"{place / 'bin'}:{self.environment['PATH']}"
         self.environment.pop("PYTHONPATH", None)
@@ -74,6 +74,15 @@ class FakeL4(FakeT4):
         "l2_bytes": 50_331_648, "shared_memory_per_sm": 102_400,
     }  # fmt: skip
     mib = 23_034
+
+
+def write_nvidia_smi(folder, *, gpu=FakeT4.gpu, mib=FakeT4.mib, driver=DRIVER):
+    """Write a fake `nvidia-smi` into a folder, also in the place of one that another process may start now."""
+    text = _NVIDIA_SMI.format(name=gpu["name"], capability=gpu["sm"] / 10, mib=mib, driver=driver)
+    new = folder / "nvidia-smi.new"
+    new.write_text(text)
+    new.chmod(0o755)
+    new.replace(folder / "nvidia-smi")
 
 
 def _other(arch):

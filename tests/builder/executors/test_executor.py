@@ -9,18 +9,22 @@ from pathlib import Path
 import pytest
 import working_folders
 from cluster_steps import (
+    PERCENTAGES,
     After,
     Allocate,
     CopySource,
     DieOnce,
     Endless,
     Fail,
+    Gradual,
     Letter,
+    OnT4,
     Tell,
     TellAlone,
     TellLarge,
     TellWide,
 )  # fmt: skip
+from fake_t4 import DRIVER, write_nvidia_smi
 from process_cluster import MEMORY, LastingCluster, ProcessCluster
 from ray_cluster import RayCluster
 from small_builds import project_in, states, variant
@@ -33,6 +37,7 @@ from engine.cluster.opening import executor_on
 from engine.cluster.orders import NodeAnswer
 from engine.cluster.ray_engine import RayEngine
 from engine.events import Ended, Noticed, RunsElsewhere, Started
+from engine.machine import cuda, nvml
 from engine.store.opening import open_store
 from engine.store.store import Store
 from engine.system import processes
@@ -344,24 +349,35 @@ def test_a_job_past_its_time_limit_is_ended(site):
     assert "longer than its limit of 1 s" in ended.error.what
 
 
-def test_the_log_of_a_running_job_can_be_read_here(site):
-    events, _ = loop(site, *tells(site, 1, seconds=2.5))
+def test_the_progress_of_a_running_job_comes_line_by_line_while_it_runs(site):
+    """The job goes on when a line has come, so that it never ends if its lines come with its end."""
+    seen = site.folder / "seen"
+    events, _ = loop(site, variant(site.folder, Gradual(seen=str(seen))))
+    lines = []
     for event in events:
         if isinstance(event, Started):
-            until(lambda log=event.log: log.exists() and "begun" in log.read_text(), events)
+            for percent in PERCENTAGES:
+                lines.append(f"{percent}%  done")
+                until(lambda log=event.log: lines_of(log) == lines, events)
+                seen.with_name(f"seen{percent}").touch()
             break
     assert [event.state for event in events if isinstance(event, Ended)] == ["built"]
+    assert len(lines) == len(PERCENTAGES)
 
 
-def until(is_true, events, seconds=20):
-    """Let the loop go on until something is true."""
+def lines_of(log):
+    return log.read_text().splitlines() if log.exists() else []
+
+
+def until(is_true, events, seconds=120):
+    """Let the loop go on until something is true. No job may end meanwhile."""
     lookup_executor = events.gi_frame.f_locals["build"].executor
     end = time.monotonic() + seconds
     kept = []
     while not is_true():
         kept += lookup_executor.poll(0.1)
+        assert kept == []
         assert time.monotonic() < end
-    assert kept == []
 
 
 def test_the_peak_memory_of_a_job_is_measured_where_it_runs(site):
@@ -452,6 +468,45 @@ def test_a_node_whose_facts_changed_is_refused_and_its_job_runs_with_a_right_key
     assert (record.key["env.TOY_LETTER"], Path(lookup.store.root).name) == ("a", "cache")
     assert lookup.store.bring(record)
     assert (lookup.store.artifact_path(record.artifact) / "letter").read_text() == "a"
+
+
+def test_a_node_whose_driver_changed_between_two_jobs_gets_no_further_job(nodeless):
+    """Two jobs take both nodes. One of them ends, and its node changes, which alone has room for the third job."""
+    if cuda.library("libcuda.so.1") is not None or nvml.library() is not None:
+        pytest.skip("this machine has a driver of NVIDIA, which answers for its own GPU")
+    site = nodeless
+    machines = {name: site.folder / f"machine-{name}" for name in ("one", "two")}
+    for name, folder in machines.items():
+        folder.mkdir()
+        write_nvidia_smi(folder)
+        site.cluster.add(name, PATH=f"{folder}:{os.environ['PATH']}")
+    gates = {name: site.folder / f"gate-{name}" for name in ("r0", "r1", "r2")}
+    jobs = [variant(site.folder, OnT4(gate=str(gate)), name=name) for name, gate in gates.items()]
+    events, lookup = loop(site, *jobs)
+    short, long = next_of(events, Started), next_of(events, Started)
+    assert {short.node, long.node} == machines.keys()
+    for name in gates.keys() - {long.recipe}:
+        gates[name].touch()
+    ended = next_of(events, Ended)
+    assert (ended.recipe, ended.state) == (short.recipe, "built")
+    write_nvidia_smi(machines[short.node], driver="590.44.01")
+    third = next_of(events, Started)
+    assert third.node == short.node
+    refusal = next_of(events, Noticed, Ended)
+    differs = f"facts.gpu.driver is 590.44.01, not {DRIVER}"
+    assert refusal == Noticed(f"node {short.node} is not what it was: {differs}, and {third.job!r} runs again")
+    gates[long.recipe].touch()
+    rest = list(events)
+    assert [event.node for event in rest if isinstance(event, Started)] == [long.node]
+    assert [(event.recipe, event.state) for event in rest if isinstance(event, Ended)] == [
+        (long.recipe, "built"),
+        (third.recipe, "built"),
+    ]
+    assert [record.key["facts.gpu.driver"] for record in records(lookup, third.job)] == [DRIVER] * 3
+
+
+def next_of(events, *kinds):
+    return next(event for event in events if isinstance(event, kinds))
 
 
 def test_a_job_has_the_key_of_the_kind_of_node_that_runs_it(nodeless):
