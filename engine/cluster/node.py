@@ -23,6 +23,7 @@ from engine.cluster.survey import Question
 from engine.errors import StepError, UserError
 from engine.key import changes, digest_of, inputs_of
 from engine.machine import local_gpus
+from engine.machine import tools as installed
 from engine.step import Source
 from engine.store import user_notes
 from engine.store.file_lock import FileLock
@@ -80,6 +81,8 @@ class NodeStore:
         self._executor: LocalExecutor | None = None
         self._description: Mapping[str, str] = {}
         self._description_time = -_DESCRIPTION_SECONDS
+        self._tools: dict[str, str] = {}
+        """The tools of the jobs that have run here, as they were at the last job that used them."""
 
     @property
     def description(self) -> Mapping[str, str]:
@@ -116,6 +119,12 @@ class NodeStore:
             self._executor.close()
             self._executor = None
 
+    def heed(self, tools: Mapping[str, str]) -> None:
+        """End all workers if one of a job's tools is not what it was: they may have imported what it was."""
+        if any(self._tools.get(name, value) != value for name, value in tools.items()):
+            self.forget_executor()
+        self._tools.update(tools)
+
     def run(self, order: JobOrder, send: Send) -> NodeAnswer:
         """Run a job, unless the store or the remote has its record, and push the record. Raises UserError."""
         if self.store.tier is not None:
@@ -124,8 +133,10 @@ class NodeStore:
         job = job_of(order.job)
         named = {SourceName(*job.traits.sources[name]): source for name, source in sources.items()}
         lookup = NodeLookup(self, named)
+        installed.look_again()
         if job.traits.needs_hardware:
             local_gpus.look_again()
+        self.heed(lookup.tools(job.traits.tools))
         differs = [
             (change.row, change.new, change.old) for change in changes(lookup.key(job, _inputs(order)), order.key)
         ]
@@ -225,6 +236,7 @@ def answer_survey(question: Mapping[str, object]) -> dict[str, object]:
     try:
         here = _node()
         lookup = Lookup(here.store)
+        installed.look_again()
         local_gpus.look_again()
         taken = survey.take(Question.from_json(question), lookup, remote=here.remote, trouble=here.trouble)
         return taken.to_json()

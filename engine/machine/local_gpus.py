@@ -59,9 +59,9 @@ def gpus() -> tuple[LocalGpu, ...]:
 
 
 def look_again() -> None:
-    """Forget the GPUs: a process that lives for days looks again before it vouches for them."""
-    gpus.cache_clear()
-    cuda.devices.cache_clear()
+    """Forget the GPUs, and CUDA's versions: a process that lives for days looks again before it vouches for them."""
+    for known_once in (gpus, cuda.devices, cuda.supported, cuda.runtime_version):
+        known_once.cache_clear()
 
 
 def hidden() -> str:

@@ -47,7 +47,7 @@ def build(distribution: str) -> Known:
 def version_of(distribution: str) -> str:
     """Return the installed version of a distribution, or else of its alternative; MISSING if neither is installed.
 
-    The version of a distribution is looked up once and then remembered.
+    The version of a distribution is looked up once and then remembered, until `look_again`.
     """
     if distribution not in _versions:
         _versions[distribution] = _installed(distribution)
@@ -57,6 +57,12 @@ def version_of(distribution: str) -> str:
 def changed() -> bool:
     """Say whether an installation has changed a version since `version_of` returned it."""
     return any(_installed(name) != version for name, version in _versions.items())
+
+
+def look_again() -> None:
+    """Forget all versions: a process that lives for days looks again before it vouches for them."""
+    _versions.clear()
+    _behind.cache_clear()
 
 
 _versions: dict[str, str] = {}

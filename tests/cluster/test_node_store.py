@@ -31,3 +31,14 @@ def test_a_node_that_starts_again_trusts_no_file_that_it_has_not_read(node):
     row = row_of(os.lstat(place))
     assert node.store.contents.known(row) == record.files["file"][1]
     assert NodeStore().store.contents.known(row) is None
+
+
+def test_workers_that_may_have_imported_an_older_tool_run_no_further_job(node):
+    node.heed({"numpy": "1", "onnx": "1"})
+    workers = node.executor
+    node.heed({"numpy": "1"})
+    node.heed({"onnx": "1", "sympy": "1"})
+    assert node.executor is workers
+    node.heed({"numpy": "2"})
+    assert node.executor is not workers
+    node.forget_executor()

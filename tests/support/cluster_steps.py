@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -163,16 +164,17 @@ class Gradual(Step):
 
 
 class OnT4(Step):
-    """Needs a T4 and its driver, and waits for a test's file."""
+    """Needs a T4, its driver and a tool, waits for a test's file, and writes the tool's version."""
 
     makes: ClassVar[str] = "t4"
+    tools: ClassVar[tuple[str, ...]] = ("toy-tool",)
     facts: ClassVar[tuple[str, ...]] = ("gpu.driver",)
     time_limit: ClassVar[float] = 300.0
     gate: str
 
     def hardware(self) -> Hardware:
-        return Hardware(devices=(Device(name="T4", sm=75),), tool="numpy")
+        return Hardware(devices=(Device(name="T4", sm=75),), tool="toy-tool")
 
     def run(self, out: Path) -> None:
         wait_for(self.gate)
-        (out / "done").write_text("")
+        (out / "tool").write_text(import_module("toy_tool").VERSION)

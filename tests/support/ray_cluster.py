@@ -17,6 +17,8 @@ from process_cluster import MEMORY
 from engine.system import processes
 
 SUPPORT = Path(__file__).parent
+PYTHONPATH = f"{SUPPORT / 'ray_start'}:{SUPPORT}:{SUPPORT.parent.parent}"
+"""Where the processes of a node find the program and the steps of tests."""
 _START_SECONDS = 240
 _TOKEN = secrets.token_hex(32)
 """The token of every cluster: a process that has connected to one keeps its token for the next."""
@@ -42,7 +44,7 @@ class RayCluster:
             "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": _TOKEN, "RAY_USAGE_STATS_ENABLED": "0",
             "RAY_health_check_period_ms": "500", "RAY_health_check_failure_threshold": "3",
             "RAY_agent_register_timeout_ms": "300000", "RAY_worker_register_timeout_seconds": "300",
-            "PYTHONPATH": f"{SUPPORT / 'ray_start'}:{SUPPORT}:{SUPPORT.parent.parent}",
+            "PYTHONPATH": PYTHONPATH,
             "RECIPE_TRUST": "none", "RECIPE_TRUST_CACHE": "1",
             "XDG_STATE_HOME": str(self.folder / "state"), "XDG_CACHE_HOME": str(self.folder / "user"),
             "XDG_CONFIG_HOME": str(self.folder / "config"),

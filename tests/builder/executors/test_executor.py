@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import working_folders
+from changing_machine import TOOL, ChangingMachine
 from cluster_steps import (
     PERCENTAGES,
     After,
@@ -24,7 +25,7 @@ from cluster_steps import (
     TellLarge,
     TellWide,
 )  # fmt: skip
-from fake_t4 import DRIVER, write_nvidia_smi
+from fake_t4 import DRIVER
 from process_cluster import MEMORY, LastingCluster, ProcessCluster
 from ray_cluster import RayCluster
 from small_builds import project_in, states, variant
@@ -470,16 +471,14 @@ def test_a_node_whose_facts_changed_is_refused_and_its_job_runs_with_a_right_key
     assert (lookup.store.artifact_path(record.artifact) / "letter").read_text() == "a"
 
 
-def test_a_node_whose_driver_changed_between_two_jobs_gets_no_further_job(nodeless):
+def test_a_node_whose_driver_and_tool_changed_between_two_jobs_gets_no_further_job(nodeless):
     """Two jobs take both nodes. One of them ends, and its node changes, which alone has room for the third job."""
     if cuda.library("libcuda.so.1") is not None or nvml.library() is not None:
         pytest.skip("this machine has a driver of NVIDIA, which answers for its own GPU")
     site = nodeless
-    machines = {name: site.folder / f"machine-{name}" for name in ("one", "two")}
-    for name, folder in machines.items():
-        folder.mkdir()
-        write_nvidia_smi(folder)
-        site.cluster.add(name, PATH=f"{folder}:{os.environ['PATH']}")
+    machines = {name: ChangingMachine(site.folder / f"machine-{name}") for name in ("one", "two")}
+    for name, machine in machines.items():
+        site.cluster.add(name, **machine.variables)
     gates = {name: site.folder / f"gate-{name}" for name in ("r0", "r1", "r2")}
     jobs = [variant(site.folder, OnT4(gate=str(gate)), name=name) for name, gate in gates.items()]
     events, lookup = loop(site, *jobs)
@@ -489,11 +488,11 @@ def test_a_node_whose_driver_changed_between_two_jobs_gets_no_further_job(nodele
         gates[name].touch()
     ended = next_of(events, Ended)
     assert (ended.recipe, ended.state) == (short.recipe, "built")
-    write_nvidia_smi(machines[short.node], driver="590.44.01")
+    machines[short.node].change(driver="590.44.01", tool="2.0")
     third = next_of(events, Started)
     assert third.node == short.node
     refusal = next_of(events, Noticed, Ended)
-    differs = f"facts.gpu.driver is 590.44.01, not {DRIVER}"
+    differs = f"facts.gpu.driver is 590.44.01, not {DRIVER}, tools.toy-tool is 2.0, not {TOOL}"
     assert refusal == Noticed(f"node {short.node} is not what it was: {differs}, and {third.job!r} runs again")
     gates[long.recipe].touch()
     rest = list(events)
@@ -502,7 +501,14 @@ def test_a_node_whose_driver_changed_between_two_jobs_gets_no_further_job(nodele
         (long.recipe, "built"),
         (third.recipe, "built"),
     ]
-    assert [record.key["facts.gpu.driver"] for record in records(lookup, third.job)] == [DRIVER] * 3
+    rows = [(record.key["facts.gpu.driver"], record.key["tools.toy-tool"]) for record in records(lookup, third.job)]
+    assert rows == [(DRIVER, TOOL)] * 3
+    assert {content(lookup, record, "tool") for record in records(lookup, third.job)} == {TOOL}
+
+
+def content(lookup, record, file):
+    assert lookup.store.bring(record)
+    return (lookup.store.artifact_path(record.artifact) / file).read_text()
 
 
 def next_of(events, *kinds):

@@ -13,4 +13,4 @@ from engine.machine import cuda
 GPU = json.loads(Path(__file__).with_name("gpu.json").read_text())
 _device = cuda.CudaDevice(**GPU)
 cuda.devices = functools.cache(lambda: (_device,))
-cuda.runtime_version = lambda: "12.9"
+cuda.runtime_version = functools.cache(lambda: "12.9")
