@@ -180,7 +180,7 @@ class NodeStore:
                 return outcome
             if time.monotonic() - looked > _LOG_SECONDS:
                 looked = time.monotonic()
-                piece = _from(log, sent)
+                piece = whole_lines(_from(log, sent))
                 sent += len(piece)
                 if piece:
                     send(environment.redacted(piece))
@@ -257,6 +257,11 @@ def run_order(raw: bytes, send: Send) -> bytes:
 def _inputs(order: JobOrder) -> dict[str, str]:
     """Return the rows of the inputs, which the builder alone can know."""
     return {name: value for name, value in inputs_of(order.key).items() if name not in order.sources}
+
+
+def whole_lines(piece: bytes) -> bytes:
+    """Return a piece of a log up to its last line end: in half a line, no secret can be recognized."""
+    return piece[: max(piece.rfind(b"\n"), piece.rfind(b"\r")) + 1]
 
 
 def _from(log: Path, start: int) -> bytes:
