@@ -27,8 +27,10 @@ def check(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
     if not devices or runtime.runs_on_cpu(recipe.target):
         what = "tf32 has no effect on a cpu"
         raise loaded.error(what, "tf32", facts=["TF32 is a format of NVIDIA's tensor cores"], hint=_LEAVE_OUT)
+    if runtime.tf32_of(recipe) is None:
+        return  # one recipe may keep fp32 on every GPU of its `matrix`, also on those without TF32
     without = [gpu for gpu in devices if "tf32" not in gpu.dtypes]
-    if without:
+    if without and recipe.tf32:
         what = f"{called(without)} has no TF32"
         raise loaded.error(what, "tf32", facts=[f"TF32 came with Ampere (SM{AMPERE})"], hint=_LEAVE_OUT)
     choices = runtime.tf32_choices(recipe.target)

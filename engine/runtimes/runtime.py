@@ -188,6 +188,18 @@ class Runtime:
         """Return the values of `tf32` that the runtime can be told for this target; none for one without the switch."""
         return ()
 
+    def tf32_of(self, recipe: RecipeView) -> bool | None:
+        """Return the recipe's `tf32`; None for the default of the runtime.
+
+        `tf32: false` is as good as no `tf32` where no GPU of the recipe has TF32.
+        """
+        if recipe.tf32 is not False:
+            return recipe.tf32
+        from engine import gpus
+
+        named = filter(None, map(gpus.known, recipe.target.devices))
+        return False if any("tf32" in gpu.dtypes for gpu in named) else None
+
     def sections(self, target: TargetView) -> Sequence[str]:
         """Return the sections of a recipe, besides `runtimes`, whose options the runtime reads for this target."""
         return ()

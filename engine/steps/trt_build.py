@@ -104,7 +104,7 @@ class TrtBuild(Step, BuilderOptions):
         if runtime.compile_step != cls.step_name() or not isinstance(runtime, Engines):
             return None
         options: dict[str, Any] = {name: value for name, value in recipe.tensorrt.items() if name in cls.model_fields}
-        options["tf32"] = recipe.tf32
+        options["tf32"] = runtime.tf32_of(recipe)
         timing_cache = options.get("timing_cache")
         if timing_cache:
             options["timing_cache"] = Source(uri=timing_cache)

@@ -79,6 +79,8 @@ ACCEPTED = [
     *(("llm", recipe(device, "int8")) for device in ("T4G", "GTX 1630", "A800")),
     # TF32: GPU x provider x image
     ("cuda-provider", ort("A10", "fp32", "cuda", tf32="true")),
+    ("cuda-types", ort("T4", "fp32", "cuda", tf32="false")),
+    ("cuda-types", ort("RTX 2080 Ti", "fp32", "tensorrt", tf32="false", image="24.02")),  # nothing to be told
     ("tf32", ort("A800", "fp32", "cuda", tf32="false", image="24.05")),
     ("trt-provider", ort("L20", "fp32", "tensorrt", tf32="true")),
     # GPU x TensorRT

@@ -183,7 +183,7 @@ class OnnxRuntime(Runtime):
             what = f"the image {named.tag} computes {recipe.precision} graphs in other precisions: {typed.WEAKLY_TYPED}"
             hint = "use an image from 24.05 on, or provider: cuda"
             raise loaded.error(what, *RECIPE_PATH, hint=hint)
-        if recipe.tf32 is not None and versions.is_later(_IMAGE_WITH_TF32, than=named.release):
+        if self.tf32_of(recipe) is not None and versions.is_later(_IMAGE_WITH_TF32, than=named.release):
             what = f"the ONNX Runtime of the image {named.tag} has no option for TF32"
             hint = f"use an image from {_IMAGE_WITH_TF32} on, or leave tf32 out"
             raise loaded.error(what, *RECIPE_PATH, hint=hint)
@@ -195,7 +195,7 @@ class OnnxRuntime(Runtime):
         provider takes no precision from the graph, it has no option for int4.
         """
         recipe, on_gpu = loaded.recipe, installed(_GPU)
-        if recipe.tf32 is not None and on_gpu is not None and versions.is_later(_WITH_TF32, than=on_gpu):
+        if self.tf32_of(recipe) is not None and on_gpu is not None and versions.is_later(_WITH_TF32, than=on_gpu):
             what = f"onnxruntime-gpu {on_gpu} has no option for TF32"
             raise loaded.error(what, "tf32", hint=f"install onnxruntime-gpu {_WITH_TF32} or newer, or leave it out")
         if recipe.target.provider == Provider.TENSORRT and recipe.precision == "int4" and on_gpu is not None:
@@ -274,8 +274,8 @@ class OnnxRuntime(Runtime):
         """Return the provider's name; for the TensorRT provider also the options and profiles of its engines."""
         provider, tensorrt = provider_of(recipe.target), recipe.tensorrt
         options: dict[str, object] = {"provider": provider.value}
-        if recipe.tf32 is not None:  # what a recipe leaves out is no row of a key
-            options["tf32"] = recipe.tf32
+        if (allowed := self.tf32_of(recipe)) is not None:  # what a recipe leaves out is no row of a key
+            options["tf32"] = allowed
         if provider is Provider.TENSORRT:
             options |= {
                 "cuda_graph": bool(tensorrt.get("cuda_graph", False)),

@@ -126,7 +126,8 @@ class Engines(Runtime):
         With `cuda_graph`, each prepared call is captured into a CUDA graph. The engine itself holds `tf32`, which the
         rivals get from here.
         """
-        stated = {} if recipe.tf32 is None else {"tf32": recipe.tf32}
+        allowed = self.tf32_of(recipe)
+        stated = {} if allowed is None else {"tf32": allowed}
         return {"cuda_graph": bool(recipe.tensorrt.get("cuda_graph", False)), **stated}
 
     def tool(self, target: TargetView) -> str | None:

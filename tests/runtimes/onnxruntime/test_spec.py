@@ -8,6 +8,7 @@ from engine.errors import RecipeError
 from engine.recipe.schema import Recipe
 from engine.runtimes.execution import Execution
 from engine.runtimes.onnxruntime.spec import OnnxRuntime
+from engine.steps.trt_build import TrtBuild
 from engine.text.places import Position, Text
 
 
@@ -28,6 +29,19 @@ def test_a_version_without_the_option_for_tf32_is_refused():
     refuse("1.17.3", target=target)
     for version in ("1.18.0", "1.31.1", None):
         refuse(version, target=target, tf32=True)
+
+
+@pytest.mark.parametrize("runtime", [{"runtime": "tensorrt"}, {"provider": "cuda"}, {"provider": "tensorrt"}])
+def test_no_tf32_is_said_to_a_gpu_without_it(runtime):
+    """Source: Table 33 of the CUDA Programming Guide has no TF32 for compute capability 7.5."""
+    at_turing = Recipe(name="r", model={"source": "hf:a/b"}, target={"device": "T4", **runtime}, tf32=False)
+    silent = at_turing.model_copy(update={"tf32": None})
+    at_ampere = at_turing.model_copy(update={"target": at_turing.target.model_copy(update={"device": "A10"})})
+    assert Execution.for_recipe(at_turing) == Execution.for_recipe(silent)
+    assert Execution.for_recipe(at_ampere).options["tf32"] is False
+    for recipe, engine_tf32 in ((at_turing, None), (at_ampere, False)):
+        step = TrtBuild.for_recipe(recipe)
+        assert step is None or step.tf32 is engine_tf32
 
 
 def test_a_rival_gets_the_tf32_of_the_recipe():
