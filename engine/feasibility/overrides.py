@@ -52,7 +52,7 @@ def check_model(loaded: LoadedRecipe, facts: ModelFacts) -> None:
 def _refuse_later_fields(loaded: LoadedRecipe, path: tuple[str | int, ...], overrides: Mapping[str, Any]) -> None:
     """Raise RecipeError for a field that the recipe's Triton release lacks, and so could not read in config.pbtxt."""
     tag = triton_images.tag_of(loaded.recipe)
-    for field in _LATER_FIELDS if tag is not None and tag.release <= _LAST_WITHOUT else ():
+    for field in _LATER_FIELDS if tag is not None and "" < tag.release <= _LAST_WITHOUT else ():
         value: Any = overrides
         for segment in field:
             value = value.get(segment) if isinstance(value, Mapping) else None

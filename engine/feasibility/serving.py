@@ -46,7 +46,7 @@ def _image(loaded: LoadedRecipe) -> None:
         return
     tag = triton_images.read(name)
     if tag is None:
-        hint = f'write the release, "24.05", or the whole name, {REPOSITORY}:24.05-py3'
+        hint = f'write the release, "24.05", or the whole name, {REPOSITORY}:24.05-py3 or that of a mirror'
         raise loaded.error(triton_images.not_triton(name), *RECIPE_PATH, hint=hint)
     _board(loaded, tag)
     registry.of(loaded.recipe).refuse_image(loaded, tag)
@@ -58,6 +58,8 @@ def _board(loaded: LoadedRecipe, tag: ImageTag) -> None:
     Images for Jetsons end with `-igpu`, and other images are for servers. Jetsons newer than Orin may run images for
     servers, for which there is no document here, so that they are not refused.
     """
+    if not tag.release:
+        return
     for name in loaded.recipe.target.devices:
         gpu = gpus.known(name)
         is_jetson = gpu is not None and gpu.sold == "jetson"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from engine.runtimes import versions
@@ -71,19 +71,35 @@ _NO_ENGINES = ("trtllm-python-py3", "vllm-python-py3", "py3-sdk", "py3-min")
 """Flavours of Triton's images (the last part of the tag) that lack Triton's backend for TensorRT engines."""
 _FOR_JETSONS = "-igpu"
 _TAG = re.compile(r"([0-9]{2}\.(?:0[1-9]|1[0-2]))(?:-([a-z0-9-]+))?")
+_WHOLE_NAME = r"((?:[\w.-]+(?::[0-9]+)?/)?(?:[a-z0-9._-]+/)*)([a-z0-9._-]+)(?::(\w[\w.-]{0,127}))?"
+"""An image's whole name without a digest: registry with port, folders, repository and tag.
+
+Source: the grammar in reference.go of distribution/reference, which docker uses.
+"""
+_DIGEST = r"sha256:[0-9a-f]{64}"
 
 
 @dataclass(frozen=True)
 class ImageTag:
-    """The tag of an image of Triton: its release (YY.MM) and its flavour, the rest of the tag."""
+    """The tag of an image of Triton: its release (YY.MM) and its flavour, the rest of the tag.
+
+    Both are empty where the image's name does not tell the release; nothing is then known about the image.
+    """
 
     release: str
     flavour: str
+    whole_name: str = field(default="", kw_only=True)
+    """The name in a recipe that names more than a tag: a mirror, an image of somebody else, or a digest."""
 
     @property
     def tag(self) -> str:
-        """The whole tag of the image, for example `24.05-py3`."""
-        return f"{self.release}-{self.flavour}"
+        """The whole tag of the image, for example `24.05-py3`; the whole name where the release is not known."""
+        return f"{self.release}-{self.flavour}" if self.release else self.whole_name
+
+    @property
+    def address(self) -> str:
+        """The whole name of the image, as docker pulls it."""
+        return self.whole_name or f"{REPOSITORY}:{self.tag}"
 
     @property
     def loads_engines(self) -> bool:
@@ -137,12 +153,27 @@ IMAGES = (
 
 
 def read(name: str) -> ImageTag | None:
-    """Return the tag in the name of an image of Triton; None for the name of any other image.
+    """Return the tag in the name of an image of Triton; None for what is no name of an image with Triton.
 
-    A name is `24.05`, `24.05-py3` or `nvcr.io/nvidia/tritonserver:24.05-py3`.
+    A name is `24.05`, `24.05-py3`, or the whole name of an image, also in another registry and with a digest. Mirrors
+    of NVIDIA's images keep their tags: a tag is taken for NVIDIA's where the repository is called after Triton.
+    Nothing is known about any other image, except that NVIDIA's other images hold no Triton.
     """
-    match = _TAG.fullmatch(name.removeprefix(f"{REPOSITORY}:"))
-    return ImageTag(match[1], match[2] or "py3") if match else None
+    plain, at, digest = name.partition("@")
+    if at and not re.fullmatch(_DIGEST, digest):
+        return None
+    if match := _TAG.fullmatch(plain.removeprefix(f"{REPOSITORY}:")):
+        ours = ImageTag(match[1], match[2] or "py3")
+        return replace(ours, whole_name=f"{ours.address}@{digest}") if at else ours
+    whole = re.fullmatch(_WHOLE_NAME, plain)
+    if whole is None or not (at or "/" in plain or ":" in plain):
+        return None
+    folders, repository, tag = whole.groups(default="")
+    of_triton, by_nvidia = "triton" in repository, folders.endswith("nvidia/")
+    if (by_nvidia and not of_triton) or (f"{folders}{repository}" == REPOSITORY and not at):
+        return None
+    match = _TAG.fullmatch(tag) if of_triton else None
+    return ImageTag(match[1], match[2] or "py3", whole_name=name) if match else ImageTag("", "", whole_name=name)
 
 
 def tag_of(recipe: RecipeView) -> ImageTag | None:

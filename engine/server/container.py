@@ -69,17 +69,18 @@ def find(needs: Needs, named: str | None, *, pull: bool) -> InContainer:
     Lacking where neither docker nor podman answers, or where no image can serve the models.
     """
     running = tool()
-    tag = image_tags.tag_for(needs.engines, named)
-    base = image_tags.address_of(tag)
+    chosen = image_tags.tag_for(needs.engines, named)
+    base = chosen.address
     dockerfile = _dockerfile(base, needs)
+    tag = chosen.tag if chosen.release else "other"
     image = f"{_DERIVED}:{tag}-{digest.of_bytes(dockerfile.encode())[:_DIGEST_LENGTH]}" if needs.requirements else base
     here = _has(running, image)
     if not here and pull:
         _fetch(running, base, image, dockerfile)
-    unsure = image_tags.not_verified(needs.engines, tag)
+    unsure = image_tags.not_verified(needs.engines, chosen)
     why = f"{Path(running).name} runs {base}" + ("" if here or pull else ", once it is pulled")
     why = f"{why}; {unsure}" if unsure else why
-    return InContainer("container", tag, why, tool=running, image=image)
+    return InContainer("container", chosen.tag, why, tool=running, image=image)
 
 
 def tool(names: Sequence[str] = TOOLS) -> str:

@@ -39,7 +39,7 @@ def write(out: Path, name: str, *, image: str | None, origin: PackageOrigin) -> 
     """
     needs = needs_of(out)
     try:
-        base = image_tags.address_of(image_tags.tag_for(needs.engines, image))
+        base = image_tags.tag_for(needs.engines, image).address
     except Lacking as lacking:
         (out / "README.md").write_text(_readme(out, name, origin, no_image=str(lacking)), "utf-8")
         return

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from engine.runtimes import triton_images, versions
-from engine.runtimes.triton_images import IMAGES, REPOSITORY, Image, ImageTag
+from engine.runtimes.triton_images import IMAGES, Image, ImageTag
 from engine.runtimes.versions import VersionMatch
 from engine.server.installation import Lacking
 from engine.server.needs import Engine
 
-USUAL = "25.06-py3"
+USUAL = ImageTag("25.06", "py3")
 """The image for packages without TensorRT engines: the latest image in the table that has release notes of Triton.
 
 Every image of Triton has the backends for ONNX and Python models.
@@ -22,7 +22,7 @@ def loads(engine: Engine, tensorrt: str) -> bool:
     return versions.loads_engine(tensorrt, built_by=engine.tensorrt, version_compatible=engine.version_compatible)
 
 
-def tag_for(engines: Sequence[Engine], name: str | None) -> str:
+def tag_for(engines: Sequence[Engine], name: str | None) -> ImageTag:
     """Return the tag of an image that serves `engines`; where `engines` is empty, any image fits.
 
     `name` is the image that the recipe names. Raises Lacking where no image fits; for TensorRT engines the error
@@ -33,12 +33,12 @@ def tag_for(engines: Sequence[Engine], name: str | None) -> str:
         if named is None:
             raise Lacking(triton_images.not_triton(name))
         _refuse_image(named, engines)
-        return named.tag
+        return named
     if not engines:
         return USUAL
     image = _latest(engines)
     if image is not None:
-        return image.tag
+        return image
     built = ", ".join(sorted({f"TensorRT {engine.tensorrt} ({engine.model})" for engine in engines}))
     table = ", ".join(f"{image.tag} has {image.tensorrt}" for image in IMAGES)
     raise Lacking(
@@ -72,10 +72,9 @@ def _latest(engines: Sequence[Engine]) -> Image | None:
     return next(fitting, None)
 
 
-def not_verified(engines: Sequence[Engine], tag: str) -> str:
+def not_verified(engines: Sequence[Engine], named: ImageTag) -> str:
     """Return which engines may not load in an image, because a version lacks its build; "" where four numbers agree."""
-    named = triton_images.read(tag)
-    tensorrt = named.image.tensorrt if named is not None and named.image is not None else ""
+    tensorrt = named.image.tensorrt if named.image is not None else ""
     unsure = [engine for engine in engines if _match(engine, tensorrt) is VersionMatch.NOT_VERIFIED or not tensorrt]
     built = ", ".join(sorted({engine.tensorrt for engine in unsure}))
     return f"not verified: engines of TensorRT {built}, an image of {tensorrt or 'an unknown version'}" if built else ""
@@ -83,8 +82,3 @@ def not_verified(engines: Sequence[Engine], tag: str) -> str:
 
 def _match(engine: Engine, tensorrt: str) -> VersionMatch:
     return versions.loading(tensorrt, built_by=engine.tensorrt, version_compatible=engine.version_compatible)
-
-
-def address_of(tag: str) -> str:
-    """Return the whole name of Triton's image with a tag, as docker pulls the image."""
-    return f"{REPOSITORY}:{tag}"

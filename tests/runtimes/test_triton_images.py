@@ -1,5 +1,7 @@
 """The TensorRT of an image of Triton, which must be the TensorRT of the recipe."""
 
+from contextlib import nullcontext
+
 import pytest
 
 from engine import feasibility
@@ -27,9 +29,74 @@ def test_an_image_is_named_by_its_release_its_tag_or_in_full(name):
     assert (tag.tag, tag.image.tensorrt, tag.image.cuda) == ("24.05-py3", "10.0.1.6", "12.4")
 
 
+DIGEST = "@sha256:" + "0123456789abcdef" * 4
+# Source of the grammar: reference.go of distribution/reference, which docker uses for names of images.
+MIRRORS = [
+    "registry.example.com/nvidia/tritonserver:24.05-py3",
+    "registry.example.com:5000/nvidia/tritonserver:24.05-py3",
+    "localhost:5000/tritonserver:24.05",
+    "nvcr.io:443/nvidia/tritonserver:24.05-py3",
+    f"nvcr.io/nvidia/tritonserver:24.05-py3{DIGEST}",
+    f"registry.example.com/mirror/nvcr.io/nvidia/tritonserver:24.05-py3{DIGEST}",
+    "own/triton-with-tokenizers:24.05-py3",
+]
+UNKNOWN = [
+    "registry.example.com/nvidia/tritonserver",
+    "registry.example.com/nvidia/tritonserver:latest",
+    "registry.example.com/own/serving:1.2.3",
+    "ubuntu:24.04",  # no release of Triton, though it reads like one
+    f"nvcr.io/nvidia/tritonserver{DIGEST}",
+    "nvcr.io/nvidia/tritonserver-pb24h1:24.03.07-py3",
+]
+
+
+@pytest.mark.parametrize("name", MIRRORS)
+def test_a_mirror_is_judged_by_its_tag(recipe, name):
+    tag = triton_images.read(name)
+    assert (tag.tag, tag.image.tensorrt, tag.address) == ("24.05-py3", "10.0.1.6", name)
+    feasibility.check(recipe(name, "version: '10.0.1'"))
+    with pytest.raises(RecipeError, match=r"builds the engine, and the image 24.05-py3 loads those of 10.0.1.6"):
+        feasibility.check(recipe(name, "version: '10.4'"))
+
+
+def test_a_digest_of_a_bare_tag_is_pulled_from_nvidia():
+    assert triton_images.read(f"24.05-py3{DIGEST}").address == f"{triton_images.REPOSITORY}:24.05-py3{DIGEST}"
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_nothing_is_known_about_an_image_with_another_tag(recipe, name):
+    """It is not refused, and the recipe says the TensorRT of the image, as for a release that no table has."""
+    assert triton_images.read(name).image is None
+    versioned = recipe(name, "version: '10.7.0.23'")
+    feasibility.check(versioned)
+    unknown = triton_images.not_verified(versioned.recipe)
+    assert f"nothing is known about the TensorRT of the image {name}" in unknown
+    with pytest.raises(RecipeError, match="is not known here") as error:
+        feasibility.check(recipe(name))
+    assert f"docker run --rm {name} dpkg-query" in error.value.hint
+
+
+def test_an_unknown_image_is_refused_for_no_board_and_no_field_of_triton(tmp_path):
+    text = """name: tiny
+model: {source: 'hf:a/b'}
+target: {device: Jetson AGX Orin, runtime: tensorrt}
+tensorrt: {version: '10.3'}
+package: {triton: {image: 'registry.example.com/own/serving:r36', model_metrics: {}}}
+"""
+    path = tmp_path / "r.yaml"
+    for image, refuses in (("registry.example.com/own/serving:r36", ""), ("24.10-py3-igpu", "has no `model_metrics`"),
+                           ("24.10-py3", "is for servers")):  # fmt: skip
+        path.write_text(text.replace("registry.example.com/own/serving:r36", image))
+        (one,) = load(path)
+        with pytest.raises(RecipeError, match=refuses) if refuses else nullcontext():
+            feasibility.check(one)
+
+
 @pytest.mark.parametrize(
-    "name", ["latest", "24", "24.5", "27.13", "24.00-py3", "nvcr.io/nvidia/tensorrt:24.05-py3", ""]
-)
+    "name",
+    ["latest", "24", "24.5", "27.13", "24.00-py3", "nvcr.io/nvidia/tensorrt:24.05-py3", "", "https://nvcr.io/a:24.05",
+     "registry.example.com/nvidia/tensorrt:24.05-py3", "nvcr.io/nvidia/tritonserver:latest", "24.05-py3@sha256:12"],
+)  # fmt: skip
 def test_anything_else_is_no_image(name):
     assert triton_images.read(name) is None
 

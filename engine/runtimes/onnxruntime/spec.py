@@ -247,10 +247,10 @@ class OnnxRuntime(Runtime):
         return Lowering.DYNAMIC if recipe.precision == "int8" else None
 
     def newest_opset(self, recipe: RecipeView) -> int:
-        """Return opset 23, which every supported ONNX Runtime reads; an older one for an older image of Triton."""
+        """Return opset 23, which every supported ONNX Runtime reads; an older one for an older or unknown image."""
         # Keys have the opset, not the code of the table of images, so the table is not imported above.
         tag = import_module("engine.runtimes.triton_images").tag_of(recipe)
-        if tag is not None and versions.is_later(_WITH_ATTENTION, than=tag.release):
+        if tag is not None and (not tag.release or versions.is_later(_WITH_ATTENTION, than=tag.release)):
             return super().newest_opset(recipe)
         return _NEWEST_OPSET
 

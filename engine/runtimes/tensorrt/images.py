@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from engine.runtimes import releases, triton_images, versions
 from engine.runtimes.tensorrt.spec import TensorRT
-from engine.runtimes.triton_images import RECIPE_PATH, REPOSITORY, Image, ImageTag
+from engine.runtimes.triton_images import RECIPE_PATH, Image, ImageTag
 
 if TYPE_CHECKING:
     from engine.runtimes.recipes import LoadedRecipeView
@@ -68,7 +68,7 @@ def _needs_version(loaded: LoadedRecipeView, named: ImageTag, version: str | Non
         return
     what = f"which TensorRT the image {named.tag} loads engines with is not known here"
     facts = [f"known: {', '.join(f'{image.tag} ({image.tensorrt})' for image in triton_images.IMAGES)}"]
-    look = f"docker run --rm {REPOSITORY}:{named.tag} dpkg-query -W libnvinfer-bin"
+    look = f"docker run --rm {named.address} dpkg-query -W libnvinfer-bin"
     hint = f'say its minor version, as in tensorrt: {{version: "10.7"}}; this prints it: {look}'
     raise loaded.error(what, *RECIPE_PATH, facts=facts, hint=hint)
 
