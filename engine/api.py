@@ -12,7 +12,7 @@ from engine.builder import findings as explanations
 from engine.builder import remake as remaking
 from engine.builder.announcing import announcing
 from engine.builder.difference import SideComparison
-from engine.builder.examining import Checked, examine, not_verified
+from engine.builder.examining import Checked, boards, examine, not_verified
 from engine.builder.executors import slots
 from engine.builder.executors.executor import Executor
 from engine.builder.executors.local import LocalExecutor
@@ -274,11 +274,13 @@ class Session:
         return last
 
     def _before(self) -> Iterator[Event]:
-        """Yield what is known of the recipes before a job runs: which are skipped, wrong, or not verified."""
+        """Yield what is known of the recipes before a job runs: which are skipped, wrong or not verified, and on which boards."""
         for path in self.abstract:
             yield Noticed(f"{path} is abstract, skipped")
         for path, error in self.refusals.by_path.items():
             yield Refused(str(path), error)
+        for text in boards(self.variants):
+            yield Noticed(text, lasting=True)
         for variant in self.variants:
             if unknown := not_verified(variant):
                 yield Noticed(f"{variant.name}: not verified: {unknown}", lasting=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -52,6 +53,14 @@ def examine(selection: Selection) -> Examination:
             checks.append(Checked(variant, model=subject.facts is not None, untried=preflight.model.untried(subject)))
     planned.refusals.refuse(len(selection.paths))
     return Examination(checks, planned.abstract)
+
+
+def boards(variants: Iterable[PlannedVariant]) -> list[str]:
+    """Return a sentence for each name of a GPU that does not say which of several boards it means: `A100`."""
+    from engine.gpus.boards import read_as
+
+    names = dict.fromkeys(name for each in variants for name in each.loaded.recipe.target.devices)
+    return list(filter(None, map(read_as, names)))
 
 
 def not_verified(variant: PlannedVariant) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,7 +30,7 @@ def run(arguments: argparse.Namespace) -> Exit:
         _print_last(plan)
         return Exit.OK
     plain_types.import_pydantic_core()
-    from engine.builder.examining import examine
+    from engine.builder.examining import boards, examine
     from engine.builder.selection import select
 
     examination = examine(select(arguments.recipes, **options.reading(arguments)))
@@ -43,6 +43,7 @@ def run(arguments: argparse.Namespace) -> Exit:
         if checked.untried is not None:
             print(f"  not tried: {checked.untried}; the build shows whether the export works")
         _print_unknown(checked.not_verified)
+    _print_notes(boards(checked.variant for checked in examination.checks))
     return Exit.OK
 
 
@@ -56,11 +57,18 @@ def _print_last(plan: StoredPlan) -> None:
         if fields["choice"] is not None:
             print(f"  the last build chose: {fields['choice']}")
         _print_unknown(fields["not_verified"])
+    _print_notes(text for fields in plan.every() for text in fields.get("boards", ()))  # absent in an older plan
 
 
 def _print_unknown(unknown: str | None) -> None:
     if unknown is not None:
         print(f"  warning: not verified: {unknown}")
+
+
+def _print_notes(notes: Iterable[str]) -> None:
+    """Print each note once, however many variants it is about."""
+    for text in dict.fromkeys(notes):
+        print(f"note: {text}")
 
 
 def _print_candidates(recipe: Recipe) -> None:
