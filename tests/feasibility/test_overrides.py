@@ -93,6 +93,13 @@ GOOD = {
     "options of CUDA": (
         CUDA, ("optimization: {execution_accelerators: {gpu_execution_accelerator: [{name: cuda, "
         "parameters: {cudnn_conv_algo_search: '0'}}]}}")),
+    "CUDA graphs of the usual shapes": (GPU, "optimization: {cuda: {graphs: true}}"),
+    "CUDA graphs of shapes with a lower bound": (
+        GPU, ("max_batch_size: 8, optimization: {cuda: {graphs: true, graph_spec: [{batch_size: 8}, {batch_size: 4, "
+        "input: {input_ids: {dim: [128]}, attention_mask: {dim: [128]}}, "
+        "graph_lower_bound: {batch_size: 1, input: {input_ids: {dim: [1]}, attention_mask: {dim: [1]}}}}]}}")),
+    "graphs beside those of the package": (
+        GPU + "tensorrt: {cuda_graph: true}\n", "optimization: {cuda: {graph_spec: [{batch_size: 8}]}}"),
     "no scheduler": (LAYERS, "dynamic_batching: null"),
     "sequences": (LAYERS, "sequence_batching: {oldest: {max_candidate_sequences: 4, preferred_batch_size: [8]}}"),
     "encoder and decoder": (

@@ -198,6 +198,30 @@ REFUSED = {
     "CUDA graphs through a provider": (CUDA, "optimization: {»cuda: {graphs: true}}", "about TensorRT", "runtime: ten"),
     "a CUDA graph beyond the profile": (
         GPU, "optimization: {cuda: {graphs: true, graph_spec: [{batch_size: »64}]}}", "a CUDA graph of batch 64", "32"),
+    "a CUDA graph that nothing captures": (
+        GPU, "optimization: {cuda: {»graph_spec: [{batch_size: 8}]}}", "captures no CUDA graph", "graphs: true"),
+    "a CUDA graph of no rows": (
+        GPU, "max_batch_size: 8, optimization: {cuda: {graphs: true, graph_spec: [{batch_size: »0}]}}",
+        "a CUDA graph of no rows", "batch_size: 1"),
+    "a lower bound of no rows": (
+        GPU, ("max_batch_size: 8, optimization: {cuda: {graphs: true, graph_spec: "
+        "[{batch_size: 4, graph_lower_bound: »{}}]}}"), "a CUDA graph of no rows", "up to 8"),
+    "a CUDA graph of fewer rows than its lower bound": (
+        GPU, ("optimization: {cuda: {graphs: true, graph_spec: "
+        "[{batch_size: 4, graph_lower_bound: {batch_size: »8}}]}}"), "8 rows, and the graph 4", "the smaller one"),
+    "a CUDA graph without the shape of an input": (
+        GPU, ("optimization: {cuda: {graphs: true, graph_spec: "
+        "[{batch_size: 4, »input: {input_ids: {dim: [128]}}}]}}"), "'attention_mask' is missing", "leave `input` out"),
+    "a CUDA graph of any length": (
+        GPU, ("optimization: {cuda: {graphs: true, graph_spec: "
+        "[{batch_size: 4, input: {input_ids: »{dim: [-1]}}}]}}"), "has whole sizes", "dim: [128]"),
+    "a lower bound without a shape": (
+        GPU, ("optimization: {cuda: {graphs: true, graph_spec: [{batch_size: 4, input: {input_ids: {dim: [128]}}, "
+        "graph_lower_bound: »{batch_size: 1}}]}}"), "no shape of 'input_ids' like the graph's [128]", "under input"),
+    "a lower bound that is longer": (
+        GPU, ("optimization: {cuda: {graphs: true, graph_spec: [{batch_size: 4, input: {input_ids: {dim: [128]}}, "
+        "graph_lower_bound: {batch_size: 1, input: {input_ids: »{dim: [256]}}}}]}}"), "is [256], and the graph's shape",
+        "the smaller one"),
     "a level that is none": (LAYERS, "optimization: {graph: {level: »7}}", "no optimization level 7", "-1 (basic)"),
     "a level of an engine": (GPU, "optimization: {graph: {level: »1}}", "about ONNX Runtime", "leave it out"),
     "threads in words": (
@@ -254,7 +278,8 @@ REFUSED = {
     "a warm-up of rows that no profile takes": (
         TEXT, WARM_TEXT.replace("[%d]", "»[%d]") % (600, "[600]"), "the profiles take 1 to", "widen a"),
     "a CUDA graph of rows that no profile takes": (
-        GPU, "optimization: {cuda: {graphs: true, graph_spec: [{batch_size: 2, input: {input_ids: {dim: »[512]}}}]}}",
+        GPU, ("optimization: {cuda: {graphs: true, graph_spec: [{batch_size: 2, "
+        "input: {input_ids: {dim: »[512]}, attention_mask: {dim: [512]}}}]}}"),
         "the profiles take 1 to 256", "widen"),
     "inputs of two lengths": (
         TEXT, ("input: [{name: input_ids, data_type: TYPE_INT64, dims: [16]}, "

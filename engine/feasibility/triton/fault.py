@@ -73,6 +73,8 @@ class About:
     """The largest max_batch_size that the profiles allow."""
     profiles: int | None = None
     """The number of profiles of the TensorRT engine; None for a model that is no engine."""
+    cuda_graphs: bool = False
+    """Whether the package configures CUDA graphs by itself, for `tensorrt.cuda_graph`."""
     decoupled: bool = False
     inputs: Mapping[str, ConfigTensor] | None = None
     outputs: Mapping[str, ConfigTensor] | None = None

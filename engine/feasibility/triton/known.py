@@ -50,6 +50,7 @@ def of_recipe(recipe: Recipe, part: str) -> About:
         batch=triton.max_batch_size,
         most=min((limit for limit in limits if limit is not None), default=None),
         profiles=max(1, len(recipe.profiles)) if by_engine else None,
+        cuda_graphs=by_engine and bool(recipe.tensorrt.get("cuda_graph")),
         decoupled=part == "stream",
     )
 

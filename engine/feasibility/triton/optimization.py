@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
-from engine.feasibility.triton.fault import About, Fault, Overrides, Path, unknown_tensor
+from engine.feasibility.triton import cuda_graphs
+from engine.feasibility.triton.fault import About, Fault, Overrides, Path
 from engine.runtimes.backends import ON_CPU, ON_GPU, Accelerator, Backend
 from engine.text import suggestions
 
@@ -30,7 +31,7 @@ def rule(overrides: Overrides, about: About) -> Iterator[Fault]:
     if optimization is None or about.backend is Backend.ENSEMBLE:
         return
     yield from _graph(optimization, about)
-    yield from _cuda(optimization.get("cuda"), about)
+    yield from cuda_graphs.check(optimization.get("cuda"), about)
     for side in ("gpu_execution_accelerator", "cpu_execution_accelerator"):
         for index, each in enumerate(optimization.get("execution_accelerators", {}).get(side, ())):
             yield from _accelerator(each, (_FIELD, "execution_accelerators", side, index), about)
@@ -45,26 +46,6 @@ def _graph(optimization: Mapping[str, Any], about: About) -> Iterator[Fault]:
     elif level not in _LEVELS:
         meant = "-1 (basic), 1 (extended), 2 (none) or 0 (all) is meant"
         yield Fault(f"ONNX Runtime has no optimization level {level}: it would take all of them", at, meant)
-
-
-def _cuda(cuda: Mapping[str, Any] | None, about: About) -> Iterator[Fault]:
-    if cuda is None:
-        return
-    at: Path = (_FIELD, "cuda")
-    if not about.on_gpu:
-        yield Fault("`cuda`: this package is for a cpu", at, "leave it out", at_key=True)
-    elif about.backend is not Backend.TENSORRT:
-        what = "`cuda` is about TensorRT engines, and this model is none"
-        yield Fault(what, at, "leave it out, or use runtime: tensorrt", at_key=True)
-    for index, spec in enumerate(cuda.get("graph_spec", ())):
-        path = (*at, "graph_spec", index)
-        for name in spec.get("input", {}):
-            if about.inputs is not None and name not in about.inputs:
-                yield unknown_tensor("input", name, (*path, "input", name), about.inputs, at_key=True)
-        size = spec.get("batch_size", 0)
-        if size < 0 or (about.largest is not None and size > about.largest):
-            limit = "at least 0 is meant" if size < 0 else f"at most {about.largest} is meant"
-            yield Fault(f"a CUDA graph of batch {size}", (*path, "batch_size"), limit)
 
 
 def _accelerator(accelerator: Mapping[str, Any], path: Path, about: About) -> Iterator[Fault]:

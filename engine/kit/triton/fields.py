@@ -151,6 +151,7 @@ def _about(config: Config, serving: Serving, part: str, profiles: int | None) ->
         batch=config.max_batch_size,
         most=config.max_batch_size,
         profiles=profiles,
+        cuda_graphs=config.optimization.cuda.graphs,
         decoupled=config.model_transaction_policy.decoupled,
         inputs=tensors(config.input),
         outputs=tensors(config.output),
