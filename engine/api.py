@@ -274,7 +274,7 @@ class Session:
         return last
 
     def _before(self) -> Iterator[Event]:
-        """Yield what is known of the recipes before a job runs: which are skipped, wrong or not verified, and on which boards."""
+        """Yield what is known of the recipes before a job runs: skipped, wrong, not verified ones, and their boards."""
         for path in self.abstract:
             yield Noticed(f"{path} is abstract, skipped")
         for path, error in self.refusals.by_path.items():

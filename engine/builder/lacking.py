@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine import gpus
-from engine.machine import drivers, local_gpus, shared_libraries, tools
+from engine.machine import cuda, drivers, local_gpus, shared_libraries, tools
 from engine.runtimes.releases import exists, nearest, requirement
 from engine.runtimes.versions import agrees
 
@@ -24,7 +24,7 @@ class Lack:
 
     `has_gpu` tells whether the machine has a GPU that the job can run on. `here` says what the machine has instead of
     what the job needs; it is empty for a machine without GPUs. `packages` is what pip has to install, empty where that
-    does not help; `in_the_way` is the distribution that pip has to remove before.
+    does not help; `in_the_way` names the distributions that pip has to remove before.
     """
 
     has_gpu: bool
@@ -65,8 +65,8 @@ def _bringing(hardware: Hardware) -> tuple[str, ...]:
     libraries = hardware.libraries
     if libraries is None or _on_jetson(hardware):
         return ()
-    cuda = drivers.major_of(hardware.tool)
-    distribution = f"{libraries.distribution}-cu{cuda}" if cuda else libraries.distribution
+    built = drivers.major_of(hardware.tool)
+    distribution = f"{libraries.distribution}-cu{built}" if built else libraries.distribution
     return (requirement(distribution, libraries.version),)
 
 
@@ -113,12 +113,36 @@ def _libraries(hardware: Hardware, has: str) -> Lack | None:
     """Return which of the libraries are absent that the Python package loads and does not bring."""
     absent = _absent(hardware)
     if hardware.libraries is None or not absent:
-        return None
+        return _of_other_cuda(hardware, has)
     title = hardware.libraries.title
     here = f"{has}, but not {' and '.join(absent)} of {title}, which {hardware.tool} loads"
     packages = _bringing(hardware)
     install = f"pip install {' '.join(packages)}" if packages else f"install {title} of NVIDIA's JetPack"
     return Lack(has_gpu=True, here=here, remedy=f"{install}, {_AGAIN}", packages=packages)
+
+
+def _of_other_cuda(hardware: Hardware, has: str) -> Lack | None:
+    """Return that pip's libraries are built for another CUDA than the tool that loads them, or a later one than here.
+
+    ONNX Runtime's TensorRT provider and TensorRT are built for one CUDA: "Requirements" of
+    https://onnxruntime.ai/docs/execution-providers/TensorRT-ExecutionProvider.html. Nothing tells the CUDA of libraries
+    that did not come with pip.
+    """
+    libraries = hardware.libraries
+    if libraries is None or not shared_libraries.is_of_pip(libraries.names[0]):
+        return None
+    name = libraries.distribution
+    theirs, own, driver = drivers.major_of(name), drivers.major_of(hardware.tool), cuda.supported()
+    if theirs is not None and own not in (None, theirs):
+        what, fitting = f"{hardware.tool} is built for CUDA {own}, and {name} for CUDA {theirs}", own
+    elif driver is not None and (old := drivers.lacking(name)):
+        what, fitting = old, driver[0]
+    else:
+        return None
+    package = requirement(f"{name}-cu{fitting}", libraries.version)
+    others = " ".join([name, *(f"{name}-cu{theirs}{part}" for part in ("", "-libs", "-bindings"))])
+    remedy = f"pip uninstall -y {others} && pip install {package}, {_AGAIN}"
+    return Lack(has_gpu=True, here=f"{has}, but {what}", remedy=remedy, packages=(package,), in_the_way=others)
 
 
 def _absent(hardware: Hardware) -> list[str]:

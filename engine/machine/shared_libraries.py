@@ -42,6 +42,11 @@ def is_here(name: str) -> bool:
     return _first(_places(name)) is not None
 
 
+def is_of_pip(name: str) -> bool:
+    """Say whether the file of a library that this machine has is one that pip installed."""
+    return _first(_places(name)) in _of_pip(name)
+
+
 def known(name: str) -> Known:
     """Return whether a library is here, "yes" or "no", with the files that can change the answer."""
     return Known("yes" if is_here(name) else "no", (_CACHE, *_places(name)), (_SEARCHED,))

@@ -1,12 +1,13 @@
 """A job that waits says what differs between this machine and the one that it needs."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from engine import api
-from engine.builder import facts, lacking
-from engine.machine import drivers, local_gpus, nvml, shared_libraries, tools
+from engine.builder import facts, lacking, needs
+from engine.machine import cuda, drivers, local_gpus, nvml, shared_libraries, tools
 from engine.machine.local_gpus import LocalGpu
 from engine.runtimes.onnxruntime.libraries import TENSORRT
 from engine.step import Device, Hardware
@@ -114,6 +115,69 @@ def test_tensorrt_is_to_be_for_the_cuda_of_the_installed_onnx_runtime(machine, m
     monkeypatch.setitem(tools._versions, "onnxruntime-gpu", "1.26.0")
     monkeypatch.setattr(drivers, "major_of", lambda _: built_for)
     assert lacking.lack(PROVIDER).packages == (f'"tensorrt-cu{built_for}==10.*"',)
+
+
+@pytest.fixture
+def by_pip(machine, monkeypatch, tmp_path):
+    """Let a test install ONNX Runtime and TensorRT for versions of CUDA, as pip does, beside a driver."""
+    monkeypatch.undo()
+    monkeypatch.setattr(nvml, "boards", lambda: ())
+    monkeypatch.setattr(shared_libraries, "_listed", lambda _: [])
+    monkeypatch.setattr(shared_libraries, "_FOLDERS", (str(tmp_path / "lib"),))
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def described(name, *requires):
+        folder = tmp_path / f"{name.replace('-', '_')}-9.9.dist-info"
+        folder.mkdir()
+        lines = [f"Name: {name}", "Version: 9.9", *(f"Requires-Dist: {each}" for each in requires)]
+        (folder / "METADATA").write_text("Metadata-Version: 2.1\n" + "\n".join(lines) + "\n")
+
+    def be(*, onnxruntime, tensorrt, driver, system=False):
+        machine("Tesla T4")
+        described("onnxruntime-gpu", *([f"nvidia-cudnn-cu{onnxruntime}; extra == 'cudnn'"] if onnxruntime else []))
+        described("tensorrt", f"tensorrt_cu{tensorrt}==9.9")
+        for folder in ("tensorrt_libs", *(["lib"] if system else [])):
+            (tmp_path / folder).mkdir()
+            for library in TENSORRT.names:
+                (tmp_path / folder / library).touch()
+        monkeypatch.setitem(tools._versions, "onnxruntime-gpu", "9.9")
+        monkeypatch.setattr(cuda, "supported", lambda: (driver, 0))
+
+    return be
+
+
+def test_a_tensorrt_for_another_cuda_than_onnx_runtimes_is_replaced_by_one_command(by_pip):
+    """Source: the table "Requirements" of ONNX Runtime's TensorRT provider has a version of CUDA for each pair."""
+    by_pip(onnxruntime=13, tensorrt=12, driver=13)
+    lack = lacking.lack(PROVIDER)
+    assert lack.advice == (
+        "this machine has Tesla T4 (sm_75), but onnxruntime-gpu is built for CUDA 13, and tensorrt for CUDA 12; "
+        "pip uninstall -y tensorrt tensorrt-cu12 tensorrt-cu12-libs tensorrt-cu12-bindings && "
+        'pip install "tensorrt-cu13==10.*", then run the same command again'
+    )
+    job = SimpleNamespace(name="j", step=SimpleNamespace(hardware=lambda: PROVIDER, tools_used=lambda: ()))
+    assert needs.of([job]).command == lack.remedy.partition(", then")[0]
+
+
+def test_a_tensorrt_for_a_later_cuda_than_the_driver_is_replaced_by_one_for_the_driver(by_pip):
+    by_pip(onnxruntime=None, tensorrt=13, driver=12)
+    lack = lacking.lack(PROVIDER)
+    assert "the driver supports CUDA 12.0, and tensorrt is built for CUDA 13, which needs driver 580" in lack.here
+    assert lack.packages == ('"tensorrt-cu12==10.*"',)
+
+
+@pytest.mark.parametrize(
+    "installed",
+    [
+        {"onnxruntime": 12, "tensorrt": 12, "driver": 13},
+        {"onnxruntime": 13, "tensorrt": 13, "driver": 13},
+        {"onnxruntime": None, "tensorrt": 12, "driver": 12},
+        {"onnxruntime": 13, "tensorrt": 12, "driver": 13, "system": True},  # the system's TensorRT is loaded first
+    ],
+)
+def test_a_tensorrt_that_fits_is_left_alone(by_pip, installed):
+    by_pip(**installed)
+    assert lacking.lack(PROVIDER) is None
 
 
 def test_the_package_and_the_libraries_that_it_loads_are_installed_together(machine, monkeypatch):

@@ -13,14 +13,17 @@ from engine.gpus.boards import read_as
         ("NVIDIA A100", "NVIDIA A100 is read as A100-40GB; write A100-80GB for 80 GiB"),
         ("A100 MIG 1g.10gb", "A100 is read as A100-40GB; write A100-80GB for 80 GiB"),
         ("A800", "A800 is read as A800-80GB; write A800-40GB for 40 GiB"),
-        ("Jetson Orin NX", "Jetson Orin NX is read as the Jetson Orin NX with 16 GiB; write Jetson Orin NX 8GB for 8 GiB"),
+        ("Orin NX", "Orin NX is read as the Jetson Orin NX with 16 GiB; write Jetson Orin NX 8GB for 8 GiB"),
     ],
 )
 def test_a_name_without_memory_means_one_of_several_boards(name, sentence):
     assert read_as(name) == sentence
 
 
-@pytest.mark.parametrize("name", ["A100-40GB", "NVIDIA A100-SXM4-80GB", "A10-24GB", "A100-40GB MIG 1g.5gb", "T4", "L40S", "cpu", "V100"])  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    ["A100-40GB", "NVIDIA A100-SXM4-80GB", "A10-24GB", "A100-40GB MIG 1g.5gb", "T4", "L40S", "cpu", "V100"],
+)
 def test_other_names_mean_one_board(name):
     assert read_as(name) is None
 
