@@ -68,6 +68,11 @@ _DOCUMENTS = (
         "https://docs.nvidia.com/deeplearning/tensorrt-rtx/latest/getting-started/support-matrix.html",
     ),
     (
+        "tensorrt-rtx-library",
+        "NVIDIA, tensorrt-rtx 1.7, enum ComputeCapability",
+        "https://pypi.org/project/tensorrt-rtx-cu12/1.7.1.116/",
+    ),
+    (
         "tensorrt-10.1",
         "NVIDIA, TensorRT 10.1.0 Support Matrix",
         "https://docs.nvidia.com/deeplearning/tensorrt/archives/tensorrt-1010/support-matrix/index.html",
@@ -153,7 +158,8 @@ class Gpu(NamedTuple):
     def sources(self) -> tuple[str, ...]:
         """The tags of the documents with the GPU's SM, memory, dtypes and first version of TensorRT."""
         first = {"10.8": ("tensorrt-10.8",), "10.14.1": ("tensorrt-10.14",)}.get(self.tensorrt, ())
-        rtx = ("tensorrt-rtx",) if self.tensorrt_rtx else ()
+        listed = "tensorrt-rtx-library" if self.sm == AMPERE else "tensorrt-rtx"  # the matrix leaves SM80 out
+        rtx = (listed,) if self.tensorrt_rtx else ()
         names = ("driver-names",) if self.sold in _NOT_IN_CUDA_GPUS else ()
         return ("cuda-gpus", "cuda-types", self.sold, *names, "tensorrt", "quantization", *rtx, *first)
 

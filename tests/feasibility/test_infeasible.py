@@ -176,6 +176,9 @@ REFUSED = {
     "DLA with a TensorRT between": (
         gpu("Orin NX") + "tensorrt: {version: '10.9', memory_pool: {dla_local_dram: »1GiB}}", "does not support DLA",
         '"10.7"'),
+    "DLA with an image for servers": (
+        gpu("Orin NX") + "tensorrt: {memory_pool: {dla_local_dram: 1GiB}}\n" + IMAGE % "25.06", "is for servers",
+        "use 25.06-py3-igpu"),
     "TF32 on a T4": (gpu() + "tf32: »true", "the T4 (SM75) has no TF32", "leave it out"),
     "TF32 among others": (
         gpu("[T4, L4]", "tensorrt-rtx") + "precision: fp16\ntf32: »true", "no effect on a model in fp16",

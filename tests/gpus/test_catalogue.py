@@ -193,6 +193,7 @@ def test_every_row_says_where_it_is_from():
         assert row.sources
         assert set(row.sources) <= gpus.SOURCES.keys(), row.name
     assert all(address.startswith("https://") for _, address in gpus.SOURCES.values())
+    assert "tensorrt-rtx" not in gpus.find("A100").sources  # NVIDIA's matrix has no SM80, the library has
     used = {tag for row in (*gpus.CATALOGUE, *gpus.UNSUPPORTED) for tag in row.sources}
     assert used == gpus.SOURCES.keys()
 

@@ -205,6 +205,9 @@ def _dla(loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
     if without:
         what = f"{called(without)} has no deep-learning accelerator (DLA)"
         raise loaded.error(what, *at, facts=["Jetson AGX Orin and Orin NX have one"], hint=f"leave {pool} out")
+    tag = triton_images.tag_of(loaded.recipe)
+    if tag is not None and tag.release and not tag.for_jetsons:
+        return  # `feasibility.serving` refuses the image, and with it the version
     version = tensorrt_for(loaded.recipe) or ""
     if versions.is_later(version, than=_LAST_WITH_DLA) and versions.is_later(_AGAIN_WITH_DLA, than=version):
         what = f"TensorRT {'.'.join(versions.parts(version))} does not support DLA"
