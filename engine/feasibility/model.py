@@ -47,7 +47,7 @@ def _memory(loaded: LoadedRecipe, facts: ModelFacts) -> None:
             precision = loaded.recipe.precision
             what = f"the model's weights take {sizes.binary(weights)} in {precision}: more than the GPU's memory"
             at = place(loaded, index)
-            raise loaded.error(what, *at, facts=[_has(gpu)], hint=_larger(loaded, weights))
+            raise loaded.error(what, *at, facts=_has(loaded, index, gpu), hint=_larger(loaded, weights))
         for number, profile in enumerate(loaded.recipe.profiles):
             working = _least(loaded, profile, facts)
             if weights + working > room:
@@ -57,7 +57,7 @@ def _memory(loaded: LoadedRecipe, facts: ModelFacts) -> None:
                     f"{sizes.binary(weights)} of weights and at least {sizes.binary(working)} to work in"
                 )
                 hint = f"lower the profile's max; or {_larger(loaded, weights + working)}"
-                raise loaded.error(what, "profiles", number, facts=[_has(gpu)], hint=hint)
+                raise loaded.error(what, "profiles", number, facts=_has(loaded, index, gpu), hint=hint)
 
 
 def _weights(loaded: LoadedRecipe, facts: ModelFacts) -> float:
@@ -79,8 +79,11 @@ def _least(loaded: LoadedRecipe, profile: Profile, facts: ModelFacts) -> float:
     return inputs + 2 * tokens * (facts.width or 0) * _WORKING.get(loaded.recipe.precision, 2)
 
 
-def _has(gpu: Gpu) -> str:
-    return f"the {gpu.name} has {gpu.memory_gib} GiB"
+def _has(loaded: LoadedRecipe, index: int, gpu: Gpu) -> list[str]:
+    """Return the GPU's memory, and where the recipe's name of the GPU leaves it open, which board is meant."""
+    from engine.gpus.boards import read_as  # other recipes do not wait for this import
+
+    return [f"the {gpu.name} has {gpu.memory_gib} GiB", *filter(None, [read_as(loaded.recipe.target.devices[index])])]
 
 
 def _larger(loaded: LoadedRecipe, needed: float) -> str:

@@ -23,6 +23,7 @@ SOURCES = {
     "build": "https://developer.nvidia.com/docs/drive/drive-os/7.0.3/public/drive-os-tensorrt-release-notes/"
              "release-properties.html",  # major, minor, patch and build must match
     "level": "https://docs.rs/trtx-sys/latest/trtx_sys/real_bindings/nvinfer1/enum.HardwareCompatibilityLevel.html",
+    "jetpack": f"{_DOCS}/tensorrt/11.4.1/api/migration/tensorrt-10x-to-11x-jetson.html",  # and of 11.2.1 to 11.4.0
     "sparsity": "https://developer.nvidia.com/blog/accelerating-inference-with-sparsity-using-ampere-and-tensorrt",
     "bindings": "https://pypi.org/project/tensorrt/#history",  # names in the bindings of each release
     "flavours": "https://github.com/triton-inference-server/server/releases/tag/v2.41.0",  # -igpu is for Jetsons
@@ -88,6 +89,10 @@ ACCEPTED = [
     ("10.8", recipe("B200", version="10.9.0.34")),
     ("10.14.1", recipe("GB10", version="10.14.1.48")),
     ("10.14.1", recipe("B300", "fp8", version="10.15.1.29", image="26.02")),
+    ("jetpack", recipe("Jetson AGX Orin", version="11.4.1", options="memory_pool: {dla_local_dram: 1GiB}")),
+    ("jetpack", recipe("Jetson AGX Orin", version="11.x")),
+    ("jetpack", recipe("Jetson Orin Nano", version="11.4")),  # 11.4.1 is one
+    ("jetpack", recipe("L4", version="11.3")),
     # TensorRT x image
     ("build", recipe("T4", version="10.0.1.6", image="24.05")),
     ("build", recipe("T4", version="10.x", image="24.05")),
@@ -149,6 +154,12 @@ REFUSED = [
      ("24.10", "25.03-py3")),
     ("10.8", recipe("B200", image="»24.05"), "builds nothing for the B200", "25.03-py3", ("24.05", "25.03-py3")),
     ("10.14.1", recipe("GB10", image="»25.06"), "builds nothing for the GB10", "26.02-py3", ("25.06", "26.02-py3")),
+    ("jetpack", recipe("Jetson AGX Orin", version="»11.3"), "there is no TensorRT 11.3", '"10.3"', ("11.3", "10.3")),
+    ("jetpack", recipe("Jetson Orin NX", version="»11.2.1.2"), "there is no TensorRT 11.2.1.2", '"11.4.1"',
+     ("11.2.1.2", "11.4.1")),
+    ("jetpack", recipe("Jetson Thor", version="»11.4.0"), "there is no TensorRT 11.4.0", '"10.x"', ("11.4.0", "10.x")),
+    ("jetpack", recipe("Orin NX", version="11.4.1", options="memory_pool: {dla_local_dram: »1GiB}"), "has no DLA on",
+     '"10.7"', ("11.4.1", "10.7")),
     # TensorRT x image
     ("build", recipe("T4", version="10.0.1.7", image="»24.05"), "loads those of 10.0.1.6", 'version: "10.0.1"',
      ("10.0.1.7", "10.0.1")),

@@ -161,6 +161,8 @@ REFUSED = {
         "TensorRT 10.5 has no `tiling_optimization_level`", "25.03-py3; or leave it out"),
     "64 GiB of workspace on a T4": (
         gpu() + "tensorrt: {memory_pool: {workspace: »64GiB}}", "larger than the memory of the T4", "16 GiB"),
+    "too much workspace for the board that A100 means": (
+        gpu("A100") + "tensorrt: {memory_pool: {workspace: »60GiB}}", "the memory of the A100-40GB (SM80)", "40 GiB"),
     "strip_plan with a package": (
         gpu() + "tensorrt: {strip_plan: »true}\npackage: {triton: {max_batch_size: 8}}", "cannot be served",
         "--to trt-build"),

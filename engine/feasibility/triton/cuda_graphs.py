@@ -16,10 +16,8 @@ _AT: Path = ("optimization", "cuda")
 _LOWER = "graph_lower_bound"
 
 
-def check(cuda: Mapping[str, Any] | None, about: About) -> Iterator[Fault]:
+def check(cuda: Mapping[str, Any], about: About) -> Iterator[Fault]:
     """Yield a fault for each field of `optimization.cuda` that Triton refuses, or with which it captures no graph."""
-    if cuda is None:
-        return
     if not about.on_gpu:
         yield Fault("`cuda`: this package is for a cpu", _AT, "leave it out", at_key=True)
     elif about.backend is not Backend.TENSORRT:

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
-from engine.feasibility.triton import cuda_graphs
 from engine.feasibility.triton.fault import About, Fault, Overrides, Path
 from engine.runtimes.backends import ON_CPU, ON_GPU, Accelerator, Backend
 from engine.text import suggestions
@@ -31,7 +30,10 @@ def rule(overrides: Overrides, about: About) -> Iterator[Fault]:
     if optimization is None or about.backend is Backend.ENSEMBLE:
         return
     yield from _graph(optimization, about)
-    yield from cuda_graphs.check(optimization.get("cuda"), about)
+    if "cuda" in optimization:
+        from engine.feasibility.triton import cuda_graphs  # other overrides do not wait for this import
+
+        yield from cuda_graphs.check(optimization["cuda"], about)
     for side in ("gpu_execution_accelerator", "cpu_execution_accelerator"):
         for index, each in enumerate(optimization.get("execution_accelerators", {}).get(side, ())):
             yield from _accelerator(each, (_FIELD, "execution_accelerators", side, index), about)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from operator import methodcaller
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 from engine.gpus import AMPERE, called
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from engine.runtimes.recipes import LoadedRecipeView, RecipeView
 
 _VERSION = re.compile(r"[0-9]+(\.[0-9]+){0,3}(\.[x*])?")
-_LAST_WITH_DLA, _AGAIN_WITH_DLA = "10.7", "11.4.1"
-"""The last TensorRT version with deep-learning accelerators (DLA) before a gap, and the first version after the gap."""
 _IsSet = Callable[[Any], object]
 _NEED_GPU: tuple[tuple[str, _IsSet, str], ...] = (
     ("compatibility", lambda tensorrt: tensorrt.get("compatibility", "none") != "none",
@@ -49,7 +48,8 @@ def options(loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
     _stripped(loaded)
     _compatibility(loaded, devices)
     _workspace(loaded, devices)
-    _dla(loaded, devices)
+    if any(pool.startswith("dla") for pool in tensorrt.get("memory_pool", {})):
+        _jetsons().refuse_dla(loaded, devices)
     if tensorrt.get("sparse_weights") and any(gpu.sm < AMPERE for gpu in devices):
         what = f"sparse weights need SM{AMPERE}: {called([gpu for gpu in devices if gpu.sm < AMPERE])} has no kernels"
         raise loaded.error(what, "tensorrt", "sparse_weights", hint="leave it out")
@@ -72,6 +72,13 @@ def operators(loaded: LoadedRecipeView, by_domain: Mapping[str, Sequence[str]]) 
             " Runtime, which runs the original, knows the operators, too"
         )
         raise loaded.error(what, "model", "source", hint=hint)
+
+
+def _jetsons() -> ModuleType:
+    """Import the checks about Jetsons, for which recipes for other GPUs do not wait."""
+    from engine.runtimes.tensorrt import jetsons
+
+    return jetsons
 
 
 def _engines(loaded: LoadedRecipeView) -> Engines:
@@ -111,6 +118,8 @@ def _architecture(loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
         return  # the version of an image: `images.refuse` reports it better
     pinned = version != recipe.tensorrt.get("version")
     at = RECIPE_PATH if pinned else ("tensorrt", "version")
+    if any(gpu.sold == "jetson" for gpu in devices):
+        _jetsons().refuse_version(loaded, devices, version, at)
     for gpu in devices:
         if gpu.tensorrt != OLDEST and versions.is_later(gpu.tensorrt, than=version):
             what = f"TensorRT {version} builds nothing for {called([gpu])}"
@@ -184,33 +193,11 @@ def _compatibility(loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
 def _workspace(loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
     """Raise RecipeError for a workspace, in bytes, that is larger than the whole memory of a GPU."""
     workspace = loaded.recipe.tensorrt.get("memory_pool", {}).get("workspace")
-    for gpu in devices:
+    for name, gpu in zip(loaded.recipe.target.devices, devices, strict=True):
         if workspace is not None and workspace > gpu.memory_gib * 2**30:
+            from engine.gpus.boards import read_as  # other recipes do not wait for this import
+
             what = f"the workspace is larger than the memory of {called([gpu])}"
             hint = f"the GPU has {gpu.memory_gib} GiB: take a smaller workspace, or leave the limit out"
-            raise loaded.error(what, "tensorrt", "memory_pool", "workspace", hint=hint)
-
-
-def _dla(loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
-    """Raise RecipeError for memory of deep-learning accelerators (DLA) that the GPU or the TensorRT version lacks.
-
-    Jetson AGX Orin and Orin NX have deep-learning accelerators (DLA). TensorRT 10.7 was the last version to support DLA
-    until 11.4.1 (NVIDIA, "Migrating TensorRT from 10.x to 11.x on Jetson/JetPack"; release notes of 11.4.1).
-    """
-    pool = next((name for name in loaded.recipe.tensorrt.get("memory_pool", {}) if name.startswith("dla")), None)
-    if pool is None:
-        return
-    at = ("tensorrt", "memory_pool", pool)
-    without = [gpu for gpu in devices if not gpu.dla]
-    if without:
-        what = f"{called(without)} has no deep-learning accelerator (DLA)"
-        raise loaded.error(what, *at, facts=["Jetson AGX Orin and Orin NX have one"], hint=f"leave {pool} out")
-    tag = triton_images.tag_of(loaded.recipe)
-    if tag is not None and tag.release and not tag.for_jetsons:
-        return  # `feasibility.serving` refuses the image, and with it the version
-    version = tensorrt_for(loaded.recipe) or ""
-    if versions.is_later(version, than=_LAST_WITH_DLA) and versions.is_later(_AGAIN_WITH_DLA, than=version):
-        what = f"TensorRT {'.'.join(versions.parts(version))} does not support DLA"
-        facts = [f"{_LAST_WITH_DLA} was the last that did, until {_AGAIN_WITH_DLA}"]
-        hint = f'say version: "{_LAST_WITH_DLA}", or leave the pool out'
-        raise loaded.error(what, *at, facts=facts, hint=hint)
+            facts = list(filter(None, [read_as(name)]))
+            raise loaded.error(what, "tensorrt", "memory_pool", "workspace", facts=facts, hint=hint)
