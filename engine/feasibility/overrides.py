@@ -10,7 +10,7 @@ from engine.feasibility import triton
 from engine.feasibility.facts import ModelFacts
 from engine.feasibility.triton import known
 from engine.feasibility.triton.fault import About, Fault
-from engine.runtimes import triton_images
+from engine.runtimes import registry, triton_images
 from engine.text import lists, suggestions
 
 if TYPE_CHECKING:
@@ -30,7 +30,11 @@ def check(loaded: LoadedRecipe) -> None:
 
     `check` reads only the recipe, not the model's files.
     """
+    runtime = registry.of(loaded.recipe)
     for part, path, overrides in known.sections(loaded.recipe):
+        if overrides and not runtime.loads_in_triton:
+            what = f"`{next(iter(overrides))}` is for Triton, and the package is {runtime.not_triton}"
+            raise loaded.error(what, *path, next(iter(overrides)), hint="leave it out", at_key=True)
         if part != "model":
             _refuse_missing_part(loaded, part, path)
         _check(loaded, path, overrides, known.of_recipe(loaded.recipe, part))

@@ -46,7 +46,7 @@ def _image(loaded: LoadedRecipe) -> None:
         return
     tag = triton_images.read(name)
     if tag is None:
-        hint = f'write the release, "24.05", or the whole name, {REPOSITORY}:24.05-py3 or that of a mirror'
+        hint = f'write the release, "24.05", or the whole name of the image or its mirror, as in {REPOSITORY}:24.05-py3'
         raise loaded.error(triton_images.not_triton(name), *RECIPE_PATH, hint=hint)
     _board(loaded, tag)
     registry.of(loaded.recipe).refuse_image(loaded, tag)

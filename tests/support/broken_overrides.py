@@ -198,6 +198,15 @@ REFUSED = {
     "CUDA graphs through a provider": (CUDA, "optimization: {»cuda: {graphs: true}}", "about TensorRT", "runtime: ten"),
     "a CUDA graph beyond the profile": (
         GPU, "optimization: {cuda: {graphs: true, graph_spec: [{batch_size: »64}]}}", "a CUDA graph of batch 64", "32"),
+    "a field of Triton for TensorRT-RTX": (
+        GPU.replace("T4, runtime: tensorrt", "L4, runtime: tensorrt-rtx"), "»instance_group: [{count: 2}]",
+        "the package is no Triton repository", "leave it out"),
+    "CUDA graphs that were measured and are not served": (
+        GPU + "tensorrt: {cuda_graph: true}\n", "optimization: {cuda: {graphs: »false}}", "was measured with",
+        "leave one of the two out"),
+    "a CUDA graph of a model without batches": (
+        GPU, "max_batch_size: 0, optimization: {cuda: {graphs: true, graph_spec: [{batch_size: »8}]}}",
+        "a CUDA graph of batch 8", "max_batch_size is 0"),
     "a CUDA graph that nothing captures": (
         GPU, "optimization: {cuda: {»graph_spec: [{batch_size: 8}]}}", "captures no CUDA graph", "graphs: true"),
     "a CUDA graph of no rows": (

@@ -23,6 +23,9 @@ def check(cuda: Mapping[str, Any], about: About) -> Iterator[Fault]:
     elif about.backend is not Backend.TENSORRT:
         what = "`cuda` is about TensorRT engines, and this model is none"
         yield Fault(what, _AT, "leave it out, or use runtime: tensorrt", at_key=True)
+    if about.cuda_graphs and not cuda.get("graphs", True):
+        what = "`graphs: false`, and the engine was measured with the CUDA graphs of `tensorrt.cuda_graph`"
+        yield Fault(what, (*_AT, "graphs"), "leave one of the two out")
     specs = cuda.get("graph_spec", ())
     if specs and not cuda.get("graphs", about.cuda_graphs):
         what = "Triton captures no CUDA graph of a graph_spec without `graphs: true`"
@@ -53,7 +56,7 @@ def _bound(bound: Mapping[str, Any], path: Path, about: About) -> Iterator[Fault
 def _rows(rows: int, at: Path, about: About) -> Iterator[Fault]:
     """Yield a fault for a number of rows that Triton cannot send: each graph of a model with batches needs some."""
     if rows < 0 or (about.largest is not None and rows > about.largest):
-        limit = "at least 0 is meant" if rows < 0 else f"at most {about.largest} is meant"
+        limit = "at least 0 is meant" if rows < 0 else f"at most {about.largest} is meant: {about.batch_limit}"
         yield Fault(f"a CUDA graph of batch {rows}", at, limit)
     elif rows == 0 and about.batch:
         hint = f"say batch_size: 1, or up to {about.batch}"
