@@ -128,7 +128,8 @@ def test_every_hint_about_axes_was_taken_literally(errors_of):
 
 
 _BY_HAND = {
-    'write the release, "24.05", or the whole name, ',  # tests/feasibility/test_infeasible.py: images
+    # tests/feasibility/test_infeasible.py: images
+    'write the release, "24.05", or the whole name of the image or its mirror, as in ',
     "at most ",  # tests/feasibility/test_infeasible.py: tokens beyond the positions
     "widen a profile, or measure a shape inside one",  # the same: shapes that no profile takes
     "widen a profile (and package.triton.max_batch_size), or use via: [in-process]",  # the same: through a server

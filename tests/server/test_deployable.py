@@ -53,6 +53,14 @@ def test_the_image_has_an_exact_tag_and_no_root(package):
     assert not any("latest" in line for line in lines)
 
 
+def test_the_image_of_a_mirror_is_built_on_the_mirror(package, tmp_path):
+    """A company's cluster may pull from nowhere else."""
+    shutil.copytree(package, tmp_path / "out")
+    mirror = f"registry.example.com:5000/nvidia/tritonserver:25.06-py3@sha256:{'ab' * 32}"
+    deployable.write(tmp_path / "out", "my_net", image=mirror, origin=ORIGIN)
+    assert f"FROM {mirror}" in (tmp_path / "out" / "Dockerfile").read_text().splitlines()
+
+
 def test_the_manifests_agree_about_names_ports_and_probes(package):
     deployment, service = yaml.safe_load_all((package / "kubernetes.yaml").read_text())
     pod = deployment["spec"]["template"]["spec"]
