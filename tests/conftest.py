@@ -12,6 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import forks
 import pytest
 import timm_here
 from hypothesis import settings
@@ -30,7 +31,9 @@ _OTHER_TEMPORARY = ("/var/tmp", "~")
 _CACHES = (".hypothesis", ".import_linter_cache", ".mypy_cache", ".ruff_cache")
 """Folders that tools make in the clone. The clone is on the import path, so a no-op build watches its entries: a folder
 that appears in it ends the snapshot of a build in another test."""
-_LONG = ("tests/e2e/", "tests/fire/", "tests/mutations/")
+_LONG = ("tests/e2e/", "tests/fire/", "tests/mutations/", "tests/documents/", "tests/test_snapshot.py")
+_TRITON = "environment"
+"""The fixture that installs Triton, for half a minute, while another process that asks for it waits."""
 
 
 def pytest_addoption(parser):
@@ -42,9 +45,12 @@ def pytest_configure(config):
     config.option.loadscopereorder = False
     for name in _CACHES:
         (config.rootpath / name).mkdir(exist_ok=True)
+    forks.allowed = forks.allowed and not config.getoption("whole")
     if not hasattr(config, "workerinput"):
         # Tests start thousands of commands: with PYTHONDONTWRITEBYTECODE each would compile the program anew.
         compileall.compile_dir(config.rootpath / "engine", quiet=2)
+    # A process of pytest-xdist for each core: further threads of PyTorch only wait for each other, and use up a core.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
     # In the environment, so that the processes of pytest-xdist draw the same sample.
     os.environ.setdefault(_SEED, "1")
     # No test reads the settings and keys of whoever runs the tests.
@@ -143,14 +149,23 @@ def _forget_tensorrt(trt_log):
 def pytest_collection_modifyitems(config, items):
     """Begin with the long suites, and leave out what takes minutes beside a shorter test of the same.
 
-    So no process is left alone at the end with a file of minutes. `--whole` leaves out nothing.
+    So no process is left alone at the end with a file of minutes, and only one waits for Triton. `--whole` leaves out
+    nothing.
     """
-    items.sort(key=lambda item: not item.nodeid.startswith(_LONG))
-    if config.getoption("--whole"):
-        return
+    if not config.getoption("--whole"):
+        _leave_out(items)
+    run = [item for item in items if item.get_closest_marker("skip") is None]
+    of_triton = (item.path for item in run if _TRITON in item.fixturenames and "e2e" in item.path.parts)
+    served = list(dict.fromkeys(of_triton))
+    items.sort(key=lambda item: (not item.nodeid.startswith(_LONG), item.path not in served[:1], item.path in served))
+
+
+def _leave_out(items):
+    """Mark the items that only `--whole` runs, with the reason."""
     for item in items:
-        if item.get_closest_marker("whole"):
-            item.add_marker(pytest.mark.skip(reason="it takes minutes: --whole runs it"))
+        if marker := item.get_closest_marker("whole"):
+            reason = marker.args[0] if marker.args else "it takes minutes"
+            item.add_marker(pytest.mark.skip(reason=f"{reason}: --whole runs it"))
     for count, cases in _sampled(items):
         left_out = {*cases} - {*random.Random(os.environ[_SEED]).sample(sorted(cases), count)}
         for name in left_out:

@@ -1,7 +1,8 @@
 """Forks builders that have the program imported already: thousands of them are started in minutes.
 
-Reads a request a line, {"words", "cwd", "environment", "output", "hook"}, and answers {"pid"}; tells {"pid", "code"} of
-each that ended. A builder runs `engine.cli.main`, as `python -m engine` does, in a process group of its own.
+Its arguments are further modules to import. Reads a request a line, {"words", "cwd", "environment", "output", "hook"},
+and answers {"pid"}; tells {"pid", "code"} of each that ended. A builder runs `engine.cli.main`, as `python -m engine`
+does, in a process group of its own.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ MODULES = (
 
 
 def main() -> None:
-    for name in MODULES:
+    for name in (*MODULES, *sys.argv[1:]):
         importlib.import_module(name)
     wake, alarm = os.pipe()
     os.set_blocking(alarm, False)

@@ -8,6 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import forks
+
+_SECONDS = 600
+
 
 class Program:
     """Runs `recipe` in a project folder and reads what it says."""
@@ -18,10 +22,13 @@ class Program:
         self.environment |= {"CI": "true", "RECIPE_TRUST_CACHE": "1"}  # tests copy stores
 
     def __call__(self, *words: str, expect: int | None = None) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "engine", *words]
-        done = subprocess.run(
-            command, cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=600, check=False
-        )
+        if forks.suits(self.environment):
+            done = forks.run(words, self.folder, self.environment, seconds=_SECONDS)
+        else:
+            done = subprocess.run(
+                [sys.executable, "-m", "engine", *words], cwd=self.folder, env=self.environment, capture_output=True,
+                text=True, timeout=_SECONDS, check=False,
+            )  # fmt: skip
         if expect is not None:
             assert done.returncode == expect, f"{done.returncode}\n{done.stdout}\n{done.stderr}"
         assert "Traceback" not in done.stderr
