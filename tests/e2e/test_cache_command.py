@@ -73,6 +73,7 @@ def left(project):
     return len(list((project.folder / "cache" / "records").iterdir()))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("limits", [["--max-size", "5B"], ["--older-than", "0s"], ["--max-size", "700B", "--json"]])
 def test_without_a_terminal_more_than_half_goes_only_with_yes(project, limits):
     refused = project("cache", "gc", *limits, expect=2)
@@ -94,7 +95,15 @@ def test_half_of_the_bytes_count_also_where_they_are_one_record_of_many(project)
     assert "removed 2 records" in project("cache", "gc", "--max-size", "25.5kB", expect=0).stdout
 
 
-@pytest.mark.parametrize(("answer", "code", "count"), [("y", 0, 0), ("YES", 0, 0), ("", 2, 3), ("n", 2, 3)])
+@pytest.mark.parametrize(
+    ("answer", "code", "count"),
+    [
+        ("y", 0, 0),
+        pytest.param("YES", 0, 0, marks=pytest.mark.whole("the answer y is enough")),
+        ("", 2, 3),
+        pytest.param("n", 2, 3, marks=pytest.mark.whole("an empty answer is enough")),
+    ],
+)
 def test_on_a_terminal_gc_shows_what_goes_and_asks(project, answer, code, count):
     output, status = on_terminal(project, ["cache", "gc", "--older-than", "0s"], answer)
     assert status == code
@@ -122,6 +131,7 @@ def on_terminal(project, words, answer):
     return output, process.wait(60)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("words", "message"),
     [

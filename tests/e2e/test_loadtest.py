@@ -83,6 +83,7 @@ def test_a_server_without_statistics_is_measured_without_them(recipe):
     assert answer.startswith("y: 1 x 2 float32: 1, 2")
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("words", "says"),
     [

@@ -54,6 +54,7 @@ def claim_a_t4(project):
     }
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("provider", ["cuda", "tensorrt"])
 def test_without_the_gpu_what_runs_on_it_waits(project, provider):
     ends = {event["job"]: event for event in project.events(f"{provider}.yaml", expect=3) if event["event"] == "end"}
@@ -65,6 +66,7 @@ def test_without_the_gpu_what_runs_on_it_waits(project, provider):
     assert "bench" not in json.dumps([step for step in shown[0]["steps"] if step["artifact"]])
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("provider", ["cuda", "tensorrt"])
 def test_a_machine_that_only_claims_to_have_it_fails_and_stores_nothing(project, provider):
     claim_a_t4(project)

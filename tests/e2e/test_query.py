@@ -152,6 +152,7 @@ def test_a_question_and_its_context_get_a_span_of_the_context(recipe, url, forei
     assert f"characters {row['start'][0]} to {row['end'][0]}" in shown
 
 
+@pytest.mark.sample(1)
 def test_images_are_sent_as_they_are_by_option_by_file_and_by_samples(recipe, url, foreign, photo, tmp_path):
     expected = foreign.infer_file("photo_image", "IMAGE", photo.read_bytes())
     (tmp_path / "images.jsonl").write_text(json.dumps({"image": photo.name}))
@@ -207,6 +208,7 @@ def test_answers_are_shown_as_people_read_them(recipe, server, foreign):
 # Repeating, and the server's own counters
 
 
+@pytest.mark.sample(1)
 def test_repeated_requests_are_timed_and_the_servers_counters_add_up(recipe, url):
     response = query(recipe, url, "--model", "labels_text", "--text", TEXTS[0], "--repeat", "40", "--statistics")
     times, counted = response["latency"], response["statistics"]
@@ -341,6 +343,7 @@ def test_what_does_not_suit_the_model_is_told_before_it_is_asked(server, tmp_pat
         assert printed.out == ""
 
 
+@pytest.mark.sample(1)
 def test_an_error_of_the_server_is_told_in_its_own_words(recipe, url, tmp_path):
     (tmp_path / "no.png").write_bytes(b"no image at all")
     done = recipe("query", url, "--model", "photo_image", "--image", "no.png", expect=1)

@@ -277,6 +277,7 @@ def test_two_packages_with_a_model_of_one_name_are_refused_before_they_are_built
     assert not (project.folder / "build" / "twin").exists()
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("words", "says"),
     [

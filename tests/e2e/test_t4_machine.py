@@ -119,7 +119,7 @@ def test_without_the_gpu_why_and_show_say_on_which_machine_it_was_made(built):
     ],
     ids=["device", "version", "profile", "option"],
 )
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 def test_an_engine_for_another_device_version_or_profile_is_none_and_why_names_the_row(built, change, row, old, new):
     changed = built.why("r.yaml", "--set", change)["trt-build"]
     assert changed["state"] == "stale"

@@ -176,7 +176,7 @@ def test_a_new_readme_beside_the_weights_rebuilds_nothing(project):
     ],
     ids=["name", "bench shape", "profile"],
 )
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 def test_a_change_rebuilds_only_what_depends_on_it(project, edits, expected, row):
     edit(project, *edits)
     changes = [change for finding in project.why("r.yaml").values() for change in finding["changes"]]
@@ -350,6 +350,7 @@ def test_fewer_cpus_are_seen_by_an_up_to_date_build(project):
     assert {e["job"] for e in ended if e["event"] == "end" and e["state"] == "built"} == {"bench"}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "words", [["build", "r.yaml"], ["build", "r.yaml", "--json"], ["show", "r.yaml"]], ids=" ".join
 )
@@ -406,6 +407,7 @@ print(len(engine.check("r.yaml")), engine.show("r.yaml")[0].model.size > 0)
     assert done.stdout.splitlines() == [str(list(CHAIN)), "up to date", "{'cached'}", "1 True"]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -103,6 +103,7 @@ def test_plain_http_gets_the_same(server, oracles, family):
     assert outputs["text"] == [oracles[family](text)[1] for text in (TEXTS[0], TEXTS[4])]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("family", [*generators.FAMILIES, "whole"])
 def test_the_pieces_of_a_stream_joined_are_the_whole_answer(server, oracles, family):
     for text in TEXTS:
@@ -169,6 +170,7 @@ def test_a_model_stops_at_its_end_token_whose_text_is_not_shown(client, oracles)
     assert all(ids[-1] in ends(oracles["gpt2"]) and len(ids) <= NEW for ids, _ in stopped)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("family", generators.FAMILIES)
 def test_a_stop_string_ends_the_answer_and_is_no_part_of_it(server, client, oracles, family):
     oracle = oracles[family]
