@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+import typing
 from typing import Any
 
 
@@ -23,7 +24,8 @@ def import_pydantic_core() -> None:
     """
     if "pydantic_core" in sys.modules:
         return
-    source: Any = importlib.import_module("typing" if sys.version_info >= (3, 12) else "typing_extensions")
+    extensions = importlib.import_module("typing_extensions")  # first: it may take `TypedDict` over from `typing`
+    source: Any = typing if sys.version_info >= (3, 12) else extensions
     real = source.TypedDict
     source.TypedDict = _Plain
     try:

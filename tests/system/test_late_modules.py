@@ -1,12 +1,13 @@
-"""importlib.metadata that loads when it is used: whoever imports it meets the real module."""
+"""Modules that load when they are used: whoever imports one meets the real module."""
 
+import platform
 import subprocess
 import sys
 
 import pytest
 
 ASK = "import sys; from engine.system import late_modules; late_modules.put_off(); "
-LOADED = "print('email.message' in sys.modules)"
+LOADED = "print('importlib.metadata._functools' in sys.modules)"
 
 
 def printed(code):
@@ -53,3 +54,18 @@ def test_a_module_that_is_loaded_stays():
 def test_pydantic_does_not_load_it():
     without = "import os; os.environ['PYDANTIC_DISABLE_PLUGINS'] = '__all__'"
     assert printed(f"{without}; from pydantic import BaseModel; {LOADED}") == ["False"]
+
+
+def test_the_system_is_named_without_the_module_that_names_it():
+    named = "import platform; print(platform.system())"
+    assert printed(f"{named}; print('__file__' in vars(platform))") == [platform.system(), "False"]
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["import platform; platform.machine()", "from platform import machine", "import secrets; secrets.token_hex()"],
+)
+def test_what_else_is_asked_of_a_module_loads_it(code):
+    assert printed(f"{code}; name = {code.split()[1].strip(';')!r}; print('__file__' in vars(sys.modules[name]))") == [
+        "True"
+    ]
