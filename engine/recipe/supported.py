@@ -9,7 +9,7 @@ from engine import tasks
 from engine.recipe import images
 from engine.recipe.schema import ModelSection, Recipe
 from engine.runtimes import recipes, registry
-from engine.runtimes.runtime import Unsupported
+from engine.runtimes.support import Unsupported
 from engine.tasks import Generates
 
 if TYPE_CHECKING:

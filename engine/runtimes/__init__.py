@@ -4,8 +4,9 @@ from engine.runtimes.backends import Accelerator, Backend
 from engine.runtimes.preparation import Lowering, Residual
 from engine.runtimes.rival import Original, RivalModel
 from engine.runtimes.runner import Runner
-from engine.runtimes.runtime import Kernels, Runtime, Unsupported, Way
+from engine.runtimes.runtime import Runtime
 from engine.runtimes.served import Served
+from engine.runtimes.support import Kernels, Unsupported, Way
 
 __all__ = [
     "VERSION", "Accelerator", "Backend", "Kernels", "Lowering", "Original", "Residual", "RivalModel", "Runner",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from engine.machine import cuda, drivers, local_gpus, shared_libraries
 from engine.runtimes import registry
-from engine.runtimes.runtime import Way
+from engine.runtimes.support import Way
 
 _DRIVER = "an NVIDIA driver that shows a GPU (libcuda.so.1)"
 

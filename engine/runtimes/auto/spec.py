@@ -7,7 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from engine.runtimes import registry
-from engine.runtimes.runtime import E, Runtime, Unsupported
+from engine.runtimes.runtime import E, Runtime
+from engine.runtimes.support import Unsupported
 
 if TYPE_CHECKING:
     from pathlib import Path

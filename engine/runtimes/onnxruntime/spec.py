@@ -13,7 +13,8 @@ from engine.runtimes import versions
 from engine.runtimes.backends import Accelerator, Backend
 from engine.runtimes.onnxruntime.libraries import TENSORRT, TENSORRT_MAJOR
 from engine.runtimes.preparation import Lowering, Residual
-from engine.runtimes.runtime import GPU_FACTS, E, Kernels, Runtime, Unsupported, Way
+from engine.runtimes.runtime import GPU_FACTS, E, Runtime
+from engine.runtimes.support import Kernels, Unsupported, Way
 from engine.runtimes.triton_images import RECIPE_PATH
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from engine.runtimes.backends import Backend
-from engine.runtimes.runtime import Kernels, Runtime, Unsupported
+from engine.runtimes.runtime import Runtime
+from engine.runtimes.support import Kernels, Unsupported
 
 if TYPE_CHECKING:
     from engine.runtimes.recipes import ExecutionView, LoadedRecipeView, RecipeView, TargetView

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from engine.runtimes import releases, triton_images, versions
 from engine.runtimes.backends import Backend
 from engine.runtimes.preparation import Lowering
-from engine.runtimes.runtime import GPU_FACTS, Runtime, Way
+from engine.runtimes.runtime import GPU_FACTS, Runtime
+from engine.runtimes.support import Way
 from engine.text import distribution
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from engine import gpus
 from engine.runtimes import triton_images
-from engine.runtimes.runtime import Way
+from engine.runtimes.support import Way
 from engine.runtimes.tensorrt.spec import CUDA_BINDINGS, Engines
 from engine.text import distribution
 
