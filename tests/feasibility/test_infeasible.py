@@ -365,7 +365,7 @@ def test_the_program_says_so_no_later_than_that_a_recipe_is_fine(project, name):
     text, place = spoilt(marked)
     (project / "recipe.yaml").write_text(text)
     (project / "fine.yaml").write_text(gpu() + "precision: fp16\n" + TEXT)
-    program = Program(project)
+    program = Program(project, anew=True)
     taken, usual = [], []
     for _ in range(3):
         start = spent()

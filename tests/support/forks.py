@@ -14,9 +14,12 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+
+from engine.store.stat_cache import TICK_NS
 
 ROOT = Path(__file__).parents[2]
 _ZYGOTE = ROOT / "tests" / "fire" / "zygote.py"
@@ -58,6 +61,7 @@ class _Forks:
         )
 
     def run(self, words: tuple[str, ...], folder: Path, environment: Mapping[str, str], *, seconds: float) -> Ended:
+        time.sleep(TICK_NS / 1e9)  # Python takes longer to start: what a test wrote before is older than the build
         with self._lock, tempfile.TemporaryDirectory(prefix="recipe-tests-fork-") as output:
             place = {"cwd": str(folder), "environment": dict(environment), "output": output}
             request = {"words": words, **place, "hook": ""}

@@ -16,13 +16,15 @@ _SECONDS = 600
 class Program:
     """Runs `recipe` in a project folder and reads what it says."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, anew: bool = False) -> None:
+        """If `anew` is true, each command starts Python, and is a child of the tests' own process."""
         self.folder = folder
+        self.anew = anew
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith("RECIPE_")}
         self.environment |= {"CI": "true", "RECIPE_TRUST_CACHE": "1"}  # tests copy stores
 
     def __call__(self, *words: str, expect: int | None = None) -> subprocess.CompletedProcess[str]:
-        if forks.suits(self.environment):
+        if not self.anew and forks.suits(self.environment):
             done = forks.run(words, self.folder, self.environment, seconds=_SECONDS)
         else:
             done = subprocess.run(
