@@ -28,8 +28,7 @@ SECONDS = 60
 TURNS = 6
 """In how many parts the seconds beside large texts are divided, with measurements to compare between them."""
 SLOWER = 3.0
-"""How many times longer the p95 of short requests may be beside large ones than beside the same clients that send
-their large texts to another server: that is what the clients take from the machine that they share with the server."""
+"""How many times longer the p95 of short requests may be beside large ones than alone."""
 COPIES = 8
 """How many times the bytes in flight the server's memory may grow: gRPC, Triton's core and the model's process each
 have copies."""
@@ -205,7 +204,7 @@ def test_short_requests_are_answered_beside_large_ones(repository, environment, 
         )
     assert min(sent_elsewhere) > 0
     assert min(refused) > 0
-    assert p95(beside) < SLOWER * p95(control)
+    assert p95(beside) < SLOWER * p95(alone)
     assert grown < COPIES
     assert [path.name for path in Path("/dev/shm").iterdir() if path.name.startswith(own)] == []
 

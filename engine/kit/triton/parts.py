@@ -53,12 +53,14 @@ def python(
     settings: Mapping[str, Any],
     files: Mapping[str, bytes] | None = None,
     needs: Sequence[str] = (),
+    instances: int = 1,
 ) -> Part:
     """Return a model of the python backend, which has the max_batch_size of `model`.
 
     `work` is the file with the code of the python model: a file of `kit/triton/served`, or one of `files`. `takes` are
     the inputs of the python model, and `gives` are its outputs. `needs` names the Python packages, besides numpy, that
-    the Python of the Triton server must have; requirements.txt pins each package to the installed version.
+    the Python of the Triton server must have; requirements.txt pins each package to the installed version. `instances`
+    is how many processes of the model the server starts, unless the recipe says otherwise.
     """
     config = named(name, model.max_batch_size)
     config.backend = "python"
@@ -66,7 +68,7 @@ def python(
         for tensor in tensors:
             _describe(described.add(), tensor, model)
     group = config.instance_group.add()
-    group.count, group.kind = 1, type(group).KIND_CPU
+    group.count, group.kind = instances, type(group).KIND_CPU
     if model.max_batch_size > 1:
         join_requests(config)
         for tensor in config.input:  # the code handles each request by itself, so their shapes may differ
