@@ -1,4 +1,4 @@
-"""Modules of Python that are loaded when they are first used: their import takes about a twelfth of a refusal."""
+"""Modules of Python that are loaded when they are first used: their import takes about a tenth of a refusal."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from typing import Any
 def put_off() -> None:
     """Let an import of these modules load nothing yet, unless a module is loaded already.
 
-    pydantic imports all of them. Of each, it takes or calls at most the functions that are given here.
+    This program, argparse, inspect, pathlib and pydantic import them. Of each, they take or call at most the functions
+    that are given in `_READY`, as long as nothing fails.
     """
-    _put_off(
-        "importlib.metadata",
-        {"entry_points": lambda **selected: _loaded("importlib.metadata").entry_points(**selected)},
-    )
-    _put_off("secrets", {})
-    _put_off("platform", {"system": lambda: os.uname().sysname})  # the module uuid calls it when it is imported
+    for name, ready in _READY.items():
+        if name not in sys.modules:
+            late = sys.modules[name] = _Late(name, ready)
+            parent, _, last = name.rpartition(".")
+            if parent:  # an import sets both
+                setattr(importlib.import_module(parent), last, late)
 
 
 class _Late(ModuleType):
@@ -36,15 +37,25 @@ class _Late(ModuleType):
         return getattr(_loaded(self.__name__), name)
 
 
-def _put_off(name: str, ready: Mapping[str, Callable[..., Any]]) -> None:
-    if name not in sys.modules:
-        late = sys.modules[name] = _Late(name, ready)
-        parent, _, last = name.rpartition(".")
-        if parent:  # an import sets both
-            setattr(sys.modules[parent], last, late)
-
-
 def _loaded(name: str) -> ModuleType:
     if isinstance(sys.modules.get(name), _Late):
         del sys.modules[name]
     return importlib.import_module(name)
+
+
+_READY: Mapping[str, Mapping[str, Callable[..., Any]]] = {
+    # pydantic takes it and does not call it.
+    "importlib.metadata": {"entry_points": lambda **selected: _loaded("importlib.metadata").entry_points(**selected)},
+    # argparse calls both with its words in English, the language of this program.
+    "gettext": {"gettext": lambda text: text, "ngettext": lambda one, many, count: one if count == 1 else many},
+    # The module uuid calls it when it is imported.
+    "platform": {"system": lambda: os.uname().sysname},
+    # pathlib takes it and does not call it.
+    "urllib.parse": {"quote_from_bytes": lambda *bytes_: _loaded("urllib.parse").quote_from_bytes(*bytes_)},
+    "json": {},
+    "linecache": {},
+    "secrets": {},
+    "tokenize": {},
+    "traceback": {},
+}
+"""The modules, and of each the functions that others take or call before anything else is asked of the module."""

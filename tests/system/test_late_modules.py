@@ -43,6 +43,14 @@ def test_its_errors_are_those_that_others_catch():
     assert printed(code) == ["importlib.metadata"]
 
 
+def test_the_functions_that_are_there_at_once_answer_as_those_of_the_module():
+    code = (
+        "from gettext import gettext, ngettext; from urllib.parse import quote_from_bytes; "
+        "print(gettext('word'), ngettext('one', 'many', 1), ngettext('one', 'many', 2), quote_from_bytes(b'a/%'))"
+    )
+    assert printed(code) == ["word", "one", "many", "a/%25"]
+
+
 def test_a_module_that_is_loaded_stays():
     code = (
         "import importlib.metadata as real; real.version; real = sys.modules['importlib.metadata']; "
@@ -63,7 +71,19 @@ def test_the_system_is_named_without_the_module_that_names_it():
 
 @pytest.mark.parametrize(
     "code",
-    ["import platform; platform.machine()", "from platform import machine", "import secrets; secrets.token_hex()"],
+    [
+        "import platform; platform.machine()",
+        "from platform import machine",
+        "import secrets; secrets.token_hex()",
+        "from json import dumps",
+        "import json; json.dumps(1)",
+        "import gettext; gettext.find('no such')",
+        "import urllib.parse; urllib.parse.urlsplit('')",
+        "from urllib.parse import urlsplit",
+        "import linecache; linecache.getline('no such', 1)",
+        "import tokenize; tokenize.NAME",
+        "import traceback; traceback.format_exc()",
+    ],
 )
 def test_what_else_is_asked_of_a_module_loads_it(code):
     assert printed(f"{code}; name = {code.split()[1].strip(';')!r}; print('__file__' in vars(sys.modules[name]))") == [
