@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
 from collections.abc import Mapping
 
-from engine.client.client import Client
-from engine.errors import StepError
 from engine.kit.triton.served.probe import DEAD, Probe
-from engine.server.stubs import Stubs
 
 _INTERVAL_SECONDS = 0.5
 _TIMEOUT = 2.0
@@ -30,24 +26,18 @@ class ServerWatch:
         """Begin to watch the server at `url`, its address over HTTP; `server` is the id of its process."""
         self.dead: Mapping[str, str] = {}
         """The models that stopped answering, each with the reason; empty as long as all models answer."""
-        self._url = url
-        self._probe = Probe(url, _TIMEOUT)
-        self._stubs = Stubs(server)
+        self._probe = Probe(url, _TIMEOUT, server)
         for each in (self._look, self._ask):
             threading.Thread(target=each, daemon=True, name=f"watch {each.__name__}").start()
 
     def _look(self) -> None:
         """Look at the processes; twice, as Triton needs a moment to take notice of a process that it ends itself."""
-        entries = self._entries()
         before: dict[str, str] = {}
         while not self.dead:
             time.sleep(_INTERVAL_SECONDS)
-            now = self._stubs.dead()
-            lasting = {model: reason for model, reason in now.items() if before.get(model) == reason}
-            if lasting:
-                through = {entry: f"in ensemble '{entry}', {reason}"
-                           for model, reason in lasting.items() for entry in entries.get(model, ())}  # fmt: skip
-                self.dead = lasting | through
+            now = self._probe.dead_processes()
+            if lasting := {model: reason for model, reason in now.items() if before.get(model) == reason}:
+                self.dead = lasting
             before = now
 
     def _ask(self) -> None:
@@ -60,12 +50,3 @@ class ServerWatch:
             if not self.dead and (any(DEAD in reason for reason in silent.values()) or failures >= _LATE_PROBES):
                 silent = self._probe.dead() or silent  # names the models, too, that had answered before a process ended
                 self.dead = {name or "the server": reason for name, reason in silent.items()}
-
-    def _entries(self) -> dict[str, list[str]]:
-        """Return for each model the names of the ensembles that run it."""
-        entries: dict[str, list[str]] = {}
-        with contextlib.suppress(StepError), Client(self._url, timeout=_TIMEOUT) as client:
-            for model in client.models():
-                for part in model.composing_models:
-                    entries.setdefault(part, []).append(model.name)
-        return entries

@@ -10,7 +10,6 @@ import threading
 import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import documents
 import numpy as np
@@ -20,6 +19,8 @@ from tritonclient import grpc
 from tritonclient.utils import InferenceServerException
 
 from engine.kit.triton import served
+from engine.kit.triton.served import probe as served_probe
+from engine.kit.triton.served.probe import Probe, processes
 from engine.kit.triton.serving import Serving
 from engine.server.watch import ServerWatch
 from engine.steps.package import Package
@@ -27,8 +28,12 @@ from engine.steps.package import Package
 pytestmark = pytest.mark.slow
 
 NOTICED_SECONDS = 5.0
-SHOWN = "minilm_tokenizer"
-"""The model whose process is killed in docs/serving.md."""
+PROBES = 5
+"""How many probes in a row must fail while clients send requests, which the living process answers."""
+TOKENIZERS = ("minilm_tokenizer_0_0", "minilm_tokenizer_0_1")
+SHOWN = TOKENIZERS[0]
+"""The instance whose process is killed in docs/serving.md."""
+KILLED = (*TOKENIZERS, "minilm_0_0")
 SLOW = """
 import time
 import numpy as np
@@ -78,17 +83,10 @@ def probe(package, server, *words):
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
-def stub(server, model):
-    """Return the process of a model, a descendant of the server's process."""
-    for status in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            parent = int(status.read_text().rpartition(")")[2].split()[1])
-            command = (status.parent / "cmdline").read_bytes()
-        except OSError:
-            continue
-        if parent == server.pid and f"/{model}/".encode() in command:
-            return int(status.parent.name)
-    raise AssertionError(f"{model} has no process")
+def stub(server, instance):
+    """Return the Python process that runs an instance of a model."""
+    [number] = [number for number, name in processes(server.pid).items() if name == instance]
+    return number
 
 
 def send_requests(server, stop):
@@ -108,19 +106,21 @@ def send_requests(server, stop):
     return counts
 
 
-def killed_under_load(server, package, model):
-    """Kill a model's process while clients send requests; return the seconds until the watch noticed."""
+def killed_under_load(server, package, instance):
+    """Kill the process of an instance while clients send requests; return the seconds until the watch noticed."""
+    model = instance.rsplit("_", 2)[0]
     assert probe(package, server).returncode == 0
     watch, stop = ServerWatch(f"http://{server.http}", server.pid), threading.Event()
     with ThreadPoolExecutor(4) as clients:
         counts = [clients.submit(send_requests, server, stop) for _ in range(4)]
         time.sleep(1.0)
         assert watch.dead == {}
-        os.kill(stub(server, model), signal.SIGKILL)
+        os.kill(stub(server, instance), signal.SIGKILL)
         start = time.monotonic()
         while not watch.dead and time.monotonic() - start < 4 * NOTICED_SECONDS:
             time.sleep(0.05)
         seconds = time.monotonic() - start
+        assert [probe(package, server).returncode for _ in range(PROBES)] == [1] * PROBES
         stop.set()
         answers, errors = (sum(numbers) for numbers in zip(*(count.result() for count in counts), strict=True))
     assert model in watch.dead
@@ -129,8 +129,8 @@ def killed_under_load(server, package, model):
     assert urllib.request.urlopen(f"http://{server.http}/v2/health/ready", timeout=30).status == 200
     failed = probe(package, server)
     assert failed.returncode == 1
-    assert f"{model}: Stub process" in failed.stdout
-    if model == SHOWN:
+    assert f"{model}: " in failed.stdout
+    if instance == SHOWN:
         [page] = [block for block in documents.run_by(__file__) if block.page.name == "serving.md"]
         [(_, shown), (_, code)] = page.transcript()
         assert (failed.stdout, failed.returncode) == (shown, int(code))
@@ -167,19 +167,28 @@ def test_a_killed_process_is_noticed_by_the_watch_and_by_the_probe(server, packa
     killed_under_load(server, package, SHOWN)  # within 20 s, however busy the machine is; --whole holds the 5 s
 
 
+def test_without_the_processes_a_request_to_each_instance_tells(server, monkeypatch):
+    """The server of the test before, as another machine sees it."""
+    monkeypatch.setattr(served_probe, "_server_at", lambda _: None)
+    for _ in range(PROBES):
+        dead = Probe(f"http://{server.http}", NOTICED_SECONDS).dead()
+        assert dead
+        assert all(f"Stub process '{SHOWN}' is not healthy." in reason for reason in dead.values())
+
+
 @pytest.mark.whole
 def test_a_hundred_killed_processes_are_noticed(package, environment, tmp_path):
     """A restart of the server mends it: the probe then passes, which `killed_under_load` begins with."""
     seconds = []
     for number in range(100):
         with triton_server.serving(package, tmp_path, environment) as server:
-            seconds.append(killed_under_load(server, package, "minilm" if number % 2 else "minilm_tokenizer"))
+            seconds.append(killed_under_load(server, package, KILLED[number % len(KILLED)]))
     print(f"noticed after {sorted(seconds)[50]:.1f} s (median), {max(seconds):.1f} s at most")
     assert max(seconds) < NOTICED_SECONDS
 
 
 def test_a_model_that_hangs_does_not_answer(server, package):
-    os.kill(stub(server, "slow"), signal.SIGSTOP)
+    os.kill(stub(server, "slow_0"), signal.SIGSTOP)
     failed = probe(package, server, "--timeout", "2", "slow")
     assert failed.returncode == 1
     assert failed.stdout.startswith("slow: ")

@@ -2,19 +2,27 @@
 
 #     python3 probe.py [--url http://127.0.0.1:8000] [--timeout 5] [MODEL ...]
 #
-# Each model gets one small request, because a server reports a model as ready whose Python process is dead. The exit
-# code is 0 where all models answer, and 1 otherwise; the output then names each model that does not answer, and why.
-# Needs Python 3.10 and no other package.
+# A server reports a model as ready whose Python process is dead. So each model gets a small request. With several
+# Python processes a request may reach a living one, so the probe also looks at the processes themselves, where it runs
+# beside the server. The exit code is 0 where all models answer, and 1 otherwise; the output then names each model that
+# does not answer, and why. Needs Python 3.10 and no other package.
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import ipaddress
 import json
 import math
+import re
+import socket
 import sys
 import urllib.error
+import urllib.parse
 import urllib.request
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 DEAD = "is not healthy"
@@ -27,29 +35,43 @@ _NO_TYPES = {"TYPE_FP16", "TYPE_BF16"}
 _OWN_VALUES = {"MAX_NEW_TOKENS": 1}
 """Input -> its value where zero is none: a model that generates text makes one token."""
 _SERVER_ERROR = 500
+_LISTENS = "0A"
+"""The state of a listening socket in /proc/net/tcp."""
+_ENDED = "Z"
+"""The state of a process that has ended, and whose end its parent has not taken notice of."""
+_INSTANCE = re.compile(r"(?P<group>[^/]+)_\d+")
+"""The name of an instance: that of its group and a number. Triton gives it to the instance's process as an argument."""
 
 
 class Probe:
     """The models of one server, and the requests that show whether they answer."""
 
-    def __init__(self, url: str, timeout: float) -> None:
-        """`url` is the server's address over HTTP; `timeout` is how many seconds one request may take."""
+    def __init__(self, url: str, timeout: float, server: int | None = None) -> None:
+        """`url` is the server's address over HTTP; `timeout` is how many seconds one request may take.
+
+        `server` is the id of the server's process; without it, the process is looked for by the address.
+        """
         self._url = url.rstrip("/")
         self._timeout = timeout
+        self._server = server
+        self._most: Counter[str] = Counter()
 
     def dead(self, models: list[str] | None = None) -> dict[str, str]:
         """Return the models that do not answer, each with the reason; without `models` all models of the server.
 
         The name "" stands for the server itself. A model that is busy with other requests counts as one that answers:
-        some model of the server then answers requests while the probe waits.
+        some model of the server then answers requests while the probe waits. A model gets no request if one of its
+        Python processes has ended, because such a process holds a request for a second or longer.
         """
         try:
             before = self._answered()
             names = models or sorted({each["name"] for each in self._call("/v2/repository/index", {})})
         except (OSError, ValueError, KeyError) as error:
             return {"": f"the server does not answer: {_reason(error)}"}
-        with ThreadPoolExecutor(max(1, len(names))) as threads:
-            reasons = dict(zip(names, threads.map(self._reason_of, names), strict=True))
+        reasons: dict[str, str | None] = {**self.dead_processes()}
+        asked = [name for name in names if name not in reasons]
+        with ThreadPoolExecutor(max(1, len(asked))) as threads:
+            reasons.update(zip(asked, threads.map(self._reason_of, asked), strict=True))
         late = [name for name, reason in reasons.items() if reason is _LATE]
         try:
             is_busy = bool(late) and self._answered() != before
@@ -57,17 +79,49 @@ class Probe:
             is_busy = False
         reasons = {name: f"no answer within {self._timeout:g} s" if reason is _LATE else reason
                 for name, reason in reasons.items() if not (reason is _LATE and is_busy)}  # fmt: skip
-        return {name: reason for name, reason in reasons.items() if reason is not None}
+        return {name: reason for name in names if (reason := reasons.get(name)) is not None}
+
+    def dead_processes(self) -> dict[str, str]:
+        """Return the models with a Python process that has ended, and the ensembles that use one, each with the reason.
+
+        The result is empty where this system does not show the server's processes.
+        """
+        server = self._server or _server_at(self._url)
+        instances = {} if server is None else processes(server)
+        running = Counter(name["group"] for each in instances.values() if (name := _INSTANCE.fullmatch(each or "")))
+        self._most |= running  # for a backend that is not "python" and runs in Python processes nevertheless
+        if None not in instances.values():
+            return {}
+        try:
+            ready = [each["name"] for each in self._call("/v2/repository/index", {"ready": True})]
+            configs = {name: self._call(f"/v2/models/{name}/config") for name in ready}
+        except (OSError, ValueError, KeyError):
+            return {}  # the requests to the models tell then
+        dead = {}
+        for name, config in configs.items():
+            groups = _groups(config)
+            run, all_ = sum(running[each] for each in groups), sum((self._most | groups)[each] for each in groups)
+            if run < all_:
+                dead[name] = f"Python processes that run: {run} of {all_}"
+        steps = {name: [step["model_name"] for step in config.get("ensemble_scheduling", {}).get("step", [])]
+                 for name, config in configs.items()}  # fmt: skip
+        through = {name: f"in ensemble '{name}', {step}: {dead[step]}"
+                   for name, used in steps.items() for step in used if step in dead}  # fmt: skip
+        return dead | through
 
     def _reason_of(self, model: str) -> str | None:
         """Return why a model does not answer; None for a model that answers, or refuses the request."""
         try:
-            request = _request(self._call(f"/v2/models/{model}/config"))
+            config = self._call(f"/v2/models/{model}/config")
+            request = _request(config)
             if request is None:
                 self._call(f"/v2/models/{model}/ready", empty=True)
                 return None
             path = "generate_stream" if "inputs" not in request else "infer"
-            text = self._call(f"/v2/models/{model}/{path}", request, empty=path != "infer")
+            for _ in range(max(1, _groups(config).total())):  # idle instances take turns
+                text = self._call(f"/v2/models/{model}/{path}", request, empty=path != "infer")
+                if isinstance(text, str) and DEAD in text:
+                    return _message(text)
         except urllib.error.HTTPError as error:
             text = error.read().decode("utf-8", "replace")
             return _message(text) if error.code >= _SERVER_ERROR and DEAD in text else _not_ready(error.code, text)
@@ -76,7 +130,7 @@ class Probe:
         except (OSError, ValueError) as error:
             is_late = isinstance(getattr(error, "reason", None), TimeoutError)
             return _LATE if is_late else _reason(error)
-        return _message(text) if isinstance(text, str) and DEAD in text else None
+        return None
 
     def _answered(self) -> list[Any]:
         """Return how many requests and executions each model has finished."""
@@ -111,6 +165,64 @@ def _request(config: dict[str, Any]) -> dict[str, Any] | None:
     if config.get("model_transaction_policy", {}).get("decoupled"):
         return {each["name"]: each["data"][0] for each in tensors}
     return {"inputs": tensors}
+
+
+def _groups(config: dict[str, Any]) -> Counter[str]:
+    """Return the groups of a model's instances, each with its number of Python processes; 0 for another backend."""
+    is_python = config.get("backend") == "python"
+    return Counter({group["name"]: is_python * int(group.get("count", 1)) * max(1, len(group.get("gpus", [])))
+                    for group in config.get("instance_group", [])})  # fmt: skip
+
+
+def processes(server: int) -> dict[int, str | None]:
+    """Return the child processes of a server's process, each with the name of the instance of a model that it runs.
+
+    The name is "" for a child that runs no model, and None for a child that has ended. Triton takes notice of the end
+    of a process that it ends itself, and of no other.
+    """
+    names: dict[int, str | None] = {}
+    for children in Path(f"/proc/{server}/task").glob("*/children"):  # each thread may have started some
+        for number in _read(children).split():
+            words = _read(children.parents[3] / number / "cmdline").split("\0")
+            state = _read(children.parents[3] / number / "stat").rpartition(")")[2].split()[:1]
+            name = next((word for word in words if _INSTANCE.fullmatch(word)), "")
+            names[int(number)] = None if state == [_ENDED] else name
+    return names
+
+
+def _server_at(url: str) -> int | None:
+    """Return the process of the server at an address of this machine; None where the system shows none."""
+    address = urllib.parse.urlsplit(url)
+    try:
+        hosts = {str(each[4][0]) for each in socket.getaddrinfo(address.hostname, None)}
+    except OSError:
+        return None
+    if not any(ipaddress.ip_address(host.partition("%")[0]).is_loopback for host in hosts):
+        return None
+    lines = [line.split() for table in ("tcp", "tcp6") for line in _read(Path("/proc/net") / table).splitlines()[1:]]
+    listening = {f"socket:[{line[9]}]" for line in lines
+                 if line[3] == _LISTENS and int(line[1].rpartition(":")[2], 16) == (address.port or 80)}  # fmt: skip
+    servers = [int(name.parent.name) for name in Path("/proc").glob("[0-9]*/comm")
+               if _read(name).strip() == "tritonserver" and listening & _open_files(name.parent)]  # fmt: skip
+    return servers[0] if len(servers) == 1 else None
+
+
+def _open_files(process: Path) -> set[str]:
+    """Return what a process's open files are; nothing for another user's process."""
+    files = set()
+    with contextlib.suppress(OSError):
+        for file in (process / "fd").iterdir():
+            with contextlib.suppress(FileNotFoundError):  # it was closed meanwhile, so it is no listening socket
+                files.add(str(file.readlink()))
+    return files
+
+
+def _read(file: Path) -> str:
+    """Return the text of a file that describes a process; nothing where the process has gone."""
+    try:
+        return file.read_bytes().decode("utf-8", "replace")
+    except OSError:
+        return ""
 
 
 def _not_ready(code: int, text: str) -> str | None:
