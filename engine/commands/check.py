@@ -57,7 +57,7 @@ def _print_last(plan: StoredPlan) -> None:
         if fields["choice"] is not None:
             print(f"  the last build chose: {fields['choice']}")
         _print_unknown(fields["not_verified"])
-    _print_notes(text for fields in plan.every() for text in fields.get("boards", ()))  # absent in an older plan
+    _print_notes(text for fields in plan.every() for text in fields["boards"])
 
 
 def _print_unknown(unknown: str | None) -> None:

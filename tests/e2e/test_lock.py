@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import sys
-import time
 from pathlib import Path
 
 import fake_hub
@@ -22,8 +21,6 @@ ROOT = Path(__file__).parent.parent.parent
 CHILD = RECIPE.replace("  max_abs: {at_most: 100}\n", "")
 """The recipe without what its parent says."""
 CACHED = dict.fromkeys(CHAIN, "cached")
-TICK = 0.05
-"""Seconds after which a file is older than the next build, which keeps no snapshot of files that were just written."""
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +52,6 @@ def unchanged(built):
 def project(built, tmp_path):
     """A copy of the project, store and all, in which `build --locked` was up to date a moment ago."""
     shutil.copytree(built, tmp_path / "copy", copy_function=shutil.copy2)
-    time.sleep(TICK)
     program = Program(tmp_path / "copy")
     assert program.states("r.yaml", "--locked") == CACHED
     return program
@@ -113,7 +109,6 @@ def own_code(folder, environment):
     """Copy the program into a project, build with the copy until nothing is left to do, and return its folder."""
     shutil.copytree(ROOT / "engine", folder / "src" / "engine")
     environment["PYTHONPATH"] = str(folder / "src")
-    time.sleep(TICK)
     program = Program(folder)
     program.environment = environment
     assert program.states("r.yaml", "--locked") == CACHED
