@@ -40,17 +40,19 @@ class Work:
         for _ in self.together([warm_up]):
             pass  # an answer may be an error: a model that fills a mask refuses a text without one
 
-    def together(self, requests: list[Request]) -> Iterator[tuple[int, Callable[[], Tensors]]]:
+    def together(self, requests: list[Request]) -> Iterator[tuple[int, Callable[[], Tensors], bool]]:
         """Answer requests: yield the place of each in the list when its answer is there, in the order of the answers.
 
-        With the place comes a function that returns the outputs, or raises what is wrong with this request. A request
-        that was cancelled while it waited is not computed: it has no outputs.
+        With the place comes a function that returns the outputs, or raises what is wrong with this request, and whether
+        other requests still wait for the model. A request that was cancelled while it waited is not computed: it has no
+        outputs.
         """
         runs = [_Run(read, outputs, self.steps, self.wants(tuple(outputs))) for read, outputs, _ in requests]
         places = {id(run): place for place, run in enumerate(runs)}
         for number in range(self.model):
             self._through(number, runs)
-        for group in [[run for run in runs if not run.needs(self.model)], *self._groups(runs)]:
+        groups = [[run for run in runs if not run.needs(self.model)], *self._groups(runs)]
+        for group in groups:
             waited_for = [run for run in group if not requests[places[id(run)]][2]()]
             needing = [run for run in waited_for if run.needs(self.model)]
             if needing:
@@ -58,7 +60,7 @@ class Work:
             for number in range(self.model + 1, len(self.works)):
                 self._through(number, waited_for)
             for run in group:
-                yield places[id(run)], run.result if run in waited_for else dict
+                yield places[id(run)], run.result if run in waited_for else dict, group is not groups[-1]
 
     def _through(self, number: int, runs: list[_Run]) -> None:
         """Do the work of one part for all requests that need it."""

@@ -6,7 +6,7 @@ import importlib.util
 import json
 import time
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,7 +38,7 @@ class TritonPythonModel:
         A ValueError of the work is a mistake of the client (INVALID_ARG: HTTP 400), any other exception is not (500).
         """
         waited = len(requests) > 1 or time.monotonic() < self.ended + _AT_ONCE
-        tracked = [_Tracked(request, request.is_cancelled if waited else _not_cancelled) for request in requests]
+        tracked = [_Tracked(request, cache(request.is_cancelled) if waited else _not_cancelled) for request in requests]
         if hasattr(self.work, "together"):
             responses = self._together(tracked)
         else:
@@ -47,19 +47,19 @@ class TritonPythonModel:
         return responses
 
     def _together(self, tracked: list[_Tracked]) -> list[Any]:
-        """Answer requests that Triton joined: each is sent as soon as its answer is there; only the last is returned.
+        """Answer requests that Triton joined: an answer that is there before the model runs again is sent at once.
 
-        Otherwise a client with a short text would wait for the longest text of all others.
+        Otherwise a client with a short text would wait for the longest text of all others. The last answers are
+        returned all at once, because Triton's process takes each answer that is sent by itself.
         """
         read = [
             (partial(_given, each.request), list(each.request.requested_output_names()), each.is_cancelled)
             for each in tracked
         ]
         responses: dict[int, Any] = {}
-        for place, made in self.work.together(read):
+        for place, made, others_wait in self.work.together(read):
             response = tracked[place].answer(made)
-            is_last = len(responses) == len(tracked) - 1
-            responses[place] = response if is_last or not _sent(tracked[place].request, response) else None
+            responses[place] = None if others_wait and _sent(tracked[place].request, response) else response
         return [responses[place] for place in range(len(tracked))]
 
     def _made(self, request: Any) -> dict[str, Any]:
@@ -68,7 +68,7 @@ class TritonPythonModel:
 
 
 class _Tracked(NamedTuple):
-    """A request, and what tells whether its client cancelled it."""
+    """A request, and what tells whether its client had cancelled it when that was asked first."""
 
     request: Any
     is_cancelled: Callable[[], bool]

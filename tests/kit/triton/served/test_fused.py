@@ -78,7 +78,7 @@ def request(text, outputs=("twice", "large", "sum"), *, cancelled=lambda: False)
 def ask(work, *texts, outputs=("twice", "large", "sum")):
     """Ask for texts, each as a request of its own; return each request's outputs, or its error."""
     results = {}
-    for place, result in work.together([request(text, outputs) for text in texts]):
+    for place, result, _ in work.together([request(text, outputs) for text in texts]):
         try:
             results[place] = {name: array.tolist() for name, array in result().items()}
         except (ValueError, RuntimeError) as error:
@@ -93,17 +93,17 @@ def test_a_model_that_refuses_the_first_text_is_ready_nevertheless(tmp_path):
 
 def test_each_request_is_answered_before_the_model_runs_for_the_next_shape(work):
     answered = []
-    for place, result in work.together([request(text) for text in ("1 2 3", "4", "word", "5 6 7", "8 9")]):
+    for place, result, others_wait in work.together([request(text) for text in ("1 2 3", "4", "word", "5 6 7", "8 9")]):
         assert place == 2 or len(result()) == 3
-        answered.append((place, len(work.session.calls)))
-    assert answered == [(2, 0), (0, 1), (3, 1), (1, 2), (4, 3)]
+        answered.append((place, len(work.session.calls), others_wait))
+    assert answered == [(2, 0, True), (0, 1, True), (3, 1, True), (1, 2, True), (4, 3, False)]
 
 
 def test_a_request_that_is_cancelled_meanwhile_is_not_computed(work):
     gone = []
     requests = [request("1 2"), request("3", cancelled=lambda: bool(gone)), request("4 5 6")]
     places = []
-    for place, result in work.together(requests):
+    for place, result, _ in work.together(requests):
         places.append(place)
         gone.append(place)
         assert result() == {} or place != 1
@@ -140,6 +140,7 @@ def test_a_model_without_batches_runs_each_request_alone(work):
 def test_a_batch_of_more_rows_than_the_model_takes_is_run_in_parts(work):
     work.most = 1
     texts = np.array([[b"1 2"], [b"3 4"]], dtype=object)
-    [(_, result)] = work.together([(lambda: {"TEXT": texts}, ["sum"], lambda: False)])
+    [(_, result, others_wait)] = work.together([(lambda: {"TEXT": texts}, ["sum"], lambda: False)])
     assert result()["sum"].tolist() == [3, 7]
+    assert not others_wait
     assert [shape for shape, _ in work.session.calls] == [(1, 2), (1, 2)]

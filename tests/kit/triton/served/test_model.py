@@ -37,7 +37,7 @@ class Request:
 
     def __init__(self, number, *, old=False, cancelled=False):
         self.number, self.old, self.cancelled = number, old, cancelled
-        self.sent = []
+        self.sent, self.questions = [], 0
 
     def inputs(self):
         return [SimpleNamespace(name=lambda: "x", as_numpy=lambda: np.array([[self.number]]))]
@@ -46,6 +46,7 @@ class Request:
         return ["y"]
 
     def is_cancelled(self):
+        self.questions += 1
         return self.cancelled
 
     def get_response_sender(self):
@@ -55,12 +56,12 @@ class Request:
 
 
 class Work:
-    """Answers twice the number, the last request first; the number 13 is a mistake of the client."""
+    """Answers twice the number, the last request first, the first two as one; 13 is a mistake of the client."""
 
     def together(self, requests):
         self.waited = [cancelled() for _, _, cancelled in requests]
         for place, (read, _, _) in reversed(list(enumerate(requests))):
-            yield place, lambda read=read: self.answer(read())
+            yield place, lambda read=read: self.answer(read()), place > 1
 
     def answer(self, given):
         if given["x"].item() == 13:
@@ -80,13 +81,12 @@ def number(response):
     return array.item()
 
 
-def test_each_answer_is_sent_at_once_and_the_last_is_returned():
+def test_an_answer_is_sent_at_once_while_others_wait_and_the_last_are_returned():
     requests = [Request(1), Request(2), Request(3)]
     returned = execute(*requests)
-    assert [each if each is None else number(each) for each in returned] == [2, None, None]
-    assert [[(number(response), flags) for response, flags in each.sent] for each in requests] == [
-        [], [(4, 1)], [(6, 1)],
-    ]  # fmt: skip
+    assert [each if each is None else number(each) for each in returned] == [2, 4, None]
+    assert [[(number(response), flags) for response, flags in each.sent] for each in requests] == [[], [], [(6, 1)]]
+    assert [each.questions for each in requests] == [1, 1, 1], "Triton answers in another process"
 
 
 def test_one_request_alone_is_answered_by_what_is_returned():
@@ -102,11 +102,12 @@ def test_an_older_triton_gets_all_answers_returned():
 
 
 def test_errors_and_cancelled_requests_are_answered_by_their_codes():
-    requests = [Request(1), Request(13), Request(3, cancelled=True)]
-    [first, *others] = execute(*requests)
+    requests = [Request(1), Request(13), Request(3, cancelled=True), Request(13)]
+    [first, second, *others] = execute(*requests)
     assert number(first) == 2
+    assert second.error.code == "invalid"
     assert others == [None, None]
-    assert [response.error.code for each in requests[1:] for response, _ in each.sent] == ["invalid", "cancelled"]
+    assert [response.error.code for each in requests[2:] for response, _ in each.sent] == ["cancelled", "invalid"]
 
 
 @pytest.mark.parametrize(("seconds", "waits"), [(0.0002, True), (0.005, False)])
