@@ -69,9 +69,9 @@ class Probe:
         except (OSError, ValueError, KeyError) as error:
             return {"": f"the server does not answer: {_reason(error)}"}
         reasons: dict[str, str | None] = {**self.dead_processes()}
-        asked = [name for name in names if name not in reasons]
-        with ThreadPoolExecutor(max(1, len(asked))) as threads:
-            reasons.update(zip(asked, threads.map(self._reason_of, asked), strict=True))
+        others = [name for name in names if name not in reasons]
+        with ThreadPoolExecutor(max(1, len(others))) as threads:
+            reasons.update(zip(others, threads.map(self._reason_of, others), strict=True))
         late = [name for name, reason in reasons.items() if reason is _LATE]
         try:
             is_busy = bool(late) and self._answered() != before
@@ -100,9 +100,9 @@ class Probe:
         dead = {}
         for name, config in configs.items():
             groups = _groups(config)
-            run, all_ = sum(running[each] for each in groups), sum((self._most | groups)[each] for each in groups)
-            if run < all_:
-                dead[name] = f"Python processes that run: {run} of {all_}"
+            run, expected = sum(running[each] for each in groups), sum((self._most | groups)[each] for each in groups)
+            if run < expected:
+                dead[name] = f"Python processes that run: {run} of {expected}"
         steps = {name: [step["model_name"] for step in config.get("ensemble_scheduling", {}).get("step", [])]
                  for name, config in configs.items()}  # fmt: skip
         through = {name: f"in ensemble '{name}', {step}: {dead[step]}"
