@@ -118,7 +118,7 @@ class Probe:
                 self._call(f"/v2/models/{model}/ready", empty=True)
                 return None
             path = "generate_stream" if "inputs" not in request else "infer"
-            for _ in range(max(1, _groups(config).total())):  # idle instances take turns
+            for _ in range(max(1, _groups(config).total())):  # idle instances take turns, as a rule
                 text = self._call(f"/v2/models/{model}/{path}", request, empty=path != "infer")
                 if isinstance(text, str) and DEAD in text:
                     return _message(text)
