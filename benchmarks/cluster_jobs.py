@@ -15,6 +15,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import cluster_tasks
 import loopback
 from timing import duration, machine, table, times
 
@@ -28,7 +29,7 @@ OURS, HERE, PLAIN, FRESH, FORKS = (
     "recipe build, on this machine",
     "plain Ray tasks",
     "plain Ray tasks, a process each",
-    "forks of loaded processes that end at once",
+    "plain Ray tasks, an empty fork each",
 )
 _FRESH_PAIRS = 5
 """A fresh process of Ray's takes more than a second, so that few tasks of this kind are run."""
@@ -56,24 +57,24 @@ def main() -> None:
                 (OURS, _built, pairs),
                 (HERE, functools.partial(_built_here, options.nodes), pairs),
                 (PLAIN, _plain, pairs),
-                (FORKS, functools.partial(_forks, options.nodes), pairs),
+                (FORKS, _forking, pairs),
                 (FRESH, _fresh, min(pairs, _FRESH_PAIRS)),
             ):
                 seconds = _in_a_process(run, count, folder, cluster.remote)
                 took[name].append(seconds / (2 * count))
                 print(f"{name}\t{duration(took[name][-1])}", file=sys.stderr, flush=True)
     rows = [
-        (name, duration(statistics.median(every)), duration(min(every)), times(_ratio(took[OURS], every)))
+        (name, duration(statistics.median(every)), duration(min(every)), times(_ratio(every, took[PLAIN])))
         for name, every in took.items()
     ]
-    heads = (f"{pairs * 2} jobs on {options.nodes} nodes", "median a job", "least", "ours takes, times as long")
+    heads = (f"{pairs * 2} jobs on {options.nodes} nodes", "median a job", "least", "of a plain task's time")
     print(table(heads, rows))
     print(f"\n{machine()}")
 
 
-def _ratio(ours: Sequence[float], others: Sequence[float]) -> float:
-    """Return how many times longer our build takes: the median over the rounds."""
-    return statistics.median(own / other for own, other in zip(ours, others, strict=True))
+def _ratio(every: Sequence[float], plain: Sequence[float]) -> float:
+    """Return how many times the time of a plain task a contender takes: the median over the rounds."""
+    return statistics.median(one / other for one, other in zip(every, plain, strict=True))
 
 
 def _in_a_process(run: Callable[..., float], *arguments: object) -> float:
@@ -133,39 +134,23 @@ def _fresh(pairs: int, folder: Path, remote: Path) -> float:
     return _tasks(pairs, f"fresh-{folder.name}", remote, max_calls=1)
 
 
-def _forks(processes: int, pairs: int, folder: Path, remote: Path) -> float:
-    """Return the seconds in which processes that have loaded what every step needs fork a child for each job.
+def _forking(pairs: int, folder: Path, remote: Path) -> float:
+    """The same in Ray's own processes; for each task, a process that has loaded what steps need forks an empty child.
 
-    The children end at once. No executor that gives each job a fresh process is faster.
+    No executor that sends each job by Ray, and gives it a fresh process, is faster.
     """
-    del folder, remote
-    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
-        list(pool.map(_forked, [0] * processes))  # starts the processes
-        began = time.perf_counter()
-        list(pool.map(_forked, [2 * pairs // processes] * processes))
-        return time.perf_counter() - began
+    return _tasks(pairs, f"forking-{folder.name}", remote, cluster_tasks.forked_and_moved)
 
 
-def _forked(count: int) -> None:
-    import importlib
-
-    importlib.import_module("engine.step")
-    for _ in range(count):
-        pid = os.fork()
-        if pid == 0:
-            os._exit(0)
-        os.waitpid(pid, 0)
-
-
-def _tasks(pairs: int, prefix: str, remote: Path, **options: int) -> float:
+def _tasks(
+    pairs: int, prefix: str, remote: Path, work: Callable[..., None] = cluster_tasks.moved, **options: int
+) -> float:
     import ray
-    from ray import cloudpickle
 
-    cloudpickle.register_pickle_by_value(sys.modules[__name__])  # nodes cannot import this script
     objects = [path.read_bytes() for path in sorted((remote / RECORDS).rglob("*.json"))[: pairs * 2]]
     assert len(objects) == pairs * 2
     ray.init("auto", log_to_driver=False, configure_logging=False)
-    task = ray.remote(max_retries=0, num_cpus=1, **options)(_moved)
+    task = ray.remote(max_retries=0, num_cpus=1, **options)(work)
     ray.get([task.remote(str(remote), "", "", b"") for _ in range(4)])  # starts the workers
     began = time.perf_counter()
     ends = []
@@ -177,19 +162,6 @@ def _tasks(pairs: int, prefix: str, remote: Path, **options: int) -> float:
     seconds = time.perf_counter() - began
     ray.shutdown()
     return seconds
-
-
-def _moved(remote: str, reads: str, writes: str, data: bytes, after: object = None) -> None:
-    """Read one object and write another. A task, which runs on a node."""
-    import obstore
-    from obstore.store import LocalStore
-
-    del after
-    store = LocalStore(remote, mkdir=True)
-    if reads:
-        bytes(obstore.get(store, reads).bytes())
-    if writes:
-        obstore.put(store, writes, data)
 
 
 if __name__ == "__main__":
