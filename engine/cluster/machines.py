@@ -48,6 +48,8 @@ class ClusterMachines:
         self._question = Question.about(jobs)
         self._left_out: dict[str, ClusterNode] = {}
         self._changed = False
+        self._has_lost = False
+        """Whether a node was lost since the last look."""
         self.look()
         if not len(self.nodes):
             raise UserError(
@@ -57,8 +59,11 @@ class ClusterMachines:
     # -- for the look-up ------------------------------------------------------------------------------------
 
     def away(self, job: Job) -> Hardware | None:
-        """Return the hardware that a job needs and every node lacks, or None."""
-        return None if self.nodes.suited(placing.lane_of(job)) else job.step.hardware()
+        """Return the hardware that a job needs and every node lacks, or None. A lost node may have a successor."""
+        lane = placing.lane_of(job)
+        if self._has_lost and not self.nodes.suited(lane):
+            self.look()
+        return None if self.nodes.suited(lane) else job.step.hardware()
 
     def advice(self, hardware: Hardware) -> str:
         """Return what the nodes lack for some hardware."""
@@ -111,6 +116,7 @@ class ClusterMachines:
             else:
                 self.nodes.add(node)
                 self._changed = True
+        self._has_lost = False
 
     def _refusal(self, own: Survey) -> str:
         """Return why this build does not use a node that could run jobs; "" if it does."""
@@ -123,7 +129,7 @@ class ClusterMachines:
     def leave_out(self, node: ClusterNode, reason: str) -> None:
         """Give a node no further job in this build."""
         if self.nodes.remove(node.id) is not None:
-            self._changed = True
+            self._changed = self._has_lost = True
             self._left_out[node.id] = replace(node, survey=unusable(reason))
 
     def has_changed(self) -> bool:

@@ -12,6 +12,7 @@ from engine.errors import UserError
 
 REMOTE = "file:///r"
 LOCKED = {"onnx": "1.23.2"}
+T4, L4 = "T4 (sm_75)", "L4 (sm_89)"
 
 
 class Nodes:
@@ -29,7 +30,7 @@ class Nodes:
         return {node.id: self._survey(*self.every[node.id]) for node in nodes}
 
     def _survey(self, onnx, remote):
-        return Survey(version(), remote, "", {}, {"onnx": onnx}, {}, {}, {"": {}}).to_json()
+        return Survey(version(), remote, "", {}, {"onnx": onnx}, {}, {T4: "", L4: "no L4"}, {"": {}, T4: {}}).to_json()
 
 
 def machines(nodes, locked=None):
@@ -55,3 +56,26 @@ def test_a_node_with_another_remote_runs_no_job():
     with pytest.raises(UserError) as error:
         machines(Nodes(one=("1.23.2", "file:///other")))
     assert error.value.facts == (f"one: the node has the remote file:///other, not {REMOTE}",)
+
+
+def job_for(hardware):
+    step = SimpleNamespace(hardware=lambda: hardware)
+    return SimpleNamespace(step=step, traits=SimpleNamespace(needs_hardware=True, exclusive=False))
+
+
+def test_a_node_that_came_just_before_another_was_lost_takes_its_jobs():
+    nodes = Nodes(first=("1.23.2", REMOTE))
+    known = machines(nodes)
+    assert known.away(job_for(T4)) is None
+    nodes.every = {"second": ("1.23.2", REMOTE)}
+    known.leave_out(next(iter(known.nodes)), "it was lost")
+    assert known.away(job_for(T4)) is None
+    assert [node.name for node in known.nodes] == ["second"]
+
+
+def test_the_cluster_is_not_asked_for_each_job_whose_hardware_every_node_lacks(monkeypatch):
+    nodes, questions = Nodes(one=("1.23.2", REMOTE)), []
+    known = machines(nodes)
+    monkeypatch.setattr(nodes, "nodes", lambda: questions.append("") or [])
+    assert [known.away(job_for(L4)), known.away(job_for(L4))] == [L4, L4]
+    assert not questions

@@ -168,7 +168,7 @@ def test_a_killed_process_is_noticed_by_the_watch_and_by_the_probe(server, packa
 
 
 def test_without_the_processes_a_request_to_each_instance_tells(server, monkeypatch):
-    """The server of the test before, as another machine sees it. One probe may miss the dead process: Triton chooses."""
+    """The server of the test before, as another machine sees it. One probe may miss the dead process."""
     monkeypatch.setattr(served_probe, "_server_at", lambda _: None)
     probes = [Probe(f"http://{server.http}", 6 * NOTICED_SECONDS).dead() for _ in range(PROBES)]
     reasons = [reason for dead in probes for reason in dead.values()]
