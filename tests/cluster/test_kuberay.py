@@ -3,9 +3,12 @@
 Source of the fields: the Go types of RayCluster in KubeRay, and of a pod in Kubernetes.
 """
 
+import re
+import subprocess
 from pathlib import Path
 
 import pytest
+import ray_cluster
 import yaml
 from packaging.requirements import Requirement
 from packaging.version import Version
@@ -78,8 +81,8 @@ def test_quantities_and_parameters_are_texts_as_their_types_say(cluster, groups)
 
 
 def test_the_parameters_are_options_of_ray_start(cluster, groups):
-    scripts = pytest.importorskip("ray.scripts.scripts", reason="Ray is not installed (the extra `dev-cluster`)")
-    options = {word.removeprefix("--") for option in scripts.start.params for word in option.opts}
+    page = subprocess.run([ray_cluster.program(), "start", "--help"], capture_output=True, text=True, check=True)
+    options = set(re.findall(r"--([\w-]+)", page.stdout))
     assert "num-cpus" in options
     for each in (cluster["spec"]["headGroupSpec"], *groups):
         assert each["rayStartParams"].keys() <= options

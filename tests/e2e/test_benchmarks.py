@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import ray_cluster
 
 BENCHMARKS = Path(__file__).parent.parent.parent / "benchmarks"
 
@@ -43,7 +44,7 @@ def test_a_check_is_timed_beside_that_of_another_checkout():
 @pytest.mark.whole
 @pytest.mark.slow
 def test_jobs_on_a_cluster_are_timed_beside_plain_tasks_of_its_engine():
-    pytest.importorskip("ray", reason="Ray is not installed (the extra `dev-cluster`)")
+    ray_cluster.program()
     text = printed("cluster_jobs.py", "--jobs", "20", "--rounds", "1")
     assert [text.count(f"| {name} |") for name in ("recipe build --on", "plain Ray tasks")] == [1, 1]
 
@@ -57,7 +58,7 @@ def test_the_loop_is_simulated_with_nodes_that_only_pretend():
 @pytest.mark.whole
 @pytest.mark.slow
 def test_no_node_of_a_cluster_is_idle_while_a_job_could_run():
-    pytest.importorskip("ray", reason="Ray is not installed (the extra `dev-cluster`)")
+    ray_cluster.program()
     text = printed("cluster_variants.py", "--variants", "40")  # it fails where a key is built twice
     [row] = [line.split(" | ") for line in text.splitlines() if line.startswith("| on the cluster |")]
     _, jobs, _, free, memory = (cell.strip("| ") for cell in row)

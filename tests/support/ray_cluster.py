@@ -31,13 +31,19 @@ busy machine the imports of an agent take longer."""
 _NODE_ID = re.compile(r"Setting node ID node_id=([0-9a-f]+)")
 
 
+def program():
+    """Return Ray's program, or skip the test. To import Ray instead would fix the variables of that moment."""
+    ray = Path(sys.executable).with_name("ray")
+    if not ray.exists():
+        pytest.skip("Ray is not installed (the extra `dev-cluster`)")
+    return ray
+
+
 class RayCluster:
     """Starts `ray start` for the head and for each node, and ends them with all that they have started."""
 
     def __init__(self, *, environment=None):
-        ray = Path(sys.executable).with_name("ray")
-        if not ray.exists():
-            pytest.skip("Ray is not installed (the extra `dev-cluster`)")
+        program()
         self.folder = Path(tempfile.mkdtemp(prefix="ray", dir="/tmp"))  # a socket's path has at most 107 bytes
         self.environment = {
             **(environment or os.environ),
