@@ -24,12 +24,13 @@ if TYPE_CHECKING:
     from engine.builder.job import Job
     from engine.builder.lookup import Lookup
 
-OURS, HERE, PLAIN, FRESH, FORKS = (
+OURS, HERE, PLAIN, STORED, FORKS, FRESH = (
     "recipe build --on",
     "recipe build, on this machine",
     "plain Ray tasks",
-    "plain Ray tasks, a process each",
+    "plain Ray tasks, by the store of their node",
     "plain Ray tasks, an empty fork each",
+    "plain Ray tasks, a process each",
 )
 _FRESH_PAIRS = 5
 """A fresh process of Ray's takes more than a second, so that few tasks of this kind are run."""
@@ -44,7 +45,7 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=2, help="nodes of the cluster, with one CPU each (2)")
     parser.add_argument("--rounds", type=int, default=3, help="runs of each contender (3)")
     options = parser.parse_args()
-    took: dict[str, list[float]] = {OURS: [], HERE: [], PLAIN: [], FRESH: [], FORKS: []}
+    took: dict[str, list[float]] = {OURS: [], HERE: [], PLAIN: [], STORED: [], FORKS: [], FRESH: []}
     pairs = options.jobs // 2
     with (
         tempfile.TemporaryDirectory(prefix="cluster-jobs") as scratch,
@@ -57,6 +58,7 @@ def main() -> None:
                 (OURS, _built, pairs),
                 (HERE, functools.partial(_built_here, options.nodes), pairs),
                 (PLAIN, _plain, pairs),
+                (STORED, _stored, pairs),
                 (FORKS, _forking, pairs),
                 (FRESH, _fresh, min(pairs, _FRESH_PAIRS)),
             ):
@@ -127,6 +129,11 @@ def _build(pairs: int, folder: Path, first: int, executor_for: Callable[[Lookup,
 def _plain(pairs: int, folder: Path, remote: Path) -> float:
     """Return the seconds of as many Ray tasks, which read and write objects with the bytes of the build's."""
     return _tasks(pairs, f"plain-{folder.name}", remote)
+
+
+def _stored(pairs: int, folder: Path, remote: Path) -> float:
+    """The same with artifacts and signed records, which go through the store of the node and its remote."""
+    return _tasks(pairs, f"stored-{folder.name}", remote, cluster_tasks.stored)
 
 
 def _fresh(pairs: int, folder: Path, remote: Path) -> float:

@@ -5,6 +5,10 @@ from __future__ import annotations
 import functools
 import subprocess
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from engine.store.store import Store
 
 _FORKS = """
 import os, sys
@@ -30,6 +34,59 @@ def moved(remote: str, reads: str, writes: str, data: bytes, after: object = Non
         bytes(obstore.get(store, reads).bytes())
     if writes:
         obstore.put(store, writes, data)
+
+
+def stored(remote: str, reads: str, writes: str, data: bytes, after: object = None) -> None:
+    """Take one artifact from the remote, if it has a name, and push another: by the node's store, as jobs do."""
+    from engine.cluster import sending
+    from engine.key import digest_of
+    from engine.store import binding, output
+
+    del remote, data, after
+    store = _store()
+    assert store.tier is not None
+    if reads:
+        store.tier.look_again()
+        record = store.find(_key(reads))
+        assert record is not None
+        assert store.bring(record)
+        (store.artifact_path(record.artifact) / _FILE).read_text()
+    if writes:
+        key = _key(writes)
+        with store.presence.workplace() as folder:
+            out = folder / "out"
+            out.mkdir()
+            (out / _FILE).write_text(writes)
+            files = output.take(out)
+            record = store.commit(
+                key,
+                out,
+                files,
+                report={},
+                seconds=0.0,
+                peak_bytes=0,
+                machine={},
+                job=_STEP,
+                step=_STEP,
+                bound=binding.of(step=_STEP, key=digest_of(key), files=files, report={}),
+            )
+        error = sending.pushed(store.tier, [record])
+        assert error is None, error
+
+
+_STEP, _FILE = "benchmarks/stored", "number"
+
+
+def _key(name: str) -> dict[str, str]:
+    return {"name": name}
+
+
+@functools.cache
+def _store() -> Store:
+    """The store of this process's node, with its remote."""
+    from engine.cluster.node import NodeStore
+
+    return NodeStore().store
 
 
 def forked_and_moved(remote: str, reads: str, writes: str, data: bytes, after: object = None) -> None:
