@@ -100,3 +100,15 @@ def test_an_edit_rebuilds_what_it_reaches(project, file, old, new, rebuilt):
     assert announced == rebuilt
     built = {job for job, state in project.states("r.yaml").items() if state == "built"}
     assert rebuilt <= built <= rebuilt | {"validate"}
+
+
+def test_the_second_build_in_a_fresh_clone_is_a_no_op(tmp_path):
+    """The first build compiles the program: Python then makes a folder beside the modules, which is no change."""
+    shutil.copytree(ROOT / "engine", tmp_path / "src" / "engine", ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "pyproject.toml").write_text("")
+    models.classifier_with_tokenizer(tmp_path / "model")
+    (tmp_path / "r.yaml").write_text(f"name: m\n{OF_ONNX}{PROFILES}")
+    program = _program(tmp_path)
+    program.environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    program("build", "r.yaml", "--to", "fuse", expect=0)
+    assert "pydantic" not in program.imports("build", "r.yaml", "--to", "fuse")

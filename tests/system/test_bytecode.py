@@ -1,0 +1,45 @@
+"""Folders for compiled modules are made before a build, so that Python makes none in its middle."""
+
+import os
+import sys
+
+import pytest
+
+from engine.system.bytecode import make_folders
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    monkeypatch.setattr(sys, "pycache_prefix", None)
+    for name in ("a.py", "inner/b.py", "inner/deeper/c.py", "data/table.txt"):
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("")
+    return tmp_path
+
+
+def folders(package):
+    return {str(path.relative_to(package)) for path in package.rglob("*") if path.is_dir()}
+
+
+def test_each_folder_with_modules_gets_one_and_the_second_time_there_is_nothing_to_do(package):
+    assert make_folders(str(package))
+    own = {"__pycache__", "inner/__pycache__", "inner/deeper/__pycache__"}
+    assert folders(package) == {"inner", "inner/deeper", "data", *own}
+    assert not make_folders(str(package))
+
+
+@pytest.mark.parametrize(("name", "value"), [("dont_write_bytecode", True), ("pycache_prefix", "/elsewhere")])
+def test_where_python_writes_none_there_nothing_is_made(package, monkeypatch, name, value):
+    monkeypatch.setattr(sys, name, value)
+    assert not make_folders(str(package))
+    assert folders(package) == {"inner", "inner/deeper", "data"}
+
+
+def test_where_nobody_may_write_nothing_is_made_and_nothing_said(package, monkeypatch):
+    def refuse(path):
+        raise PermissionError(path)
+
+    monkeypatch.setattr(os, "mkdir", refuse)
+    assert not make_folders(str(package))
