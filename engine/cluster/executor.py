@@ -58,8 +58,8 @@ class ClusterRun:
         record = store.find(self.order.key)
         if record is None:
             facts = [f"node {self.node}", *filter(None, [store.tier.summary() if store.tier is not None else ""])]
-            hint = "the key of the node must be trusted here: `recipe cache trust --key KEY`"
-            raise StepError(f"the remote does not have the record of {self.order.job.name!r}", facts, hint)
+            hint = "the node must sign with a key that is trusted here: `recipe cache trust --key KEY`"
+            raise StepError(f"the remote has no record of {self.order.job.name!r} that counts here", facts, hint)
         if self.order.job.traits.delivers and not store.bring(record):
             raise StepError(f"the output of {self.order.job.name!r} cannot be brought from the remote")
         return record

@@ -31,6 +31,15 @@ def surveyed(engine: ClusterEngine, nodes: Sequence[ClusterNode], question: Ques
     return nodes
 
 
+def refusal(own: Survey, *, remote: str, locked: Mapping[str, str]) -> str:
+    """Return why a build with a remote, and the tools of its lock, does not use a node; "" if it does."""
+    if own.remote != remote:
+        return f"the node has the remote {own.remote}, not {remote}"
+    differ = [name for name, value in own.tools.items() if locked.get(name, value) != value]
+    rows = [f"{name} {own.tools[name]}, and the lock {locked[name]}" for name in differ]
+    return f"the node has {'; '.join(rows)}" if rows else ""
+
+
 class ClusterMachines:
     """The nodes of a cluster that use the build's remote; they are the `Machines` of its look-up."""
 
@@ -109,7 +118,11 @@ class ClusterMachines:
                 self.leave_out(node, "it has left the cluster")
         new = [node for name, node in alive.items() if name not in self.nodes and name not in self._left_out]
         for node in surveyed(self._engine, new, self._question):
-            if node.survey is not None and not node.trouble and (reason := self._refusal(node.survey)):
+            if (
+                node.survey is not None
+                and not node.trouble
+                and (reason := refusal(node.survey, remote=self._remote, locked=self._locked))
+            ):
                 node.survey = unusable(reason)
             if node.trouble:
                 self._left_out[node.id] = node
@@ -117,14 +130,6 @@ class ClusterMachines:
                 self.nodes.add(node)
                 self._changed = True
         self._has_lost = False
-
-    def _refusal(self, own: Survey) -> str:
-        """Return why this build does not use a node that could run jobs; "" if it does."""
-        if own.remote != self._remote:
-            return f"the node has the remote {own.remote}, not {self._remote}"
-        differ = [name for name, value in own.tools.items() if self._locked.get(name, value) != value]
-        rows = [f"{name} {own.tools[name]}, and the lock {self._locked[name]}" for name in differ]
-        return f"the node has {'; '.join(rows)}" if rows else ""
 
     def leave_out(self, node: ClusterNode, reason: str) -> None:
         """Give a node no further job in this build."""

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.cluster import nodes as placing
-from engine.cluster.machines import surveyed
-from engine.cluster.nodes import Nodes
+from engine.cluster.machines import refusal, surveyed
+from engine.cluster.nodes import ClusterNode, Nodes
 from engine.cluster.opening import engine_of
-from engine.cluster.survey import Question
+from engine.cluster.survey import Question, unusable
 from engine.text import sizes
 
 if TYPE_CHECKING:
@@ -28,8 +28,11 @@ class Overview:
     never: Mapping[str, Sequence[str]]
 
 
-def of(address: str, jobs: Sequence[Job], tools: Iterable[str]) -> Overview:
-    """Return what the cluster at an address has, also for some jobs. Raises UsageError and UserError."""
+def of(address: str, jobs: Sequence[Job], tools: Iterable[str], *, remote: str = "") -> Overview:
+    """Return what the cluster at an address has, also for some jobs of a build with a remote.
+
+    Raises UsageError and UserError.
+    """
     own = Question.about(jobs)
     question = Question((*own.tools, *tools), own.variables, own.hardware, own.facts)
     engine = engine_of(address)
@@ -37,22 +40,31 @@ def of(address: str, jobs: Sequence[Job], tools: Iterable[str]) -> Overview:
         every = surveyed(engine, engine.nodes(), question)
     finally:
         engine.close()
-    usable = Nodes()
-    for node in every:
+    rows, usable = [], Nodes()
+    for node in sorted(every, key=lambda each: each.name):
+        has = ", ".join(_equipment(node))
+        if node.survey is not None and remote and not node.trouble:
+            reason = refusal(node.survey, remote=remote, locked={})
+            node.survey = unusable(reason) if reason else node.survey
         if not node.trouble:
             usable.add(node)
-    rows = []
-    for node in sorted(every, key=lambda each: each.name):
-        machine = {} if node.survey is None else node.survey.machine
-        versions = {} if node.survey is None else node.survey.tools
-        has = [f"{node.threads} CPUs", sizes.binary(node.memory), f"GPU: {machine.get('gpu.name', 'unknown')}"]
-        if machine.get("gpu.driver", "none") != "none":
-            has.append(f"driver {machine['gpu.driver']}")
-        has += [f"{tool} {version}" for tool, version in versions.items() if version != "missing"]
-        rows.append((node.name, ", ".join(has), node.trouble))
+        rows.append((node.name, has, node.trouble))
     never = {}
     for job in jobs:
         lane = placing.lane_of(job)
         if not usable.suited(lane):
             never[f"{job.recipe} {job.name}"] = placing.lack_lines(every, lane.hardware)
     return Overview(rows, never)
+
+
+def _equipment(node: ClusterNode) -> list[str]:
+    """Return what a node has, in words."""
+    has = [f"{node.threads} CPUs", sizes.binary(node.memory)]
+    if node.survey is None:
+        return has
+    machine = node.survey.machine
+    has.append(f"GPU: {machine.get('gpu.name', 'unknown')}")
+    if machine.get("gpu.driver", "none") != "none":
+        has.append(f"driver {machine['gpu.driver']}")
+    has += [f"{tool} {version}" for tool, version in node.survey.tools.items() if version != "missing"]
+    return [*has, f"remote {node.survey.remote}"] if node.survey.remote else has

@@ -1,40 +1,33 @@
-"""Ray as the engine of a cluster. This is the only module that imports Ray."""
+"""Ray as the engine of a cluster. Ray itself comes from `ray_connection`."""
 
 from __future__ import annotations
 
 import contextlib
 import getpass
-import logging
 import os
 import socket
 import threading
 import time
 import uuid
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from engine.cluster import node as node_side
 from engine.cluster.claims import SILENCE, ClaimTable
 from engine.cluster.engine import Piece
 from engine.cluster.nodes import ClusterNode, Lane
-from engine.errors import UsageError, UserError
-from engine.text import distribution
+from engine.cluster.ray_connection import connected, first_line
+from engine.errors import UserError
 
-SCHEME = "ray://"
 _NAMESPACE = "recipe"
 _TABLE = "claims and releases"
 """The name of the claim table. A table outlives builders: one with other methods needs another name."""
 _CONNECT_SECONDS = 5.0
-_ATTEMPTS = 3
-"""How often a build asks a Ray client server, which gives up where a busy head is slow to start a process for it."""
 _ASK_SECONDS = 60.0
 _FIRST_SECONDS = 180.0
 """How much longer a build waits for the first answer of all: a node starts a process, which loads its code."""
 _LOG_SECONDS = 0.5
 """The shortest time between two questions for pieces of logs."""
-_INSTALL = distribution.install("cluster")
-_TOKEN, _MODE = "RAY_AUTH_TOKEN", "RAY_AUTH_MODE"
 
 
 class Journal:
@@ -73,7 +66,7 @@ class RayEngine:
         Raises UsageError for an address that is none, and UserError for a cluster that does not answer.
         """
         self.shown = address
-        self._ray = _connected(address)
+        self._ray = connected(address, namespace=_NAMESPACE)
         self.builder = f"{getpass.getuser()}@{socket.gethostname()} {os.getpid()} {uuid.uuid4().hex[:6]}"
         remote = self._ray.remote
         self._task = remote(max_retries=0)(_run)
@@ -98,7 +91,8 @@ class RayEngine:
 
     def nodes(self) -> list[ClusterNode]:
         """Return the nodes that are alive, without their surveys."""
-        alive = [each for each in self._ray.nodes() if each["Alive"]]
+        with self._connection():
+            alive = [each for each in self._ray.nodes() if each["Alive"]]
         names = [_name(each) for each in alive]
         return [
             ClusterNode(
@@ -136,9 +130,10 @@ class RayEngine:
         """Send an order to a node."""
         cpus, gpus = node.threads if lane.alone else lane.threads, lane.gpus if node.gpus else 0
         place = (node.id, cpus, lane.memory, gpus)
-        if place not in self._tasks_at:
-            self._tasks_at[place] = self._on(self._task, node, cpus=cpus, memory=lane.memory, gpus=gpus)
-        self._runs[self._tasks_at[place].remote(ident, order, self._journal)] = (ident, node)
+        with self._connection():
+            if place not in self._tasks_at:
+                self._tasks_at[place] = self._on(self._task, node, cpus=cpus, memory=lane.memory, gpus=gpus)
+            self._runs[self._tasks_at[place].remote(ident, order, self._journal)] = (ident, node)
 
     def poll(self, timeout: float) -> list[Piece]:
         """Wait up to `timeout` seconds for pieces, and return those that have come."""
@@ -146,18 +141,20 @@ class RayEngine:
             self._give_back()
             self._ended.wait(timeout)
             return []
-        ready, _ = self._ray.wait([*self._runs], timeout=timeout)
-        if not ready:
-            self._give_back()
-        if ready and len(self._runs) > 1:
-            ready, _ = self._ray.wait([*self._runs], num_returns=len(self._runs), timeout=0)
-        logs = [Piece(ident, log=log) for ident, log in self._logs()]
-        return [*logs, *map(self._answer, ready)]
+        with self._connection():
+            ready, _ = self._ray.wait([*self._runs], timeout=timeout)
+            if not ready:
+                self._give_back()
+            if ready and len(self._runs) > 1:
+                ready, _ = self._ray.wait([*self._runs], num_returns=len(self._runs), timeout=0)
+            logs = [Piece(ident, log=log) for ident, log in self._logs()]
+            return [*logs, *map(self._answer, ready)]
 
     def claim(self, key: str) -> str:
         """Take the right to build a key; return "" for success, else the builder that has it."""
         try:
-            return str(self._ray.get(self._tell(self._claims.claim, key), timeout=_CONNECT_SECONDS))
+            with self._connection():
+                return str(self._ray.get(self._tell(self._claims.claim, key), timeout=_CONNECT_SECONDS))
         except self._ray.exceptions.RayError:  # without the table, two builders may build one key: waste, no harm
             return ""
 
@@ -183,13 +180,25 @@ class RayEngine:
         if self._ended.is_set():
             return
         self._ended.set()
-        self._beats.join()
+        self._beats.join(_CONNECT_SECONDS)  # it may wait for a cluster that has gone
         with contextlib.suppress(Exception):  # the cluster may be gone: then nothing of ours runs there
             for run in self._runs:
                 self._ray.cancel(run, force=True)
             self._ray.get(self._claims.leave.remote(self.builder), timeout=_CONNECT_SECONDS)
         self._runs.clear()
         self._ray.shutdown()
+
+    @contextlib.contextmanager
+    def _connection(self) -> Iterator[None]:
+        """Raise UserError where Ray's client has lost the cluster, and has tried for half a minute to find it again."""
+        try:
+            yield
+        except (ConnectionError, self._ray.exceptions.RaySystemError) as error:
+            raise UserError(
+                f"the cluster {self.shown} has gone",
+                [first_line(error)],
+                "the next build on a cluster with the same remote goes on with what the nodes have pushed",
+            ) from None
 
     def _on(self, task: Any, node: ClusterNode, *, cpus: int = 0, memory: int = 0, gpus: float = 0) -> Any:
         """Return a task with its place and what it takes there."""
@@ -206,11 +215,11 @@ class RayEngine:
         try:
             return Piece(ident, answer=self._ray.get(ref))
         except (errors.WorkerCrashedError, errors.OutOfMemoryError, errors.TaskCancelledError) as error:
-            return Piece(ident, lost=_first_line(error))
+            return Piece(ident, lost=first_line(error))
         except errors.RayTaskError as error:
             return Piece(ident, lost=f"the program failed there: {_cause(error)}", node_is_gone=True)
         except errors.RayError as error:
-            return Piece(ident, lost=_first_line(error), node_is_gone=True)
+            return Piece(ident, lost=first_line(error), node_is_gone=True)
 
     def _logs(self) -> list[tuple[str, bytes]]:
         """Return the pieces of logs that have come since the last call, without waiting for more."""
@@ -240,60 +249,6 @@ _SHARE = 0.01
 """The part of a GPU that a survey takes, so that Ray shows the GPU to it."""
 
 
-def _connected(address: str) -> Any:
-    where = address.removeprefix(SCHEME)
-    if not address.startswith(SCHEME) and address != "auto":
-        raise UsageError(
-            f"{address!r} is no address of a cluster", hint="--on ray://HOST:PORT, --on auto, or --on local"
-        )
-    try:
-        import ray
-    except ImportError:
-        raise UsageError("Ray is not installed", hint=f"{_INSTALL}, in the version of the cluster") from None
-    if where != "auto":
-        _refuse_silence(where)
-    if _MODE not in os.environ and (_TOKEN in os.environ or (Path.home() / ".ray" / "auth_token").exists()):
-        os.environ[_MODE] = "token"
-    for _ in range(_ATTEMPTS):
-        try:
-            ray.init(
-                "auto" if where == "auto" else address,
-                namespace=_NAMESPACE,
-                log_to_driver=False,
-                logging_level=logging.ERROR,
-                configure_logging=False,
-            )
-        except Exception as error:  # noqa: BLE001 - Ray raises errors of many kinds
-            refusal = error
-            ray.shutdown()
-            if where == "auto":
-                break
-        else:
-            return ray
-    raise UserError(
-        f"the cluster {address} does not take this build",
-        [_first_line(refusal)],
-        "`ray status` there says whether it runs; Ray and Python must have the versions of the cluster",
-    ) from None
-
-
-def _refuse_silence(where: str) -> None:
-    """Raise UserError for an address at which nobody listens: Ray itself waits for half a minute."""
-    host, _, port = where.rpartition(":")
-    if not host or not port.isdigit():
-        raise UsageError(
-            f"{SCHEME}{where} is no address of a cluster", hint="--on ray://head:10001 names a host and a port"
-        )
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS).close()
-    except OSError as error:
-        raise UserError(
-            f"no cluster answers at {SCHEME}{where}",
-            [str(error)],
-            "the head node runs `ray start --head --ray-client-server-port PORT`; a firewall may be in the way",
-        ) from None
-
-
 def _name(node: Mapping[str, Any]) -> str:
     name, host = str(node.get("NodeName", "")), str(node["NodeManagerHostname"])
     return host if name in ("", node["NodeManagerAddress"]) else name
@@ -302,9 +257,4 @@ def _name(node: Mapping[str, Any]) -> str:
 def _cause(error: BaseException) -> str:
     """Return the error of the program on a node, without Ray's frame around it."""
     cause = getattr(error, "cause", None)
-    return f"{type(cause).__name__}: {_first_line(cause)}" if isinstance(cause, BaseException) else _first_line(error)
-
-
-def _first_line(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__
+    return f"{type(cause).__name__}: {first_line(cause)}" if isinstance(cause, BaseException) else first_line(error)

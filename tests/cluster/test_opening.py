@@ -20,6 +20,9 @@ def laptop(tmp_path_factory):
         (("--on", "auto", "--force", "fetch"), "--force is about jobs on this machine"),
         (("--on", "auto", "-j", "2"), "-j is about jobs on this machine"),
         (("--on", "auto", "--remake", "all"), "--remake is about jobs on this machine"),
+        (("--on", "auto", "--dry-run"), "--dry-run is about jobs on this machine"),
+        (("--on", "auto", "--waiting"), "--waiting is about jobs on this machine"),
+        (("--on", "ray://head:99999"), "ray://head:99999 is no address of a cluster"),
     ],
 )
 def test_a_wrong_command_line_is_refused_before_anything_runs(laptop, words, text):

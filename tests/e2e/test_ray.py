@@ -91,6 +91,51 @@ def test_what_the_cluster_has_and_what_could_never_run_there(team):
     assert "t4: this machine has Tesla T4" in waits
 
 
+def test_doctor_leaves_out_the_nodes_that_a_build_would_not_use(team):
+    laptop = team.laptop("other-remote")
+    laptop.environment["RECIPE_REMOTE"] = f"file://{team.folder / 'other'}"
+    shown = laptop("doctor", "--on", "auto", "--for", RECIPE, expect=3).stdout
+    reason = f"left out: the node has the remote {team.remote}, not file://{team.folder / 'other'}"
+    rows = {line.split()[0]: line for line in shown.splitlines() if reason in line}
+    assert rows.keys() == {"plain", "t4"}
+    del laptop.environment["RECIPE_REMOTE"]
+    assert "needs a remote" in laptop("doctor", "--on", "auto", "--for", RECIPE, expect=2).stderr
+
+
+def test_a_build_without_the_token_says_so(team):
+    laptop = team.laptop("no-token")
+    laptop.environment["RAY_AUTH_TOKEN"] = "0" * 64
+    refused = laptop("build", RECIPE, "--on", team.ray.address, expect=1).stderr
+    assert "must have the token of the head" in refused
+    assert "UserWarning" not in refused
+
+
+def test_a_build_whose_head_dies_ends_with_an_error(tmp_path):
+    team = Team(tmp_path)
+    laptop = team.laptop("left")
+    laptop.environment["RAY_CLIENT_RECONNECT_GRACE_PERIOD"] = "3"
+    command = [sys.executable, "-m", "engine", "build", RECIPE, "--on", team.ray.address, "--json"]
+    try:
+        with subprocess.Popen(
+            command,
+            cwd=laptop.folder,
+            env=laptop.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process:
+            events = [json.loads(process.stdout.readline())]
+            while events[-1]["event"] != "start":
+                events.append(json.loads(process.stdout.readline()))
+            team.ray.kill("head")
+            rest, talk = process.communicate(timeout=100)
+    finally:
+        team.ray.close()
+    assert process.returncode == 1, rest + talk
+    assert f"the cluster {team.ray.address} has gone" in rest + talk
+    assert "Traceback" not in talk
+
+
 def test_a_killed_builder_comes_back_and_goes_on(team):
     laptop = team.laptop("killed", precisions=("fp32", "fp16"))
     command = [sys.executable, "-m", "engine", "build", *recipes(laptop), "--on", "auto", "--json"]
