@@ -62,7 +62,9 @@ class ClusterMachines:
         self.look()
         if not len(self.nodes):
             raise UserError(
-                f"no node of {engine.shown} can run jobs", self._lacks(), "`recipe doctor --on ADDRESS` says more"
+                f"no node of {engine.shown} can run jobs",
+                self._lacks(),
+                "`recipe doctor --on ADDRESS --for RECIPE` says more",
             )
 
     # -- for the look-up ------------------------------------------------------------------------------------

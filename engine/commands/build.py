@@ -124,7 +124,7 @@ def _refuse_elsewhere(arguments: argparse.Namespace) -> None:
         if arguments.is_elsewhere and is_given:
             raise UsageError(
                 f"{name} is about jobs on this machine, and --on {arguments.on} runs jobs elsewhere",
-                hint=f"leave one of the two out, or ask the nodes: `recipe doctor --on {arguments.on} --for RECIPE`",
+                hint="leave one of the two out, or ask the nodes: `recipe doctor --on ADDRESS --for RECIPE`",
             )
 
 
