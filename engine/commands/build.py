@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 import engine
 from engine.commands import amounts, options
 from engine.errors import Exit, UsageError, UserError
-from engine.store.stat_cache import TICK_NS
 from engine.system import bytecode, interrupts
 
 if TYPE_CHECKING:
@@ -131,6 +130,8 @@ def _refuse_elsewhere(arguments: argparse.Namespace) -> None:
 def _began_ns() -> int:
     """Return the time at which the build begins. From now on, nothing that the build reads should change."""
     if bytecode.make_folders(str(Path(engine.__file__).parent)):
+        from engine.store.stat_cache import TICK_NS
+
         time.sleep(TICK_NS / 1e9)
     return time.time_ns()
 
