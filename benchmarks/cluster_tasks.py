@@ -39,8 +39,6 @@ def moved(remote: str, reads: str, writes: str, data: bytes, after: object = Non
 def stored(remote: str, reads: str, writes: str, data: bytes, after: object = None) -> None:
     """Take one artifact from the remote, if it has a name, and push another: by the node's store, as jobs do."""
     from engine.cluster import sending
-    from engine.key import digest_of
-    from engine.store import binding, output
 
     del remote, data, after
     store = _store()
@@ -52,29 +50,16 @@ def stored(remote: str, reads: str, writes: str, data: bytes, after: object = No
         assert store.bring(record)
         (store.artifact_path(record.artifact) / _FILE).read_text()
     if writes:
-        key = _key(writes)
         with store.presence.workplace() as folder:
             out = folder / "out"
             out.mkdir()
             (out / _FILE).write_text(writes)
-            files = output.take(out)
-            record = store.commit(
-                key,
-                out,
-                files,
-                report={},
-                seconds=0.0,
-                peak_bytes=0,
-                machine={},
-                job=_STEP,
-                step=_STEP,
-                bound=binding.of(step=_STEP, key=digest_of(key), files=files, report={}),
-            )
+            record = sending.filed(store, _key(writes), out)
         error = sending.pushed(store.tier, [record])
         assert error is None, error
 
 
-_STEP, _FILE = "benchmarks/stored", "number"
+_FILE = "number"
 
 
 def _key(name: str) -> dict[str, str]:

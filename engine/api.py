@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Unpack
@@ -245,7 +245,7 @@ class Session:
             raise UsageError("--frozen builds nothing that is in the store", hint=f"leave {name} out, or use --locked")
         for name in force:
             known_step(name, registry.steps())
-        _refuse_on_cluster(on, force=force, remake=remake, parallel=parallel)
+        refuse_on_cluster(on, {"--force": tuple(force), "--remake": tuple(remake), "-j": parallel})
         place = out or self.selection.project / "build"
         destination.refuse(place, chosen=out is not None, store=self.lookup.store.root, variants=self.variants)
         options = Options(
@@ -318,9 +318,8 @@ class Session:
         return [summarize(self.lookup, variant) for variant in self.variants]
 
 
-def _refuse_on_cluster(on: str, *, force: Iterable[str], remake: Iterable[str], parallel: int | None) -> None:
-    """Raise UsageError for what a build on a cluster cannot do."""
-    options = {"--force": tuple(force), "--remake": tuple(remake), "-j": parallel}
+def refuse_on_cluster(on: str, options: Mapping[str, object]) -> None:
+    """Raise UsageError for an option that a build on a cluster does not have; `options` maps each to its value."""
     for name, value in options.items():
         if on != LOCAL and value:
             raise UsageError(

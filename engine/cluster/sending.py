@@ -82,26 +82,30 @@ class Sender:
                 shutil.copytree(location, out / location.name)
             else:
                 shutil.copyfile(location, out / location.name)
-            files = output.take(out)
-            bound = binding.of(step=_SOURCE, key=digest_of(key), files=files, report={})
-            return self._store.commit(
-                key,
-                out,
-                files,
-                report={},
-                seconds=0.0,
-                peak_bytes=0,
-                machine={},
-                job="source",
-                step=_SOURCE,
-                bound=bound,
-            )
+            return filed(self._store, key, out)
 
     def _push(self, records: Sequence[Record]) -> None:
         error = pushed(self._tier, records)
         if error is not None:
             names = ", ".join(sorted({record.job for record in records}))
             raise UserError(f"the nodes cannot get what this machine has: {names}", [str(error)])
+
+
+def filed(store: Store, key: Key, out: Path) -> Record:
+    """Add a folder of a workplace to the store as an artifact, under the key of a source. Raises StoreError."""
+    files = output.take(out)
+    return store.commit(
+        key,
+        out,
+        files,
+        report={},
+        seconds=0.0,
+        peak_bytes=0,
+        machine={},
+        job="source",
+        step=_SOURCE,
+        bound=binding.of(step=_SOURCE, key=digest_of(key), files=files, report={}),
+    )
 
 
 def pushed(tier: RemoteTier, records: Sequence[Record]) -> UserError | None:

@@ -117,16 +117,6 @@ def run(arguments: argparse.Namespace) -> Exit:
         raise
 
 
-def _refuse_elsewhere(arguments: argparse.Namespace) -> None:
-    """Raise UsageError for a question about this machine where jobs run on a cluster."""
-    for name, is_given in (("--dry-run", arguments.dry_run), ("--waiting", arguments.waiting)):
-        if arguments.is_elsewhere and is_given:
-            raise UsageError(
-                f"{name} is about jobs on this machine, and --on {arguments.on} runs jobs elsewhere",
-                hint="leave one of the two out, or ask the nodes: `recipe doctor --on ADDRESS --for RECIPE`",
-            )
-
-
 def _began_ns() -> int:
     """Return the time at which the build begins. From now on, nothing that the build reads should change."""
     if bytecode.make_folders(str(Path(engine.__file__).parent)):
@@ -140,12 +130,12 @@ def _run(arguments: argparse.Namespace, report_of: Callable[..., BuildReport], *
     arguments.wait = _patience(arguments)
     arguments.is_elsewhere = arguments.on != "local"
     try:
-        _refuse_elsewhere(arguments)
         resumed = _resume(arguments, report_of)
         if resumed is not None:
             return resumed
         from engine import api
 
+        api.refuse_on_cluster(arguments.on, {"--dry-run": arguments.dry_run, "--waiting": arguments.waiting})
         session = api.session(arguments.recipes, keep_going=arguments.keep_going, **options.reading(arguments))
     except UserError as error:
         if arguments.json:
