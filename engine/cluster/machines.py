@@ -31,7 +31,13 @@ def surveyed(engine: ClusterEngine, nodes: Sequence[ClusterNode], question: Ques
     return nodes
 
 
-def refusal(own: Survey, *, remote: str, locked: Mapping[str, str]) -> str:
+def judge(node: ClusterNode, *, remote: str, locked: Mapping[str, str]) -> None:
+    """Leave out a node that could run jobs, if a build with a remote, and the tools of its lock, does not use it."""
+    if node.survey is not None and not node.trouble and (reason := _refusal(node.survey, remote=remote, locked=locked)):
+        node.survey = unusable(reason)
+
+
+def _refusal(own: Survey, *, remote: str, locked: Mapping[str, str]) -> str:
     """Return why a build with a remote, and the tools of its lock, does not use a node; "" if it does."""
     if own.remote != remote:
         return f"the node has the remote {own.remote}, not {remote}"
@@ -120,12 +126,7 @@ class ClusterMachines:
                 self.leave_out(node, "it has left the cluster")
         new = [node for name, node in alive.items() if name not in self.nodes and name not in self._left_out]
         for node in surveyed(self._engine, new, self._question):
-            if (
-                node.survey is not None
-                and not node.trouble
-                and (reason := refusal(node.survey, remote=self._remote, locked=self._locked))
-            ):
-                node.survey = unusable(reason)
+            judge(node, remote=self._remote, locked=self._locked)
             if node.trouble:
                 self._left_out[node.id] = node
             else:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.cluster import nodes as placing
-from engine.cluster.machines import refusal, surveyed
+from engine.cluster.machines import judge, surveyed
 from engine.cluster.nodes import ClusterNode, Nodes
 from engine.cluster.opening import engine_of
-from engine.cluster.survey import Question, unusable
+from engine.cluster.survey import Question
 from engine.text import sizes
 
 if TYPE_CHECKING:
@@ -43,9 +43,8 @@ def of(address: str, jobs: Sequence[Job], tools: Iterable[str], *, remote: str =
     rows, usable = [], Nodes()
     for node in sorted(every, key=lambda each: each.name):
         has = ", ".join(_equipment(node))
-        if node.survey is not None and remote and not node.trouble:
-            reason = refusal(node.survey, remote=remote, locked={})
-            node.survey = unusable(reason) if reason else node.survey
+        if remote:
+            judge(node, remote=remote, locked={})
         if not node.trouble:
             usable.add(node)
         rows.append((node.name, has, node.trouble))
