@@ -46,7 +46,7 @@ class Question:
             needed = step.hardware()
             name = NO_HARDWARE if needed is None else str(needed)
             if needed is not None:
-                libraries = needed.libraries and asdict(needed.libraries)
+                libraries = needed.libraries and needed.libraries._asdict()
                 hardware[name] = {**needed.model_dump(mode="json"), "libraries": libraries}
             tools |= dict.fromkeys(step.tools_used())
             variables |= dict.fromkeys(step.variables)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from engine.commands import options
 from engine.errors import Exit
-from engine.system import plain_types
+from engine.system import light_imports
 
 if TYPE_CHECKING:
     from engine.recipe.schema import Recipe
@@ -29,7 +29,7 @@ def run(arguments: argparse.Namespace) -> Exit:
     if plan is not None:
         _print_last(plan)
         return Exit.OK
-    plain_types.import_pydantic_core()
+    light_imports.import_libraries()
     from engine.builder.examining import boards, examine
     from engine.builder.selection import select
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class Libraries:
+class Libraries(NamedTuple):
     """Shared libraries that a Python package loads and does not bring.
 
     `title` is the name of the software in words, such as "TensorRT 10", and `names` are its libraries, such as

@@ -7,6 +7,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 from typing_extensions import TypedDict
 
 from engine.recipe.fields import Distinct, Flag, Memory, Number, Size, Small, Text, Word, wrong
+from engine.recipe.later import Later
 from engine.runtimes.tensorrt_values import Compatibility, Pool, TilingLevel, Verbosity
 
 _VERSIONS = "version-compatible"
@@ -56,7 +57,7 @@ def _levels_apart(value: Any) -> Any:
     return {**{name: option for name, option in value.items() if name != "compatibility"}, "version_compatible": True}
 
 
-TensorRTOptions = Annotated[TensorRTSection, BeforeValidator(_levels_apart)]
+TensorRTOptions = Annotated[TensorRTSection, Later(), BeforeValidator(_levels_apart)]
 """The section `tensorrt` of a recipe, with both ways to write `version_compatible`."""
 
 

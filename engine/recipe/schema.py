@@ -42,7 +42,8 @@ from engine.recipe.fields import (
     unknown,
     wrong,
 )
-from engine.recipe.licenses import License
+from engine.recipe.later import Later
+from engine.recipe.license_ids import License
 from engine.recipe.model_config import MODEL_CONFIG, PartName
 from engine.recipe.options import Generate, Preprocess, Quantization, TensorRTOptions
 from engine.recipe.shape_values import ShapeValues
@@ -301,8 +302,8 @@ class AnswersSection(RecipePart):
 class PackageSection(RecipePart):
     """The package that the build writes: the settings of its Triton model repository, and of its answers."""
 
-    triton: Triton = Triton()
-    answers: AnswersSection = AnswersSection()
+    triton: Annotated[Triton, Later()] = Triton.model_construct()
+    answers: Annotated[AnswersSection, Later()] = AnswersSection.model_construct()
 
 
 class PolicySection(RecipePart):
@@ -313,11 +314,14 @@ class PolicySection(RecipePart):
 
 
 class Recipe(RecipePart):
-    """One variant of a recipe, complete: `extends`, `matrix` and `--set` are already applied."""
+    """One variant of a recipe, complete: `extends`, `matrix` and `--set` are already applied.
+
+    The defaults of sections are made by `model_construct`, which needs no validator (`Later`).
+    """
 
     name: Name
     model: ModelSection
-    target: TargetSection = TargetSection()
+    target: TargetSection = TargetSection.model_construct()
     precision: Precision = "fp32"
     tf32: Flag | None = None
     """Whether a GPU may compute the products of fp32 in TF32; None for the default of each runtime."""
@@ -325,15 +329,15 @@ class Recipe(RecipePart):
     """The values of inputs that the profiles state, in the order of the profiles; a second reading of `profiles`."""
     profiles: Profiles = ()
     tensorrt: TensorRTOptions = {}
-    calibrate: Calibration | None = None
-    validation: Annotated[Validation, Field(alias="validate")] = Validation()
-    bench: BenchSection | None = None
-    package: PackageSection = PackageSection()
-    graphs: Annotated[Mapping[Name, GraphSection], Field(max_length=16)] = {}
-    quantize: Quantization = {}
-    generate: Generate = {}
-    preprocess: Preprocess = {}
-    policy: PolicySection = PolicySection()
+    calibrate: Annotated[Calibration, Later()] | None = None
+    validation: Annotated[Validation, Later(), Field(alias="validate")] = Validation.model_construct()
+    bench: Annotated[BenchSection, Later()] | None = None
+    package: Annotated[PackageSection, Later()] = PackageSection.model_construct()
+    graphs: Annotated[Mapping[Name, Annotated[GraphSection, Later()]], Field(max_length=16)] = {}
+    quantize: Annotated[Quantization, Later()] = {}
+    generate: Annotated[Generate, Later()] = {}
+    preprocess: Annotated[Preprocess, Later()] = {}
+    policy: Annotated[PolicySection, Later()] = PolicySection.model_construct()
     hermetic: Flag = False
     """Whether a job fails that reads anything which no row of its key covers."""
     runtimes: Annotated[Mapping[Name, Mapping[str, Any]], Field(max_length=16)] = {}

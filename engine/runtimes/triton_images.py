@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from engine.runtimes import versions
 
@@ -79,8 +78,7 @@ Source: the grammar in reference.go of distribution/reference, which docker uses
 _DIGEST = r"sha256:[0-9a-f]{64}"
 
 
-@dataclass(frozen=True)
-class ImageTag:
+class ImageTag(NamedTuple):
     """The tag of an image of Triton: its release (YY.MM) and its flavour, the rest of the tag.
 
     Both are empty where the image's name does not tell the release; nothing is then known about the image.
@@ -88,7 +86,7 @@ class ImageTag:
 
     release: str
     flavour: str
-    whole_name: str = field(default="", kw_only=True)
+    whole_name: str = ""
     """The name in a recipe that names more than a tag: a mirror, an image of somebody else, or a digest."""
 
     @property
@@ -131,24 +129,29 @@ class ImageTag:
         return next((image for image in IMAGES if image.tag == self.tag), None)
 
 
-@dataclass(frozen=True)
-class Image(ImageTag):
+class Image(NamedTuple):
     """The versions of TensorRT, CUDA and Python in an image of Triton, and the documents that state the versions."""
 
+    named: ImageTag
     tensorrt: str
     cuda: str | None
     python: str | None
     sources: tuple[str, ...]
 
+    @property
+    def tag(self) -> str:
+        """The tag of the image."""
+        return self.named.tag
+
 
 IMAGES = (
-    Image("23.05", "py3", "8.6.1.2", "12.1.1", None, ("server-5975", "rel-23-05")),
-    Image("24.02", "py3", "8.6.3.1", None, None, ("server-7221", "server-6959")),
-    Image("24.05", "py3", "10.0.1.6", "12.4", None, ("server-7374", "rel-24-05")),
-    Image("24.10", "py3", "10.5", "12.6.2", None, ("reefscan", "rel-24-10")),
-    Image("25.03", "py3", "10.9", "12.8.1", None, ("depth-anything",)),  # version of tensorrt:25.03-py3
-    Image("25.06", "py3", "10.11", "12.9.1", None, ("hpa", "rel-25-06")),
-    Image("26.02", "py3", "10.15.1", None, None, ("optimizer-1112",)),  # version of tensorrt:26.02-py3
+    Image(ImageTag("23.05", "py3"), "8.6.1.2", "12.1.1", None, ("server-5975", "rel-23-05")),
+    Image(ImageTag("24.02", "py3"), "8.6.3.1", None, None, ("server-7221", "server-6959")),
+    Image(ImageTag("24.05", "py3"), "10.0.1.6", "12.4", None, ("server-7374", "rel-24-05")),
+    Image(ImageTag("24.10", "py3"), "10.5", "12.6.2", None, ("reefscan", "rel-24-10")),
+    Image(ImageTag("25.03", "py3"), "10.9", "12.8.1", None, ("depth-anything",)),  # version of tensorrt:25.03-py3
+    Image(ImageTag("25.06", "py3"), "10.11", "12.9.1", None, ("hpa", "rel-25-06")),
+    Image(ImageTag("26.02", "py3"), "10.15.1", None, None, ("optimizer-1112",)),  # version of tensorrt:26.02-py3
 )
 
 
@@ -164,7 +167,7 @@ def read(name: str) -> ImageTag | None:
         return None
     if match := _TAG.fullmatch(plain.removeprefix(f"{REPOSITORY}:")):
         ours = ImageTag(match[1], match[2] or "py3")
-        return replace(ours, whole_name=f"{ours.address}@{digest}") if at else ours
+        return ours._replace(whole_name=f"{ours.address}@{digest}") if at else ours
     whole = re.fullmatch(_WHOLE_NAME, plain)
     if whole is None or not (at or "/" in plain or ":" in plain):
         return None

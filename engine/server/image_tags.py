@@ -38,7 +38,7 @@ def tag_for(engines: Sequence[Engine], name: str | None) -> ImageTag:
         return USUAL
     image = _latest(engines)
     if image is not None:
-        return image
+        return image.named
     built = ", ".join(sorted({f"TensorRT {engine.tensorrt} ({engine.model})" for engine in engines}))
     table = ", ".join(f"{image.tag} has {image.tensorrt}" for image in IMAGES)
     raise Lacking(
