@@ -261,6 +261,8 @@ class Session:
         last = Finished("failed", 0.0, Exit.FAILED, {})
         for event in self._before():
             on_event(event)
+        if on != LOCAL:
+            on_event(Noticed(f"the nodes of {on} are asked what they have"))
         ended: list[Ended] = []
         with announcing(self.lookup.store, on_event):
             for event in run(self.variants, self.lookup, self._executor(on, parallel), options):

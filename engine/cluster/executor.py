@@ -200,7 +200,8 @@ class ClusterExecutor:
             self._machines.leave_out(run.place, f"it is not what it was: {rows}")
             return _failed(DisplacedError(f"node {run.node} is not what it was: {rows}"))
         if answer.lacks:
-            return replace(outcome, error=LackingInputError(answer.lacks, f"node {run.node}: {answer.log}"))
+            hint = "a node must trust the key that this machine signs with: `recipe cache trust --key KEY` there"
+            return replace(outcome, error=LackingInputError(answer.lacks, f"node {run.node}: {answer.log}", hint))
         if answer.error:
             run.log.write_bytes(answer.log.encode())
             return replace(outcome, error=error_of(answer.error))

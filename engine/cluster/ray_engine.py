@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import getpass
 import os
 import socket
 import threading
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from engine.cluster import node as node_side
 from engine.cluster.claims import SILENCE, ClaimTable
@@ -54,6 +55,29 @@ def _survey(question: Mapping[str, Any]) -> Mapping[str, Any]:
     return node_side.answer_survey(question)
 
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _while_connected(
+    method: Callable[Concatenate[RayEngine, P], T],
+) -> Callable[Concatenate[RayEngine, P], T]:
+    """Let a method raise UserError where Ray's client has lost the cluster, and has looked for it for half a minute."""
+
+    @functools.wraps(method)
+    def call(engine: RayEngine, /, *arguments: P.args, **named: P.kwargs) -> T:
+        try:
+            return method(engine, *arguments, **named)
+        except (ConnectionError, engine.lost_cluster) as error:
+            raise UserError(
+                f"the cluster {engine.shown} has gone",
+                [first_line(error)],
+                "the next build on a cluster with the same remote goes on with what the nodes have pushed",
+            ) from None
+
+    return call
+
+
 class RayEngine:
     """A Ray cluster. Each job is a task on the node that the executor chose, with the CPUs and memory of its lane.
 
@@ -67,6 +91,7 @@ class RayEngine:
         """
         self.shown = address
         self._ray = connected(address, namespace=_NAMESPACE)
+        self.lost_cluster: type[Exception] = self._ray.exceptions.RaySystemError
         self.builder = f"{getpass.getuser()}@{socket.gethostname()} {os.getpid()} {uuid.uuid4().hex[:6]}"
         remote = self._ray.remote
         self._task = remote(max_retries=0)(_run)
@@ -89,10 +114,10 @@ class RayEngine:
         self._beats = threading.Thread(target=self._beat, name="claims", daemon=True)
         self._beats.start()
 
+    @_while_connected
     def nodes(self) -> list[ClusterNode]:
         """Return the nodes that are alive, without their surveys."""
-        with self._connection():
-            alive = [each for each in self._ray.nodes() if each["Alive"]]
+        alive = [each for each in self._ray.nodes() if each["Alive"]]
         names = [_name(each) for each in alive]
         return [
             ClusterNode(
@@ -106,6 +131,7 @@ class RayEngine:
             if each["Resources"].get("CPU", 0)
         ]
 
+    @_while_connected
     def ask(self, nodes: Iterable[ClusterNode], question: Mapping[str, Any]) -> dict[str, Mapping[str, Any] | str]:
         """Ask nodes for their surveys, for at most a minute; a text says why a node has not answered.
 
@@ -126,35 +152,37 @@ class RayEngine:
                 answers[name] = _cause(error)
         return answers
 
+    @_while_connected
     def submit(self, ident: str, node: ClusterNode, lane: Lane, order: bytes) -> None:
         """Send an order to a node."""
         cpus, gpus = node.threads if lane.alone else lane.threads, lane.gpus if node.gpus else 0
         place = (node.id, cpus, lane.memory, gpus)
-        with self._connection():
-            if place not in self._tasks_at:
-                self._tasks_at[place] = self._on(self._task, node, cpus=cpus, memory=lane.memory, gpus=gpus)
-            self._runs[self._tasks_at[place].remote(ident, order, self._journal)] = (ident, node)
+        if place not in self._tasks_at:
+            self._tasks_at[place] = self._on(self._task, node, cpus=cpus, memory=lane.memory, gpus=gpus)
+        self._runs[self._tasks_at[place].remote(ident, order, self._journal)] = (ident, node)
 
+    @_while_connected
     def poll(self, timeout: float) -> list[Piece]:
         """Wait up to `timeout` seconds for pieces, and return those that have come."""
         if not self._runs:
             self._give_back()
             self._ended.wait(timeout)
             return []
-        with self._connection():
-            ready, _ = self._ray.wait([*self._runs], timeout=timeout)
-            if not ready:
-                self._give_back()
-            if ready and len(self._runs) > 1:
-                ready, _ = self._ray.wait([*self._runs], num_returns=len(self._runs), timeout=0)
-            logs = [Piece(ident, log=log) for ident, log in self._logs()]
-            return [*logs, *map(self._answer, ready)]
+        ready, _ = self._ray.wait([*self._runs], timeout=timeout)
+        if not ready:
+            self._give_back()
+        if ready and len(self._runs) > 1:
+            ready, _ = self._ray.wait([*self._runs], num_returns=len(self._runs), timeout=0)
+        logs = [Piece(ident, log=log) for ident, log in self._logs()]
+        return [*logs, *map(self._answer, ready)]
 
+    @_while_connected
     def claim(self, key: str) -> str:
         """Take the right to build a key; return "" for success, else the builder that has it."""
         try:
-            with self._connection():
-                return str(self._ray.get(self._tell(self._claims.claim, key), timeout=_CONNECT_SECONDS))
+            return str(self._ray.get(self._tell(self._claims.claim, key), timeout=_CONNECT_SECONDS))
+        except self.lost_cluster:
+            raise
         except self._ray.exceptions.RayError:  # without the table, two builders may build one key: waste, no harm
             return ""
 
@@ -187,18 +215,6 @@ class RayEngine:
             self._ray.get(self._claims.leave.remote(self.builder), timeout=_CONNECT_SECONDS)
         self._runs.clear()
         self._ray.shutdown()
-
-    @contextlib.contextmanager
-    def _connection(self) -> Iterator[None]:
-        """Raise UserError where Ray's client has lost the cluster, and has tried for half a minute to find it again."""
-        try:
-            yield
-        except (ConnectionError, self._ray.exceptions.RaySystemError) as error:
-            raise UserError(
-                f"the cluster {self.shown} has gone",
-                [first_line(error)],
-                "the next build on a cluster with the same remote goes on with what the nodes have pushed",
-            ) from None
 
     def _on(self, task: Any, node: ClusterNode, *, cpus: int = 0, memory: int = 0, gpus: float = 0) -> Any:
         """Return a task with its place and what it takes there."""

@@ -26,8 +26,8 @@ class DisplacedError(StepError):
 class LackingInputError(StepError):
     """An input of a job cannot be had where the job is to run; `input` is the parameter that it stands for."""
 
-    def __init__(self, name: str, reason: str = "") -> None:
-        super().__init__(f"the input {name!r} cannot be brought", [reason] if reason else [])
+    def __init__(self, name: str, reason: str = "", hint: str = "") -> None:
+        super().__init__(f"the input {name!r} cannot be brought", [reason] if reason else [], hint)
         self.input = name
 
 
