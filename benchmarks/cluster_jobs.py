@@ -89,10 +89,12 @@ def _built(pairs: int, folder: Path, remote: Path) -> float:
 
     The folder has the number of the round as its name, so that each round has jobs of its own.
     """
-    from engine.cluster.opening import executor_of
+    from engine.cluster.opening import engine_of, executor_on
 
     del remote
-    return _build(pairs, folder, int(folder.name) * pairs, lambda lookup, jobs: executor_of("auto", lookup, jobs))
+    return _build(
+        pairs, folder, int(folder.name) * pairs, lambda lookup, jobs: executor_on(engine_of("auto"), lookup, jobs)
+    )
 
 
 def _built_here(slots: int, pairs: int, folder: Path, remote: Path) -> float:

@@ -261,11 +261,9 @@ class Session:
         last = Finished("failed", 0.0, Exit.FAILED, {})
         for event in self._before():
             on_event(event)
-        if on != LOCAL:
-            on_event(Noticed(f"the nodes of {on} are asked what they have"))
         ended: list[Ended] = []
         with announcing(self.lookup.store, on_event):
-            for event in run(self.variants, self.lookup, self._executor(on, parallel), options):
+            for event in run(self.variants, self.lookup, self._executor(on, parallel, on_event), options):
                 if isinstance(event, Ended):
                     ended.append(event)
                 if isinstance(event, Finished):
@@ -287,13 +285,15 @@ class Session:
             if unknown := not_verified(variant):
                 yield Noticed(f"{variant.name}: not verified: {unknown}", lasting=True)
 
-    def _executor(self, on: str, parallel: int | None) -> Executor:
-        """Return what runs the jobs. Raises UserError for a cluster that cannot be used."""
+    def _executor(self, on: str, parallel: int | None, on_event: Callable[[Event], None]) -> Executor:
+        """Return what runs the jobs. Raises UserError for a cluster that cannot be used, UsageError for no address."""
         if on == LOCAL:
             return LocalExecutor(parallel or slots.default())
         from engine.cluster import opening
 
-        return opening.executor_of(on, self.lookup, list(self.jobs))
+        cluster = opening.engine_of(on)
+        on_event(Noticed(f"the nodes of {on} are asked what they have"))
+        return opening.executor_on(cluster, self.lookup, list(self.jobs))
 
     def _with_failures(self, finished: Finished, ended: Iterable[Ended]) -> Finished:
         """Return the last event of a build with its failures; refused recipes are failures, too."""

@@ -19,17 +19,12 @@ def engine_of(address: str) -> ClusterEngine:
     return RayEngine(address)
 
 
-def executor_of(address: str, lookup: Lookup, jobs: Sequence[Job]) -> ClusterExecutor:
-    """Return the executor of a cluster for a build of some jobs, and let the look-up know its machines.
-
-    Raises UsageError for a wrong address and for a build without a remote, and UserError for a cluster that does not
-    answer or that has no usable node.
-    """
-    return executor_on(engine_of(address), lookup, jobs)
-
-
 def executor_on(engine: ClusterEngine, lookup: Lookup, jobs: Sequence[Job]) -> ClusterExecutor:
-    """Return the executor of a cluster that has been opened. Closes the engine where it raises UserError."""
+    """Return the executor of an open cluster for a build of some jobs, and let the look-up know its machines.
+
+    Raises UsageError for a build without a remote, and UserError for a cluster without a usable node. The engine is
+    closed then.
+    """
     try:
         return ClusterExecutor(engine, lookup, jobs)
     except BaseException:
