@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from engine.text import lists
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
     from engine.runtimes.tensorrt.plan_proof import PlanProfile, PlanProof
     from engine.runtimes.tensorrt.report import EngineReport
 
+HEAD = "the engine's own text (of TensorRT-RTX; it tells nothing about native TensorRT):"
+"""The line above what the text of an engine proves."""
+_UNKNOWN = "the kernels of the engine are not known: "
 _TURING = 75
 _NAMED = 3
 """The largest number of layers in one line."""
@@ -20,6 +24,13 @@ _NAMED = 3
 def lines(report: EngineReport) -> list[str]:
     """Return what is known of an engine as lines; an engine of TensorRT has no readable text."""
     return [*([report.tf32] if report.tf32 else []), *_sparse(report), *_text(report)]
+
+
+def in_table(table: str) -> list[str]:
+    """Return the lines of a table about what the text of its engine proves; none for a table without such an engine."""
+    above, _, below = table.partition(f"{HEAD}\n")
+    unknown = [f"  {line}" for line in above.splitlines() if line.startswith(_UNKNOWN)]
+    return unknown or list(takewhile(lambda line: line.startswith("  "), below.splitlines()))
 
 
 def _sparse(report: EngineReport) -> list[str]:
@@ -33,9 +44,8 @@ def _sparse(report: EngineReport) -> list[str]:
 
 def _text(report: EngineReport) -> list[str]:
     if report.plan is not None:
-        head = "the engine's own text (of TensorRT-RTX; it tells nothing about native TensorRT):"
-        return [head, *proof(report.plan), *_warnings(report.plan)]
-    return [f"the kernels of the engine are not known: {report.plan_unknown}"] if report.plan_unknown else []
+        return [HEAD, *proof(report.plan), *_warnings(report.plan)]
+    return [f"{_UNKNOWN}{report.plan_unknown}"] if report.plan_unknown else []
 
 
 def proof(plan: PlanProof) -> list[str]:

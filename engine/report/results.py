@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.events import Finished
+from engine.report import plans
 from engine.report.folding import MANY
 from engine.text import lists
 
 _NAMED = 3
 """The largest number of packages that the line about many packages names."""
+_MANY_PROOFS = 16
+"""The largest number of variants for which a build says what their engines prove, also where no job of theirs ran."""
 
 
 def shown(path: Path) -> str:
@@ -28,7 +31,10 @@ class Results:
     whole: str
     """The tables of all variants, and a line with the folder of each package."""
     brief: str
-    """The same for few variants; for many variants only the tables of those that were built, and one line."""
+    """The same for few variants; for many variants only the tables of those that were built, and one line.
+
+    What the text of an engine proves stays also where there are too many tables to print them.
+    """
     packages: str
     """A line with the folder of each package."""
 
@@ -47,15 +53,26 @@ def results(finished: Finished, tables: Mapping[str, str], *, built: Collection[
     whole = "".join(tables.values()) + packages
     if len(tables) <= MANY:
         return Results(whole, whole, packages)
-    news = [table for name, table in tables.items() if name in built and table]
-    some = "".join(news) if len(news) <= MANY else ""
-    return Results(whole, some + _in_one_line(finished.packages), packages)
+    news = {name: table for name, table in tables.items() if name in built and table}
+    some = news if len(news) <= MANY else {}
+    others = tables if len(tables) <= _MANY_PROOFS else news
+    proofs = _proofs({name: table for name, table in others.items() if name not in some})
+    rest = "`recipe show` prints their tables, and -v all of them here\n" if finished.packages or proofs else ""
+    return Results(whole, "".join([*some.values(), proofs, _in_one_line(finished.packages), rest]), packages)
+
+
+def _proofs(tables: Mapping[str, str]) -> str:
+    """Return what the texts of engines prove, below the names of the variants."""
+    lines = []
+    for name, table in tables.items():
+        if proof := plans.in_table(table):
+            lines += [f"{name}:", *proof]
+    return "\n".join([plans.HEAD, *lines, ""]) if lines else ""
 
 
 def _in_one_line(packages: Mapping[str, Path]) -> str:
     if not packages:
         return ""
     folder = Path(os.path.commonpath([path.parent for path in packages.values()]))
-    names = lists.first_of(list(packages), _NAMED)
     count = lists.counted(len(packages), "package")
-    return f"{count} in {shown(folder)}: {names}\n`recipe show` prints their tables, and -v all of them here\n"
+    return f"{count} in {shown(folder)}: {lists.first_of(list(packages), _NAMED)}\n"

@@ -43,6 +43,10 @@ def test_an_rtx_engine_is_built_here_and_another_device_costs_only_another_engin
     assert len({engine["onnx"]["digest"] for engine in passports}) == 1
     assert len({engine["key"] for engine in passports}) == 2
     assert all(engine["bytes"] > least_bytes and len(engine["key"]) == 32 for engine in passports)
+    of_five = shipped("build", RECIPE, "--only", "precision=fp16", expect=3).stdout  # too many for all tables
+    for devices in ("T4", "A10", "L4", "RTX-5090", "A10-L4-RTX-5090"):
+        assert f"minilm-rtx-{devices}-fp16:" in of_five
+    assert of_five.count("fp16 as in the graph: ") == 5
 
 
 def quantized_elsewhere(path, layers=3, width=32):

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from engine.errors import Exit
 from engine.events import Finished
+from engine.report import plans
 from engine.report.results import results
 
 
@@ -29,6 +30,41 @@ def test_many_variants_have_the_tables_of_those_that_were_built_and_one_line():
         "`recipe show` prints their tables, and -v all of them here",
     ]
     assert len(texts.whole.splitlines()) == 180
+
+
+def engine(name):
+    rows = [
+        "  sm_75, profile 0: products: 24 fp16, 6 of them with a fused epilogue",
+        "  fp16 as in the graph: 48 of 48",
+    ]
+    return "\n".join([f"table of {name}", plans.HEAD, *rows, "not validated on the device yet", "  cosine 1", ""])
+
+
+def proofs(names):
+    lines = [line for name in names for line in (f"{name}:", *engine(name).splitlines()[2:4])]
+    return [plans.HEAD, *lines, "`recipe show` prints their tables, and -v all of them here"]
+
+
+def test_what_engines_prove_stays_where_there_are_too_many_tables():
+    names = [f"v{number}" for number in range(9)]
+    engines = {name: engine(name) for name in names}
+    assert results(finished(0), engines, built=names).brief.splitlines() == proofs(names)
+    assert results(finished(0), engines).brief.splitlines() == proofs(names)
+    one = results(finished(0), engines, built={"v3"}).brief
+    assert one == engines["v3"] + "\n".join([*proofs(name for name in names if name != "v3"), ""])
+
+
+def test_an_engine_whose_text_cannot_be_read_says_so():
+    unknown = "table\nthe kernels of the engine are not known: version 9\n"
+    brief = results(finished(0), {**{f"v{number}": "" for number in range(9)}, "v9": unknown}).brief
+    assert brief.splitlines()[1:3] == ["v9:", "  the kernels of the engine are not known: version 9"]
+
+
+def test_of_hundreds_of_engines_those_that_were_built_say_what_they_prove():
+    names = [f"v{number}" for number in range(90)]
+    engines = {name: engine(name) for name in names}
+    assert results(finished(0), engines).brief == ""
+    assert results(finished(0), engines, built=names[:20]).brief.splitlines() == proofs(names[:20])
 
 
 def test_many_variants_without_packages_have_no_lines():
