@@ -14,5 +14,5 @@ def __getattr__(name: str) -> object:
     if name in __all__:
         from importlib import import_module
 
-        return getattr(import_module("engine.api"), name)
+        return getattr(import_module(f"{__name__}.api"), name)
     raise AttributeError(f"module 'engine' has no attribute {name!r}")

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from engine.text.places import Position
-
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from engine.text.places import Position
 
 
 class Exit(IntEnum):

@@ -140,8 +140,6 @@ class Step(Frozen, ABC):
     - A variable `data` declares the files that the step's code reads, for example `data = ("words.txt", "tables/")`.
       The variable `data` stands in the step's module or, as a `ClassVar`, in the step's class. The value of `data` is a
       tuple of literal texts, each a path relative to the module's folder.
-    - A variable `shapes_output = False` in a module or, as a `ClassVar`, in a class declares that the results of its
-      code are only printed, reported or put into errors. The key of a step does not cover such code.
     """
 
     name: ClassVar[str] = ""
@@ -217,6 +215,13 @@ class Step(Frozen, ABC):
     """Whether the output is the package that the user gets, under `build/<recipe>`."""
     time_limit: ClassVar[float] = 3600.0
     """The time limit of a job in seconds: a worker that runs the job longer is stopped."""
+    work: ClassVar[type[Any] | None] = None
+    """The base class of this step that a worker runs instead of this step; None for the step itself.
+
+    The key of a job covers the modules that the worker's class imports. A step whose planning imports much more than
+    its `run` therefore has a base class with the fields of `run` and `run` itself, in a module of its own, and names it
+    here. A subclass of the step does not inherit `work`.
+    """
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self | None:
@@ -264,13 +269,14 @@ class Step(Frozen, ABC):
         return self.facts
 
     def code_used(self) -> tuple[str, ...]:
-        """Return the modules that the step with these options runs; by default the step's own module.
+        """Return further modules that the step with these options runs; by default none.
 
-        The digest of all code that the returned modules contain or import, directly or indirectly, is a row of the key.
-        A module that only some options need is named by `code_used` for these options, and the step imports the module
-        by a string with its name: an import statement would make the module count for all options.
+        The key has the digest of the step's module, of the returned modules, and of all modules of this program and of
+        the step's package that these import. A module that only some options need is named by `code_used` for these
+        options, and the step imports the module by a computed name: an import statement would make the module count for
+        all options. A job that loads a module which its key does not cover fails.
         """
-        return (type(self).__module__,)
+        return ()
 
     def inputs_used(self) -> tuple[str, ...]:
         """Return the names of the inputs that the step with these options takes; by default all inputs of `run`."""
@@ -306,6 +312,11 @@ class Step(Frozen, ABC):
             elif isinstance(value, tuple) and _holds_source(type(self).model_fields[name].annotation):
                 sources.update({f"{name}_{number}": each for number, each in enumerate(value)})
         return sources
+
+    @classmethod
+    def work_class(cls) -> type[Step]:
+        """Return the class that a worker runs: the one that this very class names in `work`, or this class."""
+        return cls.__dict__.get("work") or cls
 
     @classmethod
     def step_name(cls) -> str:

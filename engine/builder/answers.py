@@ -45,8 +45,22 @@ class WorkerAnswer:
             raise ValueError(str(wrong)) from None
 
 
+class MissingPackageError(StepError):
+    """A step cannot import a package. The builder adds the command that installs the package."""
+
+    def __init__(self, module: str, why: str) -> None:
+        super().__init__(f"{module!r} cannot be imported", [why])
+        self.module = module
+
+    def fields(self) -> dict[str, object]:
+        """Return the error as a dictionary for JSON."""
+        return {**super().fields(), "module": self.module}
+
+
 def error_of(fields: Mapping[str, Any]) -> StepError:
     """Return the error of a step from its fields in JSON."""
+    if "module" in fields:
+        return MissingPackageError(fields["module"], *fields["facts"])
     return StepError(fields["what"], fields["facts"], fields["hint"])
 
 

@@ -55,7 +55,7 @@ class Attempt:
         places = {name: str(lookup.source(source).location) for name, source in traits.sources.items()}
         places.update({name: str(store.artifact_path(record.artifact)) for name, record in taken.items()})
         task = WorkerTask(
-            step=traits.kind,
+            step=traits.work,
             name=job.name,
             options=traits.options,
             inputs=places,

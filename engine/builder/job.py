@@ -27,8 +27,10 @@ class Traits(NamedTuple):
 
     kind: str
     """The class of the step, written as `module:Class`."""
+    work: str
+    """The class that a worker runs, written as `module:Class`."""
     options: Mapping[str, Any]
-    """All fields of the step as JSON, from which a worker makes the step again."""
+    """All fields of the worker's class as JSON, from which a worker makes the step again."""
     sources: Mapping[str, SourceName]
     tools: tuple[str, ...]
     variables: tuple[str, ...]
@@ -76,9 +78,11 @@ class Job:
         from engine.step import Step
 
         step, kind = self.step, type(self.step)
+        work = kind.work_class()
         return Traits(
             kind=f"{kind.__module__}:{kind.__name__}",
-            options=step.model_dump(mode="json", by_alias=True),
+            work=f"{work.__module__}:{work.__name__}",
+            options=step.model_dump(mode="json", by_alias=True, include=set(work.model_fields)),
             sources={name: SourceName(each.uri, each.revision, each.part) for name, each in step.sources().items()},
             tools=tuple(step.tools_used()),
             variables=tuple(step.variables),

@@ -20,7 +20,7 @@ from engine.store.stat_cache import Row, row_of
 from engine.store.store import Store
 
 if TYPE_CHECKING:
-    from engine.builder.code.remembered import RememberedCode
+    from engine.builder.code.closure import Code
     from engine.builder.elsewhere import Elsewhere
     from engine.builder.sources import Resolved
     from engine.builder.tools import Tools
@@ -229,16 +229,14 @@ class Lookup:
 
     def code(self, step: Step) -> Digest:
         """Return the digest of the code that a step with its options runs."""
-        step_code = self._code.of_step(step)
+        step_code = self._code_of(step)
         self.note(Known(step_code.digest, tuple(str(path) for path in step_code.files)))
         return step_code.digest
 
-    @cached_property
-    def _code(self) -> RememberedCode:
-        from engine.builder.code.remembered import RememberedCode
-        from engine.store import user_notes
+    def _code_of(self, step: Step) -> Code:
+        from engine.builder.code import closure
 
-        return RememberedCode(user_notes.notes(), afresh=self.store.contents.afresh)
+        return closure.of_step(step)
 
     @cached_property
     def _tools(self) -> Tools:
@@ -304,7 +302,7 @@ class Lookup:
 
     def code_read(self, job: Job) -> Iterable[tuple[Path, Row]]:
         """Yield the files of a job's code with the stat rows that the files had when they were read."""
-        return ((path, row_of(before)) for path, before in self._code.of_step(job.step).before.items())
+        return ((path, row_of(before)) for path, before in self._code_of(job.step).before.items())
 
     def source_rows(self, source: SourceName) -> Mapping[str, Row]:
         """Return the files of a source with the stat rows that the files had before they were read."""

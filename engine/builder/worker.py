@@ -14,8 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from engine.builder.answers import WorkerAnswer
-from engine.builder.imports import cannot_import
+from engine.builder.answers import MissingPackageError, WorkerAnswer
 from engine.builder.trace import hook
 from engine.builder.worker_task import WorkerTask
 from engine.errors import StepError, UserError, causes
@@ -128,7 +127,7 @@ def unexpected(task: WorkerTask, error: BaseException) -> StepError:
     facts[0] = facts[0] if facts[0].startswith(name) else f"{name}: {facts[0]}"
     reached = limits.reached(error)
     if isinstance(error, ImportError) and error.name and reached is None and not error.name.startswith("engine"):
-        return cannot_import(task.name, error.name.partition(".")[0], facts[0])
+        return MissingPackageError(error.name.partition(".")[0], facts[0])
     if _is_full(error) or _has_no_room(task.out):
         return StepError(
             f"the disk is full: the step {task.name!r} could not write what it makes",

@@ -16,7 +16,7 @@ from engine.kit.onnx import onnx_files, onnx_source
 if TYPE_CHECKING:
     import onnx
 
-    from engine.recipe.schema import Range
+    from engine.recipe.values import Range
 
 
 def add(draft: Draft, path: Path, *, task: str | None, on: str | None) -> None:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from engine.kit.inputs import random_inputs
 from engine.kit.onnx import onnx_files
-from engine.recipe.schema import Range
+from engine.recipe.values import Range
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from engine.recipe.schema import Profile
+    from engine.recipe.values import Profile
 
 _COUNT = 8
 _LARGEST = 2**20

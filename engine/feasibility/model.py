@@ -15,7 +15,7 @@ from engine.text import sizes
 if TYPE_CHECKING:
     from engine.gpus import Gpu
     from engine.recipe.load import LoadedRecipe
-    from engine.recipe.schema import Profile
+    from engine.recipe.values import Profile
 
 _BYTES = {"fp32": 4.0, "fp16": 2.0, "bf16": 2.0, "int8": 1.0, "fp8": 1.0, "int4": 0.5}
 """Bytes of one parameter by precision."""

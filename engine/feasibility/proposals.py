@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from engine.recipe.schema import Range
+from engine.recipe.values import Range
 from engine.runtimes import axes
 from engine.runtimes.profiles import in_words, usual_ranges
 from engine.runtimes.triton_tensors import is_batch

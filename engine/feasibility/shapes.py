@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from engine.feasibility import proposals, stated_axes, stated_values
-from engine.recipe.schema import Profile, Range, Recipe
+from engine.recipe.schema import Recipe
+from engine.recipe.values import Profile, Range
 from engine.runtimes import axes, recipes, registry
 from engine.runtimes.profiles import greatest
 from engine.runtimes.profiles import usual as usual_profiles

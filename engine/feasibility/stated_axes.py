@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from engine.feasibility import proposals
-from engine.recipe.schema import Range
+from engine.recipe.values import Range
 from engine.runtimes import axes
 from engine.text import lists, suggestions
 

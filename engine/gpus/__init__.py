@@ -1,8 +1,13 @@
 """The catalogue of GPUs: name, SM, memory, dtypes that the GPU computes in, and the sources of these facts."""
 
-from engine.gpus.catalogue import CATALOGUE, UNSUPPORTED
-from engine.gpus.gpu import AMPERE, DTYPES, SOURCES, Gpu, UnsupportedGpu, document
-from engine.gpus.names import called, find, known, matches, near, with_capability
+from typing import TYPE_CHECKING
+
+from engine import late
+
+if TYPE_CHECKING:
+    from engine.gpus.catalogue import CATALOGUE, UNSUPPORTED
+    from engine.gpus.gpu import AMPERE, DTYPES, SOURCES, Gpu, UnsupportedGpu, document
+    from engine.gpus.names import called, find, known, matches, near, with_capability
 
 __all__ = [
     "AMPERE",
@@ -20,3 +25,10 @@ __all__ = [
     "near",
     "with_capability",
 ]  # fmt: skip
+
+__getattr__ = late.names(
+    __name__,
+    catalogue="CATALOGUE UNSUPPORTED",
+    gpu="AMPERE DTYPES SOURCES Gpu UnsupportedGpu document",
+    names="called find known matches near with_capability",
+)

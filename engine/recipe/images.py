@@ -1,29 +1,18 @@
-"""Images: the layout and size of the images that a recipe's model takes, and whether timm builds the model."""
+"""Images: whether timm builds a recipe's model, and which images the model takes."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
-
-from pydantic import Field
+from typing import TYPE_CHECKING
 
 from engine import tasks
 from engine.recipe import paths
-from engine.recipe.schema import ModelSection, RecipePart
-from engine.tasks import Modality
+from engine.recipe.image_input import Images
 
 if TYPE_CHECKING:
-    from engine.recipe.schema import Recipe
+    from engine.recipe.schema import ModelSection, Recipe
 
 _INPUT_OPTIONS = ("layout", "size")
 """The options of `preprocess` that change the shape of the model's input, not only the values of the input."""
-
-
-class Images(RecipePart):
-    """The input of an image model: the order of its axes, and the pixels of each side of the square image."""
-
-    layout: Literal["NCHW", "NHWC"] = "NCHW"
-    size: Annotated[int, Field(ge=1)] | None = None
-    """The pixels of each side of the image, or None for the size in the model's own settings."""
 
 
 def of_recipe(recipe: Recipe) -> Images | None:
@@ -47,13 +36,3 @@ def of_timm(model: ModelSection) -> bool:
 def _for_timm(task: str | None) -> bool:
     """Tell whether timm builds a checkpoint for `task`. `task` is None if the recipe does not name the task."""
     return task is not None and tasks.find(task).by_timm
-
-
-def modality(images: Images | None) -> Modality:
-    """Return the input of a checkpoint's model: images where a step's option `images` is set, else text."""
-    return Modality.TEXT if images is None else Modality.IMAGE
-
-
-def library(images: Images | None) -> str:
-    """Return the name of the library that builds a checkpoint's model: timm for images, transformers for text."""
-    return "timm" if modality(images) is Modality.IMAGE else "transformers"

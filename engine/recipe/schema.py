@@ -1,11 +1,10 @@
 """The schema of a recipe: a frozen pydantic model for each section, with the limits of each field."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
     ConfigDict,
     Discriminator,
@@ -37,7 +36,6 @@ from engine.recipe.fields import (
     no_values,
     once_each,
     one_sided,
-    spread,
     text_axes,
     unknown,
     wrong,
@@ -47,39 +45,14 @@ from engine.recipe.license_ids import License
 from engine.recipe.model_config import MODEL_CONFIG, PartName
 from engine.recipe.options import Generate, Preprocess, Quantization, TensorRTOptions
 from engine.recipe.shape_values import ShapeValues
+from engine.recipe.values import Bound, Metric, Precision, Profile, RecipePart, Rival
 from engine.runtimes import registry
 
-Precision = Literal["fp32", "fp16", "bf16", "int8", "fp8", "int4"]
+if TYPE_CHECKING:
+    from engine.recipe.image_input import Images
+    from engine.runtimes.runtime import Runtime
+    from engine.step import Hardware
 
-
-class RecipePart(BaseModel):
-    """The base class of the pydantic models of a recipe's sections: immutable, and unknown fields are errors."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, defer_build=True)
-
-
-class Range(RecipePart):
-    """The sizes that an axis may have, as in a profile of TensorRT: minimum, optimum and maximum, min <= opt <= max."""
-
-    min: Size
-    opt: Size
-    max: Size
-
-    _spread = model_validator(mode="before")(spread)
-
-    @model_validator(mode="after")
-    def _ordered(self) -> Self:
-        if not self.min <= self.opt <= self.max:
-            what = f"is out of order: min {self.min}, opt {self.opt}, max {self.max}"
-            raise wrong(what, "a profile needs min <= opt <= max")
-        return self
-
-
-Profile = Annotated[Mapping[Text, Range], Field(max_length=256)]
-"""Name of an axis (`batch`, `sequence`, or the model's own name) -> the sizes that the axis may have.
-
-The name `image[2]` stands for the third axis of the input `image`. A profile that states only values is empty.
-"""
 _Stated = Annotated[Profile, BeforeValidator(axes_of_profile), Field(json_schema_extra={"minProperties": 1})]
 Profiles = Annotated[tuple[_Stated, ...], Field(max_length=64), BeforeValidator(as_list)]
 
@@ -124,27 +97,6 @@ class TargetSection(RecipePart):
     def devices(self) -> tuple[str, ...]:
         """The names of all devices that the package is for."""
         return (self.device,) if isinstance(self.device, str) else self.device
-
-
-class Bound(RecipePart):
-    """A limit on a measured number: at_least, at_most, or both."""
-
-    at_least: Number | None = None
-    at_most: Number | None = None
-
-    @model_validator(mode="after")
-    def _limits(self) -> Self:
-        if self.at_least is None and self.at_most is None:
-            raise wrong("limits nothing", "say at_least, at_most or both")
-        if self.at_least is not None and self.at_most is not None and self.at_least > self.at_most:
-            raise wrong(f"can never hold: at least {self.at_least:g} and at most {self.at_most:g}")
-        return self
-
-
-class Metric(Bound):
-    """A bound on a metric of the task, such as accuracy, on labelled samples."""
-
-    name: Literal["accuracy"] = "accuracy"
 
 
 _AtLeast = BeforeValidator(one_sided("at_least"))
@@ -193,11 +145,10 @@ class Calibration(RecipePart):
     limit: Size = 256
 
 
-class Rival(RecipePart):
-    """A model to compare with, for example the original model in PyTorch, measured together with the built model."""
+class RivalSection(Rival):
+    """A rival of a recipe: its runtime is one that can be a rival."""
 
     runtime: Annotated[str, OneOf(registry.rivals)]
-    precision: Literal["fp32", "fp16", "bf16", "int8"] = "fp32"
 
 
 class Shape(RecipePart):
@@ -229,7 +180,7 @@ class BenchSection(RecipePart):
     via: Annotated[
         tuple[Literal["in-process", "triton-grpc", "triton-http"], ...], Field(min_length=1, max_length=3), Distinct
     ] = ("in-process",)
-    against: Annotated[tuple[Rival, ...], Field(max_length=8), BeforeValidator(as_list), Distinct] = ()
+    against: Annotated[tuple[RivalSection, ...], Field(max_length=8), BeforeValidator(as_list), Distinct] = ()
     threads: Annotated[int, Field(strict=True, ge=1, le=1024)] | None = None
 
 
@@ -345,6 +296,25 @@ class Recipe(RecipePart):
     package validates its options with a pydantic model of its own.
     """
     steps: Annotated[Mapping[Name, Mapping[str, Any]], Field(max_length=256)] = {}
+
+    @property
+    def runtime(self) -> "Runtime":
+        """The runtime that `target.runtime` names."""
+        return registry.of(self)
+
+    @property
+    def hardware(self) -> "Hardware | None":
+        """The GPUs that the built model needs, with the distribution that runs models on GPUs; None for a CPU."""
+        from engine.runtimes import hardware
+
+        return hardware.required(self)
+
+    @property
+    def images(self) -> "Images | None":
+        """The input of the recipe's image model; None for a model that timm does not build."""
+        from engine.recipe import images
+
+        return images.of_recipe(self)
 
     @property
     def bench_samples(self) -> str | None:

@@ -10,7 +10,7 @@ import engine
 from engine import plugins
 from engine.api import Session
 from engine.builder import planning_reads, stored
-from engine.builder.code import digests
+from engine.builder.code import closure
 from engine.builder.examining import boards, not_verified
 from engine.builder.job import Job
 from engine.builder.lookup import Lookup
@@ -68,7 +68,7 @@ def fixed(session: Session) -> Iterator[str]:
     yield from map(str, session.abstract)
     yield from map(str, session.locks)
     for module in plugins.loaded():
-        yield from (str(path) for path in digests.of_module(module).files)
+        yield from (str(path) for path in closure.of("", (module,)).files)
     yield from plugins.listings()
     yield from (entry for entry in sys.path if not Path(entry).exists())  # a tool may appear there
     ours = Path(engine.__file__).parent.rglob("*")

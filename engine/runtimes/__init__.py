@@ -1,12 +1,17 @@
 """Runtimes execute models. A runtime is a package of engine/runtimes, or an entry point of a distribution names it."""
 
-from engine.runtimes.backends import Accelerator, Backend
-from engine.runtimes.preparation import Lowering, Residual
-from engine.runtimes.rival import Original, RivalModel
-from engine.runtimes.runner import Runner
-from engine.runtimes.runtime import Runtime
-from engine.runtimes.served import Served
-from engine.runtimes.support import Kernels, Unsupported, Way
+from typing import TYPE_CHECKING
+
+from engine import late
+
+if TYPE_CHECKING:
+    from engine.runtimes.backends import Accelerator, Backend
+    from engine.runtimes.preparation import Lowering, Residual
+    from engine.runtimes.rival import Original, RivalModel
+    from engine.runtimes.runner import Runner
+    from engine.runtimes.runtime import Runtime
+    from engine.runtimes.served import Served
+    from engine.runtimes.support import Kernels, Unsupported, Way
 
 __all__ = [
     "VERSION", "Accelerator", "Backend", "Kernels", "Lowering", "Original", "Residual", "RivalModel", "Runner",
@@ -15,3 +20,14 @@ __all__ = [
 
 VERSION = 1
 """The version of the interface for runtimes of other packages: see docs/stability.md."""
+
+__getattr__ = late.names(
+    __name__,
+    backends="Accelerator Backend",
+    preparation="Lowering Residual",
+    rival="Original RivalModel",
+    runner="Runner",
+    runtime="Runtime",
+    served="Served",
+    support="Kernels Unsupported Way",
+)

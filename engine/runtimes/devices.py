@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine import gpus
 from engine.errors import StepError
+from engine.gpus import with_capability
 from engine.machine import cuda
 from engine.step import Hardware
 
@@ -39,6 +39,6 @@ def chosen(hardware: Hardware) -> CudaGpu:
         )
     raise StepError(
         f"No GPU here is the recipe's: {hardware}",
-        [f"CUDA shows {', '.join(gpus.with_capability(device.name, device.sm) for device in here)}"],
+        [f"CUDA shows {', '.join(with_capability(device.name, device.sm) for device in here)}"],
         "run it on a machine with that GPU, or change target.device",
     )

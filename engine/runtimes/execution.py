@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from engine.recipe.schema import Recipe
-from engine.runtimes import hardware as gpu_hardware
 from engine.runtimes import registry
 from engine.runtimes.runtime import Runtime
 from engine.step import Frozen, Hardware
+
+if TYPE_CHECKING:
+    from engine.recipe.schema import Recipe
 
 
 class Execution(Frozen):
@@ -29,8 +30,8 @@ class Execution(Frozen):
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self:
         """Return how a recipe's built model is run: the runtime, the hardware and the options."""
-        runtime = registry.of(recipe)
-        gpu = gpu_hardware.required(recipe)
+        runtime = recipe.runtime
+        gpu = recipe.hardware
         return cls(
             runtime=runtime.name,
             on_gpu=gpu is not None,

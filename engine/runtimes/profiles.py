@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from engine.errors import StepError
-from engine.recipe.schema import Range
+from engine.recipe.values import Range
 from engine.runtimes import axes
 from engine.text import lists
 
 if TYPE_CHECKING:
     from engine.kit.onnx.onnx_files import Input
-    from engine.recipe.schema import Profile
+    from engine.recipe.values import Profile
 
 _BATCH = Range(min=1, opt=1, max=8)
 """The usual range of the axis `batch`, the number of inputs in one call."""

@@ -24,10 +24,10 @@ from engine.kit.inputs import bench_inputs, usual_shapes
 from engine.kit.onnx import graphs, onnx_files
 from engine.kit.triton.serving import Serving
 from engine.machine import cpu, gpu_state
-from engine.recipe import images, shape_values
+from engine.recipe import image_input, shape_values
 from engine.recipe.fields import OF_SAMPLES
-from engine.recipe.images import Images
-from engine.recipe.schema import Profile, Recipe, Rival
+from engine.recipe.image_input import Images
+from engine.recipe.values import Profile, Rival
 from engine.runtimes import devices, recipes, registry
 from engine.runtimes.execution import Execution
 from engine.runtimes.profiles import greatest
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     import onnx
 
     from engine.kit.bench.sample_rows import SampleRows
+    from engine.recipe.schema import Recipe
 
 Axes = Mapping[str, int | str]
 """The size of each axis of a shape; "samples" for the axis whose sizes are the lengths of the samples."""
@@ -129,13 +130,13 @@ class Bench(Step):
             task=model.task if original else None,
             num_labels=model.num_labels if original else None,
             random_head=model.random_head if original else False,
-            images=images.of_recipe(recipe) if original else None,
+            images=recipe.images if original else None,
             new_tokens=recipe.generate.get("max_new_tokens"),
             via=bench.via,
             serving=Serving.for_recipe(recipe) if recipes.served(recipe) else None,
             samples=Source(uri=recipe.bench_samples) if recipe.bench_samples else None,
             longest=None if mixed is None else greatest(recipe.profiles).get(mixed),
-            profiles=tuple(registry.of(recipe).padded_profiles(recipe)) if mixed else (),
+            profiles=tuple(recipe.runtime.padded_profiles(recipe)) if mixed else (),
             budgets=tuple({str(name): limit for name, limit in shape.budget.items()} for shape in bench.shapes),
         )
 
@@ -166,7 +167,7 @@ class Bench(Step):
         """Return the Python packages of the runtimes that run the models: the recipe's and the rivals' runtimes."""
         tools = [*onnx_files.TOOLS, *self.execution.tools]
         for rival in self.against:
-            tools += registry.find(rival.runtime).rival_tools(library=images.library(self.images))
+            tools += registry.find(rival.runtime).rival_tools(library=image_input.library(self.images))
         tools += () if self.serving is None else _SERVER_TOOLS
         tools += () if self.samples is None else ("tokenizers",)
         return tuple(dict.fromkeys(tools))

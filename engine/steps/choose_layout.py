@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from engine.kit.choice import candidates
 from engine.kit.choice import layouts as kept
@@ -12,8 +12,10 @@ from engine.kit.choice.candidates import Lead
 from engine.kit.choice.layouts import LayoutReport, LayoutsReport
 from engine.kit.onnx import onnx_files
 from engine.kit.triton.serving import AUTO, BUCKETS, NO_PADDING
-from engine.recipe.schema import Recipe
 from engine.step import REPORT, Step, TypedReport
+
+if TYPE_CHECKING:
+    from engine.recipe.schema import Recipe
 
 
 class ChooseLayout(Step):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from engine.errors import JudgementError
 from engine.kit.accuracy.gate import Bounded
@@ -13,10 +13,11 @@ from engine.kit.choice import candidates as candidates_of
 from engine.kit.choice.candidates import CandidatesReport
 from engine.kit.choice.report import ChoiceReport, Compared
 from engine.kit.onnx import onnx_files
-from engine.recipe.schema import Recipe
-from engine.runtimes import registry
 from engine.runtimes.auto import choice
 from engine.step import REPORT, Section, TypedReport
+
+if TYPE_CHECKING:
+    from engine.recipe.schema import Recipe
 
 
 class ChooseRuntime(Bounded):
@@ -37,7 +38,7 @@ class ChooseRuntime(Bounded):
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self | None:
         """Return the step for a runtime that stands for several; None for a runtime that is used as it is named."""
-        candidates = registry.of(recipe).candidates(recipe.target)
+        candidates = recipe.runtime.candidates(recipe.target)
         if not candidates:
             return None
         return cls(candidates=candidates, **cls.fields_of(recipe)).model_copy(update={"opt": {}})

@@ -20,8 +20,8 @@ from engine.kit.onnx.passes import tied
 from engine.kit.onnx.passes.pipeline import Pipeline
 from engine.kit.reference import own_tokenizer, probes, streamed_weights, timm_padding, torch_models
 from engine.kit.reference.quiet import quiet
-from engine.recipe import images
-from engine.recipe.images import Images
+from engine.recipe import image_input
+from engine.recipe.image_input import Images
 from engine.runtimes.onnxruntime import generation as driver
 from engine.runtimes.onnxruntime import session as ort
 from engine.step import Step, TypedReport
@@ -97,9 +97,7 @@ class Export(Step):
         model = recipe.model
         if model.is_onnx_file:
             return None
-        return cls(
-            task=model.task, num_labels=model.num_labels, random_head=model.random_head, images=images.of_recipe(recipe)
-        )
+        return cls(task=model.task, num_labels=model.num_labels, random_head=model.random_head, images=recipe.images)
 
     def code_used(self) -> tuple[str, ...]:
         """Return the modules whose code is part of the key: the step's own, and the modules of the model's task."""
@@ -109,7 +107,7 @@ class Export(Step):
         """Return the Python packages that trace the model, and the model's library: transformers or timm."""
         # The checkpoint's own tokenizer tells which inputs the graph has.
         by_tokenizer = own_tokenizer.TOOLS if self.images is None else ()
-        return (*self.tools, *by_tokenizer, images.library(self.images))
+        return (*self.tools, *by_tokenizer, image_input.library(self.images))
 
     def run(self, out: Path, *, checkpoint: Path) -> ExportReport:
         """Export the model with the first exporter whose graph gives the same outputs as the model.
@@ -151,7 +149,7 @@ class Export(Step):
         raw, normal = scratch / "raw", scratch / "normal"
         try:
             if parts is None:
-                takes_images = images.modality(self.images) is Modality.IMAGE
+                takes_images = image_input.modality(self.images) is Modality.IMAGE
                 traced = timm_padding.fixed(module) if takes_images else module
                 self._write(exporter, traced, probes.example(module, longest), raw, normal)
                 session = ort.session(normal, threads=1, level="disabled", prepack=False)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, ClassVar, Self
 from engine.kit.accuracy import equivalence
 from engine.kit.onnx import graphs, onnx_files
 from engine.kit.quantization import int8, precisions
-from engine.runtimes import registry
 from engine.runtimes.onnxruntime import fusion, session_options
 from engine.runtimes.preparation import Lowering, Residual
 from engine.step import Step, TypedReport
@@ -72,7 +71,7 @@ class Fuse(Step):
         Weights of fused attention and fused embeddings cannot be stored in blocks, so a model that is quantized by its
         weights alone is not fused.
         """
-        runtime = registry.of(recipe)
+        runtime = recipe.runtime
         fuses = runtime.fuses(recipe.target)
         if fuses is None or runtime.lowering(recipe) is Lowering.WEIGHTS_ONLY:
             return None

@@ -24,13 +24,14 @@ from engine.kit.onnx import onnx_files
 from engine.kit.triton import repository
 from engine.kit.triton.serving import AUTO, BUCKETS, ENSEMBLE, FUSED, NO_PADDING, Serving
 from engine.machine import cpu
-from engine.recipe.schema import Recipe
 from engine.runtimes import axes
 from engine.step import Step, TypedReport, write_report
 
 if TYPE_CHECKING:
     import numpy as np
     import onnx
+
+    from engine.recipe.schema import Recipe
 
 Axes = Mapping[str, int]
 _SERVER = "engine.server.measured"

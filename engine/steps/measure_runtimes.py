@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from engine import tasks
 from engine.kit.accuracy import built
@@ -18,10 +18,11 @@ from engine.kit.inputs import bench_inputs
 from engine.kit.onnx import onnx_files
 from engine.machine import cpu
 from engine.recipe import shape_values
-from engine.recipe.schema import Recipe
-from engine.runtimes import registry
 from engine.runtimes.execution import Execution
 from engine.step import Step, TypedReport, write_report
+
+if TYPE_CHECKING:
+    from engine.recipe.schema import Recipe
 
 Axes = Mapping[str, int]
 
@@ -61,7 +62,7 @@ class MeasureRuntimes(Step):
         The shapes are those of `bench` that have sizes, or else the `opt` shapes of the profiles. A shape that stands
         for the lengths of samples is not measured here.
         """
-        candidates = registry.of(recipe).candidates(recipe.target)
+        candidates = recipe.runtime.candidates(recipe.target)
         if not candidates:
             return None
         usual = [{axis: int(extent.opt) for axis, extent in profile.items()} for profile in recipe.profiles]

@@ -22,8 +22,7 @@ from engine.kit.quantization.precisions import LeftAloneError
 from engine.kit.quantization.qdq import sensitivity
 from engine.kit.quantization.qdq.sensitivity import GroupSelection
 from engine.kit.quantization.report import Inputs, Sizes, Spread
-from engine.recipe.schema import Profile, Recipe
-from engine.runtimes import registry
+from engine.recipe.values import Profile
 from engine.runtimes.openvino import compiled, fixed_shapes, ir, quantized_layers, quantizer, work
 from engine.runtimes.openvino.compiled import Calls
 from engine.step import TypedReport
@@ -32,6 +31,8 @@ from engine.text import lists
 if TYPE_CHECKING:
     import numpy as np
     import openvino
+
+    from engine.recipe.schema import Recipe
 
     Samples = Sequence[Mapping[str, np.ndarray]]
 
@@ -81,7 +82,7 @@ class OpenvinoBuild(Calibrated):
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self | None:
         """Return the step for the runtime `openvino`; None for another runtime."""
-        if registry.of(recipe).compile_step != cls.step_name():
+        if recipe.runtime.compile_step != cls.step_name():
             return None
         shapes = recipe.profiles if any(map(fixed_shapes.is_fixed, recipe.profiles)) else ()
         if recipe.precision != "int8":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.checkpoints import licenses
@@ -13,14 +13,15 @@ from engine.kit.onnx import onnx_files
 from engine.kit.triton import notices, repository, warmups
 from engine.kit.triton.repository import PackageReport
 from engine.kit.triton.serving import Serving
-from engine.recipe import images
+from engine.recipe import image_input
 from engine.recipe.licenses import NOT_KNOWN
-from engine.recipe.schema import Recipe
-from engine.runtimes import registry
 from engine.server import deployable
 from engine.server.deployable import PackageOrigin
 from engine.step import Source, Step, TypedReport
 from engine.tasks import Modality
+
+if TYPE_CHECKING:
+    from engine.recipe.schema import Recipe
 
 
 class Package(Step):
@@ -60,7 +61,7 @@ class Package(Step):
             license=Source(uri=model.source, revision=model.revision, part="license"),
             tokenizer_license=Source(uri=model.tokenizer, part="license") if model.tokenizer else None,
             image=recipe.package.triton.image,
-            not_verified=registry.of(recipe).not_verified(recipe),
+            not_verified=recipe.runtime.not_verified(recipe),
         )
 
     def options(self) -> Mapping[str, Any]:
@@ -75,7 +76,7 @@ class Package(Step):
     def tools_used(self) -> tuple[str, ...]:
         """Return the Python packages that write the folders, and those whose versions the folders' models need."""
         tools = (*self.tools, *self.serving.execution.by.package_tools())
-        return (*tools, "pillow") if images.modality(self.serving.images) is Modality.IMAGE else tools
+        return (*tools, "pillow") if image_input.modality(self.serving.images) is Modality.IMAGE else tools
 
     def run(
         self,

@@ -32,7 +32,6 @@ from engine.kit.quantization.report import (
 )
 from engine.kit.quantization.static import static_int8
 from engine.kit.quantization.weight_only import weight_only
-from engine.runtimes import registry
 from engine.runtimes.preparation import Lowering
 from engine.step import Section, TypedReport
 
@@ -85,13 +84,13 @@ class Quantize(Calibrated):
     def for_recipe(cls, recipe: Recipe) -> Self | None:
         """Return the step for a runtime that takes its precision from the graph; None for fp32 and other runtimes."""
         precision = recipe.precision
-        lowering = registry.of(recipe).lowering(recipe)
+        lowering = recipe.runtime.lowering(recipe)
         if lowering is Lowering.DYNAMIC:
             # A text model keeps dynamic int8, which needs no samples, unless the recipe names some.
             draws = recipe.calibrate is not None or not _takes_texts(recipe)
             step = cls(**cls.calibration_of(recipe)) if draws else cls()
             reduce_range = recipe.target.isa in _WITHOUT_VNNI
-            opset = registry.of(recipe).newest_opset(recipe)
+            opset = recipe.runtime.newest_opset(recipe)
             return step.model_copy(update={"reduce_range": reduce_range, "opset": opset, "own_texts": False})
         if lowering is Lowering.WEIGHTS_ONLY:
             return cls(way="int4 weights" if precision == "int4" else "int8 weights")
@@ -100,7 +99,7 @@ class Quantize(Calibrated):
         step = cls(way=precision, **cls.calibration_of(recipe, draws=precision not in HALVES))
         if precision != "bf16":
             return step
-        newest = registry.of(recipe).newest_opset(recipe)
+        newest = recipe.runtime.newest_opset(recipe)
         return step.model_copy(update={"opset": min(newest, bf16_opset.OPSET)})  # the same for all that read it
 
     @property

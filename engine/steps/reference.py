@@ -19,10 +19,10 @@ from engine.kit.inputs.cases import Case
 from engine.kit.onnx import onnx_files
 from engine.kit.reference import failures, originals, own_tokenizer, questions
 from engine.kit.reference.originals import Original
-from engine.recipe import images
-from engine.recipe.images import Images
-from engine.recipe.schema import Profile
+from engine.recipe import image_input
+from engine.recipe.image_input import Images
 from engine.recipe.shape_values import Values
+from engine.recipe.values import Profile
 from engine.step import Source, Step, TypedReport
 from engine.tasks import Modality
 from engine.text import lists
@@ -88,7 +88,7 @@ class Reference(Step):
         """
         model, samples, text = recipe.model, recipe.validation.samples, recipe.validation.perplexity
         onnx = model.is_onnx_file
-        shown = images.of_recipe(recipe)
+        shown = recipe.images
         drawn = (onnx or shown is not None) and samples is None and model.tokenizer is None
         return cls(
             samples=None if samples is None else Source(uri=samples),
@@ -113,8 +113,8 @@ class Reference(Step):
 
     def tools_used(self) -> tuple[str, ...]:
         """Return the Python packages that run the original and prepare its inputs; numpy draws random inputs."""
-        if images.modality(self.images) is Modality.IMAGE:
-            return ("torch", images.library(self.images), "numpy", "pillow", "safetensors", "torchvision")
+        if image_input.modality(self.images) is Modality.IMAGE:
+            return ("torch", image_input.library(self.images), "numpy", "pillow", "safetensors", "torchvision")
         if self.onnx:
             return tuple(dict.fromkeys((*onnx_files.TOOLS, "onnxruntime", "numpy", "tokenizers")))
         return ("torch", "transformers", "safetensors", "numpy", *own_tokenizer.TOOLS)

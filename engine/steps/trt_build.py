@@ -16,9 +16,9 @@ from engine.kit.inputs import usual_shapes
 from engine.kit.onnx import onnx_files
 from engine.kit.triton import embedding
 from engine.machine import cuda
-from engine.recipe.schema import Bound, Profile, Recipe
 from engine.recipe.shape_values import Values
-from engine.runtimes import axes, devices, hardware, registry
+from engine.recipe.values import Bound, Profile
+from engine.runtimes import axes, devices, hardware
 from engine.runtimes import profiles as trt_profiles
 from engine.runtimes.tensorrt import api as trt_api
 from engine.runtimes.tensorrt import builder as trt_builder
@@ -36,6 +36,7 @@ from engine.step import KEPT, Hardware, Section, Source, Step, TypedReport
 if TYPE_CHECKING:
     import onnx
 
+    from engine.recipe.schema import Recipe
     from engine.runtimes.devices import CudaGpu
     from engine.runtimes.tensorrt.builder import Order
 
@@ -100,7 +101,7 @@ class TrtBuild(Step, BuilderOptions):
 
         Raises UsageError for an unknown GPU.
         """
-        target, runtime = recipe.target, registry.of(recipe)
+        target, runtime = recipe.target, recipe.runtime
         if runtime.compile_step != cls.step_name() or not isinstance(runtime, Engines):
             return None
         options: dict[str, Any] = {name: value for name, value in recipe.tensorrt.items() if name in cls.model_fields}

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from engine.kit.accuracy import built
 from engine.kit.accuracy.gate import Judged
 from engine.kit.accuracy.report import AccuracyReport
 from engine.kit.onnx import onnx_files
-from engine.recipe.schema import Recipe
-from engine.runtimes import registry
 from engine.runtimes.execution import Execution
 from engine.step import Hardware, Section
+
+if TYPE_CHECKING:
+    from engine.recipe.schema import Recipe
 
 
 class Validate(Judged):
@@ -31,7 +32,7 @@ class Validate(Judged):
         The default bounds on accuracy are in `kit/accuracy/thresholds.py`.
         """
         step = cls(execution=Execution.for_recipe(recipe), **cls.fields_of(recipe))
-        if registry.of(recipe).runs_on_cpu(recipe.target):
+        if recipe.runtime.runs_on_cpu(recipe.target):
             return step
         # The step `validate-onnx` counts the multiplications of such a model, and judges them.
         return step.model_copy(update={"precision_share": None, "opt": {}})

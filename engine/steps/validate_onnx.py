@@ -17,13 +17,13 @@ from engine.kit.onnx import ir_models, mapped_weights, onnx_files
 from engine.kit.onnx.passes.pipeline import Pipeline
 from engine.kit.quantization import calibration, stated_work, trials
 from engine.kit.quantization.half import emulation, tf32_emulation
-from engine.recipe.schema import Recipe
-from engine.runtimes import registry
 from engine.runtimes.onnxruntime import session as ort
 from engine.step import Section, Source
 
 if TYPE_CHECKING:
     import onnxruntime
+
+    from engine.recipe.schema import Recipe
 
 
 class ValidateOnnx(Judged):
@@ -48,7 +48,7 @@ class ValidateOnnx(Judged):
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self | None:
         """Return the step for a model that runs on a GPU; None for a CPU, where `validate` compares the same graph."""
-        if registry.of(recipe).runs_on_cpu(recipe.target):
+        if recipe.runtime.runs_on_cpu(recipe.target):
             return None
         calibrate = None if recipe.precision == "fp32" else recipe.calibrate
         step = cls(

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
-
-from engine.builder.code import digests, remembered
 from engine.builder.code.digests import Code
 from engine.builder.code.remembered import RememberedCode
+
+from engine.builder.code import digests, remembered
 from engine.digest import Digest
 from engine.step import Step
 from engine.steps.fuse import Fuse

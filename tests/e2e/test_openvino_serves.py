@@ -13,7 +13,7 @@ from tritonclient import grpc
 from tritonclient.utils import InferenceServerException
 
 from engine.kit.triton.serving import Serving
-from engine.recipe.schema import Range
+from engine.recipe.values import Range
 from engine.runtimes.execution import Execution
 from engine.server import install, packaged
 from engine.server.needs import Needs

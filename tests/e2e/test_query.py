@@ -25,7 +25,7 @@ from engine import cli
 from engine.client import counters, curl
 from engine.client.client import Client
 from engine.kit.triton.serving import Serving
-from engine.recipe.images import Images
+from engine.recipe.image_input import Images
 from engine.runtimes.onnxruntime import session as ort
 from engine.steps.export import Export
 from engine.steps.package import Package

@@ -25,7 +25,7 @@ from tritonclient import grpc
 from tritonclient.utils import InferenceServerException
 
 from engine.kit.triton.serving import Serving
-from engine.recipe.images import Images
+from engine.recipe.image_input import Images
 from engine.steps.export import Export
 from engine.steps.package import Package
 

@@ -8,7 +8,7 @@ from engine import feasibility
 from engine.errors import RecipeError
 from engine.feasibility.facts import ModelFacts
 from engine.recipe.load import load
-from engine.recipe.schema import Range
+from engine.recipe.values import Range
 
 TEXT = ModelFacts.from_json(
     {

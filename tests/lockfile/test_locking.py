@@ -3,10 +3,10 @@
 import lock_steps
 import pretended
 import pytest
+from engine.builder.code.remembered import RememberedCode
 from lock_builds import build, everywhere, frozen, locked, states, variant, write
 
 from engine.builder import facts
-from engine.builder.code.remembered import RememberedCode
 from engine.builder.lookup import Lookup
 from engine.errors import Exit, LockError
 from engine.events import Ended, Started

@@ -6,7 +6,7 @@ import pytest
 
 from engine.errors import RecipeError
 from engine.recipe.load import load
-from engine.recipe.schema import Range
+from engine.recipe.values import Range
 
 MINIMAL = "name: tiny\nmodel: {source: model}\n"
 DEVICES = MINIMAL + "matrix: {target.device: [T4, A10], precision: [fp16, int8]}\n"

@@ -11,7 +11,8 @@ import pytest
 from engine.errors import RecipeError
 from engine.recipe.load import load
 from engine.recipe.project import project_of
-from engine.recipe.schema import Bound, Range, Shape
+from engine.recipe.schema import Shape
+from engine.recipe.values import Bound, Range
 from engine.store.store import Store
 
 MINIMAL = "name: tiny\nmodel: {source: model}\n"

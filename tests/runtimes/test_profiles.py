@@ -2,7 +2,7 @@ import pytest
 
 from engine.errors import StepError
 from engine.kit.onnx.onnx_files import Input
-from engine.recipe.schema import Range
+from engine.recipe.values import Range
 from engine.runtimes import profiles as trt_profiles
 
 TOKENS = {name: Input(name, "int64", ("batch", "sequence")) for name in ("input_ids", "attention_mask")}

@@ -12,7 +12,8 @@ from engine.kit.bench.interleaving import Budget, Contender
 from engine.kit.bench.report import BenchReport, BenchRow
 from engine.machine import cpu, cuda, gpu_state
 from engine.machine.gpu_state import GpuReport
-from engine.recipe.schema import BenchSection, ModelSection, Recipe, Rival, Shape, Validation
+from engine.recipe.schema import BenchSection, ModelSection, Recipe, Shape, Validation
+from engine.recipe.values import Rival
 from engine.runtimes import hardware
 from engine.step import Source
 from engine.steps.bench import LATENCIES, Bench

@@ -7,7 +7,8 @@ import pytest
 from engine.errors import Exit, JudgementError
 from engine.kit.accuracy.report import AccuracyReport, Worst
 from engine.kit.choice.candidates import CandidateModel, CandidatesReport, Latency
-from engine.recipe.schema import Bound, ModelSection, Recipe, TargetSection, Validation
+from engine.recipe.schema import ModelSection, Recipe, TargetSection, Validation
+from engine.recipe.values import Bound
 from engine.runtimes.auto import choice
 from engine.step import REPORT, write_report
 from engine.steps.choose_runtime import ChooseRuntime

@@ -12,8 +12,9 @@ import timm_here
 from engine.kit.inputs import cases
 from engine.kit.onnx import onnx_files
 from engine.kit.reference import timm_models, torch_models
-from engine.recipe.images import Images
-from engine.recipe.schema import ModelSection, Range, Recipe
+from engine.recipe.image_input import Images
+from engine.recipe.schema import ModelSection, Recipe
+from engine.recipe.values import Range
 from engine.runtimes.onnxruntime import session as ort
 from engine.steps.export import Export
 from engine.steps.reference import Reference

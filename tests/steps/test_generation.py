@@ -13,7 +13,8 @@ from engine.kit.bench.interleaving import Budget
 from engine.kit.inputs import cases
 from engine.kit.onnx import graphs, onnx_files
 from engine.kit.quantization.report import QuantizeReport
-from engine.recipe.schema import BenchSection, Bound, ModelSection, Recipe, Rival, Shape
+from engine.recipe.schema import BenchSection, ModelSection, Recipe, Shape
+from engine.recipe.values import Bound, Rival
 from engine.step import Source
 from engine.steps.bench import LATENCIES, Bench
 from engine.steps.export import Export

@@ -21,7 +21,7 @@ from engine.kit.triton import parts
 from engine.kit.triton.served.tokenizer import Work
 from engine.kit.triton.serving import Serving
 from engine.machine import tools
-from engine.recipe.images import Images
+from engine.recipe.image_input import Images
 from engine.recipe.schema import ModelSection, PackageSection, Recipe, TargetSection, Triton
 from engine.runtimes.auto import choice
 from engine.runtimes.onnxruntime import session as ort

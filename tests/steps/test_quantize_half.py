@@ -19,7 +19,7 @@ from engine.kit.quantization import calibration
 from engine.kit.quantization.half import half_search
 from engine.kit.quantization.half.half_search import GOAL
 from engine.kit.quantization.report import Inputs
-from engine.recipe.images import Images
+from engine.recipe.image_input import Images
 from engine.runtimes.onnxruntime import session as ort
 from engine.step import Source
 from engine.steps.export import Export

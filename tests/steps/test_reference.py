@@ -19,7 +19,8 @@ from engine.errors import StepError
 from engine.kit.inputs import cases
 from engine.kit.onnx import onnx_files
 from engine.kit.reference import torch_models
-from engine.recipe.schema import ModelSection, Range, Recipe, Validation
+from engine.recipe.schema import ModelSection, Recipe, Validation
+from engine.recipe.values import Range
 from engine.step import Source
 from engine.steps.reference import Reference
 

@@ -17,7 +17,8 @@ from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.onnx import onnx_files
 from engine.machine import cuda
-from engine.recipe.schema import ModelSection, Range, Recipe, TargetSection
+from engine.recipe.schema import ModelSection, Recipe, TargetSection
+from engine.recipe.values import Range
 from engine.runtimes.tensorrt import api as trt_api
 from engine.runtimes.tensorrt import passport
 from engine.step import KEPT, KEY_VARIABLE, Source

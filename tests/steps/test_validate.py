@@ -13,7 +13,8 @@ from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.inputs.cases import Case
 from engine.kit.inputs.token_rows import RowLimits, masked
 from engine.kit.onnx import onnx_files
-from engine.recipe.schema import Bound, Metric, ModelSection, Recipe, TargetSection
+from engine.recipe.schema import ModelSection, Recipe, TargetSection
+from engine.recipe.values import Bound, Metric
 from engine.runtimes.execution import Execution
 from engine.runtimes.onnxruntime import session as ort
 from engine.runtimes.tensorrt import passport

@@ -10,7 +10,8 @@ from engine.errors import JudgementError
 from engine.kit.inputs import cases
 from engine.kit.inputs.cases import Case
 from engine.kit.onnx import onnx_files
-from engine.recipe.schema import Bound, ModelSection, Recipe, TargetSection
+from engine.recipe.schema import ModelSection, Recipe, TargetSection
+from engine.recipe.values import Bound
 from engine.runtimes.onnxruntime import session as ort
 from engine.steps.validate_onnx import ValidateOnnx
 

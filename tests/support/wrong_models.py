@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import onnx
 
-from engine.recipe.schema import Range
+from engine.recipe.values import Range
 
 _SEED = 3
 _SAMPLES = 12

@@ -1,1 +1,1 @@
-"""Digests of the source code of steps: a fix changes the digest; a comment or the move of a module does not."""
+"""The row `code` of a key: a digest of every module that the code of a step can import."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from engine import digest
@@ -23,11 +23,12 @@ _COMPILED = "__pycache__"
 class Declared:
     """The declared data of a module: for each data file a row of name and digest, in the order of the declaration.
 
-    A later build notices a change of the data by the stat rows of `files` and `folders`.
+    A later build notices a change of the data by the stat rows of the files and `folders`.
     """
 
     rows: tuple[tuple[str, str], ...] = ()
-    files: tuple[Path, ...] = ()
+    before: Mapping[Path, os.stat_result] = field(default_factory=dict)
+    """Each file with its `os.stat` result from before the file was read."""
     folders: tuple[Path, ...] = ()
 
 
@@ -56,7 +57,7 @@ def declared(tree: ast.Module, module: Path) -> Declared:
     row. Raises StepError if a declared file is missing, or if the value of `data` is not made of literal texts.
     """
     rows: list[tuple[str, str]] = []
-    files: list[Path] = []
+    before: dict[Path, os.stat_result] = {}
     folders: list[Path] = []
     try:
         names = list(_declared(tree))
@@ -67,19 +68,19 @@ def declared(tree: ast.Module, module: Path) -> Declared:
         place = Path(os.path.normpath(module.parent / name))
         if place.is_dir():
             within = sorted(path for path in place.rglob("*") if path.is_file() and _COMPILED not in path.parts)
+            before |= {path: os.stat(path) for path in within}
             rows += [(f"{number}/{path.relative_to(place).as_posix()}", digest.of_file(path)) for path in within]
-            files += within
             folders += [place, *(path for path in sorted(place.rglob("*")) if path.is_dir() and path.name != _COMPILED)]
         elif place.is_file():
+            before[place] = os.stat(place)
             rows.append((f"{number}/{place.name}", digest.of_file(place)))
-            files.append(place)
         else:
             raise StepError(
                 f"{module} declares the data {name!r}, and it is not there",
                 [f"looked for: {place}"],
                 f"`{NAME}` names files and folders relative to the module's own folder",
             )
-    return Declared(tuple(rows), tuple(files), tuple(folders))
+    return Declared(tuple(rows), before, tuple(folders))
 
 
 def _declared(tree: ast.Module) -> Iterator[str]:

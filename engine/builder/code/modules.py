@@ -1,4 +1,4 @@
-"""Find the files of modules without importing them, and decide which modules' code counts in keys."""
+"""Find the files of modules without importing them."""
 
 from __future__ import annotations
 
@@ -10,47 +10,12 @@ from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 
 OURS = "engine"
-_COUNTED = (
-    *("engine.steps", "engine.kit", "engine.runtimes", "engine.tasks", "engine.server", "engine.client"),
-    *("engine.store.copying", "engine.machine.cpu", "engine.machine.gpu_state", "engine.machine.nvml"),
-    "engine.machine.programs",
-)
-"""The modules of this package whose code counts in keys: the modules that do the work of steps."""
-_LOOKED_UP = ("engine.runtimes.registry", "engine.runtimes.triton_images")
-"""Modules whose code does not count in keys, although `_COUNTED` names their Python packages.
-
-The code of a module in `_LOOKED_UP` need not count, because the values that a recipe takes from the module are rows of
-the key already, or because a step's `code_used` names the module.
-"""
-
-
-def is_ours(module: str) -> bool:
-    """Say whether a module belongs to the Python package `engine`."""
-    return package_of(module) == OURS
+"""The Python package of this program."""
 
 
 def package_of(module: str) -> str:
     """Return the top-level package of a module."""
     return module.partition(".")[0]
-
-
-def counts(module: str, asker: str) -> bool:
-    """Say whether a module's code counts in keys when the module `asker` imports it.
-
-    Two kinds of code count: the code of this project's modules that do the work of steps, and the code of the Python
-    package that contains the module `asker`.
-    """
-    if is_ours(module):
-        return module not in _LOOKED_UP and any(module == each or module.startswith(f"{each}.") for each in _COUNTED)
-    return package_of(module) == package_of(asker)
-
-
-def is_known(module: str, asker: str) -> bool:
-    """Say whether a module belongs to the Python package `engine` or to the Python package of `asker`.
-
-    All other modules are libraries, whose code is never read.
-    """
-    return is_ours(module) or package_of(module) == package_of(asker)
 
 
 def around(module: str) -> Iterator[str]:
@@ -62,6 +27,12 @@ def around(module: str) -> Iterator[str]:
 def exists(module: str) -> bool:
     """Say whether a module or package of this name exists."""
     return _spec(module) is not None
+
+
+def is_package(module: str) -> bool:
+    """Say whether a module can have modules below it."""
+    spec = _spec(module)
+    return spec is not None and spec.submodule_search_locations is not None
 
 
 def file_of(module: str) -> Path | None:

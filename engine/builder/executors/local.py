@@ -122,7 +122,7 @@ class LocalExecutor:
     def start_early(self, traits: Traits) -> None:
         """Start a zygote that fits a job, although the job may turn out to be cached: Python takes long to start."""
         with contextlib.suppress(OSError):  # `submit` reports the error
-            self._zygote(Lineage(traits.variables, _modules(traits.tools, traits.kind)), idle=True)
+            self._zygote(Lineage(traits.variables, _modules(traits.tools, traits.work)), idle=True)
 
     def submit(
         self, ident: str, task: WorkerTask, *, tools: Sequence[str], variables: Sequence[str], time_limit: float

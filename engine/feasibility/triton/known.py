@@ -17,7 +17,8 @@ from engine.runtimes.profiles import greatest
 from engine.runtimes.triton_tensors import TYPES, is_batch
 
 if TYPE_CHECKING:
-    from engine.recipe.schema import Profile, Recipe
+    from engine.recipe.schema import Recipe
+    from engine.recipe.values import Profile
 
 _USUAL = {"transformers": "int64", "timm": "float32"}
 """The data type of a model's inputs by the kind of checkpoint: int64 for token ids, float32 for images."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, TypedDict
+from typing import TYPE_CHECKING, ClassVar, TypedDict
 
 from engine import tasks
 from engine.kit.accuracy import refusals, thresholds
@@ -11,10 +11,12 @@ from engine.kit.accuracy.report import AccuracyReport, Work
 from engine.kit.accuracy.thresholds import DEFAULTS, Miss
 from engine.kit.accuracy.variation import RANKED
 from engine.machine import cpu
-from engine.recipe.schema import Bound, Metric, Precision, Recipe
-from engine.runtimes import registry
+from engine.recipe.values import Bound, Metric, Precision
 from engine.runtimes.preparation import Lowering
 from engine.step import Step, TypedReport
+
+if TYPE_CHECKING:
+    from engine.recipe.schema import Recipe
 
 
 class JudgedFields(TypedDict):
@@ -67,7 +69,7 @@ class Bounded(Step):
         Where a bound in the recipe is None, the method `refuse` takes the default bound from the module `thresholds`.
         """
         validation = recipe.validation
-        lowering = registry.of(recipe).lowering(recipe)
+        lowering = recipe.runtime.lowering(recipe)
         return {
             "task": recipe.model.task,
             "precision": recipe.precision,
@@ -81,7 +83,7 @@ class Bounded(Step):
             "perplexity": None if validation.perplexity is None else validation.perplexity.bound,
             "metric": validation.metric,
             "weights_only": lowering is Lowering.WEIGHTS_ONLY,
-            "lowers_fp32": registry.of(recipe).lowers_fp32,
+            "lowers_fp32": recipe.runtime.lowers_fp32,
             "has_full_range": lowering is Lowering.DYNAMIC and recipe.target.isa is None,
             "opt": {axis: int(extent.opt) for profile in recipe.profiles[:1] for axis, extent in profile.items()},
         }

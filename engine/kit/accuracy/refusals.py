@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from engine.errors import JudgementError
 from engine.kit.accuracy.report import AccuracyReport, Work
 from engine.kit.accuracy.thresholds import DEFAULTS, Miss
-from engine.recipe.schema import Precision
+from engine.recipe.values import Precision
 from engine.text import lists
 
 _LISTED = 20

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from engine.kit.accuracy.report import Worst
-from engine.recipe.schema import Bound, Precision
+from engine.recipe.values import Bound, Precision
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.kit.bench.interleaving import Contender
-from engine.recipe.images import Images
-from engine.recipe.schema import Rival
+from engine.recipe.image_input import Images
+from engine.recipe.values import Rival
 from engine.runtimes import registry
 from engine.runtimes.execution import Execution
 from engine.runtimes.rival import RivalModel

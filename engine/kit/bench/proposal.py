@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from engine.feasibility import shapes
 from engine.feasibility.facts import ModelFacts
 from engine.kit.bench.sample_report import Batching, SampleLengths
-from engine.recipe.schema import Range, Recipe
+from engine.recipe.values import Range
 from engine.runtimes import axes, registry
 from engine.runtimes.profiles import in_words
+
+if TYPE_CHECKING:
+    from engine.recipe.schema import Recipe
 
 _TOKENS = "input_ids"
 _FIELD = "package.triton.max_batch_size"

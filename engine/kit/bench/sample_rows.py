@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from engine.kit.inputs.tokenizer import Tokenizer
     from engine.kit.onnx.onnx_files import Input
-    from engine.recipe.schema import Profile
+    from engine.recipe.values import Profile
 
 MOST_TEXTS = 512
 """Of a larger file of samples, so many texts are measured; they are spread evenly over the file."""

@@ -11,7 +11,7 @@ from engine.kit.inputs import index_ranges, random_inputs, row_lengths, syntheti
 from engine.kit.inputs.token_rows import Vocabulary
 from engine.kit.onnx import onnx_files
 from engine.kit.onnx.onnx_files import Input
-from engine.recipe.schema import Range
+from engine.recipe.values import Range
 from engine.runtimes import axes
 from engine.text import lists
 

@@ -18,8 +18,8 @@ from engine.runtimes import axes
 if TYPE_CHECKING:
     import numpy as np
 
-    from engine.recipe.schema import Profile
     from engine.recipe.shape_values import Values
+    from engine.recipe.values import Profile
 
 SEED = 21
 _LENGTHS = (3, 8, 16, 33, 64, 128)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import onnx
 
-    from engine.recipe.schema import Profile
+    from engine.recipe.values import Profile
 
 
 def profiles(graph: onnx.ModelProto, checkpoint: Path | None) -> tuple[Profile, ...]:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.inputs.cases import Case
 from engine.kit.onnx import onnx_files
 from engine.kit.quantization import calibration
-from engine.recipe.schema import Profile, Recipe
 from engine.recipe.shape_values import Values
+from engine.recipe.values import Profile
 from engine.step import Source, Step
+
+if TYPE_CHECKING:
+    from engine.recipe.schema import Recipe
 
 
 class CalibrationFields(TypedDict):

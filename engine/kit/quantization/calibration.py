@@ -20,8 +20,8 @@ from engine.kit.reference.originals import Original
 if TYPE_CHECKING:
     import onnx
 
-    from engine.recipe.schema import Profile
     from engine.recipe.shape_values import Values
+    from engine.recipe.values import Profile
 
 _SEED = 1921
 """The seed of random inputs for calibration. Random inputs for validation are drawn with a different seed."""

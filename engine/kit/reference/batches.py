@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from engine.kit.onnx.onnx_files import Input
-    from engine.recipe.schema import Profile
+    from engine.recipe.values import Profile
 
 _ROWS = 8
 """The largest number of samples in a batch."""

@@ -23,7 +23,7 @@ from engine.tasks import Generates
 if TYPE_CHECKING:
     import numpy as np
 
-    from engine.recipe.images import Images
+    from engine.recipe.image_input import Images
 
 _CONTINUED = 64
 """The largest number of tokens in a text that a decoder-only original model reads.

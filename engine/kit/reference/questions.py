@@ -16,8 +16,8 @@ from engine.kit.reference import batches, own_tokens
 if TYPE_CHECKING:
     from engine.kit.onnx.onnx_files import Input
     from engine.kit.reference.originals import Original
-    from engine.recipe.schema import Profile
     from engine.recipe.shape_values import Values
+    from engine.recipe.values import Profile
 
 
 def ask(

@@ -11,7 +11,7 @@ from itertools import product
 from engine.kit.inputs import random_inputs
 from engine.kit.inputs.cases import Case
 from engine.kit.reference.originals import Original
-from engine.recipe.schema import Range
+from engine.recipe.values import Range
 from engine.runtimes import axes
 
 shapes_output = False

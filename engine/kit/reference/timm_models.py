@@ -13,7 +13,7 @@ from engine.kit.inputs import synthetic
 from engine.kit.onnx.onnx_files import Input
 from engine.kit.reference.head import HeadOptions, seeded
 from engine.kit.reference.quiet import quiet
-from engine.recipe.images import Images
+from engine.recipe.image_input import Images
 from engine.text import distribution, reasons
 
 if TYPE_CHECKING:

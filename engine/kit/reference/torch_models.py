@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
     import torch
 
-    from engine.recipe.images import Images
+    from engine.recipe.image_input import Images
     from engine.tasks import Task
 
 _UNLOADED = (

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from engine import tasks
 from engine.kit.choice import layouts
 from engine.kit.triton import warmups
-from engine.recipe import images
-from engine.recipe.images import Images
+from engine.recipe import image_input
+from engine.recipe.image_input import Images
 from engine.recipe.model_config import PartName
-from engine.recipe.schema import Recipe
 from engine.runtimes.execution import Execution
 from engine.runtimes.profiles import extents, greatest
 from engine.step import Frozen
+
+if TYPE_CHECKING:
+    from engine.recipe.schema import Recipe
 
 ENSEMBLE, FUSED, AUTO = "ensemble", "fused", "auto"
 """The layouts of a package: models behind an ensemble, one Python model, or the faster of the two as measured."""
@@ -64,7 +66,7 @@ class Serving(Frozen):
         """Return the options that a recipe sets for its model repository."""
         triton = recipe.package.triton
         name = triton.name or recipe.name
-        pixels = images.of_recipe(recipe)
+        pixels = recipe.images
         file_names = warmups.names(recipe)
         return cls(
             model_name=name,
@@ -104,5 +106,5 @@ class Serving(Frozen):
 def _kind(recipe: Recipe) -> str:
     """Return the kind of data that clients send, which names the ensemble: "text", "image" or "tensors"."""
     task = tasks.known(recipe.model.task)
-    modality = images.modality(images.of_recipe(recipe)) if task is None else task.modality
+    modality = image_input.modality(recipe.images) if task is None else task.modality
     return modality.value

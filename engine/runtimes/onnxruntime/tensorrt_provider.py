@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from engine.kit.onnx.onnx_files import Input
-from engine.recipe.schema import Profile, Range
+from engine.recipe.values import Profile, Range
 from engine.runtimes import profiles as trt_profiles
 from engine.runtimes.execution import Execution
 from engine.runtimes.profiles import Shapes

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from engine.kit.inputs.tokenizer import Tokenizer
     from engine.kit.onnx.onnx_files import Input
-    from engine.recipe.schema import Profile
+    from engine.recipe.values import Profile
 
 _MASK = "attention_mask"
 _PROBES = ((2, 5), (3, 7))

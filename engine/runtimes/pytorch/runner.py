@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint
 from engine.kit.reference.quiet import quiet
-from engine.recipe import images as pictures
+from engine.recipe import image_input
 from engine.runtimes import devices
 from engine.runtimes.execution import Execution
 from engine.runtimes.rival import RivalModel, no_checkpoint
@@ -37,8 +37,8 @@ def rival(original: RivalModel, *, name: str, precision: str, execution: Executi
     directory, images, new_tokens = original.checkpoint, original.images, original.new_tokens
     if directory is None or checkpoint.kind(directory) == "onnx":
         raise no_checkpoint("PyTorch")
-    library = pictures.library(images)
-    extra = "timm" if pictures.modality(images) is Modality.IMAGE else "cpu"
+    library = image_input.library(images)
+    extra = "timm" if image_input.modality(images) is Modality.IMAGE else "cpu"
     if importlib.util.find_spec("torch") is None or importlib.util.find_spec(library) is None:
         raise StepError(
             f"Measuring against PyTorch needs torch and {library}, and they are not installed",

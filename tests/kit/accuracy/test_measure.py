@@ -12,7 +12,8 @@ from engine.errors import JudgementError
 from engine.kit.accuracy.report import AccuracyReport, Work, Worst
 from engine.kit.onnx import onnx_files
 from engine.machine import cpu
-from engine.recipe.schema import Bound, ModelSection, Recipe, TargetSection
+from engine.recipe.schema import ModelSection, Recipe, TargetSection
+from engine.recipe.values import Bound
 from engine.steps.reference import Reference
 from engine.steps.validate import Validate
 

@@ -8,7 +8,7 @@ import pytest
 
 from engine.errors import JudgementError
 from engine.kit.accuracy import perplexity
-from engine.recipe.schema import Bound
+from engine.recipe.values import Bound
 from engine.reporting import Number, lines
 from engine.steps.validate import Validate
 

@@ -12,7 +12,7 @@ from engine.kit.bench.contest import Contest
 from engine.kit.inputs import bench_inputs
 from engine.kit.onnx import onnx_files
 from engine.machine import cuda
-from engine.recipe.schema import Rival
+from engine.recipe.values import Rival
 from engine.runtimes import hardware
 from engine.runtimes.execution import Execution
 

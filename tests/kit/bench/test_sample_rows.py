@@ -10,7 +10,7 @@ from engine.errors import StepError
 from engine.kit.bench import sample_rows
 from engine.kit.bench.mixed_lengths import SampleOrder
 from engine.kit.onnx.onnx_files import Input
-from engine.recipe.schema import Range
+from engine.recipe.values import Range
 
 TEXTS = ("the plot was good and the film was good", "a good film", "bad", "where is it?")
 SPECS = {name: Input(name, "int64", ("batch", "sequence")) for name in ("input_ids", "attention_mask")}

@@ -12,7 +12,7 @@ from engine.kit.inputs import index_ranges, random_inputs
 from engine.kit.inputs.token_rows import RowLimits, Vocabulary
 from engine.kit.onnx import onnx_files
 from engine.kit.onnx.onnx_files import Input
-from engine.recipe.schema import Range
+from engine.recipe.values import Range
 
 
 def test_integers_stay_below_the_rows_of_the_table_they_look_into(tmp_path):

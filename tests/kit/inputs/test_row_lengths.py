@@ -6,7 +6,7 @@ import numpy as np
 
 from engine.kit.inputs import random_inputs, row_lengths
 from engine.kit.onnx.onnx_files import Input
-from engine.recipe.schema import Range
+from engine.recipe.values import Range
 
 TEXT = {
     "char_inputs": Input("char_inputs", "int64", ("batch", "seq")),

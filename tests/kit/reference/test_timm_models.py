@@ -12,7 +12,7 @@ import timm_here
 
 from engine.errors import StepError
 from engine.kit.reference import timm_models, timm_padding, torch_models
-from engine.recipe.images import Images
+from engine.recipe.image_input import Images
 
 TASK = "image-classification"
 

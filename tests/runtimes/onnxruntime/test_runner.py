@@ -13,7 +13,8 @@ from onnx import numpy_helper
 from engine.errors import StepError
 from engine.kit.onnx import onnx_files
 from engine.machine import cuda
-from engine.recipe.schema import ModelSection, Range, Recipe, TargetSection
+from engine.recipe.schema import ModelSection, Recipe, TargetSection
+from engine.recipe.values import Range
 from engine.runtimes import devices, hardware
 from engine.runtimes.execution import Execution
 from engine.runtimes.onnxruntime import runner as ort_runner

@@ -5,7 +5,7 @@ from pathlib import Path
 import executions
 import graphs
 
-from engine.recipe.schema import Range
+from engine.recipe.values import Range
 from engine.runtimes.backends import Backend
 from engine.runtimes.onnxruntime import triton
 

@@ -7,7 +7,7 @@ import pytest
 
 from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.onnx import onnx_files
-from engine.recipe.schema import Range
+from engine.recipe.values import Range
 from engine.runtimes.openvino import fixed_shapes, ir
 
 

@@ -7,7 +7,7 @@ import openvino_here  # noqa: F401 - skips where OpenVINO is missing
 import pytest
 
 from engine.errors import StepError
-from engine.recipe.schema import Range
+from engine.recipe.values import Range
 from engine.runtimes.execution import Execution
 from engine.runtimes.onnxruntime import session as ort
 from engine.steps.openvino_build import OpenvinoBuild

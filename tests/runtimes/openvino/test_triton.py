@@ -4,7 +4,7 @@ import models
 import openvino_here  # noqa: F401 - skips where OpenVINO is missing
 import pytest
 
-from engine.recipe.schema import Range
+from engine.recipe.values import Range
 from engine.runtimes.backends import Backend
 from engine.runtimes.execution import Execution
 from engine.runtimes.openvino import ir, triton

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from engine.errors import StepError
-from engine.recipe.schema import Range
+from engine.recipe.values import Range
 from engine.runtimes.hardware import on
 from engine.runtimes.onnxruntime import session as ort
 from engine.runtimes.tensorrt import api as trt_api

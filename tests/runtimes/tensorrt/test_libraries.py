@@ -5,7 +5,7 @@ import graphs
 import pytest
 
 from engine.errors import StepError
-from engine.recipe.schema import Range
+from engine.recipe.values import Range
 from engine.runtimes.hardware import on
 from engine.runtimes.tensorrt import libraries, passport, triton
 from engine.runtimes.tensorrt import runner as trt_runner

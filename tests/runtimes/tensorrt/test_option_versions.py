@@ -6,7 +6,7 @@ import pytest
 import tensorrt_names
 
 from engine.recipe.options import TensorRTSection
-from engine.recipe.schema import Precision
+from engine.recipe.values import Precision
 from engine.runtimes import tensorrt_values, versions
 from engine.runtimes.tensorrt import option_versions
 

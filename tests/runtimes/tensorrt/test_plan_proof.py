@@ -4,7 +4,7 @@ import plan_models
 import pytest
 
 from engine.errors import JudgementError
-from engine.recipe.schema import Bound
+from engine.recipe.values import Bound
 from engine.runtimes.tensorrt import api, builder, plan_proof
 from engine.runtimes.tensorrt.options import BuilderOptions
 from engine.steps.trt_build import TrtBuild

@@ -1,0 +1,132 @@
+"""Normal form: the syntax tree of a module as text, without comments, docstrings, formatting and places in the file.
+
+Two modules have the same normal form only if Python runs the same code for both. The form does not depend on the
+version of Python that parses the module, as far as both versions know its syntax.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import Any
+
+_SEPARATOR = "\0"
+"""Stands between the words of a normal form. No name contains it, and `repr` of a text never does."""
+_LEFT_OUT = frozenset({"ctx", "kind", "type_comment"})
+"""Fields of nodes that follow from the node's place in the tree, or that Python ignores."""
+_BY_NAME = frozenset({"import_module", "__import__"})
+"""Functions that import the module which their first argument names."""
+
+
+@dataclass(frozen=True)
+class Import:
+    """An import in the code of a module: `import module`, or `from module import name`."""
+
+    module: str
+    """The absolute name of the module."""
+    name: str = ""
+    """The imported name; "" for an import of the module itself."""
+
+
+@dataclass(frozen=True)
+class NormalForm:
+    """The code of a module in its normal form, with the imports anywhere in the code."""
+
+    text: str
+    imports: tuple[Import, ...]
+    """The imports that can run, also those in the bodies of functions, and `import_module` with a literal name."""
+    typing_imports: tuple[Import, ...]
+    """The imports under `if TYPE_CHECKING:`, which never run."""
+
+
+def of(tree: ast.Module, package: str) -> NormalForm:
+    """Return the normal form of a module; `package` is the package against which its relative imports resolve."""
+    writer = _Writer(package)
+    writer.node(tree)
+    return NormalForm(
+        _SEPARATOR.join(writer.words), tuple(dict.fromkeys(writer.imports)), tuple(dict.fromkeys(writer.typing_imports))
+    )
+
+
+class _Writer:
+    """Writes the words of a normal form, and collects imports on the way."""
+
+    def __init__(self, package: str) -> None:
+        self.words: list[str] = []
+        self.imports: list[Import] = []
+        self.typing_imports: list[Import] = []
+        self._package = package
+
+    def node(self, node: ast.AST) -> None:
+        """Write a node: its type, its fields that have a value, and an end."""
+        kind = type(node)
+        if kind is ast.Name:
+            self.words += ("name", node.id)  # type: ignore[attr-defined]  # by its type
+            return
+        if kind is ast.Constant:
+            self.words += ("constant", _literal(node.value))  # type: ignore[attr-defined]  # by its type
+            return
+        if isinstance(node, ast.Import | ast.ImportFrom | ast.Call):
+            self.imports += _imports(node, self._package)
+        self.words.append(kind.__name__)
+        if isinstance(node, ast.If) and _is_type_checking(node.test):
+            self._typing(node)
+        else:
+            fields = node.__dict__
+            for name in kind._fields:
+                value = fields.get(name)
+                if value is not None and value != [] and name not in _LEFT_OUT:
+                    self._field(name, value)
+        self.words.append(")")
+
+    def _field(self, name: str, value: Any) -> None:
+        self.words.append(name)
+        if isinstance(value, ast.AST):
+            self.node(value)
+        elif isinstance(value, list):
+            self.words.append("[")
+            for each in value:
+                if isinstance(each, ast.AST):
+                    if not _is_text(each):
+                        self.node(each)
+                else:
+                    self.words.append(repr(each))
+            self.words.append("]")
+        else:
+            self.words.append(repr(value))
+
+    def _typing(self, node: ast.If) -> None:
+        """Write an `if TYPE_CHECKING:`, whose imports never run."""
+        runs = self.imports
+        self.imports = self.typing_imports
+        self._field("body", node.body)
+        self.imports = runs
+        self._field("orelse", node.orelse)
+
+
+def _is_text(node: ast.AST) -> bool:
+    """Say whether a statement is only a text: a docstring, or a text that says what a variable is."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def _is_type_checking(test: ast.expr) -> bool:
+    name = test.attr if isinstance(test, ast.Attribute) else test.id if isinstance(test, ast.Name) else ""
+    return name == "TYPE_CHECKING"
+
+
+def _literal(value: object) -> str:
+    return hex(value) if type(value) is int else repr(value)  # `repr` refuses numbers of thousands of digits
+
+
+def _imports(node: ast.Import | ast.ImportFrom | ast.Call, package: str) -> list[Import]:
+    match node:
+        case ast.Import():
+            return [Import(alias.name) for alias in node.names]
+        case ast.ImportFrom():
+            outer = package.split(".")
+            base = ".".join([*outer[: len(outer) - node.level + 1], *filter(None, [node.module])])
+            module = base if node.level else node.module or ""
+            return [Import(module, alias.name) for alias in node.names]
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=[ast.Constant(value=str(module)), *_]):
+            return [Import(module)] if name in _BY_NAME and not module.startswith(".") else []
+    return []
