@@ -25,6 +25,8 @@ class Gap:
     """The file and line of the step's code that read it; empty for a read by native code."""
     hint: str = ""
     """How the step can declare it."""
+    fails: bool = False
+    """Whether the job fails: it read a file of its own package or of this program, which every key must cover."""
 
 
 @dataclass(frozen=True)

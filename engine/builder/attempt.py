@@ -11,7 +11,7 @@ from typing import Self
 from engine.builder import inputs, remake
 from engine.builder.executors import environment
 from engine.builder.executors.executor import LackingInputError, RunOrder
-from engine.builder.trace import reads, traces
+from engine.builder.trace import declaring, reads, traces
 from engine.builder.worker_task import Outcome, WorkerTask
 from engine.errors import StepError, UserError
 from engine.key import digest_of
@@ -87,6 +87,7 @@ class Attempt:
         self.check(outcome)
         order, store = self.order, self.order.lookup.store
         trace = traces.of_run(order.lookup, order.job, order.key, order.inputs, self.log.parent)
+        declaring.refuse_uncovered_code(order.job.name, () if trace is None else trace.gaps)
         traits = order.job.traits
         if traits.kept_by:
             name = kept.name_of(order.job.name, traits.kept_by, order.key)

@@ -30,31 +30,25 @@ def runtimes() -> Mapping[str, Runtime]:
 
     Raises StepError where an entry point cannot be loaded.
     """
-    by_name: dict[str, Runtime] = {}
-    for package in pkgutil.iter_modules(engine.runtimes.__path__, "engine.runtimes."):
-        if package.ispkg:
-            for kind in _kinds(importlib.import_module(f"{package.name}.{_SPEC}")):
-                by_name[kind.name] = kind()
-    for point in plugins.points(plugins.RUNTIMES):
-        kind = _loaded(point)
-        if kind.name in by_name:
-            first = type(by_name[kind.name])
-            theirs = f"{point.value} ({plugins.package(point)})"
-            raise plugins.refuse_twins("runtime", kind.name, f"{first.__module__}:{first.__name__}", theirs)
-        by_name[kind.name] = kind()
-    return MappingProxyType(by_name)
+    return MappingProxyType({name: find(name) for name in (*_ours(), *_theirs())})
 
 
+@cache
 def find(name: str) -> Runtime:
-    """Return the runtime with the given name. Raises StepError where no runtime has the given name."""
-    try:
-        return runtimes()[name]
-    except KeyError:
-        raise StepError(
-            f"there is no runtime {name!r}",
-            [f"runtimes: {', '.join(sorted(runtimes()))}"],
-            "install the package that brings it",
-        ) from None
+    """Return the runtime with the given name, without loading others.
+
+    Raises StepError where no runtime has the given name, and where two have it.
+    """
+    if name in _ours():
+        [kind] = _kinds(importlib.import_module(f"{__package__}.{_ours()[name]}.{_SPEC}"))
+        return kind()
+    if name in _theirs():
+        return _loaded(_theirs()[name])()
+    raise StepError(
+        f"there is no runtime {name!r}",
+        [f"runtimes: {', '.join(sorted(runtimes()))}"],
+        "install the package that brings it",
+    )
 
 
 def of(recipe: RecipeView) -> Runtime:
@@ -80,6 +74,29 @@ def providers() -> tuple[str, ...]:
 def in_words(matching: Iterable[Runtime]) -> str:
     """Return the names of runtimes, joined for a sentence: `onnxruntime or tensorrt`."""
     return " or ".join(each.name for each in matching)
+
+
+@cache
+def _ours() -> Mapping[str, str]:
+    """Return the name of each runtime in engine/runtimes -> its package, whose name has `_` in the place of `-`."""
+    packages = (each.name for each in pkgutil.iter_modules(engine.runtimes.__path__) if each.ispkg)
+    return {package.replace("_", "-"): package for package in packages}
+
+
+@cache
+def _theirs() -> Mapping[str, EntryPoint]:
+    """Return the name of each runtime of another Python package -> the runtime's entry point.
+
+    Raises StepError where two runtimes share a name.
+    """
+    points: dict[str, EntryPoint] = {}
+    taken = {name: f"{__package__}.{package}" for name, package in _ours().items()}
+    for point in plugins.points(plugins.RUNTIMES):
+        here = f"{point.value} ({plugins.package(point)})"
+        if point.name in taken:
+            raise plugins.refuse_twins("runtime", point.name, taken[point.name], here)
+        points[point.name], taken[point.name] = point, here
+    return points
 
 
 def _kinds(module: ModuleType) -> list[type[Runtime]]:

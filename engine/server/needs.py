@@ -86,8 +86,8 @@ def _on_gpu(config: Config) -> bool:
 
 
 def _engine(folder: Path) -> Engine:
-    runtimes = (each for each in registry.runtimes().values() if each.backend is Backend.TENSORRT)
-    version, compatible, plugins = next(each for each in runtimes if each.loads_in_triton).built_by(folder)
+    builds = registry.find(Backend.TENSORRT.backend)  # Triton's backend has the name of the runtime
+    version, compatible, plugins = builds.built_by(folder)
     return Engine(folder.name, version, compatible, tuple(f"{folder.name}/{path}" for path in plugins))
 
 

@@ -92,7 +92,7 @@ def examine(reads: Iterable[Reads], rows: Rows) -> Trace:
             known = gaps_by_name.get((read.kind, name))
             if known is None or not known.at:
                 gaps_by_name[read.kind, name] = gap_of(read, naming, rows.package)
-    gaps = sorted(gaps_by_name.values(), key=lambda gap: (gap.at == "", gap.kind, gap.name))
+    gaps = sorted(gaps_by_name.values(), key=lambda gap: (not gap.fails, gap.at == "", gap.kind, gap.name))
     return Trace(
         tuple(
             TraceGroup(row, tuple(sorted(names)[:_MOST_NAMES]), reason, max(0, len(names) - _MOST_NAMES))
@@ -142,7 +142,7 @@ class _Judge:
         return None
 
     def _path(self, read: Read) -> _Cover | None:
-        return self._path_in_rows(read) or self._module_without_use(read) or self._path_of_fact(read)
+        return self._path_in_rows(read) or self._path_of_fact(read)
 
     def _path_in_rows(self, read: Read) -> _Cover | None:
         return self._row_of(read.name, read) or self._row_of(os.path.realpath(read.name), read)
@@ -155,17 +155,6 @@ class _Judge:
         if path in self._rows.code:
             return _Cover("code" if path.endswith(".py") else _DATA, self._naming.portable(read))
         return None
-
-    def _module_without_use(self, read: Read) -> _Cover | None:
-        """Return the cover of a module of this program that the code of the row `code` imports and does not use.
-
-        The `__init__.py` of a package hands on names, and the row has the modules whose names are used. A module that
-        code outside the row imports, for example code that reads recipes, does no work of the step either.
-        """
-        importer = read.importer
-        if not importer or (importer in self._rows.code and os.path.basename(importer) != "__init__.py"):
-            return None
-        return self._allowed(Read(Kind.PACKAGE, self._naming.engine, by=read.by))
 
     def _path_of_fact(self, read: Read) -> _Cover | None:
         facts = (name for name, fact in self._facts.items() if read.name in fact.paths)

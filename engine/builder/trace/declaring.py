@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 from engine.builder.trace.naming import Naming
 from engine.builder.trace.reads import Kind, Read
@@ -22,12 +23,14 @@ def gap_of(read: Read, naming: Naming, package: str) -> Gap:
     at, _, line = read.at.rpartition(":")
     ours = package == OURS
     hint = "this is an error in recipe itself: please report it" if ours else _hint(read, naming)
-    return Gap(read.kind.value, naming.portable(read), f"{naming.path(at)}:{line}" if at else "", hint)
+    place = f"{naming.path(at)}:{line}" if at else ""
+    fails = read.kind is Kind.FILE and naming.is_own(read.name)
+    return Gap(read.kind.value, naming.portable(read), place, hint, fails=fails)
 
 
 def gaps_of(record: Record) -> tuple[Gap, ...]:
     """Return what the run that made a record read without a row of its key."""
-    return tuple(Gap(**each) for each in record.gaps)
+    return tuple(Gap(**cast("dict[str, Any]", each)) for each in record.gaps)
 
 
 def sentence(gap: Gap) -> str:
@@ -35,6 +38,20 @@ def sentence(gap: Gap) -> str:
     where = f"{gap.at} reads" if gap.at else "native code reads"
     name = gap.name if gap.kind == Kind.MACHINE else f"the {gap.kind} {gap.name}"
     return f"{where} {name}: {gap.hint}"
+
+
+def refuse_uncovered_code(job: str, gaps: Sequence[Gap]) -> None:
+    """Raise StepError if a job has loaded a module, or read a file beside its code, that its row `code` does not have.
+
+    Such a file belongs to this program or to the package of the job's step.
+    """
+    uncovered = [gap for gap in gaps if gap.fails]
+    if uncovered:
+        raise StepError(
+            f"the step {job!r} uses code or data that its key does not cover",
+            [f"{gap.at or 'an import'} uses {gap.name}: {gap.hint}" for gap in uncovered],
+            "the result was thrown away: a change of these files would not make it again",
+        )
 
 
 def refuse(job: str, gaps: Sequence[Gap]) -> None:

@@ -20,6 +20,7 @@ class Naming:
     """The folder of this program."""
 
     def __init__(self, root: str) -> None:
+        self._root = root
         self.folder = root if root.endswith(os.sep) else root and os.path.join(os.path.dirname(root), "")
         """The folder of the step's package; for a module without a package, the folder of the module."""
         self._bases = {_ENGINE: _around(_ENGINE), self.folder: _around(root)}
@@ -37,6 +38,10 @@ class Naming:
             if folder and f"{path}{os.sep}".startswith(folder):
                 return path[len(base) :]
         return f"~{os.sep}{path[len(self._home) :]}" if path.startswith(self._home) else path
+
+    def is_own(self, path: str) -> bool:
+        """Say whether a file belongs to this program or to the package of the step."""
+        return path.startswith((_ENGINE, self._root or _ENGINE))
 
     @staticmethod
     def is_shared(package: str) -> bool:

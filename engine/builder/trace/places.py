@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cache
 from types import FrameType
 
-from engine.builder.code import modules
 from engine.builder.trace import distributions
 from engine.plugins import METADATA
 
@@ -63,15 +62,6 @@ def site_of(frame: FrameType | None, roots: tuple[str, ...]) -> ReadSite:
                 owner = str(frame.f_globals.get("__name__", ""))
         frame = frame.f_back
     return ReadSite(at, by, owner, tuple(lines) if owner else ())
-
-
-@cache
-def does_work(file: str) -> bool:
-    """Say whether a file of this program can count in keys; other files read recipes, run jobs or write reports."""
-    if not file.endswith(".py"):
-        return True
-    inside = os.path.relpath(file, os.path.dirname(ENGINE[:-1])).removesuffix(".py").removesuffix(f"{os.sep}__init__")
-    return modules.counts(inside.replace(os.sep, "."), modules.OURS)
 
 
 def is_standard(file: str) -> bool:

@@ -38,8 +38,6 @@ class Read:
     """The file and line of the step's own code that caused the read; empty for a read by native code."""
     by: str = ""
     """The module whose code did the read, not counting the standard library."""
-    importer: str = ""
-    """The file of the module `by`, for a read that is the import of another module of the same package."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +55,7 @@ def encode(root: str, items: Iterable[Read]) -> bytes:
 
 def line_of(read: Read) -> bytes:
     """Return a read as a line of JSON."""
-    return json.dumps([read.kind, read.name, read.at, read.by, read.importer]).encode() + b"\n"
+    return json.dumps([read.kind, read.name, read.at, read.by]).encode() + b"\n"
 
 
 def joined(root: str, lines: Iterable[bytes]) -> bytes:

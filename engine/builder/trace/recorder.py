@@ -158,6 +158,9 @@ class Recorder:
             lines.setdefault(*self._line(key, site))
         for identity, line in preloaded.lines(reached.keys(), reads.keys()):
             lines.setdefault(identity, line)
+        nobody = places.site_of(None, ())
+        for file in self._loaded_modules():
+            lines.setdefault(*self._line((Kind.FILE, file), nobody))
         with open(os.path.join(self._folder, FILE_NAME), "wb") as output:
             output.write(joined(self._root, lines.values()))
 
@@ -190,16 +193,27 @@ class Recorder:
         """Return a read as the builder gets it: a file of an installed package stands for the package."""
         if kind in _PATHS:
             kind, name = self._named(kind, name)
-        of_engine = kind is Kind.FILE and name.startswith(places.ENGINE)
-        importer = vars(sys.modules.get(site.by, sys)).get("__file__") if of_engine else None
-        return Read(kind, name, site.at, site.by, importer or "")
+        return Read(kind, name, site.at, site.by)
 
     def _named(self, kind: Kind, path: str) -> tuple[Kind, str]:
-        """Return the kind and the name of the read of a path: its package, unless the path is the step's own."""
-        if path.startswith(places.ENGINE) and not places.does_work(path):
-            return Kind.PACKAGE, places.ENGINE
-        package = None if path.startswith((*self._roots, *self._inputs)) else places.package_of(path)
+        """Return the kind and the name of the read of a path: its package, unless a row has the path itself.
+
+        Rows have the inputs of the step, and the files of the step's package and of this program.
+        """
+        package = None if path.startswith((*self._own, *self._inputs)) else places.package_of(path)
         return (kind, path) if package is None else (Kind.PACKAGE, package)
+
+    def _loaded_modules(self) -> Iterator[str]:
+        """Yield the files of all modules of the step's package and of this program that are loaded in the process."""
+        own = self._own
+        for module in list(sys.modules.values()):
+            file = vars(module).get("__file__")
+            if isinstance(file, str) and file.startswith(own):
+                yield places.source_of(os.path.abspath(file))
+
+    @property
+    def _own(self) -> tuple[str, ...]:
+        return (places.ENGINE, *self._roots)
 
     @property
     def _root(self) -> str:
