@@ -11,6 +11,7 @@ from pathlib import Path
 from engine.errors import UsageError
 from engine.kit.checkpoints import packages
 from engine.recipe import paths
+from engine.text import hints
 
 _ON_HUB = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)?")
 _SCHEMES = ("hf:", "timm:")
@@ -71,5 +72,5 @@ def _refuse_other_file(place: Path) -> None:
     if place.suffix.lower() in {".yaml", ".yml"}:
         hint = f"a recipe is built with `recipe build {place}`"
     if place.suffix.lower() == ".gguf":
-        hint = paths.FROM_GGUF
+        hint = hints.FROM_GGUF
     raise UsageError(f"{place} is neither a model's directory nor an .onnx file", hint=hint)

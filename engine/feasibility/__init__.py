@@ -1,63 +1,13 @@
 """Feasibility: refuses, before the build, a recipe that the hardware or the model does not allow."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from engine.errors import RecipeError
-from engine.feasibility import options, precision, sample_lengths, serving, shapes, target, tf32
-from engine.feasibility.shapes import profiles, usual
-from engine.recipe import supported
-from engine.runtimes import registry
+from engine import late
 
 if TYPE_CHECKING:
-    from engine.feasibility.facts import ModelFacts
-    from engine.recipe.load import LoadedRecipe
+    from engine.feasibility.recipe_checks import check, check_model
+    from engine.feasibility.shapes import profiles, usual
 
 __all__ = ["check", "check_model", "profiles", "usual"]
 
-
-def check(loaded: LoadedRecipe) -> None:
-    """Raise RecipeError where the recipe asks for something that the target cannot do, or that no step supports yet."""
-    _each(loaded, _check)
-
-
-def check_model(loaded: LoadedRecipe, facts: ModelFacts) -> None:
-    """Raise RecipeError where the recipe asks for something that the fetched model or the target cannot do."""
-    from engine.feasibility import model  # a recipe that is refused without its model does not wait for this import
-
-    _each(loaded, lambda view: model.check_model(view, facts))
-
-
-def _each(loaded: LoadedRecipe, checks: Callable[[LoadedRecipe], None]) -> None:
-    """Check a recipe; where its runtime stands for several, check it as if it named each of them.
-
-    The error about one of several runtimes says which one it is about. Its hint names those that can build the recipe.
-    """
-    candidates = registry.of(loaded.recipe).candidates(loaded.recipe.target)
-    if not candidates:
-        checks(loaded)
-        return
-    errors: dict[str, RecipeError] = {}
-    for name in candidates:
-        try:
-            checks(loaded.as_run_by(name))
-        except RecipeError as refusal:
-            errors[name] = refusal
-    for name, error in errors.items():
-        able = [f"runtime: {each}" for each in candidates if each not in errors]
-        fact = f"`runtime: {loaded.recipe.target.runtime}` measures {' and '.join(candidates)}; this is about {name}"
-        hint = "; or say ".join([error.hint, " or ".join(able)] if able else [error.hint])
-        raise RecipeError(error.what, error.position, facts=[*error.facts, fact], hint=hint)
-
-
-def _check(loaded: LoadedRecipe) -> None:
-    devices = target.check(loaded)
-    precision.check(loaded, devices)
-    tf32.check(loaded, devices)
-    options.check(loaded, devices)
-    serving.check(loaded)
-    shapes.check(loaded)
-    sample_lengths.check(loaded)
-    supported.check(loaded)
+__getattr__ = late.names(__name__, recipe_checks="check check_model", shapes="profiles usual")

@@ -14,7 +14,7 @@ from engine.recipe.node import Node, put
 from engine.recipe.outline import dotted
 from engine.recipe.overrides import SET
 from engine.recipe.text import reason_of, shown, shown_path
-from engine.text import suggestions
+from engine.text import hints, suggestions
 from engine.text.places import Position
 
 if TYPE_CHECKING:
@@ -39,11 +39,6 @@ _OF_CHECKPOINTS = (".bin", ".json", ".safetensors")
 """The ends of the names of files that lie in the directory of a checkpoint."""
 _OF_OTHERS = (".pt", ".pth", ".ckpt", ".h5", ".keras", ".pb", ".tflite", ".mlmodel", ".engine", ".plan", ".trt")
 """The ends of the names of files in which other tools keep models."""
-FROM_GGUF = (
-    "GGUF is not read: load the file with transformers and the package gguf, from_pretrained(DIRECTORY, "
-    "gguf_file=NAME), save model and tokenizer with save_pretrained(), and name the new directory"
-)
-"""The hint for a model in the format GGUF."""
 _LIBRARY = r".+\.(so(\.[0-9]+)*|dll)"
 
 
@@ -246,7 +241,7 @@ def _other_source(path: Path) -> str:
     if path.suffix.lower() in _OF_OTHERS:
         return "export it to ONNX, or name a directory that save_pretrained() wrote"
     if path.suffix == ".gguf":
-        return FROM_GGUF
+        return hints.FROM_GGUF
     return "name a directory with config.json and the weights, or an .onnx file"
 
 

@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine import server as serving
 from engine import tasks
 from engine.client.client import Client
 from engine.client.failures import RequestRefusedError, ServerGoneError
@@ -24,11 +23,12 @@ from engine.kit.triton import repository
 from engine.kit.triton.serving import ENSEMBLE, Serving
 from engine.runtimes.runtime import Runtime
 from engine.runtimes.triton_tensors import TEXT
+from engine.server.server import start
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from engine.server import Server
+    from engine.server.server import Server
 
     Tensors = Mapping[str, np.ndarray]
 
@@ -67,7 +67,7 @@ def started(
         options = _served_by_tensors(model.serving, threads)
         written = repository.write(folder, options, validated=model.directory, checkpoint=checkpoint)
         names.append(written.name)
-    with serving.start(folder) as server, contextlib.ExitStack() as stack:
+    with start(folder) as server, contextlib.ExitStack() as stack:
         clients = {way: stack.enter_context(Client(_url(way, server), timeout=_TIMEOUT)) for way in ways}
         metadata = [
             entry(next(iter(clients.values())), name, model.serving.model_name)

@@ -16,7 +16,7 @@ from engine.client.model_metadata import ModelState
 from engine.errors import StepError
 from engine.server import diagnosis, health, keeper, scratch
 from engine.server import ports as choice
-from engine.server.find import find
+from engine.server.discovery import find
 from engine.server.installation import Installation, Kind, Lacking, Place
 from engine.server.needs import Needs, needs_of
 from engine.server.ports import Ports

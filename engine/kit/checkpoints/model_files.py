@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from engine.errors import StepError
-from engine.text import lists
+from engine.text import hints, lists
 
 Weights = Literal["safetensors", "pickle-tensors-only"]
 
@@ -135,9 +135,7 @@ def _nearest_model(entries: Sequence[str]) -> str:
     if onnx is not None:
         return f"name the file itself: `source: .../{onnx}`"
     if any(name.endswith(".gguf") for name in entries):
-        from engine.recipe import paths  # here: builds that resume from a stored plan import no recipe
-
-        return paths.FROM_GGUF
+        return hints.FROM_GGUF
     return "name the directory that holds config.json and the weights, or an .onnx file"
 
 
