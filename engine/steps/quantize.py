@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
+import importlib
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from engine import tasks
 from engine.kit.inputs.cases import Case
@@ -15,10 +16,7 @@ from engine.kit.onnx import graphs, ir_models, mapped_weights, onnx_files
 from engine.kit.onnx.passes.pipeline import Pipeline
 from engine.kit.quantization import calibration, int8, precisions, trials
 from engine.kit.quantization.calibrated import Calibrated
-from engine.kit.quantization.dynamic import dynamic_int8
-from engine.kit.quantization.half import bf16_opset, half_search
 from engine.kit.quantization.precisions import LeftAloneError
-from engine.kit.quantization.qdq import qdq
 from engine.kit.quantization.report import (
     HALVES,
     DynamicReport,
@@ -30,8 +28,6 @@ from engine.kit.quantization.report import (
     StaticReport,
     WeightOnlyReport,
 )
-from engine.kit.quantization.static import static_int8
-from engine.kit.quantization.weight_only import weight_only
 from engine.runtimes.preparation import Lowering
 from engine.step import Section, TypedReport
 
@@ -44,6 +40,13 @@ Lower = Literal["fp16", "bf16", "int8", "fp8", "int4"]
 
 WeightsOnly = Literal["int4 weights", "int8 weights"]
 
+_DYNAMIC, _STATIC, _WEIGHT_ONLY = "dynamic.dynamic_int8", "static.static_int8", "weight_only.weight_only"
+_QDQ, _HALF, _BF16 = "qdq.qdq", "half.half_search", "half.bf16_opset"
+_PARTS: Mapping[str, tuple[str, ...]] = {
+    "dynamic": (_DYNAMIC, _STATIC), "int4 weights": (_WEIGHT_ONLY,), "int8 weights": (_WEIGHT_ONLY,),
+    "fp16": (_HALF,), "bf16": (_HALF, _BF16), "int8": (_QDQ, _HALF), "fp8": (_QDQ, _HALF), "int4": (_QDQ, _HALF),
+}  # fmt: skip
+"""The modules of engine/kit/quantization that quantize in a way; the key of a job covers those of its own way."""
 _BITS: Mapping[str, int] = {"int4 weights": 4, "int8 weights": 8}
 _WITHOUT_VNNI = frozenset({"avx2", "avx512"})
 
@@ -100,7 +103,7 @@ class Quantize(Calibrated):
         if precision != "bf16":
             return step
         newest = recipe.runtime.newest_opset(recipe)
-        return step.model_copy(update={"opset": min(newest, bf16_opset.OPSET)})  # the same for all that read it
+        return step.model_copy(update={"opset": min(newest, _part(_BF16).OPSET)})  # the same for all that read it
 
     @property
     def lower(self) -> Lower | None:
@@ -112,6 +115,10 @@ class Quantize(Calibrated):
     def tools_used(self) -> tuple[str, ...]:
         """Return the Python packages that change the graph, and `tokenizers` where calibration reads texts."""
         return (*self.tools, "tokenizers") if self.reads_texts else self.tools
+
+    def code_used(self) -> tuple[str, ...]:
+        """Return the modules that quantize in the way of this step."""
+        return tuple(map(_module, _PARTS[self.way]))
 
     def inputs_used(self) -> tuple[str, ...]:
         """Return the step's inputs: the model, and the reference or the checkpoint that calibration needs."""
@@ -156,17 +163,28 @@ class Quantize(Calibrated):
     ) -> QuantizeReport:
         try:
             if self.way in _BITS:
-                return weight_only.quantize(fused, out, bits=_BITS[self.way])
+                return _part(_WEIGHT_ONLY).quantize(fused, out, bits=_BITS[self.way])  # type: ignore[no-any-return]
+            static_int8 = _part(_STATIC)
             if not static_int8.suits(fused):
                 if samples is not None:
                     print("the samples for calibration are not used: the graph is not convolutional")
-                return dynamic_int8.quantize(fused, out, reduce_range=self.reduce_range, opset=self.opset)
+                dynamic_int8 = _part(_DYNAMIC)
+                return dynamic_int8.quantize(fused, out, reduce_range=self.reduce_range, opset=self.opset)  # type: ignore[no-any-return]
             cases = self.cases(fused, checkpoint, samples)
             inputs = [case.inputs for case in cases]
-            report = static_int8.quantize(fused, out, inputs, reduce_range=self.reduce_range)
+            report: StaticReport = static_int8.quantize(fused, out, inputs, reduce_range=self.reduce_range)
             return replace(report, looked_at=_looked_at(cases))
         except LeftAloneError as reason:
             return _left_alone(fused, out, reason)
+
+
+def _module(part: str) -> str:
+    return f"engine.kit.quantization.{part}"
+
+
+def _part(part: str) -> Any:
+    """Import a module of `_PARTS`."""
+    return importlib.import_module(_module(part))
 
 
 def _takes_texts(recipe: Recipe) -> bool:
@@ -204,12 +222,12 @@ def _lowered(
     """Return the model in the precision `way`, which is for GPUs, and a report on the conversion."""
     few = calibration.some(cases)
     if way == "fp16" or way == "bf16":  # noqa: PLR1714  mypy narrows the type by this form only
-        model = bf16_opset.load(fused, opset) if way == "bf16" else ir_models.load(fused)
+        model = _part(_BF16).load(fused, opset) if way == "bf16" else ir_models.load(fused)
         passes = Pipeline(trials.apart(model, scratch / "apart"))
-        report = half_search.lowered(passes, few, way, scratch)
+        report = _part(_HALF).lowered(passes, few, way, scratch)
         return ir_models.proto(passes.model), report
     precisions.refuse_quantized(onnx_files.load_graph(fused))
-    passes, quantized = qdq.quantize(fused, [case.inputs for case in cases], way, scratch)
+    passes, quantized = _part(_QDQ).quantize(fused, [case.inputs for case in cases], way, scratch)
     print("the rest of the model in fp16")
-    rest = half_search.lowered(passes, few, "fp16", scratch)
+    rest = _part(_HALF).lowered(passes, few, "fp16", scratch)
     return ir_models.proto(passes.model), replace(quantized, rest=rest)

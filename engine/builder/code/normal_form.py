@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 _SEPARATOR = "\0"
 """Stands between the words of a normal form. No name contains it, and `repr` of a text never does."""
+_NAME, _CONSTANT = "@", "="
+"""The first letters of a name and of a constant. No type of a node and no field begins with them."""
 _LEFT_OUT = frozenset({"ctx", "kind", "type_comment"})
 """Fields of nodes that follow from the node's place in the tree, or that Python ignores."""
+_IMPORTING = frozenset({ast.Import, ast.ImportFrom, ast.Call})
 _BY_NAME = frozenset({"import_module", "__import__"})
 """Functions that import the module which their first argument names."""
 
@@ -42,14 +46,15 @@ class NormalForm:
 def of(tree: ast.Module, package: str) -> NormalForm:
     """Return the normal form of a module; `package` is the package against which its relative imports resolve."""
     writer = _Writer(package)
-    writer.node(tree)
-    return NormalForm(
-        _SEPARATOR.join(writer.words), tuple(dict.fromkeys(writer.imports)), tuple(dict.fromkeys(writer.typing_imports))
-    )
+    for statement in tree.body:
+        if type(statement) is not ast.Expr or not _is_text(statement):
+            writer.node(statement)
+    imports, typing_imports = (tuple(dict.fromkeys(each)) for each in (writer.imports, writer.typing_imports))
+    return NormalForm(_SEPARATOR.join(writer.words), imports, typing_imports)
 
 
 class _Writer:
-    """Writes the words of a normal form, and collects imports on the way."""
+    """Writes the words of a normal form, and collects imports on the way. It is fast, as each plan waits for it."""
 
     def __init__(self, package: str) -> None:
         self.words: list[str] = []
@@ -59,54 +64,56 @@ class _Writer:
 
     def node(self, node: ast.AST) -> None:
         """Write a node: its type, its fields that have a value, and an end."""
-        kind = type(node)
+        kind: Any = type(node)
+        fields, add = node.__dict__, self.words.append
         if kind is ast.Name:
-            self.words += ("name", node.id)  # type: ignore[attr-defined]  # by its type
+            add(_NAME + fields["id"])
             return
         if kind is ast.Constant:
-            self.words += ("constant", _literal(node.value))  # type: ignore[attr-defined]  # by its type
+            add(_literal(fields["value"]))
             return
-        if isinstance(node, ast.Import | ast.ImportFrom | ast.Call):
+        if kind in _IMPORTING:
             self.imports += _imports(node, self._package)
-        self.words.append(kind.__name__)
-        if isinstance(node, ast.If) and _is_type_checking(node.test):
+        add(kind.__name__)
+        if kind is ast.If and _is_type_checking(fields["test"]):
             self._typing(node)
         else:
-            fields = node.__dict__
-            for name in kind._fields:
+            for name in _fields(kind):
                 value = fields.get(name)
-                if value is not None and value != [] and name not in _LEFT_OUT:
+                if value is not None and value != []:
                     self._field(name, value)
-        self.words.append(")")
+        add(")")
 
     def _field(self, name: str, value: Any) -> None:
         self.words.append(name)
-        if isinstance(value, ast.AST):
-            self.node(value)
-        elif isinstance(value, list):
-            self.words.append("[")
+        if type(value) is list:
             for each in value:
-                if isinstance(each, ast.AST):
-                    if not _is_text(each):
-                        self.node(each)
-                else:
+                if not isinstance(each, ast.AST):
                     self.words.append(repr(each))
+                elif type(each) is not ast.Expr or not _is_text(each):
+                    self.node(each)
             self.words.append("]")
+        elif isinstance(value, ast.AST):
+            self.node(value)
         else:
             self.words.append(repr(value))
 
-    def _typing(self, node: ast.If) -> None:
+    def _typing(self, node: Any) -> None:
         """Write an `if TYPE_CHECKING:`, whose imports never run."""
-        runs = self.imports
-        self.imports = self.typing_imports
+        runs, self.imports = self.imports, self.typing_imports
         self._field("body", node.body)
         self.imports = runs
         self._field("orelse", node.orelse)
 
 
-def _is_text(node: ast.AST) -> bool:
+@cache
+def _fields(kind: Any) -> tuple[str, ...]:
+    return tuple(name for name in kind._fields if name not in _LEFT_OUT)
+
+
+def _is_text(node: ast.Expr) -> bool:
     """Say whether a statement is only a text: a docstring, or a text that says what a variable is."""
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+    return isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
 def _is_type_checking(test: ast.expr) -> bool:
@@ -115,10 +122,10 @@ def _is_type_checking(test: ast.expr) -> bool:
 
 
 def _literal(value: object) -> str:
-    return hex(value) if type(value) is int else repr(value)  # `repr` refuses numbers of thousands of digits
+    return _CONSTANT + (hex(value) if type(value) is int else repr(value))  # `repr` refuses thousands of digits
 
 
-def _imports(node: ast.Import | ast.ImportFrom | ast.Call, package: str) -> list[Import]:
+def _imports(node: ast.AST, package: str) -> list[Import]:
     match node:
         case ast.Import():
             return [Import(alias.name) for alias in node.names]
