@@ -51,7 +51,6 @@ from engine.runtimes import registry
 if TYPE_CHECKING:
     from engine.recipe.image_input import Images
     from engine.runtimes.runtime import Runtime
-    from engine.step import Hardware
 
 _Stated = Annotated[Profile, BeforeValidator(axes_of_profile), Field(json_schema_extra={"minProperties": 1})]
 Profiles = Annotated[tuple[_Stated, ...], Field(max_length=64), BeforeValidator(as_list)]
@@ -301,13 +300,6 @@ class Recipe(RecipePart):
     def runtime(self) -> "Runtime":
         """The runtime that `target.runtime` names."""
         return registry.of(self)
-
-    @property
-    def hardware(self) -> "Hardware | None":
-        """The GPUs that the built model needs, with the distribution that runs models on GPUs; None for a CPU."""
-        from engine.runtimes import hardware
-
-        return hardware.required(self)
 
     @property
     def images(self) -> "Images | None":

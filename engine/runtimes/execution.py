@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -29,9 +30,12 @@ class Execution(Frozen):
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self:
-        """Return how a recipe's built model is run: the runtime, the hardware and the options."""
+        """Return how a recipe's built model is run: the runtime, the hardware and the options.
+
+        Only planning calls this: the name of the imported module is computed, so that no key covers the catalogue.
+        """
         runtime = recipe.runtime
-        gpu = recipe.hardware
+        gpu = import_module(f"{__package__}.hardware").required(recipe)
         return cls(
             runtime=runtime.name,
             on_gpu=gpu is not None,

@@ -47,8 +47,6 @@ _TOLERANCE = 1e-3
 class GraphReport:
     """The number of nodes of an exported graph, and the names of its inputs and outputs."""
 
-    shapes_output: ClassVar[bool] = False
-
     nodes: int | None = None
     inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
@@ -62,8 +60,6 @@ class GraphReport:
 @dataclass(frozen=True, kw_only=True)
 class ExportReport(GraphReport, TypedReport):
     """The exported graph, its task, exporter and opset, and the bytes of all files."""
-
-    shapes_output: ClassVar[bool] = False
 
     task: str
     exporter: str

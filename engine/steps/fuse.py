@@ -34,8 +34,6 @@ _NORMALIZATIONS = {"Softmax", "LayerNormalization", "ReduceMean"}
 class FuseReport(TypedReport):
     """The fused operators of a graph; for a model of several graphs, a report for each graph."""
 
-    shapes_output: ClassVar[bool] = False
-
     fused: Mapping[str, int] | None = None
     """The number of fused operators by name."""
     nodes: tuple[int, int] | None = None

@@ -44,8 +44,6 @@ _CLASSES_RANK = 2
 class ReferenceReport(TypedReport):
     """The number and kinds of the cases that the original ran on, and the name of the original."""
 
-    shapes_output: ClassVar[bool] = False
-
     cases: int
     kinds: Mapping[str, int]
     random: bool

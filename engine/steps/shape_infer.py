@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 class ShapeReport(TypedReport):
     """The share of a graph's tensors with known shapes; for a model of several graphs, a report for each graph."""
 
-    shapes_output: ClassVar[bool] = False
-
     inferred: tuple[float, float] | None = None
     """The share of tensors with a size or a name for every dimension, from 0 to 1, before and after shape inference."""
     by: Literal["symbolic", "onnx", "none"] | None = None

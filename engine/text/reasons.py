@@ -8,9 +8,6 @@ from pathlib import Path
 
 from engine.text import lines
 
-shapes_output = False
-"""The texts of this module shape no output of a step, although they are returned and not raised."""
-
 _ESCAPES = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])|[\x00-\x08\x0b-\x1f\x7f]"
 """Escape sequences of terminals, such as colours (ECMA-48), and control characters; tabs and line ends stay."""
 _WRAPPED = "of exporting the model to ONNX"

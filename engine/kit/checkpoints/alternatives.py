@@ -7,9 +7,6 @@ from pathlib import Path
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.checkpoints import exportable
 
-shapes_output = False
-"""The code of this module only words hints of errors."""
-
 
 def nearest(checkpoint: Path, task: str) -> str:
     """Return a hint: other tasks that the checkpoint itself can do, other architectures, or an export by the user.

@@ -13,9 +13,6 @@ from typing import Literal, get_args
 
 from engine import tasks
 
-shapes_output = False
-"""The table only words errors and advice: a step builds a model, or fails, whatever the table says."""
-
 Verdict = Literal["works", "fails", "untried"]
 """What became of a trial: `untried` where no tiny checkpoint that runs could be generated."""
 

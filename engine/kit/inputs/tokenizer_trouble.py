@@ -6,9 +6,6 @@ from pathlib import Path
 
 from engine.text import reasons
 
-shapes_output = False
-"""The code of this module only words an error: the job fails, whatever the error says."""
-
 
 def of_files(checkpoint: Path, error: Exception) -> list[str]:
     """Return lines of text that tell why transformers could not convert the tokenizer's files.

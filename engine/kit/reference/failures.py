@@ -9,9 +9,6 @@ from engine.kit.reference import size_search
 from engine.kit.reference.originals import Original
 from engine.text import reasons
 
-shapes_output = False
-"""The code of this module only words errors: the job fails, whatever the error says."""
-
 
 def of_original(original: Original, case: Case, error: Exception) -> StepError:
     """Return the error for an original model that cannot run on a case."""

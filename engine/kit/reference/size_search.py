@@ -14,9 +14,6 @@ from engine.kit.reference.originals import Original
 from engine.recipe.values import Range
 from engine.runtimes import axes
 
-shapes_output = False
-"""The code of this module only words errors: the job fails, whatever sizes the search finds."""
-
 _SECONDS = 15.0
 """The search ends after these seconds, between two runs of the model."""
 _MOST_ELEMENTS = 1 << 22

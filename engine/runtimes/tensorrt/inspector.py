@@ -17,12 +17,6 @@ from engine.runtimes.tensorrt.api import trt
 if TYPE_CHECKING:
     import tensorrt
 
-shapes_output = False
-"""The code of this module only describes an engine, for the report, the passport and errors.
-
-An engine is therefore not built again if a later version of this module describes its layers in other words.
-"""
-
 _WORDS = {
     r"\bBF16\b|BFloat16": "bf16",
     r"\bFP16\b|\bHalf\b": "fp16",

@@ -13,9 +13,6 @@ from engine.runtimes.tensorrt.api import trt
 if TYPE_CHECKING:
     import tensorrt
 
-shapes_output = False
-"""The log only decides what is printed and whether a build fails; no byte of an engine depends on it."""
-
 
 class Log(Protocol):
     """TensorRT's error messages and warnings since the last call of `begin`."""

@@ -17,9 +17,6 @@ from engine.text import sizes
 if TYPE_CHECKING:
     import onnx
 
-shapes_output = False
-"""The forecast is only printed and shown in errors; no byte of an engine depends on it."""
-
 
 @dataclass(frozen=True)
 class Forecast:

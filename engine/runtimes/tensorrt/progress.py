@@ -12,9 +12,6 @@ from engine.runtimes.tensorrt.api import trt
 if TYPE_CHECKING:
     import tensorrt
 
-shapes_output = False
-"""The code of this module only prints how far a build is; it always tells TensorRT to go on."""
-
 _PAUSE = 0.5
 """The least number of seconds between two printed lines of progress: more lines would only fill the log."""
 
