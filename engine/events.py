@@ -19,7 +19,7 @@ class Gap:
     """Something that a job read and that no row of its key covers: a change of it would make no job run again."""
 
     kind: str
-    """`file`, `folder`, `package`, `variable`, `machine`, `program` or `network`."""
+    """`file`, `folder`, `package`, `machine`, `program` or `network`."""
     name: str
     at: str = ""
     """The file and line of the step's code that read it; empty for a read by native code."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from engine.recipe.ways import Mark
 
 
-FORMAT = 10
+FORMAT = 11
 TOKEN_BYTES = 16
 """The length of the random bytes that a snapshot and its stored plan have in common."""
 _VALUED = {"-j", "--jobs"}
@@ -85,7 +85,7 @@ def compare(argv: Sequence[str]) -> ChangedFiles | None:
         return None
     try:
         snapshot = read(path)
-        if snapshot["identity"] != _identity(argv, snapshot["variables"]) or not _stands(snapshot):
+        if snapshot["identity"] != _identity(argv, snapshot["variables"], os.environ) or not _stands(snapshot):
             return None
         return ChangedFiles(path, snapshot, watched.changed(snapshot["watched"]), started)
     except UNREADABLE:
@@ -133,7 +133,8 @@ class Candidate:
         *,
         write: Callable[[str, bytes], None],
         token: bytes,
-        variables: Iterable[str],
+        variables: Iterable[str] | None,
+        environment: Mapping[str, str],
         code: int,
         texts: Mapping[str, str],
         json: str,
@@ -141,7 +142,8 @@ class Candidate:
         """Write the snapshot to the store with `write(path, content)`, which replaces a file atomically.
 
         `token` are random bytes that the stored plan of the same build has, too. `variables` names the environment
-        variables that the build depends on.
+        variables that the build depends on; None stands for all variables. `environment` has the variables as they were
+        when the plan was made.
 
         `texts` has what a no-op build prints: `talk` to standard error and `data` to standard output with -v,
         `brief_talk` and `brief_data` without, and `packages` with -q. In `texts` and `json`, a NUL character marks the
@@ -151,10 +153,10 @@ class Candidate:
         if path is None or None in self.written.values():
             return
         rows = {name: row for name, row in (self.fed | self.written).items() if row is not None}
-        names = sorted(set(variables))
+        names = None if variables is None else sorted(set(variables))
         snapshot = {
             "token": token,
-            "identity": _identity(argv, names),
+            "identity": _identity(argv, names, environment),
             "variables": names,
             "watched": watched.packed(rows),
             "absent": [name for name, row in self.fed.items() if row is None],
@@ -241,15 +243,13 @@ def _stands(snapshot: Mapping[str, Any]) -> bool:
     )
 
 
-def _identity(argv: Sequence[str], variables: Iterable[str]) -> tuple[Any, ...]:
+def _identity(argv: Sequence[str], variables: Iterable[str] | None, environment: Mapping[str, str]) -> tuple[Any, ...]:
     """Return what a plan depends on, except the content of files: the command line, the folder, the environment."""
-    environment = sorted(item for item in os.environ.items() if item[0].startswith("RECIPE_"))
     return (
         FORMAT,
         tuple(_essential(argv)),
         os.getcwd(),
-        tuple(environment),
-        _values_of(variables),
+        _values_of(variables, environment),
         sys.prefix,
         _machine(),
         sys.version,
@@ -257,9 +257,13 @@ def _identity(argv: Sequence[str], variables: Iterable[str]) -> tuple[Any, ...]:
     )
 
 
-def _values_of(variables: Iterable[str]) -> bytes:
-    """Return a digest of the values of environment variables: a value may be a secret, which no file may contain."""
-    values = [(name, os.environ.get(name)) for name in variables]
+def _values_of(variables: Iterable[str] | None, environment: Mapping[str, str]) -> bytes:
+    """Return a digest of the values of variables: a value may be a secret, which no file may contain.
+
+    The variables are those of this program, and those that `variables` names; None stands for all variables.
+    """
+    own = {name for name in environment if variables is None or name.startswith("RECIPE_")}
+    values = [(name, environment.get(name)) for name in sorted(own.union(variables or ()))]
     if not values:
         return b""
     from _blake2 import blake2b  # imports faster than `hashlib`

@@ -1,12 +1,11 @@
-"""What was read while recipes were planned: a change of such a file or variable may change the plan itself."""
+"""What was read while recipes were planned: a change of such a file may change the plan itself."""
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib.machinery import all_suffixes
 from pathlib import Path
@@ -14,22 +13,23 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from engine import plugins
+from engine.builder import audit
+from engine.builder.audit import Handler
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 _EVENTS = ("open", "os.listdir", "os.scandir")
 """The audit events of Python for a file or folder that is read."""
-_QUESTIONS = ("stat", "lstat", "access", "readlink")
-"""Functions of the module `os` that tell about a file, for which Python raises no audit event."""
+_QUESTIONS = ("os.stat", "os.lstat", "os.access", "os.readlink")
+"""The events of `audit` for a question about a file, such as whether the file exists."""
 _FOLDERS_OF_SYSTEM = ("/proc", "/sys", "/dev")
 """Folders whose files have no time stamps that mean anything."""
 _MARK_OF_STORE = f"{os.sep}cache{os.sep}format"
 """How the name of a file ends that the search for the root of a project reads; a snapshot compares the root itself."""
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _names: set[str] = set()
-_variables: set[str] = set()
-_listening = False
+_environment: Mapping[str, str] = {}
 
 
 @contextlib.contextmanager
@@ -37,18 +37,19 @@ def noted() -> Iterator[None]:
     """Note the files that Python opens and the folders that Python lists inside the `with` block.
 
     Also note the files that the code of a plugin only asks about, for example whether a file exists, and the
-    environment variables that the code of a plugin reads. What earlier blocks have noted is forgotten.
+    environment. What earlier blocks have noted is forgotten.
     """
-    global _listening  # noqa: PLW0603 - an audit hook cannot be removed, so it is told when to listen
-    _listen()
+    global _environment  # noqa: PLW0603 - a process plans one selection at a time
     _names.clear()
-    _variables.clear()
-    _listening = True
+    _environment = dict(os.environ)
+    handlers: dict[str, Handler] = dict.fromkeys(_EVENTS, _on_read)
+    audit.hand_to(handlers)
     try:
-        with _questions_noted() if _packages() else contextlib.nullcontext():
-            yield
+        if _packages():  # the list of plugins is read, too
+            audit.hand_to(handlers | dict.fromkeys(_QUESTIONS, _on_question))
+        yield
     finally:
-        _listening = False
+        audit.hand_to({})
 
 
 def names() -> frozenset[str]:
@@ -59,9 +60,9 @@ def names() -> frozenset[str]:
     return frozenset(_names | {os.path.realpath(name) for name in _names})
 
 
-def variables() -> frozenset[str]:
-    """Return the environment variables that plugins have read in the last planning in this process."""
-    return frozenset(_variables)
+def environment() -> Mapping[str, str]:
+    """Return the environment variables as they were when the last planning in this process began."""
+    return _environment
 
 
 def foreign(store: Path) -> frozenset[str]:
@@ -87,54 +88,18 @@ def _is_module(name: str) -> bool:
     return name.endswith(tuple(all_suffixes())) or "__pycache__" in name
 
 
-@cache
-def _listen() -> None:
-    sys.addaudithook(_on_event)
+def _on_read(arguments: tuple[Any, ...], _frame: FrameType) -> None:
+    _note(arguments[0])
 
 
-def _on_event(event: str, arguments: tuple[object, ...]) -> None:
-    if _listening and event in _EVENTS:
+def _on_question(arguments: tuple[Any, ...], frame: FrameType) -> None:
+    if _asks_for_plugin(frame):
         _note(arguments[0])
 
 
 def _note(path: object) -> None:
     if isinstance(path, str | bytes | os.PathLike):
         _names.add(os.path.abspath(os.fsdecode(path)))
-
-
-@contextlib.contextmanager
-def _questions_noted() -> Iterator[None]:
-    """Note what plugins ask about files, and which environment variables plugins read."""
-    functions = {name: getattr(os, name) for name in _QUESTIONS}
-    kind = os.environ.__class__
-    try:
-        for name, function in functions.items():
-            setattr(os, name, _noting(function))
-        os.environ.__class__ = _NotedEnvironment
-        yield
-    finally:
-        os.environ.__class__ = kind
-        for name, function in functions.items():
-            setattr(os, name, function)
-
-
-def _noting(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of the module `os` that notes the path that a plugin asks about."""
-
-    @functools.wraps(function)
-    def noting(path: Any, *arguments: Any, **named: Any) -> Any:
-        if _asks_for_plugin(sys._getframe(1)):  # noqa: SLF001
-            _note(path)
-        return function(path, *arguments, **named)
-
-    return noting
-
-
-class _NotedEnvironment(os._Environ):  # type: ignore[type-arg]  # noqa: SLF001  the class of os.environ has no public name
-    def __getitem__(self, key: str) -> str:
-        if _asks_for_plugin(sys._getframe(1)):  # noqa: SLF001
-            _variables.add(key)
-        return super().__getitem__(key)  # type: ignore[no-any-return]
 
 
 def _asks_for_plugin(frame: FrameType | None) -> bool:

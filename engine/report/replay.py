@@ -105,7 +105,8 @@ def _keep(
         argv,
         token=token,
         write=lambda path, data: session.lookup.store.write(Path(path), data),
-        variables={*session.lookup.watched().variables, *planning_reads.variables()},
+        variables=None if plugins.every() else session.lookup.watched().variables,  # plugins may read any variable
+        environment=planning_reads.environment(),
         code=int(finished.exit),
         texts={
             "talk": whole,

@@ -127,7 +127,7 @@ def test_what_an_up_to_date_build_answers_from_counts_as_used(store, monkeypatch
     candidate = snapshot.Candidate(inputs=[], outputs=outputs, notes=[], way={}, roots={}, mounts={})
     monkeypatch.setattr(snapshot, "path_of", lambda _: str(place))
     write = store.presence.write
-    candidate.keep(argv, write=write, token=b"", variables=[], code=0, texts={}, json="")
+    candidate.keep(argv, write=write, token=b"", variables=[], environment={}, code=0, texts={}, json="")
     collect(store, CollectionLimits(older_than_seconds=1.5 * DAY), dry_run=False)
     assert left(store) == [0, 3]
     os.utime(place, (1, 1))

@@ -33,10 +33,6 @@ BODIES = {
         "spec.loader.exec_module(importlib.util.module_from_spec(spec))"
     ),
     "Executed": 'exec((HERE / "script.py.txt").read_text())',
-    "Home": "Path.home()",
-    "Variable": 'os.environ.get("PATH")',
-    "VariableByGetenv": 'os.getenv("XDG_DATA_HOME", "none")',
-    "WholeEnvironment": "dict(os.environ)",
     "CpuCount": "os.cpu_count()",
     "CpuCountOfPool": "multiprocessing.cpu_count()",
     "Affinity": "os.sched_getaffinity(0)",

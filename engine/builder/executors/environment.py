@@ -6,17 +6,26 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 
-_NAMES = {
-    "PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SSL_CERT_FILE",
-    "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES",
-    "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy",
-    "VIRTUAL_ENV", "SYSTEMROOT", "CUDA_HOME", "CUDA_PATH", "CUDA_CACHE_PATH",
-    "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "RECIPE_TRITON_VENV", "DOCKER_HOST",
-}  # fmt: skip
-_PREFIXES = ("HF_", "HUGGING_FACE_", "XDG_")
-"""Variables that say where files are and who may read the files; every worker sees these variables.
+_NAMES = frozenset({
+    # Where programs and shared libraries are. Keys have their versions: `tools.*`, and facts such as `cuda.runtime`.
+    "PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH",
+    # Where this user's files are. What libraries keep in caches is what they would fetch or compute anew.
+    "HOME", "TMPDIR", "XDG_CACHE_HOME", "CUDA_CACHE_PATH",
+    # Which hub is asked, in whose name, and where its files are. The row of the source has the commit.
+    "HF_ENDPOINT", "HF_TOKEN", "HF_TOKEN_PATH", "HUGGING_FACE_HUB_TOKEN",
+    "HF_HOME", "HF_HUB_CACHE", "HF_XET_CACHE", "HF_HUB_OFFLINE", "HF_HUB_DISABLE_XET", "HF_HUB_DOWNLOAD_TIMEOUT",
+    # The way to the hub. What comes by another way has the same commit.
+    "SSL_CERT_FILE", "SSL_CERT_DIR", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY",
+    "http_proxy", "https_proxy", "all_proxy", "no_proxy",
+    # Which GPUs CUDA shows, and their order. The facts `device.*` describe the GPU that CUDA shows.
+    "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER",
+    # Where a Triton server is: in a virtual environment, or in a container of docker or podman. The fact is
+    # `triton.server`.
+    "RECIPE_TRITON_VENV", "DOCKER_HOST", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR",
+})  # fmt: skip
+"""The variables that every worker gets from the user, each with what keeps it from changing a result.
 
-If an environment variable changes the result of a step, the step names the variable in `Step.variables`.
+A step that needs another variable, or whose result depends on the value of one of these, names it in `Step.variables`.
 """
 
 _LOCALE = "LC_ALL"
@@ -43,16 +52,10 @@ _HUB_TOKEN = re.compile(rb"hf_[A-Za-z0-9]{20,}")
 _URL_LOGIN = re.compile(rb"(://)[^/\s:@]+:[^/\s@]+@")
 
 
-def varies(name: str) -> bool:
-    """Say whether every worker gets an environment variable from the user's environment, with the user's value."""
-    return name in _NAMES or name.startswith(_PREFIXES)
-
-
 def for_worker(variables: Iterable[str] = (), environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Return the environment of a worker, including the `variables` that its steps name."""
     declared = frozenset(variables)
-    names = _NAMES | declared
-    kept = {k: v for k, v in environment.items() if k in names or k.startswith(_PREFIXES)}
+    kept = {k: v for k, v in environment.items() if k in _NAMES | declared}
     free = declared | ({_LOCALE} if any(map(_is_of_locale, declared)) else set())
     return {**kept, **{k: v for k, v in FIXED.items() if k not in free}}
 

@@ -98,11 +98,6 @@ ALLOWED: tuple[Allowed, ...] = (
         "Probes for CUDA: the GPU, its driver and its runtime are facts of the steps that use them.",
     ),
     Allowed(
-        ("variable:*",),
-        _NOT_THE_STEP,
-        "Variables that say where files are: a file that a library finds by them is a read of its own.",
-    ),
-    Allowed(
         (
             *("machine:the number of CPUs", "file:/proc/cpuinfo", "file:/proc/meminfo", "file:/sys/fs/cgroup/*"),
             *("file:/sys/devices/*", "folder:/sys/*"),

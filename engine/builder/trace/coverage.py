@@ -43,13 +43,12 @@ class Rows:
     installed: Callable[[str], str] = str
     """Returns the name of the distribution that is installed for a tool."""
     facts: Callable[[], Mapping[str, Known]] = dict
-    variables: frozenset[str] = frozenset()
 
     @property
     def without_inputs(self) -> tuple[object, ...]:
         """What decides, beside the inputs, which reads are covered. Facts of one job differ from those of any other."""
         sources = tuple(self.sources.items())
-        return (self.package, sources, self.code, tuple(self.tools), self.installed, self.facts, self.variables)
+        return (self.package, sources, self.code, tuple(self.tools), self.installed, self.facts)
 
 
 @dataclass(frozen=True)
@@ -114,7 +113,6 @@ class _Judge:
             Kind.FILE: self._path,
             Kind.FOLDER: self._path,
             Kind.PACKAGE: self._package,
-            Kind.VARIABLE: self._variable,
             Kind.MACHINE: self._machine,
             Kind.PROGRAM: self._program,
             Kind.NETWORK: self._network,
@@ -186,12 +184,6 @@ class _Judge:
     @cached_property
     def _facts(self) -> Mapping[str, Known]:
         return self._rows.facts()
-
-    def _variable(self, read: Read) -> _Cover | None:
-        if read.name in self._rows.variables:
-            return _Cover(f"env.{read.name}", read.name)
-        facts = (name for name, fact in self._facts.items() if read.name in fact.variables)
-        return next((_Cover(f"facts.{name}", read.name) for name in facts), None)
 
     def _machine(self, read: Read) -> _Cover | None:
         fact = FACTS.get(read.name)

@@ -71,8 +71,6 @@ def _hint(read: Read, naming: Naming) -> str:
             hint = _hint_for_path(read, naming)
         case Kind.PACKAGE:
             hint = f'declare it in the step: tools = ("{name.removeprefix("metadata of ")}",)'
-        case Kind.VARIABLE:
-            hint = f'declare it in the step: variables = ("{name}",)'
         case Kind.MACHINE if name in FACTS:
             hint = f'declare it in the step: facts = ("{FACTS[name]}",)'
         case Kind.MACHINE:

@@ -1,19 +1,18 @@
-"""The hook of a worker: Python reports what its code opens, and wrappers report what Python keeps to itself."""
+"""The hook of a worker: it notes the audit events of Python that tell what the present job reads."""
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import importlib.util
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from functools import cache
 from types import FrameType
 from typing import Any
 
-from engine.builder.executors import environment
+from engine.builder import audit
+from engine.builder.audit import Handler
 from engine.builder.trace.reads import Kind
 from engine.builder.trace.recorder import Recorder
 
@@ -22,32 +21,26 @@ _HERE = os.path.join(os.path.dirname(__file__), "")
 """The folder of the hook's own code, whose reads are no reads of a job."""
 _MODULES = (".py", ".pyc")
 _RECORDER = Recorder()
-_INHERITED = dict(os.environ)
-"""The environment variables with which this process started."""
-
-MACHINE: Mapping[str, str] = {
-    "cpu_count": "the number of CPUs",
-    "process_cpu_count": "the number of CPUs",
-    "sched_getaffinity": "the number of CPUs",
-    "getlogin": "the user's name",
-    "getloadavg": "the load of the machine",
+_MACHINE: Mapping[str, str] = {
+    "os.cpu_count": "the number of CPUs",
+    "os.process_cpu_count": "the number of CPUs",
+    "os.sched_getaffinity": "the number of CPUs",
+    "os.getlogin": "the user's name",
+    "os.getloadavg": "the load of the machine",
+    "socket.gethostname": "the host's name",
 }
-"""Functions of the module `os` that tell about the machine, for which Python raises no audit event."""
+"""The events that tell a job something about the machine."""
 
 
 def install() -> None:
-    """Install the hook into this process: an audit hook, which no code can remove, and wrappers of functions.
+    """Note what this process reads from now on.
 
-    Processes that this process forks have the hook, too. A process that imports modules for the jobs of its forks
-    installs the hook before it imports them.
+    Processes that this process forks do so, too. A process that imports modules for the jobs of its forks installs the
+    hook before it imports them.
     """
     _RECORDER.install()
-    os.environ.__class__ = _TracedEnvironment
-    for name, what in MACHINE.items():
-        if hasattr(os, name):
-            setattr(os, name, _wrapped(getattr(os, name), what))
     os.register_at_fork(after_in_child=_RECORDER.in_copy)
-    sys.addaudithook(_on_event)
+    audit.hand_to(_HANDLERS, without=(_HERE,))
 
 
 def prepare() -> None:
@@ -83,39 +76,6 @@ def _roots(package: str) -> tuple[str, ...]:
     if spec.submodule_search_locations is not None:
         return tuple(os.path.join(each, "") for each in spec.submodule_search_locations)
     return (spec.origin,) if spec.origin else ()
-
-
-@cache
-def _varies(variable: str) -> bool:
-    """Say whether a worker got an environment variable from the user, or would have got it if it had been set."""
-    return environment.varies(variable) or _INHERITED.get(variable) != environment.FIXED.get(variable)
-
-
-class _TracedEnvironment(os._Environ):  # type: ignore[type-arg]  # noqa: SLF001  the class of os.environ has no public name
-    def __getitem__(self, key: str) -> str:
-        if _varies(key):
-            _RECORDER.read(Kind.VARIABLE, key, sys._getframe(1))  # noqa: SLF001
-        return super().__getitem__(key)  # type: ignore[no-any-return]
-
-
-def _wrapped(original: Callable[..., Any], what: str) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def traced(*arguments: Any, **named: Any) -> Any:
-        _RECORDER.read(Kind.MACHINE, what, sys._getframe(1))  # noqa: SLF001
-        return original(*arguments, **named)
-
-    return traced
-
-
-def _on_event(event: str, arguments: tuple[Any, ...]) -> None:
-    handler = _HANDLERS.get(event)
-    if handler is None:
-        return
-    frame = sys._getframe(1)  # noqa: SLF001
-    if frame.f_code.co_filename.startswith(_HERE):
-        return
-    with contextlib.suppress(Exception):  # an error in a hook would be an error of the step
-        handler(arguments, frame)
 
 
 def _on_open(arguments: tuple[Any, ...], frame: FrameType) -> None:
@@ -157,8 +117,8 @@ def _on_name(arguments: tuple[Any, ...], frame: FrameType) -> None:
         _RECORDER.read(Kind.NETWORK, os.fsdecode(host), frame)
 
 
-def _on_host_name(_arguments: tuple[Any, ...], frame: FrameType) -> None:
-    _RECORDER.read(Kind.MACHINE, "the host's name", frame)
+def _on_machine(what: str) -> Handler:
+    return lambda _arguments, frame: _RECORDER.read(Kind.MACHINE, what, frame)
 
 
 def _on_folder(arguments: tuple[Any, ...], _frame: FrameType) -> None:
@@ -172,7 +132,7 @@ def _on_move(arguments: tuple[Any, ...], frame: FrameType) -> None:
     _RECORDER.written(target, folder=is_folder)
 
 
-_HANDLERS: Mapping[str, Callable[[tuple[Any, ...], FrameType], None]] = {
+_HANDLERS: Mapping[str, Handler] = {
     "open": _on_open,
     "os.listdir": _on_list,
     "os.scandir": _on_list,
@@ -187,6 +147,6 @@ _HANDLERS: Mapping[str, Callable[[tuple[Any, ...], FrameType], None]] = {
     "socket.connect": _on_connect,
     "socket.getaddrinfo": _on_name,
     "socket.gethostbyname": _on_name,
-    "socket.gethostname": _on_host_name,
     "sqlite3.connect": lambda arguments, frame: _RECORDER.read_path(os.fsdecode(arguments[0]), Kind.FILE, frame),
+    **{event: _on_machine(what) for event, what in _MACHINE.items()},
 }

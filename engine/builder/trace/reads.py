@@ -1,4 +1,4 @@
-"""Reads: the files, packages, variables and other things that a job used, as a worker records them."""
+"""Reads: the files, packages and other things that a job used, as a worker records them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ class Kind(StrEnum):
     """The list of names in a folder."""
     PACKAGE = "package"
     """Files of an installed Python package. The name of the read is the package's folder or file in site-packages."""
-    VARIABLE = "variable"
     MACHINE = "machine"
     """A property of the machine, such as the number of CPUs."""
     PROGRAM = "program"

@@ -64,7 +64,6 @@ def _rows(lookup: Lookup, job: Job, key: Key, inputs: Mapping[str, Record]) -> R
         tools=traits.tools,
         installed=_installed,
         facts=(lambda: _facts(job, key)) if any(row.startswith(_FACT) for row in key) else dict,
-        variables=frozenset(traits.variables),
     )
 
 

@@ -19,8 +19,7 @@ ROWS = Rows(
     sources={"words": ("/data/words.txt",)},
     code=frozenset({STEP, f"{ROOT}list.txt"}),
     tools=("numpy",),
-    facts=lambda: {"sky": Known("blue", ("/etc/sky", "/usr/bin/sky"), ("SEASON",)), "cpu.count": Known("2")},
-    variables=frozenset({"TONE"}),
+    facts=lambda: {"sky": Known("blue", ("/etc/sky", "/usr/bin/sky")), "cpu.count": Known("2")},
 )
 
 
@@ -43,11 +42,8 @@ def trace(*items, rows=ROWS):
         (read("package", NUMPY), "tools.numpy", f"numpy {np.__version__}"),
         (read("file", "/etc/sky"), "facts.sky", "/etc/sky"),
         (read("program", "/usr/bin/sky"), "facts.sky", "/usr/bin/sky"),
-        (read("variable", "SEASON"), "facts.sky", "SEASON"),
-        (read("variable", "TONE"), "env.TONE", "TONE"),
         (read("machine", "the number of CPUs"), "facts.cpu.count", "the number of CPUs"),
         (read("package", sys.path[-1]), "allowed", "import path"),
-        (read("variable", "HOME", by="numpy.core"), "allowed", "HOME"),
         (read("file", "/usr/lib/x86_64-linux-gnu/libc.so.6", by="", at=""), "allowed", None),
     ],
 )
@@ -89,7 +85,6 @@ def test_a_folder_of_the_import_path_may_be_written_with_two_dots(tmp_path, monk
         (read("file", "/store/artifacts/abcd/x"), "/store/artifacts/abcd/x", "a field of the type Source"),
         (read("file", "/usr/lib/words"), "/usr/lib/words", "a field of the type Source"),
         (read("package", str(Path(pytest.__file__).parent)), "pytest", 'tools = ("pytest",)'),
-        (read("variable", "HOME"), "HOME", 'variables = ("HOME",)'),
         (read("machine", "the host's name"), "the host's name", "an option of the step"),
         (read("program", "/bin/true"), "/bin/true", "declare a fact"),
         (read("network", "example.org:443"), "example.org:443", "a field of the type Source"),
@@ -127,7 +122,7 @@ def test_a_trace_is_bounded_and_says_what_it_leaves_out():
 
 
 def test_reads_are_the_same_after_writing_and_reading():
-    items = (read("file", "/a"), read("variable", "B", at="", by=""))
+    items = (read("file", "/a"), read("program", "B", at="", by=""))
     assert decode(encode(ROOT, items)) == Reads(ROOT, items)
     for junk in (b"", b"[]\n", b"junk", b'["/"]\n["fish", "a", "", "", ""]\n', b"7\n"):
         with pytest.raises(ValueError, match=r"."):

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-PLACE = "XDG_FIRE"
-"""The variable that names the folder of the log: workers see variables that say where things are."""
+PLACE = "XDG_DATA_HOME"
+"""The variable that names the folder of the log: every worker gets it from the user."""
 
 
 @contextmanager
