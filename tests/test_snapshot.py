@@ -3,6 +3,7 @@
 import os
 import time
 from dataclasses import dataclass
+from importlib.metadata import EntryPoint
 
 import fetched_builds as builds
 import pytest
@@ -246,6 +247,34 @@ def test_a_link_that_is_written_anew_with_the_same_target_changes_nothing(folder
     builds.switch(folder / "current", "v1")
     os.utime(folder / "v1" / "..")
     assert builds.build("r.yaml").answered
+
+
+# -- the environment --
+
+
+def test_a_variable_of_this_program_is_compared_and_its_value_stands_in_no_snapshot(folder, monkeypatch):
+    builds.recipe(folder / "r.yaml", "v1")
+    monkeypatch.setenv("RECIPE_REMOTE_TOKEN", "a-very-secret-value")
+    builds.settled("r.yaml")
+    assert not any(b"secret" in file.read_bytes() for file in (folder / "cache" / "snapshots").iterdir())
+    monkeypatch.setenv("RECIPE_REMOTE_TOKEN", "another-value")
+    assert not builds.build("r.yaml").answered
+
+
+@pytest.mark.parametrize("plugins_are_here", [True, False])
+def test_any_variable_is_compared_where_plugins_may_read_it_and_none_but_those_of_keys_elsewhere(
+    plugins_are_here, folder, monkeypatch
+):
+    point = EntryPoint("there", "somewhere.step:There", "a.group")  # of no group, so that nobody loads it
+    monkeypatch.setattr(replay.plugins, "every", lambda: (point,) if plugins_are_here else ())
+    builds.recipe(folder / "r.yaml", "v1")
+    builds.settled("r.yaml")
+    monkeypatch.setenv("ANY_VARIABLE", "1")
+    assert builds.build("r.yaml").answered is not plugins_are_here
+    if plugins_are_here:
+        assert builds.settled("r.yaml").states == ["cached"]
+        monkeypatch.delenv("ANY_VARIABLE")
+        assert not builds.build("r.yaml").answered
 
 
 # -- everything is read --

@@ -123,6 +123,16 @@ class Listen(Step):
         (out / "heard").write_text(f"{os.environ.get('TOY_LETTER')}, {os.environ.get('OTHER')}")
 
 
+class Environment(Step):
+    """Reports its whole environment."""
+
+    makes: ClassVar[str] = "environment"
+
+    def run(self, out: Path) -> Report:
+        (out / "done").touch()
+        return dict(os.environ)
+
+
 class Spoil(Step):
     """Rewrites its input in place, at the same size, as some quantizers do."""
 

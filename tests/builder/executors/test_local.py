@@ -13,6 +13,7 @@ from engine.builder.executors.environment import for_worker, redacted
 from engine.builder.executors.local import LocalExecutor
 from engine.builder.executors.outcomes import last_lines
 from engine.builder.worker_task import WorkerTask
+from engine.step import KEY_VARIABLE
 
 
 @pytest.fixture
@@ -141,14 +142,32 @@ def test_the_end_of_the_builder_ends_its_workers_in_mid_job(tmp_path):
     pytest.fail("the worker outlived its builder")
 
 
+UNSEEN = (
+    *("SECRET_THING", "PYTHONPATH", "OMP_NUM_THREADS", "USER", "LOGNAME", "LANG", "PWD", "CI", "LD_PRELOAD", "TERM"),
+    *("HF_ANYTHING", "HUGGING_FACE_ANYTHING", "XDG_ANYTHING", "CUDA_HOME", "CUDA_PATH", "CUDA_LAUNCH_BLOCKING"),
+    *("NVIDIA_TF32_OVERRIDE", "NVIDIA_VISIBLE_DEVICES", "VIRTUAL_ENV", "RECIPE_SIGNING_KEY", "REQUESTS_CA_BUNDLE"),
+)
+"""Variables that a user may have set, and that no worker sees unless a step names them."""
+
+
 def test_workers_see_a_clean_environment():
-    around = {"PATH": "/bin", "HF_ENDPOINT": "x", "SECRET_THING": "s", "PYTHONPATH": "y", "OMP_NUM_THREADS": "1"}
+    around = {"PATH": "/bin", "HF_ENDPOINT": "x", **dict.fromkeys(UNSEEN, "1")}
     seen = for_worker(environment=around)
-    assert for_worker(("OMP_NUM_THREADS",), around)["OMP_NUM_THREADS"] == "1"
+    assert for_worker(UNSEEN, around).items() >= around.items()
     assert seen["PATH"] == "/bin"
     assert seen["HF_ENDPOINT"] == "x"
     assert seen["PYTHONHASHSEED"] == "0"
-    assert not {"SECRET_THING", "PYTHONPATH", "OMP_NUM_THREADS"} & seen.keys()
+    assert not seen.keys() & set(UNSEEN)
+
+
+def test_a_job_finds_no_variable_of_the_user_but_those_of_the_list(executor, run, monkeypatch):
+    for name in UNSEEN:
+        monkeypatch.setenv(name, "1")
+    expected = for_worker()
+    run("Environment")
+    seen = dict(only(executor).report)
+    assert seen.pop(KEY_VARIABLE) == ""
+    assert seen == expected
 
 
 def test_every_worker_has_one_time_zone_and_one_locale_unless_a_step_names_another():
