@@ -156,9 +156,9 @@ class Step(Frozen, ABC):
     facts: ClassVar[tuple[str, ...]] = ()
     """The names of facts of the machine that change the step's result, for example `cpu.isa`."""
     variables: ClassVar[tuple[str, ...]] = ()
-    """The names of environment variables that change the step's result.
+    """The names of environment variables that change the step's result. While the step runs, others are absent.
 
-    A worker sees only the variables that its steps declare and the variables that say where files are.
+    Only variables that say where files are and how to reach a hub, such as `HOME` or `HF_TOKEN`, need no declaration.
     """
     judged: ClassVar[tuple[str, ...]] = ()
     """The names of the step's fields that only `judge` reads.
