@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 import toy
+from hardware_steps import T4, AlsoOnT4, OnT4
 from small_builds import build, project_in, states, variant
 
 from engine.builder import awaiting
@@ -14,24 +15,7 @@ from engine.builder.lookup import Lookup
 from engine.builder.loop import Options, run
 from engine.errors import Exit
 from engine.events import Awaits, Ended, Started
-from engine.step import Device, Hardware
 from engine.store.store import Store
-
-T4 = Hardware(devices=(Device(name="T4", sm=75),), tool="tensorrt")
-
-
-class OnT4(toy.Shout):
-    """Shouts on a T4."""
-
-    def hardware(self):
-        return T4
-
-
-class AlsoOnT4(toy.Measure):
-    """Measures on a T4."""
-
-    def hardware(self):
-        return T4
 
 
 @pytest.fixture

@@ -1,10 +1,8 @@
 """Records from a machine with a GPU serve a machine without one if they fit; otherwise `why` names the row."""
 
-from pathlib import Path
-from typing import ClassVar
-
 import pretended
 import pytest
+from engine_steps import Compare, Compile, First, Graph, HandOn, Pack, Recall, SameCapability, SameMajor, Try
 from small_builds import build, project_in, states, variant
 
 from engine.builder.findings import examine
@@ -12,85 +10,12 @@ from engine.builder.lookup import Lookup
 from engine.key import Change
 from engine.machine import local_gpus, tools
 from engine.machine.local_gpus import LocalGpu
-from engine.step import Device, Hardware, Step
 from engine.store import output
 from engine.store.store import Store
 
 T4 = LocalGpu("Tesla T4", 75, 15360, "550.54")
 A10 = LocalGpu("NVIDIA A10", 86, 23028, "550.54")
 TURING = LocalGpu("NVIDIA GeForce RTX 2080 Ti", 75, 11264, "550.54")
-
-
-class Graph(Step):
-    """Made anywhere."""
-
-    makes: ClassVar[str] = "checked"
-    text: str = "graph"
-
-    def run(self, out: Path) -> None:
-        (out / "model").write_text(self.text)
-
-
-class Compile(Step):
-    """A step that runs on the GPU and gives other bytes each time."""
-
-    makes: ClassVar[str] = "compiled"
-    tools: ClassVar[tuple[str, ...]] = ("tensorrt",)
-    reproducible: ClassVar[bool] = False
-    rows: ClassVar[tuple[str, ...]] = ("device.name", "device.sm", "device.ecc", "os")
-    gpu: str = "T4"
-    version: str | None = "10.x"
-    profile: int = 128
-
-    def options(self):
-        return {"profile": self.profile}
-
-    def facts_used(self):
-        return self.rows
-
-    def hardware(self):
-        return Hardware(devices=(Device(name=self.gpu, sm=75),), tool="tensorrt", version=self.version)
-
-    def run(self, out: Path, *, checked: Path) -> None:
-        import os
-
-        (out / "engine").write_bytes(os.urandom(16))
-
-
-class SameCapability(Compile):
-    """A step whose output runs on every GPU of the same compute capability."""
-
-    rows: ClassVar[tuple[str, ...]] = ("device.sm", "os")
-
-
-class SameMajor(Compile):
-    """A step whose output runs with every later version of the same major version."""
-
-    tools: ClassVar[tuple[str, ...]] = ()
-    rows: ClassVar[tuple[str, ...]] = ("device.name", "tensorrt.major")
-
-
-class Try(Step):
-    """A step that runs the engine on the GPU."""
-
-    makes: ClassVar[str] = "tried"
-    tools: ClassVar[tuple[str, ...]] = ("tensorrt", "pyyaml")
-    facts: ClassVar[tuple[str, ...]] = ("device.name", "cpu.model")
-
-    def hardware(self):
-        return Compile().hardware()
-
-    def run(self, out: Path, *, compiled: Path) -> None:
-        (out / "engine").write_bytes((compiled / "engine").read_bytes())
-
-
-class Pack(Step):
-    """Made anywhere."""
-
-    makes: ClassVar[str] = "packed"
-
-    def run(self, out: Path, *, tried: Path) -> None:
-        (out / "packed").write_bytes((tried / "engine").read_bytes())
 
 
 @pytest.fixture
@@ -181,28 +106,6 @@ def test_the_other_rows_of_that_machine_do_not_count_here(project, on, monkeypat
     assert set(states(build(project, plan(project))).values()) == {"cached"}
 
 
-class Recall(Step):
-    """A step that depends on the CPU, like the last bits of the original model's outputs."""
-
-    makes: ClassVar[str] = "recalled"
-    facts: ClassVar[tuple[str, ...]] = ("cpu.isa",)
-    text: str = "answers"
-
-    def run(self, out: Path, *, checked: Path) -> None:
-        from engine.builder import facts
-
-        (out / "answers").write_text(self.text + facts.of("cpu.isa").value)
-
-
-class Compare(Try):
-    """A step that runs the engine and compares its outputs."""
-
-    makes: ClassVar[str] = "tried"
-
-    def run(self, out: Path, *, compiled: Path, recalled: Path) -> None:
-        (out / "engine").write_bytes((compiled / "engine").read_bytes() + (recalled / "answers").read_bytes())
-
-
 @pytest.mark.parametrize(("text", "state"), [("answers", "cached"), ("other answers", "waiting")])
 def test_an_input_that_differs_by_the_cpu_alone_does_not_count_either(project, on, text, state):
     """The output names the worker's CPU. The planted record therefore has the output of another CPU."""
@@ -219,23 +122,6 @@ def test_an_input_that_differs_by_the_cpu_alone_does_not_count_either(project, o
     store.record_path(compared.digest).unlink()
     again = variant(project, Graph(), Compile(), Recall(text=text), Compare(), Pack())
     assert states(build(project, again))["compare"] == state
-
-
-class HandOn(Step):
-    """A step that reads the graph and hands it on unchanged, like a validation."""
-
-    makes: ClassVar[str] = "checked"
-    facts: ClassVar[tuple[str, ...]] = ("cpu.isa",)
-
-    def run(self, out: Path, *, recalled: Path) -> None:
-        (out / "answers").write_bytes((recalled / "answers").read_bytes())
-
-
-class First(Recall):
-    """A step like `Recall`, without inputs: its output is the text alone."""
-
-    def run(self, out: Path) -> None:
-        (out / "answers").write_text(self.text)
 
 
 def test_a_step_that_hands_its_input_on_is_looked_through_once(project, on):

@@ -17,26 +17,6 @@ from engine.report.plain import lines
 from engine.store import output
 
 
-class Clocked(toy.Begin):
-    """Writes the number of this run into one of two files, as a step that forgets a time does."""
-
-    makes = "text"
-    text: str = "hello"
-
-    def run(self, out):
-        super().run(out)
-        place = out.parents[3] / "count"
-        number = int(place.read_text()) + 1 if place.exists() else 0
-        place.write_text(str(number))
-        (out / "clock.txt").write_text(f"run {number}")
-
-
-class Drifting(Clocked):
-    """Differs, and says so."""
-
-    reproducible = False
-
-
 @pytest.fixture
 def project(tmp_path):
     return small_builds.project_in(tmp_path)
@@ -71,16 +51,16 @@ def test_equal_bytes_are_reproduced_and_the_store_stays(project):
 
 
 def test_all_makes_every_reproducible_step_again_and_the_others_not(project):
-    steps = (Drifting(), toy.Shout())
+    steps = (toy.Drifting(), toy.Shout())
     build(project, *steps)
     ended = build(project, *steps, remake=frozenset({remake.ALL}))
     assert {name: event.state for name, event in ended.items()} == {"drifting": "cached", "shout": "reproduced"}
 
 
 def test_other_bytes_fail_with_the_file_the_place_and_the_second_output_and_the_store_stays(project):
-    build(project, Clocked(), toy.Shout())
+    build(project, toy.Clocked(), toy.Shout())
     before = stored(project)
-    ended = build(project, Clocked(), toy.Shout(), remake=frozenset({"clocked"}))
+    ended = build(project, toy.Clocked(), toy.Shout(), remake=frozenset({"clocked"}))
     assert ended["clocked"].state == "failed"
     assert int(ended["clocked"].error.exit) == 1
     facts = ended["clocked"].error.facts
@@ -89,17 +69,17 @@ def test_other_bytes_fail_with_the_file_the_place_and_the_second_output_and_the_
     assert facts[-1] == f"second output: {kept}"
     assert (kept / "clock.txt").read_text() == "run 1"
     assert stored(project) == before
-    assert {name: event.state for name, event in build(project, Clocked(), toy.Shout()).items()} == {
+    assert {name: event.state for name, event in build(project, toy.Clocked(), toy.Shout()).items()} == {
         "clocked": "cached",
         "shout": "cached",
     }
-    again = build(project, Clocked(), toy.Shout(), remake=frozenset({"clocked"}))
+    again = build(project, toy.Clocked(), toy.Shout(), remake=frozenset({"clocked"}))
     assert again["clocked"].state == "failed"
     assert (kept / "clock.txt").read_text() == "run 2"
 
 
 def test_a_job_that_is_not_stored_is_built_and_compared_with_nothing(project):
-    assert build(project, Clocked(), remake=frozenset({"clocked"}))["clocked"].state == "built"
+    assert build(project, toy.Clocked(), remake=frozenset({"clocked"}))["clocked"].state == "built"
 
 
 def test_a_common_job_of_two_variants_is_made_again_once(project):

@@ -6,40 +6,15 @@ from pathlib import Path
 
 import pytest
 import toy
+from hardware_steps import L4, T4, OnL4, OnT4, WithTensorRT
 from small_builds import build, project_in, variant
 
 from engine.builder.findings import examine
 from engine.builder.lookup import Lookup
 from engine.builder.selection import select
 from engine.builder.waiting import by_machine
-from engine.runtimes.onnxruntime.libraries import TENSORRT
-from engine.step import Device, Hardware
 from engine.store.heads import Heads
 from engine.store.store import Store
-
-T4 = Hardware(devices=(Device(name="T4", sm=75),), tool="tensorrt", version="10.x")
-L4 = Hardware(devices=(Device(name="L4", sm=89),), tool="tensorrt", version="10.x")
-
-
-class OnT4(toy.Shout):
-    """Shouts on a T4."""
-
-    def hardware(self):
-        return T4
-
-
-class OnL4(toy.Measure):
-    """Measures on an L4."""
-
-    def hardware(self):
-        return L4
-
-
-class WithTensorRT(toy.Measure):
-    """Measures on a T4 with the libraries that the tool loads."""
-
-    def hardware(self):
-        return T4.model_copy(update={"libraries": TENSORRT})
 
 
 @pytest.fixture

@@ -155,3 +155,23 @@ class Deliver(Step):
     def run(self, out: Path, *, shouted: Path) -> None:
         (out / "model").mkdir()
         (out / "model" / "text.txt").write_bytes((shouted / "text.txt").read_bytes())
+
+
+class Clocked(Begin):
+    """Writes the number of this run into one of two files, as a step that forgets a time does."""
+
+    makes = "text"
+    text: str = "hello"
+
+    def run(self, out):
+        super().run(out)
+        place = out.parents[3] / "count"
+        number = int(place.read_text()) + 1 if place.exists() else 0
+        place.write_text(str(number))
+        (out / "clock.txt").write_text(f"run {number}")
+
+
+class Drifting(Clocked):
+    """Differs, and says so."""
+
+    reproducible = False

@@ -64,8 +64,11 @@ def of_step(step: Step) -> Code:
 
     Raises StepError for declared data that is missing, OSError, and SyntaxError.
     """
+    from engine.step import Step
+
     kind = step.work_class()
-    return of(kind.__qualname__, (kind.__module__, *step.code_used(), WORKER))
+    classes = (each.__module__ for each in kind.__mro__ if issubclass(each, Step))
+    return of(kind.__qualname__, (*classes, *step.code_used(), WORKER))
 
 
 @cache

@@ -6,8 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import engine
+from engine.builder.trace import declaring
 from engine.builder.trace.coverage import Rows, examine
 from engine.builder.trace.reads import Kind, Read, Reads, decode, encode
+from engine.errors import StepError
 from engine.known import Known
 
 ROOT = "/work/stamps/stamp_package/"
@@ -23,8 +26,8 @@ ROWS = Rows(
 )
 
 
-def read(kind, name, *, by="stamp_package.step", at=f"{STEP}:7", importer=""):
-    return Read(Kind(kind), name, at, by, importer)
+def read(kind, name, *, by="stamp_package.step", at=f"{STEP}:7"):
+    return Read(Kind(kind), name, at, by)
 
 
 def trace(*items, rows=ROWS):
@@ -101,16 +104,20 @@ def test_what_a_hub_sends_is_covered_by_the_commit_of_its_source():
     assert trace(read("network", "huggingface.co:443", by="engine.steps.fetch"), rows=rows).gaps == ()
 
 
-def test_a_module_of_this_program_counts_if_code_in_the_row_imports_it():
-    import engine
-
+def test_a_file_of_this_program_or_of_the_package_of_the_step_that_no_row_has_fails_the_job():
     ours = str(Path(engine.__file__).parent)
-    rows = Rows(package="engine", code=frozenset({f"{ours}/steps/fuse.py", f"{ours}/kit/__init__.py"}))
-    by_row = read("file", f"{ours}/kit/a.py", by="engine.steps.fuse", importer=f"{ours}/steps/fuse.py")
-    by_package = read("file", f"{ours}/kit/b.py", by="engine.kit", importer=f"{ours}/kit/__init__.py")
-    by_others = read("file", f"{ours}/kit/c.py", by="engine.recipe", importer=f"{ours}/recipe/schema.py")
-    [gap] = trace(by_row, by_package, by_others, rows=rows).gaps
-    assert gap.name == "engine/kit/a.py"
+    rows = Rows(package="stamp_package", code=frozenset({STEP, f"{ours}/step.py"}))
+    items = [read("file", name) for name in (STEP, f"{ours}/step.py", f"{ours}/api.py", f"{ROOT}more.txt", "/etc/sky")]
+    gaps = trace(*items, read("folder", ROOT), rows=rows).gaps
+    assert [(gap.name, gap.fails) for gap in gaps] == [
+        ("engine/api.py", True), ("stamp_package/more.txt", True), ("/etc/sky", False), ("stamp_package/", False),
+    ]  # fmt: skip
+    with pytest.raises(StepError, match="'stamp' uses code or data that its key does not cover") as caught:
+        declaring.refuse_uncovered_code("stamp", gaps)
+    assert [fact.partition(": ")[0] for fact in caught.value.facts] == [
+        "stamp_package/step.py:7 uses engine/api.py", "stamp_package/step.py:7 uses stamp_package/more.txt",
+    ]  # fmt: skip
+    declaring.refuse_uncovered_code("stamp", gaps[2:])
 
 
 def test_a_trace_is_bounded_and_says_what_it_leaves_out():
@@ -124,6 +131,6 @@ def test_a_trace_is_bounded_and_says_what_it_leaves_out():
 def test_reads_are_the_same_after_writing_and_reading():
     items = (read("file", "/a"), read("program", "B", at="", by=""))
     assert decode(encode(ROOT, items)) == Reads(ROOT, items)
-    for junk in (b"", b"[]\n", b"junk", b'["/"]\n["fish", "a", "", "", ""]\n', b"7\n"):
+    for junk in (b"", b"[]\n", b"junk", b'["/"]\n["fish", "a", "", ""]\n', b"7\n"):
         with pytest.raises(ValueError, match=r"."):
             decode(junk)
