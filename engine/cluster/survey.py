@@ -7,7 +7,6 @@ import platform
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import UserError
@@ -100,7 +99,7 @@ class Survey:
 
 def version() -> str:
     """Return the version of this program and of Python, in which nodes and builder have to agree."""
-    return f"{distribution.NAME} {metadata.version(distribution.NAME)} on Python {platform.python_version()}"
+    return f"{distribution.running()} on Python {platform.python_version()}"
 
 
 def take(question: Question, lookup: Lookup, *, remote: str, trouble: str) -> Survey:

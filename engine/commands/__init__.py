@@ -162,9 +162,4 @@ def _innermost(parser: argparse.ArgumentParser, words: Sequence[str]) -> argpars
 
 def version() -> str:
     """Return the name and the version of the program, as text."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return f"recipe {version(distribution.NAME)}"
-    except PackageNotFoundError:
-        return "recipe, run from its source tree"
+    return distribution.running()

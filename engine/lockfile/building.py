@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from engine.builder.job import Job
@@ -11,10 +11,11 @@ from engine.builder.lookup import Lookup
 from engine.builder.variant import PlannedVariant
 from engine.errors import LockError, StepError, UserError
 from engine.key import Key, digest_of, key_of
-from engine.lockfile import names, observe, reported
+from engine.lockfile import differences, names, observe, reported
 from engine.lockfile.content import Lock, LockedOutput, Place, Rows
 from engine.store.record import Record
 from engine.store.store import Store
+from engine.text import distribution
 
 
 class LockedLookup(Lookup):
@@ -45,7 +46,8 @@ class LockedLookup(Lookup):
 class FrozenLookup(Lookup):
     """A look-up that takes the rows of sources, tools and code from the locks, without reading sources and code.
 
-    A job whose locked key is not in the store gets the key of this machine, and is built if need be.
+    A job whose locked key is not in the store gets the key of this machine, and is built if need be, if its code is the
+    locked code: another version of this program delivers what is stored, and builds nothing anew.
     """
 
     def __init__(self, store: Store, locks: Mapping[str, Lock], variants: Mapping[str, PlannedVariant]) -> None:
@@ -60,11 +62,12 @@ class FrozenLookup(Lookup):
 
     def key(self, job: Job, inputs: Mapping[str, str]) -> Key:
         """Return the job's key in the lock where the store has a record of that key, else the key of this machine."""
-        locked_keys = list(self._locked_keys(job, inputs))
+        locked_keys = [*self._locked_keys(job, inputs), *self._recorded_keys(job)]
         for key in locked_keys:
             if self.find(job, key) is not None:
                 self._trusted.add((job.recipe, job.name))
                 return key
+        self._refuse_other_code(job, locked_keys)
         try:
             return super().key(job, inputs)
         except UserError as error:
@@ -95,7 +98,7 @@ class FrozenLookup(Lookup):
         """Yield the keys that the lock allows for a job; the key with this machine's facts comes first."""
         lock = self._locks[job.recipe]
         variant = self._variants[job.recipe]
-        code = lock.steps.get(job.name)
+        code = lock.code_of(job.recipe, job.name)
         sources = {name: names.name_of(source, variant) for name, source in job.step.sources().items()}
         tools = set(job.step.tools_used())
         if code is None or not tools <= lock.tools.keys() or not set(sources.values()) <= lock.sources.keys():
@@ -110,6 +113,37 @@ class FrozenLookup(Lookup):
                 facts=facts,
                 variables={name: lock.variables[name] for name in job.step.variables if name in lock.variables},
             )
+
+    def _recorded_keys(self, job: Job) -> Iterator[Key]:
+        """Yield the keys whose digests a lock of another version has, as the store's records have them.
+
+        That version may have given its keys other rows, so they cannot be computed. They count only as long as the
+        recipe is as it was locked.
+        """
+        lock, variant = self._locks[job.recipe], self._variants[job.recipe]
+        was = lock.variants.get(job.recipe)
+        if lock.version == distribution.version() or was is None or was.recipe != names.recipe_rows(variant):
+            return
+        records = (self.store.read(output.key) for output in lock.outputs_of(job.recipe, job.name))
+        yield from (record.key for record in records if record is not None)
+
+    def _refuse_other_code(self, job: Job, locked_keys: Sequence[Key]) -> None:
+        """Raise LockError for a job that is not stored, and whose code is not the locked code."""
+        lock, variant = self._locks[job.recipe], self._variants[job.recipe]
+        if lock.code_of(job.recipe, job.name) in (None, str(self.code(job.step))):
+            return
+        every = ((each.name, lock.code_of(job.recipe, each.name), self.code(each.step)) for each in variant.jobs)
+        changed = [name for name, locked, here in every if locked not in (None, str(here))]
+        raise LockError(
+            f"{job.name!r} of {job.recipe} would run with other code than the lock names",
+            [
+                f"the lock {differences.of_another_version(lock)}",
+                f"`recipe lock` would change {differences.code_of(changed)}",
+                *(f"the store has no record of its locked key {digest_of(key)}" for key in locked_keys[:1]),
+            ],
+            f"build with the version of recipe that wrote the lock; or `recipe lock {variant.loaded.path}` accepts the "
+            "new code, and its jobs run once more",
+        )
 
     def _facts(self, job: Job, lock: Lock) -> list[Rows]:
         """Return the facts that a job's key may have: first this machine's facts, then the facts in the lock."""

@@ -64,7 +64,7 @@ class Lock:
     """The whole content of a lock.
 
     `sources` maps names to content digests, and a hub's repositories to commits. `steps` maps the names of jobs to the
-    digests of their code.
+    digests of their code; a job whose code differs between variants has the name of `own_code` there.
     """
 
     sources: Rows
@@ -74,6 +74,12 @@ class Lock:
     machines: tuple[MachineSection, ...] = ()
     variables: Rows = field(default_factory=dict)
     """The values of the environment variables that are rows of the jobs' keys, without variables that are not set."""
+    version: str = ""
+    """The version of this program that wrote the lock, if the lock states one. It explains, and is never compared."""
+
+    def code_of(self, variant: str, job: str) -> str | None:
+        """Return the digest of a job's code; None for a job that the lock does not have."""
+        return self.steps.get(own_code(variant, job), self.steps.get(job))
 
     def outputs_where(self, holds: Callable[[Rows], bool]) -> dict[Place, LockedOutput]:
         """Return the lock's outputs for one machine; `holds(facts)` says whether the machine has the facts."""
@@ -101,6 +107,11 @@ class Lock:
             for job, locked in variant.jobs.items():
                 if locked.output is not None:
                     yield (name, job), locked.output
+
+
+def own_code(variant: str, job: str) -> str:
+    """Return the name in `Lock.steps` of a job that runs other code than the same job of an earlier variant."""
+    return f"{job} of {variant}"
 
 
 def sections(outputs: Iterable[tuple[Rows, Place, LockedOutput]]) -> tuple[MachineSection, ...]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from engine.errors import LockError
 from engine.lockfile.content import Lock, LockedVariant, Rows
+from engine.text import distribution, lists
 
 _LISTED = 60
 """The greatest number of differing rows that an error lists; further rows are only counted."""
+_CODE = "code of "
+"""How the names of the rows about the code of steps begin."""
 _DEFAULT = ("locked the default", "here the default")
 """The words that stand for the value of a field that a recipe leaves out, because the field then has its default."""
 
@@ -49,18 +52,48 @@ class Comparison:
 
 
 def refuse(locked: Lock, here: Lock, comparison: Comparison, *, lock: str, recipe: str) -> None:
-    """Raise LockError, which lists the differing rows, if two locks differ."""
+    """Raise LockError, which lists the differing rows, if two locks differ.
+
+    The code of all steps differs from that of an older version of this program, which is said in one line.
+    """
     rows = list(differences(locked, here, comparison))
     if not rows:
         return
-    more = [f"and {len(rows) - _LISTED} more"] if len(rows) > _LISTED else []
     count = "1 row differs" if len(rows) == 1 else f"{len(rows)} rows differ"
+    code = [each.row.removeprefix(_CODE) for each in rows if each.row.startswith(_CODE)]
+    if code and locked.version != here.version:
+        facts = [code_of(code), *(str(each) for each in rows if not each.row.startswith(_CODE))]
+        raise LockError(f"{lock} {of_another_version(locked)}: {count}", _listed(facts), accept_version(recipe))
     accept = f"`recipe lock {recipe}` and review what that changes in the lock"
     mend = "leave --set out, or write its change into the recipe" if comparison.overridden else "undo the change"
     raise LockError(
         f"{lock} is not what is here: {count}",
-        [*(str(difference) for difference in rows[:_LISTED]), *more],
+        _listed([str(difference) for difference in rows]),
         f"{mend} and run {accept}" if comparison.overridden else f"{mend}, or accept it with {accept}",
+    )
+
+
+def _listed(facts: list[str]) -> list[str]:
+    more = [f"and {len(facts) - _LISTED} more"] if len(facts) > _LISTED else []
+    return [*facts[:_LISTED], *more]
+
+
+def of_another_version(locked: Lock) -> str:
+    """Return which version of this program wrote a lock, and which one runs."""
+    return f"was written by {distribution.earlier(locked.version)}, and this is {distribution.running()}"
+
+
+def code_of(steps: Iterable[str]) -> str:
+    """Return one line for the code of many steps."""
+    names = sorted(set(steps))
+    return f"the code of {lists.counted(len(names), 'step')}: {', '.join(names)}"
+
+
+def accept_version(recipe: str) -> str:
+    """Return what to do about a lock of another version."""
+    return (
+        f"`recipe build --frozen {recipe}` delivers what is stored of it; `recipe lock {recipe}` accepts the new code, "
+        "and its jobs run once more"
     )
 
 
@@ -74,7 +107,7 @@ def differences(locked: Lock, here: Lock, comparison: Comparison) -> Iterator[Di
         *_of_rows("", locked.sources, here.sources, comparison),
         *_of_rows("tools.", _without(locked.tools, comparison), here.tools, comparison),
         *_of_rows("env.", _without(locked.variables, comparison), here.variables, comparison),
-        *_of_rows("code of ", locked.steps, here.steps, comparison),
+        *_of_code(locked, here),
         *_of_variants(locked, here, comparison),
     ]
     yield from causes or _of_outputs(locked, here)
@@ -89,6 +122,14 @@ def _of_rows(prefix: str, locked: Rows, here: Rows, comparison: Comparison) -> I
         old, new = locked.get(name), here.get(name)
         if old != new and (new is not None or comparison.whole):
             yield Difference(prefix + name, old, new)
+
+
+def _of_code(locked: Lock, here: Lock) -> list[Difference]:
+    """Return a row for each step whose code differs. Jobs that only one of the locks has are rows of their own."""
+    places = [(name, job) for name, variant in here.variants.items() if name in locked.variants for job in variant.jobs]
+    common = [(name, job) for name, job in places if job in locked.variants[name].jobs]
+    rows = {Difference(_CODE + job, locked.code_of(name, job), here.code_of(name, job)) for name, job in common}
+    return sorted((each for each in rows if each.locked != each.here), key=str)
 
 
 def _of_variants(locked: Lock, here: Lock, comparison: Comparison) -> Iterator[Difference]:

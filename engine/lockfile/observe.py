@@ -10,10 +10,11 @@ from engine.builder.lookup import Lookup, under
 from engine.builder.variant import PlannedVariant
 from engine.key import digest_of, option_rows
 from engine.lockfile import reported
-from engine.lockfile.content import Lock, LockedJob, LockedOutput, LockedVariant, Place, Rows, sections
+from engine.lockfile.content import Lock, LockedJob, LockedOutput, LockedVariant, Place, Rows, own_code, sections
 from engine.lockfile.names import is_on_hub, name_of, recipe_rows
 from engine.machine import local_gpus
 from engine.step import Hardware, Source
+from engine.text import distribution
 
 _NOT_LOOKED_UP = "not looked up"
 
@@ -45,6 +46,7 @@ def observe(variants: Sequence[PlannedVariant], lookup: Lookup, locked: Lock | N
         variants=locked_variants,
         machines=sections(walk.outputs),
         variables=lookup.variables(walk.variables),
+        version=distribution.version(),
     )
     return Observed(lock, frozenset(walk.elsewhere - walk.tools - walk.variables))
 
@@ -107,7 +109,9 @@ class _Walk:
             needed = {name: reaches[maker] for name, maker in job.needs.items()}
             facts = frozenset(job.step.facts_used()).union(*(each.facts for each in needed.values()))
             away = self.lookup.away(job) is not None or any(each.away for each in needed.values())
-            self.steps[job.name] = str(self.lookup.code(job.step))
+            code = str(self.lookup.code(job.step))
+            if self.steps.setdefault(job.name, code) != code:
+                self.steps[own_code(variant.name, job.name)] = code
             if away:
                 self.elsewhere.update(job.step.tools_used(), job.step.variables)
             else:

@@ -31,6 +31,7 @@ def dump(lock: Lock) -> str:
     """Return the lock's text. Equal locks give the same text, whatever the order of their entries."""
     tree = {
         "lock": FORMAT,
+        **_filled(recipe=lock.version),
         **_filled(sources=_sorted(lock.sources), tools=_sorted(lock.tools), environment=_sorted(lock.variables)),
         **_filled(steps=_sorted(lock.steps)),
         "variants": {name: _variant_tree(variant) for name, variant in sorted(lock.variants.items())},
@@ -42,7 +43,9 @@ def dump(lock: Lock) -> str:
 def parse(text: Text) -> Lock:
     """Return the lock that a text describes. Raises RecipeError with the position of the first error in the text."""
     reader = Reader(text, end=END)
-    root = reader.fields(reader.root, "lock", "sources", "tools", "environment", "steps", "variants", "machines")
+    root = reader.fields(
+        reader.root, "lock", "recipe", "sources", "tools", "environment", "steps", "variants", "machines"
+    )
     reader.only(root, "lock", FORMAT)
     variants = {name: _variant(reader, node) for name, node in reader.entries(root.get("variants")).items()}
     outputs = [each for node in reader.items(root.get("machines")) for each in _section(reader, node)]
@@ -53,6 +56,7 @@ def parse(text: Text) -> Lock:
         variants=variants,
         machines=sections(outputs),
         variables=reader.rows(root.get("environment")),
+        version=reader.text_of(root["recipe"]) if "recipe" in root else "",
     )
 
 

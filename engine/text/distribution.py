@@ -1,6 +1,8 @@
-"""The project's name on PyPI, its extras, and the commands that install them."""
+"""The project's name on PyPI, its installed version, its extras, and the commands that install them."""
 
 from __future__ import annotations
+
+from functools import cache
 
 NAME = "recipe-build"
 """The name of this project on PyPI.
@@ -24,6 +26,27 @@ _BESIDE = {"cuda-bindings": "tensorrt"}
 """Distribution -> the extra that installs it beside those of EXTRAS."""
 _MODULES = {"protobuf": "google", "pillow": "PIL"}
 """Distribution -> the name to import, where the two differ by more than dashes."""
+
+
+@cache
+def version() -> str:
+    """Return the installed version of this program; "" where the program runs from its source tree."""
+    from importlib.metadata import PackageNotFoundError, version  # the import takes long
+
+    try:
+        return version(NAME)
+    except PackageNotFoundError:
+        return ""
+
+
+def running() -> str:
+    """Return this program with its version, in words."""
+    return f"recipe {version()}" if version() else "recipe, run from its source tree"
+
+
+def earlier(version: str) -> str:
+    """Return the program that wrote a lock or a record, in words; old files do not state its version."""
+    return f"recipe {version}" if version else "an older version of recipe"
 
 
 def install(extra: str) -> str:

@@ -107,7 +107,7 @@ def test_what_the_command_line_leaves_out_is_no_difference():
     only_fetch = {"tiny": replace(LOCK.variants["tiny"], jobs={"fetch": LOCK.variants["tiny"].jobs["fetch"]})}
     here = Lock(sources={"model": A}, tools={}, steps={"fetch": A}, variants=only_fetch)
     assert rows(LOCK, here, partly) == []
-    assert len(rows(LOCK, here)) == 6
+    assert len(rows(LOCK, here)) == 5
     assert rows(LOCK, replace(here, steps={"fetch": B}), partly) == [f"code of fetch: locked {A}, here {B}"]
 
 

@@ -11,8 +11,6 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib import metadata
 from typing import Any
 
 from engine.digest import Digest
@@ -84,7 +82,7 @@ def write(record: Record, files: Mapping[str, StoredFile]) -> bytes:
                 ],
             },
             "runDetails": {
-                "builder": {"id": BUILDER, "version": {distribution.NAME: _version()}},
+                "builder": {"id": BUILDER, "version": {distribution.NAME: distribution.version()}},
                 "metadata": {
                     "invocationId": record.digest,
                     "startedOn": _moment(record.made_at - record.seconds),
@@ -184,11 +182,6 @@ def _rows(key: Mapping[str, str], *prefixes: str) -> tuple[dict[str, str], ...]:
         if f"{kind}{dot}" in by_prefix:
             by_prefix[f"{kind}{dot}"][rest] = value
     return tuple(by_prefix.values())
-
-
-@cache
-def _version() -> str:
-    return metadata.version(distribution.NAME)
 
 
 def _moment(seconds: float) -> str:
