@@ -13,6 +13,8 @@ from engine.digest import Digest
 Key = dict[str, str]
 """The rows of a key, from name to value: "tools.onnxruntime" has the value "1.31.1", "options.precision" has "int8"."""
 
+CODE = "code"
+"""The name of the row for the code that the job runs."""
 _INPUTS = "inputs."
 """How the names of the rows for a job's inputs begin."""
 
@@ -39,7 +41,7 @@ def key_of(
 
     The step's name is no row: the row `code` already stands for everything that the step runs.
     """
-    rows = {"code": str(code)}
+    rows = {CODE: str(code)}
     rows.update(option_rows(options))
     rows.update({f"tools.{name}": value for name, value in tools.items()})
     rows.update({f"facts.{name}": value for name, value in facts.items()})

@@ -11,9 +11,10 @@ from engine.builder.job import Job
 from engine.builder.lookup import Lookup, content_of
 from engine.builder.variant import PlannedVariant
 from engine.errors import UserError
-from engine.key import Change, changes, digest_of
+from engine.key import CODE, Change, changes, digest_of, is_input
 from engine.store.heads import Head
 from engine.store.record import Record
+from engine.text import distribution
 
 State = Literal["cached", "stale", "new", "unknown"]
 
@@ -41,12 +42,37 @@ class Finding:
     waits_for: str | None = None
     """The hardware that the job needs and this machine lacks, if the job is not cached; else None."""
     reasons: Mapping[str, str] = field(default_factory=dict)
-    """For each row of a tool that has a digest of the tool's code, why the version of the tool is not enough."""
+    """For each row of a tool that has a digest of the tool's code, why the version of the tool is not enough.
+
+    For the row `code`, which version of this program made the last result, if it was another one.
+    """
+    made_by: str | None = None
+    """The version of this program that made the last result of a job that is not cached; None without a last result.
+
+    The version is "" for a result of a version that did not say so.
+    """
 
     def __repr__(self) -> str:
         """Return the names of the variant and the job, the job's state, and the rows that changed."""
         rows = f" ({', '.join(change.row for change in self.changes)})" if self.changes else ""
         return f"<Finding {self.job.recipe} {self.job.name}: {self.state}{rows}>"
+
+    @property
+    def is_upgrade(self) -> bool:
+        """Whether the job runs again only because another version of this program made its last result."""
+        known = [change for change in self.changes if not is_input(change.row) or change.new is not None]
+        return [change.row for change in known] == [CODE] and self._is_of_another_version
+
+    @property
+    def _is_of_another_version(self) -> bool:
+        return self.made_by not in (None, distribution.version())
+
+    def explained(self, reasons: Mapping[str, str]) -> Finding:
+        """Return the finding with the reasons of its rows."""
+        if self._is_of_another_version:
+            made = f"made by {distribution.earlier(self.made_by or '')}; this is {distribution.running()}"
+            reasons = {**reasons, CODE: made}
+        return replace(self, reasons=reasons)
 
 
 def examine(variant: PlannedVariant, lookup: Lookup) -> list[Finding]:
@@ -58,7 +84,7 @@ def examine(variant: PlannedVariant, lookup: Lookup) -> list[Finding]:
         finding = _examine(job, findings, head, lookup, recipe)
         findings[job.name] = finding if finding.state == "cached" else _with_cost(finding, head, lookup)
     reasons = {f"tools.{name}": reason for name, reason in lookup.tool_reasons().items()}
-    return [replace(finding, reasons=reasons) for finding in findings.values()]
+    return [finding.explained(reasons) for finding in findings.values()]
 
 
 def _examine(job: Job, earlier: Mapping[str, Finding], head: Head, lookup: Lookup, recipe: Sequence[Change]) -> Finding:
@@ -83,7 +109,7 @@ def _examine(job: Job, earlier: Mapping[str, Finding], head: Head, lookup: Looku
         nearest = () if away is None else lookup.elsewhere.nearest(job.name, key, away)
         return Finding(job, "unknown" if missing else "new", (*nearest, *rewired))
     rows = changes(before.key, key) if away is None else lookup.elsewhere.differences(before, key, away)
-    return Finding(job, "unknown" if missing else "stale", (*rows, *rewired))
+    return Finding(job, "unknown" if missing else "stale", (*rows, *rewired), made_by=before.made_by)
 
 
 def _with_cost(finding: Finding, head: Head, lookup: Lookup) -> Finding:

@@ -238,11 +238,13 @@ def report_for(
 
 
 def _dry_run(session: Session, parallel: int | None, *, as_json: bool) -> Exit:
+    from engine.builder import upgrade
     from engine.builder.costs import total
     from engine.builder.executors import slots
     from engine.report import costs, grid
 
     findings = session.findings()
+    upgraded = upgrade.of(findings)
     whole = total(findings, parallel or slots.default())
     words = {"cached": "cached", "stale": "would build", "new": "would build", "unknown": "may build"}
     if as_json:
@@ -255,11 +257,14 @@ def _dry_run(session: Session, parallel: int | None, *, as_json: bool) -> Exit:
             }
             for finding in findings
         ]
-        print(json.dumps({"jobs": jobs, "cost": costs.fields_of_build(whole)}, ensure_ascii=False, indent=1))
+        whole_fields = {"cost": costs.fields_of_build(whole), "upgrade": upgraded and upgraded.fields()}
+        print(json.dumps({"jobs": jobs, **whole_fields}, ensure_ascii=False, indent=1))
     else:
         grid.show([(words[each.state], each.job.recipe, each.job.name, _cost(each)) for each in findings])
     if whole is not None and not as_json:
         print(costs.of_build(whole))
+    if upgraded is not None and not as_json:
+        print(upgraded)
     session.refusals.refuse(len(session.selection.paths))
     return Exit.OK
 

@@ -1,4 +1,4 @@
-"""Facts of the machine that belong to no runtime: CPU, system, GPUs and the GPU driver."""
+"""Facts of the machine that belong to no runtime: CPU, system, GPUs, the GPU driver, and this program."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import platform
 
 from engine.known import FACTS, Fact, Known
 from engine.machine import cpu, cuda, local_gpus
+from engine.text import distribution
 
 _ISA = {
     "avx2", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16", "avx512_fp16", "amx_int8", "amx_bf16",
@@ -38,5 +39,6 @@ FACTS.update(
         "gpu.driver": Fact(lambda _: local_gpus.known(local_gpus.driver()), describes_machine=True),
         "gpu.name": Fact(lambda _: local_gpus.known(local_gpus.names()), describes_machine=True),
         "os": Fact(lambda _: Known(platform.system()), describes_machine=True),
+        distribution.VERSION_FACT: Fact(lambda _: Known(distribution.version()), describes_machine=True),
     }
 )

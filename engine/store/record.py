@@ -10,6 +10,7 @@ from engine.digest import Digest
 from engine.key import Key, digest_of
 from engine.store import binding
 from engine.store.output import Files
+from engine.text import distribution
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,11 @@ class Record:
     def size(self) -> int:
         """The artifact's size in bytes."""
         return sum(size for size, _ in self.files.values())
+
+    @property
+    def made_by(self) -> str:
+        """The version of this program that made the record; "" for a record of a version that did not say so."""
+        return self.machine.get(distribution.VERSION_FACT, "")
 
     @property
     def came(self) -> str:

@@ -9,6 +9,8 @@ NAME = "recipe-build"
 
 The project's name on PyPI is not `recipe`, because on PyPI `recipe` is another project.
 """
+VERSION_FACT = "recipe.version"
+"""The fact under which records have the version of this program that made them."""
 EXTRAS = {
     "onnx": ("numpy", "onnx", "onnxruntime", "sympy", "tokenizers", "tritonclient", "protobuf"),
     "cpu": ("huggingface-hub", "onnxscript", "safetensors", "sentencepiece", "torch", "transformers"),

@@ -1,18 +1,24 @@
 """Writing locks, and builds with `--locked` and `--frozen`, with steps of a few milliseconds."""
 
+from dataclasses import replace
+
 import lock_steps
 import pretended
 import pytest
-from engine.builder.code.remembered import RememberedCode
 from lock_builds import build, everywhere, frozen, locked, states, variant, write
 
 from engine.builder import facts
+from engine.builder.executors.local import LocalExecutor
 from engine.builder.lookup import Lookup
+from engine.builder.loop import Options, run
+from engine.digest import Digest
 from engine.errors import Exit, LockError
 from engine.events import Ended, Started
+from engine.lockfile import locking
 from engine.lockfile.content import LockedOutput
 from engine.machine import tools
 from engine.store.store import Store
+from engine.text import distribution
 
 
 def test_before_a_build_only_the_first_keys_are_known_and_after_it_all(project):
@@ -164,6 +170,96 @@ def test_a_frozen_build_without_source_and_record_names_both(project):
     error = next(event.error for event in events if isinstance(event, Ended))
     assert "t.txt" in error.what
     assert everywhere(lock)["read"].key in " ".join(error.facts)
+
+
+def edited_code(monkeypatch):
+    """Let the code of every step be another one."""
+    of_step = RememberedCode.of_step
+    monkeypatch.setattr(RememberedCode, "of_step", lambda *its: replace(of_step(*its), digest=Digest("0" * 32)))
+
+
+def lose_records(project):
+    for record in (project / "cache" / "records").glob("*.json"):
+        record.unlink()
+
+
+def test_a_frozen_build_builds_nothing_anew_whose_code_is_not_the_locked_code(project, monkeypatch):
+    plan = variant(project, lock_steps.Local())
+    build(project, plan)
+    write(project, plan)
+    lose_records(project)
+    edited_code(monkeypatch)
+    events = build(project, plan, frozen(project, plan))
+    assert not [event for event in events if isinstance(event, Started)]
+    error = next(event.error for event in events if isinstance(event, Ended))
+    assert error.exit is Exit.USAGE
+    assert error.what == "'read' of r would run with other code than the lock names"
+    assert "`recipe lock` would change the code of 2 steps: local, read" in error.facts
+
+
+def test_a_lock_that_states_no_version_is_of_an_older_one_and_gets_its_version_with_its_next_change(project):
+    plan = variant(project)
+    build(project, plan)
+    lock = write(project, plan)
+    path = project / "r.lock"
+    old = path.read_text().replace(f"recipe: {distribution.version()}\n", "", 1)
+    path.write_text(old)
+    locked(project, plan)
+    assert write(project, plan) == replace(lock, version="")
+    assert path.read_text() == old
+    (project / "t.txt").write_text("other")
+    assert write(project, plan).version == distribution.version()
+
+
+def test_a_locked_build_counts_the_steps_whose_code_came_with_another_version(project, monkeypatch):
+    plan = variant(project, lock_steps.Local())
+    write(project, plan)
+    edited_code(monkeypatch)
+    with pytest.raises(LockError, match="2 rows differ") as edited:
+        locked(project, plan)
+    assert [fact.split(":")[0] for fact in edited.value.facts] == ["code of local", "code of read"]
+    (project / "t.txt").write_text("other")
+    monkeypatch.setattr(distribution, "version", lambda: "99.0")
+    with pytest.raises(LockError) as upgraded:
+        locked(project, plan)
+    assert upgraded.value.what.endswith(" and this is recipe 99.0: 3 rows differ")
+    assert upgraded.value.facts[0] == "the code of 2 steps: local, read"
+    assert upgraded.value.facts[1].startswith("t.txt: locked ")
+
+
+def test_a_frozen_build_of_another_version_finds_records_whose_keys_have_other_rows_now(project, monkeypatch):
+    plan = variant(project, lock_steps.Local())
+    build(project, plan)
+    write(project, plan)
+    edited_code(monkeypatch)
+    monkeypatch.setattr(lock_steps.Local, "tools", ("pyyaml",))
+    assert set(states(build(project, plan, frozen(project, plan))).values()) == {"cached", "failed"}
+    monkeypatch.setattr(distribution, "version", lambda: "99.0")
+    assert set(states(build(project, plan, frozen(project, plan))).values()) == {"cached"}
+    recipe = project / "r.yaml"
+    recipe.write_text(recipe.read_text() + "precision: int8\n")
+    changed = variant(project, lock_steps.Local())
+    assert set(states(build(project, changed, frozen(project, changed))).values()) == {"cached", "failed"}
+
+
+def test_a_step_with_other_code_in_another_variant_is_locked_and_found_under_both(project, monkeypatch):
+    one = variant(project, lock_steps.Local())
+    other = variant(project, lock_steps.Local(), name="other")
+    of_step = RememberedCode.of_step
+    others = {id(job.step) for job in other.jobs}
+
+    def code(self, step):
+        known = of_step(self, step)
+        return replace(known, digest=Digest("0" * 32)) if id(step) in others else known
+
+    monkeypatch.setattr(RememberedCode, "of_step", code)
+    events = run([one, other], Lookup(Store(project / "cache")), LocalExecutor(1), Options(out=project / "build"))
+    assert {event.state for event in events if isinstance(event, Ended)} == {"built"}
+    [written] = locking.write(Store(project / "cache"), [one, other], refresh=False)
+    assert written.lock.code_of("other", "local") == "0" * 32 != written.lock.code_of("r", "local")
+    for each in (one, other):
+        locked(project, each, partly=True)
+        assert set(states(build(project, each, frozen(project, each))).values()) == {"cached"}
 
 
 def test_a_source_below_the_project_is_called_by_its_path_there(project):

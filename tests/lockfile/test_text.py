@@ -76,6 +76,7 @@ machines = st.lists(
             texts, st.builds(LockedVariant, rows, st.dictionaries(texts, jobs, max_size=2)), max_size=2
         ),
         machines=machines.map(sections),
+        version=texts,
     )
 )
 def test_whatever_a_lock_says_comes_back(lock):

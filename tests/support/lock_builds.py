@@ -15,14 +15,15 @@ from engine.step import Source
 from engine.store.store import Store
 
 
-def variant(project, *steps):
+def variant(project, *steps, name="r"):
     """Return a plan of steps joined by the names of their inputs."""
     [loaded] = load(project / "r.yaml")
+    loaded = loaded._replace(recipe=loaded.recipe.model_copy(update={"name": name}))
     read = lock_steps.Read(source=Source(uri=f"file:{project / 't.txt'}"))
     chosen = [read, *steps]
     makers = {type(step).makes: type(step).step_name() for step in chosen}
     jobs = [
-        Job("r", type(step).step_name(), step, {name: makers[name] for name in type(step).inputs()}) for step in chosen
+        Job(name, type(step).step_name(), step, {name: makers[name] for name in type(step).inputs()}) for step in chosen
     ]
     return PlannedVariant(loaded, tuple(jobs))
 
@@ -45,9 +46,9 @@ def everywhere(lock):
     return {name: job.output for name, job in lock.variants["r"].jobs.items()}
 
 
-def locked(project, plan):
+def locked(project, plan, *, partly=False):
     refusals = Refusals()
-    lookup = locking.checked(Store(project / "cache"), locking.locks_of([plan], refusals), refusals, partly=False)
+    lookup = locking.checked(Store(project / "cache"), locking.locks_of([plan], refusals), refusals, partly=partly)
     refusals.refuse(1)
     return lookup
 
