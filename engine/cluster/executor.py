@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, cast
 from engine.builder.answers import error_of
 from engine.builder.executors.executor import DisplacedError, LackingInputError, Releasable, RunOrder
 from engine.builder.worker_task import Outcome
+from engine.cluster import survey
 from engine.cluster.engine import ClusterEngine, Piece
 from engine.cluster.machines import ClusterMachines
 from engine.cluster.nodes import ClusterNode, Lane, lane_of
 from engine.cluster.orders import JobOrder, NodeAnswer, fields_of
 from engine.cluster.sending import Sender, tier_of
 from engine.errors import StepError, StoreError, UserError
-from engine.key import digest_of, without_inputs
+from engine.key import CODE, digest_of, without_inputs
 from engine.store.file_lock import FileLock
 from engine.store.record import Record
 from engine.system import regular
@@ -96,16 +97,18 @@ class ClusterExecutor:
     A job whose node is lost, or is not what it said, ends with DisplacedError; the build loop places it again.
     """
 
-    def __init__(self, engine: ClusterEngine, lookup: Lookup, jobs: Sequence[Job]) -> None:
-        """Ask all nodes what they have, and let the look-up know them.
+    def __init__(
+        self, engine: ClusterEngine, lookup: Lookup, jobs: Sequence[Job], notice: Callable[[str], None]
+    ) -> None:
+        """Ask all nodes what they have, and let the look-up know them. `notice` says what the user should know.
 
-        Raises UserError for a build without a remote, and without a usable node.
+        Raises UserError for a build without a remote, without a usable node, and for a node of another version.
         """
         self._engine = engine
         self._tier = tier_of(lookup.store)
         self._sender = Sender(lookup.store, self._tier)
         self._machines = lookup.machines = ClusterMachines(
-            engine, jobs, remote=self._tier.settings.url, locked=lookup.locked_tools
+            engine, jobs, remote=self._tier.settings.url, locked=lookup.locked_tools, notice=notice
         )
         self._nodes = self._machines.nodes
         self._resources = contextlib.ExitStack()
@@ -198,7 +201,9 @@ class ClusterExecutor:
         if answer.differs:
             rows = ", ".join(f"{row} is {here}, not {ordered}" for row, ordered, here in answer.differs[:3])
             self._machines.leave_out(run.place, f"it is not what it was: {rows}")
-            return _failed(DisplacedError(f"node {run.node} is not what it was: {rows}"))
+            code = next(((ordered, here) for row, ordered, here in answer.differs if row == CODE), None)
+            other = DisplacedError(f"node {run.node} is not what it was: {rows}")
+            return _failed(_other_code(run, *code) if code else other)
         if answer.lacks:
             hint = "a node must trust the key that this machine signs with: `recipe cache trust --key KEY` there"
             return replace(outcome, error=LackingInputError(answer.lacks, f"node {run.node}: {answer.log}", hint))
@@ -209,6 +214,20 @@ class ClusterExecutor:
             with contextlib.suppress(OSError, StoreError):  # the remote has it, too: `record` asks there
                 self._tier.receive(run.order.key, answer.envelope.encode())
         return outcome
+
+
+def _other_code(run: ClusterRun, ordered: str | None, there: str | None) -> StepError:
+    """Return the error about a node that has this version of the program, and other code for the step of a job."""
+    version = "" if run.place.survey is None else run.place.survey.version
+    return StepError(
+        f"node {run.node} has other code for {run.order.job.name!r} than this machine",
+        [
+            f"node {run.node}: {version}, code {there}",
+            f"this machine: {survey.version()}, code {ordered}",
+            f"the step is {run.order.job.traits.kind}",
+        ],
+        "install the same version of the step's package on all nodes, and start their Ray processes again",
+    )
 
 
 def _failed(error: UserError) -> Outcome:

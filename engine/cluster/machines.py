@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -50,22 +50,35 @@ class ClusterMachines:
     """The nodes of a cluster that use the build's remote; they are the `Machines` of its look-up."""
 
     def __init__(
-        self, engine: ClusterEngine, jobs: Iterable[Job], *, remote: str, locked: Mapping[str, str] | None = None
+        self,
+        engine: ClusterEngine,
+        jobs: Iterable[Job],
+        *,
+        remote: str,
+        locked: Mapping[str, str] | None = None,
+        notice: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Ask all nodes what they have. Raises UserError if no job could run on any of them.
+        """Ask all nodes what they have.
 
-        `locked` has the tools of a lock: a node with another version of one of them runs no job.
+        Raises UserError if no job could run on any of them, and for nodes with another version of this program. Such a
+        node that comes later is left out, and `notice` says so. `locked` has the tools of a lock: a node with another
+        version of one of them runs no job.
         """
         self.nodes = Nodes()
         self._engine = engine
         self._remote = remote
         self._locked = locked or {}
         self._question = Question.about(jobs)
+        self._notice = notice
         self._left_out: dict[str, ClusterNode] = {}
         self._changed = False
         self._has_lost = False
         """Whether a node was lost since the last look."""
+        self._began = False
+        """Whether the first look is over, after which a node with another version ends no build."""
         self.look()
+        self._refuse_other_versions()
+        self._began = True
         if not len(self.nodes):
             raise UserError(
                 f"no node of {engine.shown} can run jobs",
@@ -129,10 +142,24 @@ class ClusterMachines:
             judge(node, remote=self._remote, locked=self._locked)
             if node.trouble:
                 self._left_out[node.id] = node
+                if node.other_version and self._began:
+                    self._notice(f"node {node.name} came and is not used: {node.trouble}")
             else:
                 self.nodes.add(node)
                 self._changed = True
         self._has_lost = False
+
+    def _refuse_other_versions(self) -> None:
+        """Raise UserError that names the nodes with another version of this program or of Python."""
+        others = {node.name: node.other_version for node in self._left_out.values() if node.other_version}
+        if others:
+            nodes = "1 node has" if len(others) == 1 else f"{len(others)} nodes have"
+            raise UserError(
+                f"{nodes} another version of recipe or Python: their code could give other results",
+                [*(f"node {name}: {there}" for name, there in others.items()), f"this machine: {survey.version()}"],
+                "install the same versions on this machine and on all nodes, or take these nodes out of the cluster; "
+                "`recipe doctor --on ADDRESS` shows all nodes",
+            )
 
     def leave_out(self, node: ClusterNode, reason: str) -> None:
         """Give a node no further job in this build."""

@@ -54,11 +54,14 @@ class ClusterNode:
         """Why no job can run on the node; "" if jobs can."""
         if self.survey is None:
             return "the node has not answered"
-        if self.survey.trouble:
-            return self.survey.trouble
-        if self.survey.version != version():
-            return f"the node has {self.survey.version or 'another version'}, and this machine {version()}"
-        return ""
+        if self.other_version:
+            return f"the node has {self.other_version}, and this machine {version()}"
+        return self.survey.trouble
+
+    @property
+    def other_version(self) -> str:
+        """The version of this program and of Python that the node has, if it is another one than here; else ""."""
+        return "" if self.survey is None or self.survey.version == version() else self.survey.version
 
     @property
     def kind(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from engine.cluster.engine import ClusterEngine
@@ -19,14 +19,16 @@ def engine_of(address: str) -> ClusterEngine:
     return RayEngine(address)
 
 
-def executor_on(engine: ClusterEngine, lookup: Lookup, jobs: Sequence[Job]) -> ClusterExecutor:
+def executor_on(
+    engine: ClusterEngine, lookup: Lookup, jobs: Sequence[Job], notice: Callable[[str], None] = lambda _: None
+) -> ClusterExecutor:
     """Return the executor of an open cluster for a build of some jobs, and let the look-up know its machines.
 
-    Raises UsageError for a build without a remote, and UserError for a cluster without a usable node. The engine is
-    closed then.
+    `notice` says during the build what the user should know. Raises UsageError for a build without a remote, and
+    UserError for a cluster without a usable node, or with a node of another version. The engine is closed then.
     """
     try:
-        return ClusterExecutor(engine, lookup, jobs)
+        return ClusterExecutor(engine, lookup, jobs, notice)
     except BaseException:
         engine.close()
         raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -137,8 +137,14 @@ def unusable(trouble: UserError | str) -> Survey:
 
 
 def read(answer: Mapping[str, Any] | str) -> Survey:
-    """Return the survey that a node has answered, or one that says why there is none."""
+    """Return the survey that a node has answered, or one that says why there is none.
+
+    Of a survey with other fields, which another version of this program has answered, only the version is read.
+    """
+    if isinstance(answer, str):
+        return unusable(answer)
     try:
-        return unusable(answer) if isinstance(answer, str) else Survey.from_json(answer)
+        return Survey.from_json(answer)
     except TypeError as wrong:
-        return unusable(f"the node's survey cannot be read: {wrong}")
+        there = str(answer.get("version", ""))
+        return replace(unusable(f"the node's survey cannot be read: {wrong}"), version=there)

@@ -22,21 +22,23 @@ class Nodes:
 
     def __init__(self, **nodes):
         self.every = nodes
+        self.versions = {}
 
     def nodes(self):
         return [ClusterNode(name, name, 1, 1 << 34) for name in self.every]
 
     def ask(self, nodes, question):
-        return {node.id: self._survey(*self.every[node.id]) for node in nodes}
+        surveys = {node.id: self._survey(*self.every[node.id]) for node in nodes}
+        return {name: {**each, **self.versions.get(name, {})} for name, each in surveys.items()}
 
     def _survey(self, onnx, remote):
         return Survey(version(), remote, "", {}, {"onnx": onnx}, {}, {T4: "", L4: "no L4"}, {"": {}, T4: {}}).to_json()
 
 
-def machines(nodes, locked=None):
+def machines(nodes, locked=None, **more):
     step = Tell()
     job = SimpleNamespace(step=step, traits=SimpleNamespace(needs_hardware=False, exclusive=False))
-    return ClusterMachines(nodes, [job], remote=REMOTE, locked=locked)
+    return ClusterMachines(nodes, [job], remote=REMOTE, locked=locked, **more)
 
 
 def test_a_node_whose_tools_are_not_those_of_the_lock_runs_no_job():
@@ -56,6 +58,34 @@ def test_a_node_with_another_remote_runs_no_job():
     with pytest.raises(UserError) as error:
         machines(Nodes(one=("1.23.2", "file:///other")))
     assert error.value.facts == (f"one: the node has the remote file:///other, not {REMOTE}",)
+
+
+def test_a_node_of_another_version_ends_the_build_before_it_begins_though_other_nodes_could_run_it():
+    nodes = Nodes(right=("1.23.2", REMOTE), old=("1.23.2", REMOTE), newer=("1.23.2", REMOTE))
+    nodes.versions = {
+        "old": {"version": "recipe 0.0.9 on Python 3.11.9"},
+        "newer": {"version": "recipe 99.0 on Python 3.14.1", "a field of that version": 1},
+    }
+    with pytest.raises(UserError, match="2 nodes have another version of recipe or Python") as error:
+        machines(nodes)
+    assert error.value.facts == (
+        "node old: recipe 0.0.9 on Python 3.11.9",
+        "node newer: recipe 99.0 on Python 3.14.1",
+        f"this machine: {version()}",
+    )
+    assert "install the same versions" in error.value.hint
+
+
+def test_a_node_of_another_version_that_comes_during_a_build_runs_no_job_and_is_named():
+    nodes, notices = Nodes(right=("1.23.2", REMOTE)), []
+    known = machines(nodes, notice=notices.append)
+    nodes.every["late"] = ("1.23.2", REMOTE)
+    nodes.versions["late"] = {"version": "recipe 0.0.9 on Python 3.11.9"}
+    known.look()
+    known.look()
+    assert [node.name for node in known.nodes] == ["right"]
+    there = "the node has recipe 0.0.9 on Python 3.11.9"
+    assert notices == [f"node late came and is not used: {there}, and this machine {version()}"]
 
 
 def job_for(hardware):
