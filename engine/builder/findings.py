@@ -46,7 +46,7 @@ class Finding:
 
     For the row `code`, which version of this program made the last result, if it was another one.
     """
-    made_by: str | None = None
+    maker_version: str | None = None
     """The version of this program that made the last result of a job that is not cached; None without a last result.
 
     The version is "" for a result of a version that did not say so.
@@ -65,13 +65,13 @@ class Finding:
 
     @property
     def _is_of_another_version(self) -> bool:
-        return self.made_by not in (None, distribution.version())
+        return self.maker_version not in (None, distribution.version())
 
     def explained(self, reasons: Mapping[str, str]) -> Finding:
         """Return the finding with the reasons of its rows."""
         if self._is_of_another_version:
-            made = f"made by {distribution.earlier(self.made_by or '')}; this is {distribution.running()}"
-            reasons = {**reasons, CODE: made}
+            reason = f"made by {distribution.earlier(self.maker_version or '')}; this is {distribution.running()}"
+            reasons = {**reasons, CODE: reason}
         return replace(self, reasons=reasons)
 
 
@@ -109,7 +109,7 @@ def _examine(job: Job, earlier: Mapping[str, Finding], head: Head, lookup: Looku
         nearest = () if away is None else lookup.elsewhere.nearest(job.name, key, away)
         return Finding(job, "unknown" if missing else "new", (*nearest, *rewired))
     rows = changes(before.key, key) if away is None else lookup.elsewhere.differences(before, key, away)
-    return Finding(job, "unknown" if missing else "stale", (*rows, *rewired), made_by=before.made_by)
+    return Finding(job, "unknown" if missing else "stale", (*rows, *rewired), maker_version=before.maker_version)
 
 
 def _with_cost(finding: Finding, head: Head, lookup: Lookup) -> Finding:

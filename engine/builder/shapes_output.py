@@ -8,7 +8,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import engine
 from engine.errors import UserError
 from engine.system import regular
 
@@ -17,16 +16,17 @@ if TYPE_CHECKING:
     from engine.builder.lookup import Lookup
 
 _NAME = "shapes_output"
+_OWN = Path(__file__).parents[1]
+"""The folder of this program."""
 
 
 def notice(jobs: Iterable[Job], lookup: Lookup) -> str:
     """Return what to say of packages whose code, as jobs run it, has the declaration; "" without such a package."""
-    own = Path(engine.__file__).parent
     files: dict[Path, None] = {}
     for job in jobs:
         with suppress(UserError, OSError):  # code that cannot be read fails its job, with the reason
             files |= dict.fromkeys(path for path, _ in lookup.code_read(job))
-    foreign = [path for path in files if path.suffix == ".py" and not path.is_relative_to(own)]
+    foreign = [path for path in files if path.suffix == ".py" and not path.is_relative_to(_OWN)]
     packages = sorted({_package(path) for path in foreign if declares(regular.read(path))})
     if not packages:
         return ""

@@ -50,5 +50,5 @@ def of(findings: Sequence[Finding]) -> Upgrade | None:
     steps = [each.job.step for each in again.values()]
     hardware = [step.hardware() for step in steps if step.section is Section.ENGINE]
     gpus = dict.fromkeys(device.name for each in hardware if each is not None for device in each.devices)
-    versions = {each.made_by or "" for each in again.values()}
+    versions = {each.maker_version or "" for each in again.values()}
     return Upgrade(tuple(sorted(versions)), len(again), len(hardware), tuple(gpus))

@@ -66,7 +66,7 @@ class Record:
         return sum(size for size, _ in self.files.values())
 
     @property
-    def made_by(self) -> str:
+    def maker_version(self) -> str:
         """The version of this program that made the record; "" for a record of a version that did not say so."""
         return self.machine.get(distribution.VERSION_FACT, "")
 

@@ -19,13 +19,13 @@ CODE = (Change("code", "a", "b"),)
 RECIPE = {"model": {"source": "model.onnx"}, "profiles": {"batch": [1, 2, 4]}}
 
 
-def findings(device, made_by="0.0.9", name="net"):
+def findings(device, maker_version="0.0.9", name="net"):
     """Return the findings of a recipe for a GPU, of which only the engine has other code."""
     recipe = {**RECIPE, "name": name, "target": {"runtime": "tensorrt", "device": device}}
     jobs = plan_of(recipe)
     assert "trt-build" in [job.name for job in jobs]
     return [
-        Finding(job, "stale", CODE, made_by=made_by) if job.name == "trt-build" else Finding(job, "cached")
+        Finding(job, "stale", CODE, maker_version=maker_version) if job.name == "trt-build" else Finding(job, "cached")
         for job in jobs
     ]
 
@@ -37,12 +37,12 @@ def examined(project, *steps):
 def test_engines_are_counted_with_their_gpus(monkeypatch):
     monkeypatch.setattr(distribution, "version", lambda: "0.2.0")
     every = [*findings("T4", name="t4"), *findings("A10", name="a10"), *findings("L4", "0.2.0", name="l4")]
-    found = upgrade.of(every)
-    assert str(found) == (
+    whole = upgrade.of(every)
+    assert str(whole) == (
         "after the upgrade from recipe 0.0.9 to recipe 0.2.0: "
         "2 jobs would run again, of these 2 TensorRT engines (T4, A10)"
     )
-    assert found.fields() == {"from": ["0.0.9"], "to": "0.2.0", "jobs": 2, "engines": 2, "gpus": ["T4", "A10"]}
+    assert whole.fields() == {"from": ["0.0.9"], "to": "0.2.0", "jobs": 2, "engines": 2, "gpus": ["T4", "A10"]}
 
 
 def test_the_same_job_of_two_variants_counts_once():
@@ -50,8 +50,8 @@ def test_the_same_job_of_two_variants_counts_once():
 
 
 def test_a_result_of_a_version_that_records_did_not_state_is_of_an_older_version():
-    found = upgrade.of(findings("T4", made_by=""))
-    assert str(found).startswith(
+    whole = upgrade.of(findings("T4", maker_version=""))
+    assert str(whole).startswith(
         f"after the upgrade from an older version of recipe to {distribution.running()}: 1 job "
     )
 
