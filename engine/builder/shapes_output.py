@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import ast
+import re
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from engine.builder.job import Job
     from engine.builder.lookup import Lookup
 
-_NAME = "shapes_output"
+_DECLARATION = re.compile(rb"^\s*shapes_output\s*(:[^=\n]+)?=[^=]", re.MULTILINE)
 _OWN = Path(__file__).parents[1]
 """The folder of this program."""
 
@@ -30,22 +30,12 @@ def notice(jobs: Iterable[Job], lookup: Lookup) -> str:
     packages = sorted({_package(path) for path in foreign if declares(regular.read(path))})
     if not packages:
         return ""
-    return f"`{_NAME}` of {' and '.join(packages)} has no effect any more: all code that a step imports counts"
+    return f"`shapes_output` of {' and '.join(packages)} has no effect any more: all code that a step imports counts"
 
 
 def declares(text: bytes) -> bool:
-    """Return whether the text of a module, or a class in it, has the declaration."""
-    if _NAME.encode() not in text:
-        return False
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError):  # ValueError: a null byte
-        return False
-    targets: list[ast.expr] = []
-    for node in ast.walk(tree):
-        targets += node.targets if isinstance(node, ast.Assign) else []
-        targets += [node.target] if isinstance(node, ast.AnnAssign) else []
-    return any(isinstance(target, ast.Name) and target.id == _NAME for target in targets)
+    """Return whether the text of a module has a line with the declaration, in the module itself or in a class."""
+    return _DECLARATION.search(text) is not None
 
 
 def _package(path: Path) -> str:

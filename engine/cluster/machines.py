@@ -74,11 +74,7 @@ class ClusterMachines:
         self._changed = False
         self._has_lost = False
         """Whether a node was lost since the last look."""
-        self._began = False
-        """Whether the first look is over, after which a node with another version ends no build."""
-        self.look()
-        self._refuse_other_versions()
-        self._began = True
+        self._refuse(self._look())
         if not len(self.nodes):
             raise UserError(
                 f"no node of {engine.shown} can run jobs",
@@ -132,6 +128,11 @@ class ClusterMachines:
 
     def look(self) -> None:
         """Look for nodes that came or left, and ask new ones what they have."""
+        for node in self._look():
+            self._notice(f"node {node.name} came and is not used: {node.trouble}")
+
+    def _look(self) -> list[ClusterNode]:
+        """Do the same, and return new nodes that have another version of this program or of Python."""
         self._looked = time.monotonic()
         alive = {node.id: node for node in self._engine.nodes()}
         for node in self.nodes:
@@ -142,21 +143,19 @@ class ClusterMachines:
             judge(node, remote=self._remote, locked=self._locked)
             if node.trouble:
                 self._left_out[node.id] = node
-                if node.other_version and self._began:
-                    self._notice(f"node {node.name} came and is not used: {node.trouble}")
             else:
                 self.nodes.add(node)
                 self._changed = True
         self._has_lost = False
+        return [node for node in new if node.other_version]
 
-    def _refuse_other_versions(self) -> None:
-        """Raise UserError that names the nodes with another version of this program or of Python."""
-        others = {node.name: node.other_version for node in self._left_out.values() if node.other_version}
+    def _refuse(self, others: Sequence[ClusterNode]) -> None:
+        """Raise UserError that names nodes with another version of this program or of Python, if there are any."""
         if others:
             nodes = "1 node has" if len(others) == 1 else f"{len(others)} nodes have"
             raise UserError(
                 f"{nodes} another version of recipe or Python: their code could give other results",
-                [*(f"node {name}: {there}" for name, there in others.items()), f"this machine: {survey.version()}"],
+                [*(f"node {node.name}: {node.other_version}" for node in others), f"this machine: {survey.version()}"],
                 "install the same versions on this machine and on all nodes, or take these nodes out of the cluster; "
                 "`recipe doctor --on ADDRESS` shows all nodes",
             )

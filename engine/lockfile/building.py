@@ -134,15 +134,14 @@ class FrozenLookup(Lookup):
             return
         every = ((each.name, lock.code_of(job.recipe, each.name), self.code(each.step)) for each in variant.jobs)
         changed = [name for name, locked, here in every if locked not in (None, str(here))]
+        facts = [f"the store has no record of its locked key {digest_of(key)}" for key in locked_keys[:1]]
+        facts.append(f"`recipe lock` would change {differences.code_of(changed)}")
+        if lock.version != distribution.version():
+            facts.insert(0, f"the lock {differences.of_another_version(lock)}")
         raise LockError(
             f"{job.name!r} of {job.recipe} would run with other code than the lock names",
-            [
-                f"the lock {differences.of_another_version(lock)}",
-                f"`recipe lock` would change {differences.code_of(changed)}",
-                *(f"the store has no record of its locked key {digest_of(key)}" for key in locked_keys[:1]),
-            ],
-            f"build with the version of recipe that wrote the lock; or `recipe lock {variant.loaded.path}` accepts the "
-            "new code, and its jobs run once more",
+            facts,
+            f"build with the locked version and code, or accept what is here: `recipe lock {variant.loaded.path}`",
         )
 
     def _facts(self, job: Job, lock: Lock) -> list[Rows]:

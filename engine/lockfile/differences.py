@@ -63,7 +63,11 @@ def refuse(locked: Lock, here: Lock, comparison: Comparison, *, lock: str, recip
     code = [each.row.removeprefix(_CODE) for each in rows if each.row.startswith(_CODE)]
     if code and locked.version != here.version:
         facts = [code_of(code), *(str(each) for each in rows if not each.row.startswith(_CODE))]
-        raise LockError(f"{lock} {of_another_version(locked)}: {count}", _listed(facts), accept_version(recipe))
+        raise LockError(
+            f"{lock} {of_another_version(locked)}: {count}",
+            _listed(facts),
+            f"`recipe lock {recipe}` accepts the new code; `recipe build --frozen {recipe}` delivers what is stored",
+        )
     accept = f"`recipe lock {recipe}` and review what that changes in the lock"
     mend = "leave --set out, or write its change into the recipe" if comparison.overridden else "undo the change"
     raise LockError(
@@ -87,14 +91,6 @@ def code_of(steps: Iterable[str]) -> str:
     """Return one line for the code of many steps."""
     names = sorted(set(steps))
     return f"the code of {lists.counted(len(names), 'step')}: {', '.join(names)}"
-
-
-def accept_version(recipe: str) -> str:
-    """Return what to do about a lock of another version."""
-    return (
-        f"`recipe build --frozen {recipe}` delivers what is stored of it; `recipe lock {recipe}` accepts the new code, "
-        "and its jobs run once more"
-    )
 
 
 def differences(locked: Lock, here: Lock, comparison: Comparison) -> Iterator[Difference]:
