@@ -84,7 +84,7 @@ def option_rows(options: Mapping[str, Any]) -> dict[str, str]:
     """Return the rows of a key for a step's options: a mapping from names that begin with `options.` to values."""
     rows: dict[str, str] = {}
     for name, value in options.items():
-        rows.update(_flat(f"options.{name}", value))
+        rows.update(_flat(_inside("options", name), value))
     return rows
 
 
@@ -112,7 +112,7 @@ def leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     if not value or not isinstance(value, dict | list):
         yield name, value
     for key, each in inner:
-        yield from leaves(f"{name}.{key}" if name else str(key), each)
+        yield from leaves(_inside(name, str(key)), each)
 
 
 def _flat(row: str, value: Any) -> dict[str, str]:
@@ -120,10 +120,19 @@ def _flat(row: str, value: Any) -> dict[str, str]:
     if isinstance(value, Mapping) and value:
         flat: dict[str, str] = {}
         for name, inner in value.items():
-            # A name with a dot in it is quoted, so that {"a.b": 1} and {"a": {"b": 1}} have different rows.
-            flat.update(_flat(f"{row}.{json.dumps(name) if '.' in name else name}", inner))
+            flat.update(_flat(_inside(row, name), inner))
         return flat
     return {row: text_of(value)}
+
+
+def _inside(row: str, name: str) -> str:
+    """Return the name of the row for the entry `name` of a mapping whose own row would be `row`.
+
+    Any name but a simple one is quoted, so that {"a.b": 1}, {"a": {"b": 1}} and {'"a': {'b"': 1}} have different rows.
+    """
+    simple = name.isprintable() and "." not in name and name[:1] not in {"", '"'}
+    part = name if simple else json.dumps(name)
+    return f"{row}.{part}" if row else part
 
 
 def text_of(value: Any) -> str:
@@ -133,4 +142,6 @@ def text_of(value: Any) -> str:
             json.loads(value)
         except ValueError:
             return value
+        except RecursionError:  # as JSON it would be nested too deep to be read
+            pass
     return json.dumps(value, sort_keys=True, ensure_ascii=False)

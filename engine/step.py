@@ -18,6 +18,7 @@ from engine.errors import JudgementError, StepError
 from engine.gpus.libraries import Libraries
 from engine.known import Known, fact
 from engine.reporting import TypedReport
+from engine.text import canonical
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -81,7 +82,7 @@ def write_report(out: Path, report: Report) -> None:
 class Frozen(BaseModel):
     """An immutable value that refuses undeclared fields."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
 
 
 class Source(Frozen):
@@ -297,10 +298,13 @@ class Step(Frozen, ABC):
         return self
 
     def options(self) -> Mapping[str, Any]:
-        """Return the options that are rows of the key: all fields except sources and the fields that `judged` names."""
+        """Return the options that are rows of the key: all fields except sources and the fields that `judged` names.
+
+        The values are JSON values in the canonical form from which a worker makes the step again.
+        """
         kept = {name for name, field in type(self).model_fields.items() if not _holds_source(field.annotation)}
         kept -= set(self.judged)
-        return self.model_dump(mode="json", include=kept)
+        return canonical.encode(self, kept)
 
     def sources(self) -> Mapping[str, Source]:
         """Return the sources by the parameters of `run`; a tuple `name` gives `name_0`, `name_1`, ..."""

@@ -18,6 +18,7 @@ from engine.recipe.schema import Recipe
 from engine.step import KEY_VARIABLE, Step
 from engine.store import output
 from engine.store.output import Files
+from engine.text import canonical
 
 __all__ = ["VERSION", "Job", "StepOutput", "install", "plan_of", "run_step"]
 
@@ -41,14 +42,16 @@ def run_step(step: Step, folder: Path, **inputs: Path | str) -> StepOutput:
     """Run a step as a worker does and return its output, which lies in `folder/out`.
 
     As in a build, the step gets a copy of its options that was written as JSON and read back. Raises StepError for an
-    error of the step itself, a report that JSON cannot hold, links in the output, or an input that the step changed.
+    error of the step itself, an option that comes back as another value, a report that JSON cannot hold, links in the
+    output, or an input that the step changed.
     """
-    before = {name: _content(place) for name, place in inputs.items()}
     kind = type(step)
+    jobs.refuse_lossy(kind.step_name(), step)
+    before = {name: _content(place) for name, place in inputs.items()}
     task = WorkerTask(
         step=f"{kind.__module__}:{kind.__qualname__}",
         name=kind.step_name(),
-        options=step.model_dump(mode="json", by_alias=True),
+        options=canonical.encode(step),
         inputs={name: str(place) for name, place in inputs.items()},
         out=str(folder / "out"),
         log=str(folder / "log"),

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from engine.text import canonical
+
 if TYPE_CHECKING:
     from engine.step import Step
 
@@ -30,7 +32,7 @@ class Traits(NamedTuple):
     work: str
     """The class that a worker runs, written as `module:Class`."""
     options: Mapping[str, Any]
-    """All fields of the worker's class as JSON, from which a worker makes the step again."""
+    """The fields of the worker's class in canonical form, from which a worker makes the step again."""
     sources: Mapping[str, SourceName]
     tools: tuple[str, ...]
     variables: tuple[str, ...]
@@ -82,7 +84,7 @@ class Job:
         return Traits(
             kind=f"{kind.__module__}:{kind.__name__}",
             work=f"{work.__module__}:{work.__name__}",
-            options=step.model_dump(mode="json", by_alias=True, include=set(work.model_fields)),
+            options=canonical.encode(step, work.model_fields),
             sources={name: SourceName(each.uri, each.revision, each.part) for name, each in step.sources().items()},
             tools=tuple(step.tools_used()),
             variables=tuple(step.variables),

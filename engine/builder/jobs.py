@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import reprlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -13,7 +15,10 @@ from engine.errors import StepError
 from engine.recipe.schema import Recipe
 from engine.runtimes import registry
 from engine.step import Step
+from engine.text import canonical
 
+_OURS = "engine."
+"""How the names of the modules of this program begin: its own steps are tested, and need no check in each plan."""
 _BUILT = "compiled"
 """The output that is the built model of a runtime."""
 
@@ -22,8 +27,8 @@ def plan(recipe: Recipe, steps: Mapping[str, type[Step]]) -> tuple[Job, ...]:
     """Return the jobs of one recipe, each after the jobs that it needs.
 
     Where the recipe's runtime stands for several, the plan also has the jobs that build the model for each of them.
-    Raises StepError if no step makes a required input, if two steps claim the same place in the order, or if steps need
-    each other in a circle.
+    Raises StepError if no step makes a required input, if two steps claim the same place in the order, if steps need
+    each other in a circle, or if a worker would get another value of an option.
     """
     jobs, _ = _of_one_runtime(recipe, steps)
     delivering = [job.name for job in jobs if job.step.delivers]
@@ -32,7 +37,35 @@ def plan(recipe: Recipe, steps: Mapping[str, type[Step]]) -> tuple[Job, ...]:
     branches = {name: _branch(recipe, name, steps) for name in registry.of(recipe).candidates(recipe.target)}
     if branches:
         jobs = _joined(jobs, branches)
+    for job in jobs:
+        if not type(job.step).__module__.startswith(_OURS):
+            refuse_lossy(job.name, job.step)
     return _ordered(jobs)
+
+
+def refuse_lossy(name: str, step: Step) -> None:
+    """Raise StepError for an option that a worker would get as another value or type than the step `name` has here."""
+    kind, which = type(step), "an option"
+    try:
+        for option in kind.model_fields:
+            which = f"the option {option!r}"
+            # No row of a key can hold half a character, or a number of thousands of digits.
+            json.dumps(canonical.encode(step, [option]), ensure_ascii=False).encode()
+        which = "an option"
+        copy = canonical.decode(kind, canonical.encode(step))
+    except (AttributeError, TypeError, ValueError) as error:
+        raise _lossy(name, which, str(error).splitlines()[:4]) from error
+    for option in canonical.differing(step, copy):
+        planned, decoded = (reprlib.repr(getattr(each, option)) for each in (step, copy))
+        raise _lossy(name, f"the option {option!r}", [f"planned: {planned}", f"in a worker: {decoded}"])
+
+
+def _lossy(name: str, which: str, facts: list[str]) -> StepError:
+    return StepError(
+        f"a worker cannot get {which} of the step {name!r} as it is planned",
+        facts,
+        "declare a type whose values JSON can give back, such as `str`, `int`, `tuple[str, ...]` or a model",
+    )
 
 
 def _of_one_runtime(recipe: Recipe, steps: Mapping[str, type[Step]]) -> tuple[list[Job], _Wiring]:

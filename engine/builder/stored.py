@@ -19,6 +19,7 @@ from engine.store.record import Record
 from engine.store.stat_cache import Row
 from engine.store.store import Store
 from engine.system import watched
+from engine.text import canonical
 
 if TYPE_CHECKING:
     from engine.builder.selection import Reading
@@ -62,7 +63,7 @@ class StoredJob(Job):
         module, _, name = self.traits.kind.partition(":")
         kind = getattr(importlib.import_module(module), name)
         kind.name = self.name
-        step: Step = kind.model_validate(self.traits.options)
+        step: Step = canonical.decode(kind, self.traits.options)
         return step
 
 

@@ -19,7 +19,7 @@ from engine.builder.trace import hook
 from engine.builder.worker_task import WorkerTask
 from engine.errors import StepError, UserError, causes
 from engine.system import limits
-from engine.text import reasons
+from engine.text import canonical, reasons
 
 _ROOM = 1 << 16
 """A disk that has fewer free bytes than this number counts as full."""
@@ -93,7 +93,7 @@ def perform(task: WorkerTask, kind: Any = None) -> Mapping[str, object]:
     from engine.step import KEY_VARIABLE  # the step's own import has loaded pydantic already
 
     kind.name = task.name
-    step = kind.model_validate(task.options)
+    step = canonical.decode(kind, task.options)
     inputs = {key: value if value.startswith("hf:") else Path(value) for key, value in task.inputs.items()}
     out = Path(task.out)
     out.mkdir()

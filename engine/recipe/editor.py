@@ -15,7 +15,7 @@ from engine.recipe.model_config import ENUMS, INTEGER_BOUNDS, MESSAGES, ONE_OF, 
 from engine.recipe.schema import Recipe
 from engine.recipe.shape_values import Values
 
-_SECTION = re.compile(r"\b(Answers|Bench|Graph|Package|Target|TensorRT)Section\b")
+_SECTION = re.compile(r"\b(Answers|Bench|Graph|Package|Rival|Target|TensorRT)Section\b")
 """Matches the names of classes that the JSON Schema calls by a shorter name: BenchSection is called `Bench`."""
 _TRITON = "Triton."
 """The start of the names of definitions that are messages of Triton's ModelConfig."""

@@ -11,6 +11,7 @@ from engine.runtimes import recipes
 from engine.runtimes.served import Served, plain
 from engine.runtimes.support import Kernels, Unsupported, Way
 from engine.runtimes.triton_images import RECIPE_PATH
+from engine.text import canonical
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -246,7 +247,7 @@ class Runtime:
     def execution(self, recipe: RecipeView) -> Mapping[str, Any]:
         """Return the options with which the recipe's model is run: JSON values, which become rows of keys."""
         options = recipe.runtimes.get(self.name, {})
-        return {} if self.options_model is None else self.options_model.model_validate(options).model_dump(mode="json")
+        return {} if self.options_model is None else canonical.encode(self.options_model.model_validate(options))
 
     def tool(self, target: TargetView) -> str | None:
         """Return the name of the Python distribution that runs models on the GPU; None on a CPU."""

@@ -1,1 +1,1 @@
-"""Texts that people write and read: places for errors, names that look alike, sizes in bytes, hints to install."""
+"""Texts that people write and read: places for errors, alike names, sizes in bytes, hints; and options in JSON."""

@@ -58,7 +58,7 @@ def test_a_build_waits_and_goes_on_as_results_arrive_one_by_one(project, on_t4):
     events = events_of(project, variant(project, *steps), wait=60.0)
     begun = until(events, Awaits)
     assert states(begun) == {"begin": "built"}
-    assert (begun[-1].job, begun[-1].waits_for) == ("on-t4", "T4 (sm_75) with tensorrt")
+    assert (begun[-1].job, begun[-1].waits_for) == ("on-t4", "T4 (sm_75) with tensorrt 10.x")
     assert "run the same command there" in begun[-1].advice
     assert on_t4(toy.Begin(), OnT4()) == {"begin": "cached", "on-t4": "built"}
     [arrived, *_] = until(events, Awaits, "also-on-t4")

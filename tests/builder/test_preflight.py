@@ -437,7 +437,8 @@ def test_a_package_that_is_not_installed_has_the_words_of_the_worker(project, mo
     error = refused("text.yaml")
     job = error.what.split("'")[1]
     task = WorkerTask(step="", name=job, options={}, inputs={}, out="", log="", key="")
-    expected = unexpected(task, ModuleNotFoundError(f"No module named {name!r}", name=name))
+    missing = unexpected(task, ModuleNotFoundError(f"No module named {name!r}", name=name))
+    expected = outcomes.worded(task, error_of(missing.fields()))
     assert (error.what, error.facts, error.hint) == (expected.what, expected.facts, expected.hint)
     assert f"[{extra}]" in error.hint
 

@@ -6,7 +6,7 @@ import toy
 from small_builds import build, project_in, variant
 
 from engine.builder import upgrade
-from engine.builder.code.remembered import RememberedCode
+from engine.builder.code import closure
 from engine.builder.findings import Finding, examine
 from engine.builder.lookup import Lookup
 from engine.digest import Digest
@@ -63,8 +63,8 @@ def test_only_jobs_whose_code_alone_differs_count(tmp_path, monkeypatch):
         older.setattr(distribution, "version", lambda: "0.0.9")
         build(project, variant(project, *steps))
     assert upgrade.of(examined(project, toy.Begin(text="bye"), *steps[1:])) is None
-    of_step = RememberedCode.of_step
-    monkeypatch.setattr(RememberedCode, "of_step", lambda *its: replace(of_step(*its), digest=Digest("0" * 32)))
+    of_step = closure.of_step
+    monkeypatch.setattr(closure, "of_step", lambda *its: replace(of_step(*its), digest=Digest("0" * 32)))
     assert upgrade.of(examined(project, *steps)).jobs == 2
     assert upgrade.of(examined(project, toy.Begin(text="bye"), *steps[1:])).jobs == 1
     assert upgrade.of(examined(project, *steps)).versions == ("0.0.9",)
@@ -73,8 +73,8 @@ def test_only_jobs_whose_code_alone_differs_count(tmp_path, monkeypatch):
 def test_an_edit_of_code_in_one_version_is_no_upgrade(tmp_path, monkeypatch):
     project = project_in(tmp_path)
     build(project, variant(project, toy.Begin()))
-    of_step = RememberedCode.of_step
-    monkeypatch.setattr(RememberedCode, "of_step", lambda *its: replace(of_step(*its), digest=Digest("0" * 32)))
+    of_step = closure.of_step
+    monkeypatch.setattr(closure, "of_step", lambda *its: replace(of_step(*its), digest=Digest("0" * 32)))
     [finding] = examined(project, toy.Begin())
     assert [change.row for change in finding.changes] == ["code"]
     assert upgrade.of([finding]) is None

@@ -11,7 +11,7 @@ import onnx
 import pytest
 
 from engine import cli, digest
-from engine.builder.code.remembered import RememberedCode
+from engine.builder.code import closure
 from engine.text import distribution
 
 RECIPE = "name: net\nmodel: {source: net.onnx}\nprofiles: [{batch: [1, 2, 4]}]\n"
@@ -36,13 +36,13 @@ def states(*words):
 
 def be_older(patch):
     """Let the program be of another version, in which the code of every step differs."""
-    of_step = RememberedCode.of_step
+    of_step = closure.of_step
 
-    def other(self, step):
-        code = of_step(self, step)
+    def other(step):
+        code = of_step(step)
         return replace(code, digest=digest.of_bytes(f"older {code.digest}".encode()))
 
-    patch.setattr(RememberedCode, "of_step", other)
+    patch.setattr(closure, "of_step", other)
     patch.setattr(distribution, "version", lambda: "0.0.9")
 
 

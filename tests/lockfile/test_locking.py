@@ -8,6 +8,7 @@ import pytest
 from lock_builds import build, everywhere, frozen, locked, states, variant, write
 
 from engine.builder import facts
+from engine.builder.code import closure
 from engine.builder.executors.local import LocalExecutor
 from engine.builder.lookup import Lookup
 from engine.builder.loop import Options, run
@@ -134,7 +135,7 @@ def test_a_frozen_build_finds_everything_though_source_tool_and_code_changed(pro
     write(project, plan)
     (project / "t.txt").unlink()
     monkeypatch.setitem(tools._versions, "pyyaml", "99")
-    monkeypatch.setattr(RememberedCode, "of_step", lambda *_: pytest.fail("code was looked at"))
+    monkeypatch.setattr(closure, "of_step", lambda *_: pytest.fail("code was looked at"))
     isa("avx512f")
     events = build(project, plan, frozen(project, plan))
     assert set(states(events).values()) == {"cached"}
@@ -174,8 +175,8 @@ def test_a_frozen_build_without_source_and_record_names_both(project):
 
 def edited_code(monkeypatch):
     """Let the code of every step be another one."""
-    of_step = RememberedCode.of_step
-    monkeypatch.setattr(RememberedCode, "of_step", lambda *its: replace(of_step(*its), digest=Digest("0" * 32)))
+    of_step = closure.of_step
+    monkeypatch.setattr(closure, "of_step", lambda *its: replace(of_step(*its), digest=Digest("0" * 32)))
 
 
 def lose_records(project):
@@ -245,14 +246,14 @@ def test_a_frozen_build_of_another_version_finds_records_whose_keys_have_other_r
 def test_a_step_with_other_code_in_another_variant_is_locked_and_found_under_both(project, monkeypatch):
     one = variant(project, lock_steps.Local())
     other = variant(project, lock_steps.Local(), name="other")
-    of_step = RememberedCode.of_step
+    of_step = closure.of_step
     others = {id(job.step) for job in other.jobs}
 
-    def code(self, step):
-        known = of_step(self, step)
+    def code(step):
+        known = of_step(step)
         return replace(known, digest=Digest("0" * 32)) if id(step) in others else known
 
-    monkeypatch.setattr(RememberedCode, "of_step", code)
+    monkeypatch.setattr(closure, "of_step", code)
     events = run([one, other], Lookup(Store(project / "cache")), LocalExecutor(1), Options(out=project / "build"))
     assert {event.state for event in events if isinstance(event, Ended)} == {"built"}
     [written] = locking.write(Store(project / "cache"), [one, other], refresh=False)

@@ -34,14 +34,14 @@ def outcome(task: WorkerTask, message: Mapping[str, Any], peak_bytes: int) -> Ou
             return Outcome(None, refusal, seconds, peak_bytes)
         answer = WorkerAnswer.decode(message["answer"])
         if answer.error is not None or "error" in message:
-            return Outcome(None, _worded(task, answer.error or error_of(message["error"])), seconds, peak_bytes)
+            return Outcome(None, worded(task, answer.error or error_of(message["error"])), seconds, peak_bytes)
         files = {name: (int(size), Digest(content)) for name, (size, content) in message["files"].items()}
         return Outcome(answer.report, None, seconds, peak_bytes, files, str(message["binding"]))
     except (ValueError, TypeError, KeyError, AttributeError):
         return Outcome(None, _foreign(task, "the answer is no whole answer of a worker"), 0.0, peak_bytes)
 
 
-def _worded(task: WorkerTask, error: UserError) -> UserError:
+def worded(task: WorkerTask, error: UserError) -> UserError:
     """Return an error of a worker as users read it: with the command that installs a missing package."""
     return cannot_import(task.name, error.module, *error.facts) if isinstance(error, MissingPackageError) else error
 
