@@ -1,11 +1,15 @@
 """How steps join into a plan."""
 
+from collections.abc import Mapping
+from datetime import date
+from pathlib import Path
 from typing import Any, ClassVar
 
 import networkx as nx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import field_validator
 
 from engine.builder import jobs
 from engine.errors import StepError
@@ -187,3 +191,67 @@ def test_a_step_that_differs_between_the_runtimes_is_an_error():
     Tune.name = "tune"
     with pytest.raises(StepError, match="'tune' is another one with onnxruntime"):
         jobs.plan(AUTO, of_auto(Tune))
+
+
+class Choosy(Step):
+    """A step of another package, with options of many types."""
+
+    makes: ClassVar[str] = "chosen"
+    value: Any = None
+    names: Mapping[str, Any] = {}
+    place: Path | str = ""
+    day: date | str = ""
+    number: int = 0
+
+    def run(self, out): ...
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"place": Path("a")}, {"day": date(2024, 1, 1)}, {"value": (1, 2)}, {"value": {1, 2}}, {"value": b"a"},
+        {"value": {1: 2}}, {"names": {"a": {1: 2, "1": 3}}}, {"value": object()}, {"value": "\ud800"},
+        {"names": {"\ud800": 1}}, {"number": 10**5000}, {"value": b"\xff"},
+    ],
+    ids="-".join,
+)  # fmt: skip
+def test_an_option_that_would_reach_a_worker_as_another_value_is_an_error(options):
+    chosen = kind("choosy", "chosen", for_recipe=classmethod(lambda cls, _: Choosy(**options)))
+    with pytest.raises(StepError) as refusal:
+        planned(chosen)
+    assert refusal.value.what == (
+        f"a worker cannot get the option {next(iter(options))!r} of the step 'choosy' as it is planned"
+    )
+    assert refusal.value.facts
+    assert refusal.value.hint
+
+
+def test_the_error_has_the_value_of_the_plan_and_the_value_of_a_worker():
+    with pytest.raises(StepError) as refusal:
+        jobs.refuse_lossy("choosy", Choosy(place=Path("a")))
+    assert [*refusal.value.facts] == [f"planned: {Path('a')!r}", "in a worker: 'a'"]
+
+
+def test_an_option_that_a_worker_cannot_read_is_an_error():
+    class Shouting(Choosy):
+        """A step whose option is another one each time it is read."""
+
+        @field_validator("names")
+        @classmethod
+        def once(cls, names: Mapping[str, Any]) -> Mapping[str, Any]:
+            if "read" in names:
+                raise ValueError("these names were read before")
+            return {**names, "read": True}
+
+    with pytest.raises(StepError, match="an option of the step 'shouting'") as refusal:
+        jobs.refuse_lossy("shouting", Shouting(names={"a": 1}))
+    assert "these names were read before" in str(refusal.value)
+
+
+def test_options_that_json_gives_back_are_planned():
+    chosen = {
+        "value": [1, 1.0, True, None, float("nan"), float("-inf")],
+        "names": {"a.b": {"": []}},
+        "day": "2024-01-01",
+    }
+    jobs.refuse_lossy("choosy", Choosy(**chosen))
