@@ -13,6 +13,8 @@ from onnx import helper
 
 from engine import api, server
 from engine.builder import sources
+from engine.builder.answers import error_of
+from engine.builder.executors import outcomes
 from engine.builder.worker import unexpected
 from engine.builder.worker_task import WorkerTask
 from engine.errors import Exit, RecipeError, StepError, UserError
