@@ -9,13 +9,12 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from engine import gpus
-from engine.runtimes import versions
+from engine.runtimes import triton_images, versions
 from engine.runtimes.backends import Accelerator, Backend
 from engine.runtimes.onnxruntime.libraries import TENSORRT, TENSORRT_MAJOR
 from engine.runtimes.preparation import Lowering, Residual
 from engine.runtimes.runtime import GPU_FACTS, E, Runtime
 from engine.runtimes.support import Kernels, Unsupported, Way
-from engine.runtimes.triton_images import RECIPE_PATH
 
 if TYPE_CHECKING:
     from engine.gpus import Gpu
@@ -67,17 +66,21 @@ def provider_of(target: TargetView) -> Provider:
     return Provider.CPU if target.device == "cpu" else Provider.CUDA
 
 
+_ROOM = (__package__ or "").rpartition(".")[0]
+"""The package of all runtimes. Checks of recipes are imported by computed names, so that no key covers them."""
+
+
 def _tensorrt() -> ModuleType:
     """Import TensorRT's checks of recipes, since the TensorRT provider runs a model with TensorRT.
 
     Keys do not contain the code of the checks of recipes.
     """
-    return import_module("engine.runtimes.tensorrt.feasible")
+    return import_module(f"{_ROOM}.tensorrt.feasible")
 
 
 def _typed_versions() -> ModuleType:
     """Import the table of versions by its name: keys do not contain the code of the checks of recipes."""
-    return import_module("engine.runtimes.onnxruntime.typed_versions")
+    return import_module(f"{__package__}.typed_versions")
 
 
 class OnnxRuntime(Runtime):
@@ -179,15 +182,15 @@ class OnnxRuntime(Runtime):
         recipe, typed = loaded.recipe, _typed_versions()
         by_tensorrt = recipe.target.provider == Provider.TENSORRT
         if by_tensorrt:
-            import_module("engine.runtimes.tensorrt.images").refuse_other(loaded, named)
+            import_module(f"{_ROOM}.tensorrt.images").refuse_other(loaded, named)
         if by_tensorrt and recipe.precision != "fp32" and not typed.image_takes_types(named.release):
             what = f"the image {named.tag} computes {recipe.precision} graphs in other precisions: {typed.WEAKLY_TYPED}"
             hint = "use an image from 24.05 on, or provider: cuda"
-            raise loaded.error(what, *RECIPE_PATH, hint=hint)
+            raise loaded.error(what, *triton_images.RECIPE_PATH, hint=hint)
         if self.tf32_of(recipe) is not None and versions.is_later(_IMAGE_WITH_TF32, than=named.release):
             what = f"the ONNX Runtime of the image {named.tag} has no option for TF32"
             hint = f"use an image from {_IMAGE_WITH_TF32} on, or leave tf32 out"
-            raise loaded.error(what, *RECIPE_PATH, hint=hint)
+            raise loaded.error(what, *triton_images.RECIPE_PATH, hint=hint)
 
     def refuse_installed(self, loaded: LoadedRecipeView, installed: Callable[[str], str | None]) -> None:
         """Raise RecipeError where the installed ONNX Runtime lacks what the precision needs.
@@ -249,8 +252,7 @@ class OnnxRuntime(Runtime):
 
     def newest_opset(self, recipe: RecipeView) -> int:
         """Return opset 23, which every supported ONNX Runtime reads; an older one for an older or unknown image."""
-        # Keys have the opset, not the code of the table of images, so the table is not imported above.
-        tag = import_module("engine.runtimes.triton_images").tag_of(recipe)
+        tag = triton_images.tag_of(recipe)
         if tag is not None and (not tag.release or versions.is_later(_WITH_ATTENTION, than=tag.release)):
             return super().newest_opset(recipe)
         return _NEWEST_OPSET
