@@ -29,11 +29,18 @@ A step that needs another variable, or whose result depends on the value of one 
 """
 
 _LOCALE = "LC_ALL"
+BYTECODE = "PYTHONPYCACHEPREFIX"
+"""The variable that names the folder with Python's bytecode files, in place of all folders `__pycache__`.
+
+In workers and in the programs that they start, it names a folder that cannot exist. So Python compiles the source that
+lies there, of which keys are made, and reads no bytecode that may be older than the source.
+"""
 FIXED = {
     "TZ": "UTC",
     _LOCALE: "C.UTF-8",
     "PYTHONHASHSEED": "0",
     "PYTHONDONTWRITEBYTECODE": "1",
+    BYTECODE: os.devnull,
     "PYTHONUNBUFFERED": "1",
     "TOKENIZERS_PARALLELISM": "false",
     "TRANSFORMERS_VERBOSITY": "error",
@@ -42,7 +49,8 @@ FIXED = {
 }
 """Environment variables with fixed values in every worker, unless a step names the variable in `Step.variables`.
 
-All workers have one time zone, one locale and one order of sets; they write no bytecode files, and tools are quiet.
+All workers have one time zone, one locale and one order of sets; they neither read nor write `__pycache__`, and tools
+are quiet.
 """
 
 _SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|_KEY$", re.IGNORECASE)
@@ -54,7 +62,7 @@ _URL_LOGIN = re.compile(rb"(://)[^/\s:@]+:[^/\s@]+@")
 
 def for_worker(variables: Iterable[str] = (), environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Return the environment of a worker, including the `variables` that its steps name."""
-    declared = frozenset(variables)
+    declared = frozenset(variables) - {BYTECODE}
     kept = {k: v for k, v in environment.items() if k in _NAMES | declared}
     free = declared | ({_LOCALE} if any(map(_is_of_locale, declared)) else set())
     return {**kept, **{k: v for k, v in FIXED.items() if k not in free}}

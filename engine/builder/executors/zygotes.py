@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import socket
 import subprocess
 import sys
@@ -12,8 +11,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from engine.builder import source_loader
 from engine.builder.executors import environment
 from engine.builder.worker_task import WorkerTask
+from engine.store import user_notes
 from engine.system import processes
 
 _CHUNK = 1 << 16
@@ -56,7 +57,7 @@ class ZygoteHandle:
         with theirs:
             try:
                 process = subprocess.Popen(  # noqa: S603 - our own interpreter
-                    _command(),
+                    source_loader.command(str(user_notes.folder() / "bytecode"), sys.path),
                     stdin=theirs.fileno(),
                     stdout=subprocess.DEVNULL,
                     env=environment.for_worker(variables),
@@ -114,12 +115,6 @@ class ZygoteHandle:
             processes.end(self.pid)
         if self._process is not None:
             self._process.wait()
-
-
-def _command() -> list[str]:
-    """Return the command line that starts a zygote, with the Python interpreter and the import path of this process."""
-    code = "import sys,json; sys.path[:] = json.loads(sys.argv[1]); from engine.builder.zygote import main; main()"
-    return [sys.executable, "-P", "-s", "-c", code, json.dumps([os.path.abspath(entry) for entry in sys.path])]
 
 
 def _object(line: bytes) -> Mapping[str, Any]:

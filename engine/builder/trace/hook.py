@@ -11,14 +11,17 @@ from functools import cache
 from types import FrameType
 from typing import Any
 
-from engine.builder import audit
+from engine.builder import audit, source_loader
 from engine.builder.audit import Handler
+from engine.builder.executors import environment
 from engine.builder.trace.reads import Kind
 from engine.builder.trace.recorder import Recorder
 
 _IMPORTLIB = "<frozen importlib._bootstrap_external>"
-_HERE = os.path.join(os.path.dirname(__file__), "")
-"""The folder of the hook's own code, whose reads are no reads of a job."""
+_OURS = (os.path.join(os.path.dirname(__file__), ""), os.path.abspath(source_loader.__file__))
+"""The code of the hook and of the cache of bytecode, whose reads are no reads of a job."""
+_NOWHERE = os.path.join(environment.FIXED[environment.BYTECODE], "")
+"""Where Python looks for bytecode files, in vain."""
 _MODULES = (".py", ".pyc")
 _RECORDER = Recorder()
 _MACHINE: Mapping[str, str] = {
@@ -40,7 +43,7 @@ def install() -> None:
     """
     _RECORDER.install()
     os.register_at_fork(after_in_child=_RECORDER.in_copy)
-    audit.hand_to(_HANDLERS, without=(_HERE,))
+    audit.hand_to(_HANDLERS, without=_OURS)
 
 
 def prepare() -> None:
@@ -83,6 +86,8 @@ def _on_open(arguments: tuple[Any, ...], frame: FrameType) -> None:
     if isinstance(path, int) or path is None:
         return
     path = os.fsdecode(path)
+    if path.startswith(_NOWHERE):
+        return
     access = flags & os.O_ACCMODE
     fresh = flags & (os.O_TRUNC | os.O_EXCL) or (access == os.O_RDWR and not os.path.exists(path))
     if access == os.O_WRONLY or (access == os.O_RDWR and fresh):
