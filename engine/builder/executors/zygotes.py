@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from engine.builder import source_loader
+from engine.builder import zygote_loader
 from engine.builder.executors import environment
 from engine.builder.worker_task import WorkerTask
 from engine.store import user_notes
@@ -57,7 +57,7 @@ class ZygoteHandle:
         with theirs:
             try:
                 process = subprocess.Popen(  # noqa: S603 - our own interpreter
-                    source_loader.command(str(user_notes.folder() / "bytecode"), sys.path),
+                    zygote_loader.command(str(user_notes.folder() / "bytecode"), sys.path),
                     stdin=theirs.fileno(),
                     stdout=subprocess.DEVNULL,
                     env=environment.for_worker(variables),

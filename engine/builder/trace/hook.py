@@ -11,14 +11,14 @@ from functools import cache
 from types import FrameType
 from typing import Any
 
-from engine.builder import audit, source_loader
+from engine.builder import audit, zygote_loader
 from engine.builder.audit import Handler
 from engine.builder.executors import environment
 from engine.builder.trace.reads import Kind
 from engine.builder.trace.recorder import Recorder
 
 _IMPORTLIB = "<frozen importlib._bootstrap_external>"
-_OURS = (os.path.join(os.path.dirname(__file__), ""), os.path.abspath(source_loader.__file__))
+_OURS = (os.path.join(os.path.dirname(__file__), ""), os.path.abspath(zygote_loader.__file__))
 """The code of the hook and of the cache of bytecode, whose reads are no reads of a job."""
 _NOWHERE = os.path.join(environment.FIXED[environment.BYTECODE], "")
 """Where Python looks for bytecode files, in vain."""

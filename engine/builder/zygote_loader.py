@@ -5,18 +5,19 @@
 # variable PYTHONPYCACHEPREFIX says so. The loader of this file only saves the time of compiling.
 #
 # Python compiles a script from its text. This file therefore imports nothing of the program before its loader is in
-# place.
+# place, and little of the standard library, which would be compiled at each start.
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import hashlib
 import marshal
 import os
 import sys
 from importlib import machinery
-from types import CodeType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import CodeType
 
 _OPTION = "--bytecode="
 _COMPILER = f"{sys.version}\0{sys.flags.optimize}\0".encode()
@@ -48,16 +49,22 @@ class SourceLoader(machinery.SourceFileLoader):
             code: CodeType = marshal.loads(bytecode)  # noqa: S302 - the checksum fits, so the bytes are as they were written
             return code
         code = self.source_to_code(source, path)
-        with contextlib.suppress(OSError):  # a cache that cannot be written costs time only
+        try:  # noqa: SIM105 - Python would compile contextlib at each start
             _write(file, marshal.dumps(code))
+        except OSError:
+            pass  # a cache that cannot be written costs time only
         return code
 
 
 def install(folder: str) -> None:
     """Let this process and its forks load all modules by `SourceLoader`, with the cache in `folder`."""
+
+    def loader(fullname: str, path: str) -> SourceLoader:
+        return SourceLoader(folder, fullname, path)
+
     hook = machinery.FileFinder.path_hook(
         (machinery.ExtensionFileLoader, machinery.EXTENSION_SUFFIXES),  # the order is Python's own
-        (functools.partial(SourceLoader, folder), machinery.SOURCE_SUFFIXES),  # type: ignore[arg-type]  # it is called
+        (loader, machinery.SOURCE_SUFFIXES),  # type: ignore[arg-type]  # a function is called like a class
         (machinery.SourcelessFileLoader, machinery.BYTECODE_SUFFIXES),
     )
     sys.path_hooks.insert(0, hook)
