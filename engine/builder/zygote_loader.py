@@ -29,8 +29,8 @@ _MOST = 64
 class SourceLoader(machinery.SourceFileLoader):
     """Loads a module from its source, and takes the bytecode of this source from a cache.
 
-    A file of the cache is named after the interpreter, the path of the module and its source. It begins with a checksum
-    of its name and of the bytecode behind it.
+    A file of the cache is named after the interpreter and the source. It begins with a checksum of its name and of the
+    bytecode behind it.
     """
 
     def __init__(self, folder: str, fullname: str, path: str) -> None:
@@ -42,12 +42,12 @@ class SourceLoader(machinery.SourceFileLoader):
         """Return the code of the module's source, which is read once. Raises OSError, and SyntaxError."""
         path = self.get_filename(fullname)
         source = self.get_data(path)
-        name = hashlib.sha256(_COMPILER + os.fsencode(path) + b"\0" + source).hexdigest()
+        name = hashlib.sha256(_COMPILER + source).hexdigest()
         file = os.path.join(self._folder, name[:2], name)
         bytecode = _read(file)
         if bytecode is not None:
             code: CodeType = marshal.loads(bytecode)  # noqa: S302 - the checksum fits, so the bytes are as they were written
-            return code
+            return code if code.co_filename == path else _moved(code, path)
         code = self.source_to_code(source, path)
         try:  # noqa: SIM105 - Python would compile contextlib at each start
             _write(file, marshal.dumps(code))
@@ -75,6 +75,12 @@ def command(folder: str, import_path: list[str]) -> list[str]:
     """Return the command line of a zygote with this interpreter, a cache of bytecode and Python's import path."""
     script = os.path.abspath(__file__)
     return [sys.executable, "-P", "-s", script, f"{_OPTION}{folder}", *map(os.path.abspath, import_path)]
+
+
+def _moved(code: CodeType, path: str) -> CodeType:
+    """Return code that another module with the same source had, with the path of the source for tracebacks."""
+    inner = (_moved(each, path) if isinstance(each, type(code)) else each for each in code.co_consts)
+    return code.replace(co_filename=path, co_consts=tuple(inner))
 
 
 def _read(file: str) -> bytes | None:

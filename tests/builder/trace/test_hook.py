@@ -1,6 +1,7 @@
 """What a worker records of the reads of a job: each way of reading, by a step of another package."""
 
 import importlib.machinery
+import os
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from engine.builder.executors.local import LocalExecutor
 from engine.builder.trace import reads
 from engine.builder.trace.reads import Kind
 from engine.builder.worker_task import WorkerTask
+from engine.store import user_notes
 
 
 @pytest.fixture(scope="module")
@@ -114,6 +116,11 @@ def test_what_a_job_writes_itself_is_no_read(recorded):
     assert all("/probe_package/" in name for name in files), files
     written = {"a", "b", "c"}
     assert not written & {Path(read.name).name for read in items}
+
+
+def test_the_bytecode_of_modules_is_no_read(recorded):
+    names = [read.name for _, items in recorded.values() for read in items]
+    assert [name for name in names if name.startswith((f"{os.devnull}/", str(user_notes.folder())))] == []
 
 
 def test_modules_that_an_earlier_job_imported_are_read_by_each_job_that_imports_them(recorded):
