@@ -63,7 +63,7 @@ class Project:
     def environment(self) -> dict[str, str]:
         """The environment of builders, without a place to tell of the work."""
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("RECIPE_", "PYTHON", "XDG_"))}
-        kept |= {"CI": "true", "PYTHONPATH": f"{self.site}{os.pathsep}{_HOME}", "PYTHONDONTWRITEBYTECODE": "1"}
+        kept |= {"CI": "true", "PYTHONPATH": f"{self.site}{os.pathsep}{_HOME}"}
         return kept | {"RECIPE_TRUST_CACHE": "1"}  # tests copy stores
 
 

@@ -182,6 +182,12 @@ def test_every_worker_has_one_time_zone_and_one_locale_unless_a_step_names_anoth
     assert not {"LC_ALL", "LANG"} & numbers.keys()
 
 
+def test_no_worker_reads_bytecode_files_whatever_a_step_names():
+    around = {"PYTHONPYCACHEPREFIX": "/bytecode"}
+    for variables in ((), ("PYTHONPYCACHEPREFIX",)):
+        assert for_worker(variables, around)["PYTHONPYCACHEPREFIX"] == os.devnull
+
+
 def test_logs_show_no_secrets():
     text = b"token abcdefgh1234 and hf_" + b"A" * 30 + b" at https://me:pass@host/x, PATH /usr/bin"
     clean = redacted(text, {"HF_TOKEN": "abcdefgh1234", "PATH": "/usr/bin"})
