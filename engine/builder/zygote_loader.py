@@ -42,7 +42,7 @@ class SourceLoader(machinery.SourceFileLoader):
         """Return the code of the module's source, which is read once. Raises OSError, and SyntaxError."""
         path = self.get_filename(fullname)
         source = self.get_data(path)
-        name = hashlib.sha256(_COMPILER + source).hexdigest()
+        name = _hash(_COMPILER, source).hexdigest()
         file = os.path.join(self._folder, name[:2], name)
         bytecode = _read(file)
         if bytecode is not None:
@@ -83,14 +83,14 @@ def _moved(code: CodeType, path: str) -> CodeType:
     return code.replace(co_filename=path, co_consts=tuple(inner))
 
 
-def _read(file: str) -> bytes | None:
+def _read(file: str) -> memoryview | None:
     """Return the bytecode in a file; None without the file, and if the file has changed since it was written."""
     try:
         with open(file, "rb", buffering=0) as stream:
             raw = stream.read()
     except OSError:
         return None
-    bytecode = raw[_SEAL:]
+    bytecode = memoryview(raw)[_SEAL:]
     return bytecode if raw[:_SEAL] == _seal(file, bytecode) else None
 
 
@@ -111,8 +111,15 @@ def _write(file: str, bytecode: bytes) -> None:
         os.unlink(entry.path)
 
 
-def _seal(file: str, bytecode: bytes) -> bytes:
-    return hashlib.sha256(os.path.basename(file).encode() + bytecode).digest()
+def _seal(file: str, bytecode: bytes | memoryview) -> bytes:
+    return _hash(os.path.basename(file).encode(), bytecode).digest()
+
+
+def _hash(*parts: bytes | memoryview) -> hashlib._Hash:
+    hasher = hashlib.sha256()
+    for part in parts:
+        hasher.update(part)
+    return hasher
 
 
 if __name__ in ("__main__", "__mp_main__") and sys.argv[1:] and sys.argv[1].startswith(_OPTION):
