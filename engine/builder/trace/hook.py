@@ -18,7 +18,8 @@ from engine.builder.trace.reads import Kind
 from engine.builder.trace.recorder import Recorder
 
 _IMPORTLIB = "<frozen importlib._bootstrap_external>"
-_OURS = (os.path.join(os.path.dirname(__file__), ""), os.path.abspath(zygote_loader.__file__))
+_HERE = os.path.dirname(__file__)
+_OURS = (os.path.join(_HERE, ""), os.path.join(os.path.dirname(_HERE), "zygote_loader.py"))
 """The code of the hook and of the cache of bytecode, whose reads are no reads of a job."""
 _NOWHERE = os.path.join(environment.FIXED[environment.BYTECODE], "")
 """Where Python looks for bytecode files, in vain."""
