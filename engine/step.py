@@ -46,6 +46,11 @@ VERSION = 1
 """The version of the interface of steps: see docs/stability.md."""
 KEY_VARIABLE = "RECIPE_JOB_KEY"
 """The environment variable with the digest of the job's key, set while a worker runs a step."""
+GPU_VARIABLE = "RECIPE_JOB_GPU"
+"""The environment variable with the name, in its driver, of the GPU that the job must run on.
+
+It is set while a worker runs a step, and empty for a job that runs on any machine.
+"""
 REPORT = "report.json"
 """The name of the file with its report that a step writes which is not reproducible and whose report is in locks."""
 KEPT = "kept"

@@ -14,8 +14,9 @@ from engine.builder import jobs, registry
 from engine.builder.job import Job
 from engine.builder.worker import perform
 from engine.builder.worker_task import WorkerTask
+from engine.machine import local_gpus
 from engine.recipe.schema import Recipe
-from engine.step import KEY_VARIABLE, Step
+from engine.step import GPU_VARIABLE, KEY_VARIABLE, Step
 from engine.store import output
 from engine.store.output import Files
 from engine.text import canonical
@@ -55,14 +56,16 @@ def run_step(step: Step, folder: Path, **inputs: Path | str) -> StepOutput:
         inputs={name: str(place) for name, place in inputs.items()},
         out=str(folder / "out"),
         log=str(folder / "log"),
+        gpu=local_gpus.name_of(step.hardware()),
     )
-    key_before = os.environ.get(KEY_VARIABLE)
+    before_run = {name: os.environ.get(name) for name in (KEY_VARIABLE, GPU_VARIABLE)}
     try:
         report = perform(task, kind)
     finally:
-        os.environ.pop(KEY_VARIABLE, None)
-        if key_before is not None:
-            os.environ[KEY_VARIABLE] = key_before
+        for name, value in before_run.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
     files = output.take(Path(task.out))
     for name, place in inputs.items():
         if _content(place) != before[name]:

@@ -15,6 +15,7 @@ from engine.builder.trace import declaring, reads, traces
 from engine.builder.worker_task import Outcome, WorkerTask
 from engine.errors import StepError, UserError
 from engine.key import digest_of
+from engine.machine import local_gpus
 from engine.store import binding, kept
 from engine.store.disk import explained
 from engine.store.record import Record
@@ -62,6 +63,7 @@ class Attempt:
             out=str(folder / "out"),
             log=str(folder / "log"),
             key=digest_of(key),
+            gpu=local_gpus.name_of(job.step.hardware()) if traits.needs_hardware else "",
             flushes=store.flushes,
         )
         if traits.kept_by:

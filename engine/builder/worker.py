@@ -90,14 +90,14 @@ def perform(task: WorkerTask, kind: Any = None) -> Mapping[str, object]:
     if kind is None:
         module, _, name = task.step.partition(":")
         kind = getattr(importlib.import_module(module), name)
-    from engine.step import KEY_VARIABLE  # the step's own import has loaded pydantic already
+    from engine.step import GPU_VARIABLE, KEY_VARIABLE  # the step's own import has loaded pydantic already
 
     kind.name = task.name
     step = canonical.decode(kind, task.options)
     inputs = {key: value if value.startswith("hf:") else Path(value) for key, value in task.inputs.items()}
     out = Path(task.out)
     out.mkdir()
-    os.environ[KEY_VARIABLE] = task.key
+    os.environ |= {KEY_VARIABLE: task.key, GPU_VARIABLE: task.gpu}
     return _as_json(task.name, kind, step.run(out, **inputs))
 
 

@@ -25,6 +25,8 @@ class WorkerTask:
     log: str
     key: str = ""
     """The digest of the job's key, for steps that write it into their output."""
+    gpu: str = ""
+    """The name, in its driver, of the GPU that the job must run on; "" for a job that runs on any machine."""
     id: str = ""
     """The name of this run, which no other run of a job has; the answer of the worker carries the name, too."""
     flushes: bool = True

@@ -57,11 +57,11 @@ def _is_engine(path: Path) -> bool:
 
 def _show_engines(paths: Sequence[Path], *, as_json: bool) -> Exit:
     from engine.report import engine
-    from engine.runtimes.tensorrt import passport
+    from engine.runtimes.tensorrt import loading, passport
 
     passports = {path: passport.load(path) for path in paths}
     for path, loaded in passports.items():
-        passport.refuse_other_bytes(path, loaded)
+        loading.refuse_other_bytes(path, loaded)
     if as_json:
         fields = [{"engine": str(path), **loaded.model_dump(mode="json")} for path, loaded in passports.items()]
         print(json.dumps(fields, ensure_ascii=False, indent=1))

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from engine.gpus import AMPERE
+
 DTYPES = ("fp32", "tf32", "fp16", "bf16", "int8", "fp8", "fp4", "int4")
 """Number types of matrix products that a GPU may compute.
 
 For int4, the weights have 4 bits and the multiplication is in fp16.
 """
-
-AMPERE = 80
-"""The SM (compute capability times ten) of the first GPUs of the Ampere architecture."""
 
 _FIRST_SM = {"tf32": AMPERE, "bf16": AMPERE, "int4": AMPERE, "fp8": 89, "fp4": 100}
 _ARCHITECTURES = {75: "Turing", 80: "Ampere", 86: "Ampere", 87: "Ampere", 89: "Ada Lovelace", 90: "Hopper"}

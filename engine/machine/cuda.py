@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
 
-from engine.known import Known
-from engine.machine import tools
-
 _DRIVER = "libcuda.so.1"
 _RUNTIMES = ("libcudart.so", "libcudart.so.13", "libcudart.so.12")
-_RUNTIME_PACKAGES = ("nvidia-cuda-runtime", "nvidia-cuda-runtime-cu13", "nvidia-cuda-runtime-cu12")
+RUNTIME_PACKAGES = ("nvidia-cuda-runtime", "nvidia-cuda-runtime-cu13", "nvidia-cuda-runtime-cu12")
+"""The distributions whose version is that of the CUDA runtime."""
 _NAME_LENGTH = 256
 _UUID_BYTES = 16
 _SLICE = b" MIG "
@@ -70,16 +68,10 @@ def supported() -> tuple[int, int] | None:
     return version.value // 1000, version.value % 1000 // 10
 
 
-def runtime() -> Known:
-    """Return the version of the CUDA runtime as a fact, with the files of the Python packages that have the version."""
-    packages = [tools.known(name) for name in _RUNTIME_PACKAGES]
-    return Known(runtime_version(), tuple(path for each in packages for path in each.paths))
-
-
 @cache
 def runtime_version() -> str:
     """Return the version of the installed CUDA runtime, such as "12.9"; "none" without a runtime."""
-    for name in _RUNTIME_PACKAGES:
+    for name in RUNTIME_PACKAGES:
         try:
             return ".".join(metadata.version(name).split(".")[:2])
         except metadata.PackageNotFoundError:

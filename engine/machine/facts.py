@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 
 from engine.known import FACTS, Fact, Known
-from engine.machine import cpu, cuda, local_gpus
+from engine.machine import cpu, cuda, local_gpus, tools
 from engine.text import distribution
 
 _ISA = {
@@ -29,13 +29,19 @@ def _cpu_count() -> str:
     return f"{len(cpu.usable())} (cores: {cpu.physical_cores()})"
 
 
+def _cuda_runtime() -> Known:
+    """Return the version of the CUDA runtime, with the files of the Python packages that have the version."""
+    packages = [tools.known(name) for name in cuda.RUNTIME_PACKAGES]
+    return Known(cuda.runtime_version(), tuple(path for each in packages for path in each.paths))
+
+
 FACTS.update(
     {
         "arch": Fact(lambda _: Known(platform.machine()), describes_machine=True),
         "cpu.count": Fact(lambda _: Known(_cpu_count()), describes_machine=True),
         "cpu.isa": Fact(lambda _: Known(_cpu_isa()), describes_machine=True),
         "cpu.model": Fact(lambda _: Known(cpu.model()), describes_machine=True),
-        "cuda.runtime": Fact(lambda _: cuda.runtime(), describes_machine=True),
+        "cuda.runtime": Fact(lambda _: _cuda_runtime(), describes_machine=True),
         "gpu.driver": Fact(lambda _: local_gpus.known(local_gpus.driver()), describes_machine=True),
         "gpu.name": Fact(lambda _: local_gpus.known(local_gpus.names()), describes_machine=True),
         "os": Fact(lambda _: Known(platform.system()), describes_machine=True),

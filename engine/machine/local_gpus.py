@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
@@ -12,7 +11,6 @@ from engine import gpus as catalogue
 from engine.known import FACTS, Fact, Known, places_on_path
 from engine.machine import cuda, nvml
 from engine.machine.gpu_state import query
-from engine.system import regular
 
 if TYPE_CHECKING:
     from engine.step import Hardware
@@ -23,9 +21,6 @@ _TOOL = "nvidia-smi"
 _FIELDS = ("name", "compute_cap", "memory.total", "driver_version")
 _VISIBLE = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER")
 """Environment variables that hide GPUs from CUDA, and order them."""
-_MODULE = "/proc/driver/nvidia/version"
-"""The file in which the kernel module of NVIDIA's driver writes its version."""
-_MODULE_VERSION = re.compile(r"Kernel Module.*?\s([0-9]+\.[0-9.]+)\s")
 
 
 @dataclass(frozen=True)
@@ -80,6 +75,12 @@ def local(hardware: Hardware) -> LocalGpu | None:
     return next((gpu for gpu in gpus() if hardware.includes(gpu.name)), None)
 
 
+def name_of(hardware: Hardware | None) -> str:
+    """Return the name, in its driver, of the GPU that a job with this hardware runs on; "" without such a GPU."""
+    gpu = None if hardware is None else local(hardware)
+    return "" if gpu is None else gpu.name
+
+
 def _tell(name: str, hardware: Hardware | None) -> Known:
     """Return the fact `name` about the GPU of this machine that `hardware` names.
 
@@ -108,16 +109,7 @@ def driver() -> str:
 
 def _driver() -> str:
     """Return the version of the driver from NVML, the kernel or nvidia-smi, which all write it alike."""
-    version = nvml.driver() or _of_module()
-    return version or next((row["driver_version"] for row in query(("driver_version",))), "unknown")
-
-
-def _of_module() -> str | None:
-    try:
-        match = _MODULE_VERSION.search(regular.read_text(_MODULE))
-    except OSError:
-        return None
-    return match[1] if match else None
+    return nvml.installed_driver() or next((row["driver_version"] for row in query(("driver_version",))), "unknown")
 
 
 def _gpu(row: Mapping[str, str]) -> LocalGpu:

@@ -9,10 +9,13 @@
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
+
+from engine.system import regular
 
 _REASONS: Mapping[int, str] = {
     0x02: "clocks set by the user",
@@ -27,6 +30,9 @@ _REASONS: Mapping[int, str] = {
     0x400: "reliability",
 }
 """Bit of NVML's "clocks event reasons" -> the reason in words. The bit 1, an idle GPU, is no reason."""
+_MODULE = "/proc/driver/nvidia/version"
+"""The file in which the kernel module of NVIDIA's driver writes its version."""
+_MODULE_VERSION = re.compile(r"Kernel Module.*?\s([0-9]+\.[0-9.]+)\s")
 _MIG_ON = 1
 _MILLI = 1000
 
@@ -58,6 +64,19 @@ def driver() -> str | None:
     nvml = library()
     version = None if nvml is None else _ask(nvml, nvml.nvmlSystemGetDriverVersion)
     return None if version is None else _text(version)
+
+
+def installed_driver() -> str | None:
+    """Return the version of the driver as `driver` does; without NVML, the version of the kernel's module."""
+    return driver() or _of_module()
+
+
+def _of_module() -> str | None:
+    try:
+        match = _MODULE_VERSION.search(regular.read_text(_MODULE))
+    except OSError:
+        return None
+    return match[1] if match else None
 
 
 def boards() -> tuple[GpuBoard, ...]:

@@ -6,11 +6,13 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from engine.report import grid, plans
-from engine.runtimes import profiles, registry
+from engine.runtimes import registry
+from engine.runtimes.tensorrt import prepared
 from engine.text import lists, sizes
 
 if TYPE_CHECKING:
-    from engine.runtimes.tensorrt.passport import EngineTensor, Extents, Passport
+    from engine.runtimes.tensorrt.passport import Passport
+    from engine.runtimes.tensorrt.prepared import EngineTensor, Extents
 
 
 def text(passport: Passport) -> str:
@@ -81,7 +83,7 @@ def _counted(layers: Mapping[str, int] | None) -> str:
 
 def _profile(profile: Mapping[str, Extents]) -> str:
     """Return the smallest, usual and largest shape of each input in a profile: "input_ids 1x1 / 1x16 / 1x128"."""
-    return profiles.by_input({name: (ends.min, ends.opt, ends.max) for name, ends in profile.items()})
+    return prepared.in_words(profile)
 
 
 def _values(ends: Extents) -> str:

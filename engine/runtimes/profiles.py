@@ -81,13 +81,6 @@ def in_words(extent: Range) -> str:
     return f"[{extent.min}, {extent.opt}, {extent.max}]"
 
 
-def by_input(shapes: Shapes) -> str:
-    """Return the min, opt and max shape of each input: `input_ids 1x1 / 1x16 / 1x128`."""
-    return ", ".join(
-        f"{name} {' / '.join('x'.join(map(str, shape)) for shape in ends)}" for name, ends in shapes.items()
-    )
-
-
 def within(shape: Sequence[int], least: Sequence[int], greatest: Sequence[int]) -> bool:
     """Tell whether a shape has the rank of a profile's shapes, and every extent lies within the profile's bounds."""
     bounds = list(zip(least, greatest, strict=True))

@@ -11,7 +11,7 @@ from functools import cache
 from types import FrameType
 from typing import Any
 
-from engine.builder import audit, zygote_loader
+from engine.builder import audit
 from engine.builder.audit import Handler
 from engine.builder.executors import environment
 from engine.builder.trace.reads import Kind

@@ -6,20 +6,24 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib
+import os
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator
 
 from engine.errors import StepError
-from engine.runtimes import registry
-from engine.runtimes.tensorrt import library_version
-from engine.runtimes.tensorrt.spec import Engines
+from engine.runtimes.tensorrt_values import TENSORRT, TENSORRT_RTX, Product
+from engine.runtimes.versions import VersionMatch, compare, is_whole, numbers
 
 if TYPE_CHECKING:
     import tensorrt as trt
 
-__all__ = ["EngineRuntime", "check_version", "engine_runtime", "trt", "use"]
+__all__ = ["EngineRuntime", "product", "trt", "use"]
+
+_PRODUCTS = {each.name: each for each in (TENSORRT, TENSORRT_RTX)}
+_PARTS = ("Major", "Minor", "Patch", "Build")
 
 
 class _ActiveModule:
@@ -38,20 +42,19 @@ if not TYPE_CHECKING:
     trt = _ActiveModule()
 
 
-def engine_runtime(runtime: str) -> Engines:
-    """Return the runtime with the given name. Raises StepError for a runtime without TensorRT engines.
+def product(runtime: str) -> Product:
+    """Return the product with which a runtime builds engines. Raises StepError for a runtime without engines.
 
-    `tensorrt` and `tensorrt-rtx` have engines; neither of the two runtimes loads the engines of the other runtime.
+    Neither of the two products loads the engines of the other one.
     """
-    engines = registry.find(runtime)
-    if not isinstance(engines, Engines):
-        raise StepError(f"{runtime} takes no TensorRT engines", ["tensorrt and tensorrt-rtx do"])
-    return engines
+    if runtime not in _PRODUCTS:
+        raise StepError(f"{runtime} takes no TensorRT engines", [f"{' and '.join(_PRODUCTS)} do"])
+    return _PRODUCTS[runtime]
 
 
 def _known(runtime: str) -> str:
     try:
-        return engine_runtime(runtime).name
+        return product(runtime).name
     except StepError as error:
         raise ValueError(error.what) from error
 
@@ -60,32 +63,33 @@ EngineRuntime = Annotated[str, AfterValidator(_known)]
 """The type of a pydantic field that holds the name of a runtime with TensorRT engines."""
 
 
-def package(runtime: str) -> str:
-    """Return the name of the distribution that pip installs for a runtime."""
-    return engine_runtime(runtime).package
-
-
 def use(runtime: str) -> str:
     """Make `trt` stand for the module of a runtime, and return the module's version, for example "10.13.0.35".
 
-    Raises StepError where the runtime's module is not installed.
+    Raises ImportError where the runtime's module is not installed.
     """
-    runtime_class = engine_runtime(runtime)
-    name = runtime_class.module
-    try:
-        module: Any = importlib.import_module(name)
-        # A folder with type stubs alone can be imported as well, as an empty namespace package.
-        if not hasattr(module, "Builder"):
-            raise ImportError(f"the module {name!r} that is found has no Builder", name=name)  # noqa: TRY301
-    except (ImportError, OSError) as error:
-        raise StepError(f"{runtime_class.title} is not installed", [str(error)], runtime_class.install) from error
+    name = product(runtime).module
+    module: Any = importlib.import_module(name)
+    # A folder with type stubs alone can be imported as well, as an empty namespace package.
+    if not hasattr(module, "Builder"):
+        raise ImportError(f"the module {name!r} has no Builder", name=name)
     _ActiveModule.module = module
-    return library_version.with_build(str(module.__version__))
+    return with_build(str(module.__version__))
 
 
-def check_version(runtime: str, installed: str, requested: str | None) -> None:
-    """Raise StepError where the installed TensorRT is not the version that the recipe requests ("10.x", "10.4")."""
-    refusal = engine_runtime(runtime).other_version(installed, requested)
-    if refusal is not None:
-        what, hint = refusal
-        raise StepError(what, hint=hint)
+def with_build(version: str) -> str:
+    """Return the four numbers of the loaded library of TensorRT for a version of the bindings.
+
+    pip's TensorRT up to 10.7 has three numbers, and a plan loads where all four are the same. The result is `version`
+    itself where it has four numbers, where no library is loaded, or where the library is of another version. Source:
+    `getInferLibBuildVersion` and its siblings, which `NvInferRuntime.h` declares.
+    """
+    if is_whole(version) or not numbers(version):
+        return version
+    try:
+        name = f"libnvinfer.so.{numbers(version)[0]}"
+        library = ctypes.CDLL(name, mode=ctypes.DEFAULT_MODE | os.RTLD_NOLOAD)  # the one that the bindings loaded
+        whole = ".".join(str(getattr(library, f"getInferLib{part}Version")()) for part in _PARTS)
+    except (OSError, AttributeError):
+        return version
+    return version if compare(version, whole) is VersionMatch.DIFFERENT else whole

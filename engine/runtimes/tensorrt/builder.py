@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
-from engine.runtimes.profiles import Shapes, by_input
 from engine.runtimes.tensorrt import failures as trt_failures
 from engine.runtimes.tensorrt import inspector as trt_inspector
 from engine.runtimes.tensorrt import libraries
@@ -23,30 +22,27 @@ from engine.runtimes.tensorrt import options as trt_options
 from engine.runtimes.tensorrt import progress as trt_progress
 from engine.runtimes.tensorrt.api import trt
 from engine.runtimes.tensorrt.options import BuilderOptions
+from engine.runtimes.tensorrt.prepared import Extents, PreparedGraph, in_words
 
 if TYPE_CHECKING:
     import tensorrt
 
-    from engine.recipe.shape_values import Values
     from engine.runtimes.tensorrt.log import Log
-    from engine.runtimes.tensorrt.memory import Forecast
 
 
 @dataclass(frozen=True)
 class Order:
-    """The input of one build of an engine: an ONNX file, the shapes of each profile, and the builder's options."""
+    """The input of one build of an engine: a prepared graph, and the builder's options."""
 
-    model: Path
-    shapes: Sequence[Shapes]
+    folder: Path
+    """The directory of the ONNX file."""
+    graph: PreparedGraph
     options: BuilderOptions
     sms: tuple[int, ...] = ()
     """Compute capabilities, times ten, of a TensorRT-RTX engine; empty for TensorRT, which builds for the local GPU."""
     plugins: Sequence[Path] = ()
     timing_cache: bytes | None = None
     """TensorRT's timing cache of earlier builds (not RTX); empty to begin a new cache, None to use no cache."""
-    forecast: Forecast | None = None
-    values: Sequence[Mapping[str, Values]] = ()
-    """The values of shape tensors by the name of the input, for each profile; empty where a recipe states none."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +71,7 @@ def build(order: Order) -> Built:
     builder = trt.Builder(logger)
     with _plugins(builder, log, order.plugins):
         network = builder.create_network(1 << int(trt.NetworkDefinitionCreationFlag.STRONGLY_TYPED))
-        _parse(network, logger, log, order.model)
+        _parse(network, logger, log, order.folder / order.graph.model)
         config = builder.create_builder_config()
         with _accepted(log, "an option of this build"):
             trt_options.apply(order.options, config)
@@ -83,7 +79,7 @@ def build(order: Order) -> Built:
             config.plugins_to_serialize = [str(path) for path in order.plugins]
         _aim(config, order.sms)
         sizes = trt_network.shape_tensors(network)
-        _add_profiles(builder, config, log, order.shapes, _values(order.values, sizes))
+        _add_profiles(builder, config, log, order.graph.profiles, _values(order.graph.values, sizes))
         cache = _timing_cache(config, order.timing_cache)
         monitor = trt_progress.monitor(trt_progress.Progress())
         config.progress_monitor = monitor
@@ -132,7 +128,7 @@ def _aim(config: tensorrt.IBuilderConfig, sms: tuple[int, ...]) -> None:
         rtx.set_compute_capability(members[f"SM{sm}"], place)
 
 
-def _values(stated: Sequence[Mapping[str, Values]], sizes: Sequence[str]) -> list[dict[str, Values]]:
+def _values(stated: Sequence[Mapping[str, Extents]], sizes: Sequence[str]) -> list[dict[str, Extents]]:
     """Return the values of shape tensors alone: TensorRT forbids values of other inputs (`set_shape_input`)."""
     others = dict.fromkeys(name for values in stated for name in values if name not in sizes)
     if others:
@@ -144,19 +140,19 @@ def _add_profiles(
     builder: tensorrt.Builder,
     config: tensorrt.IBuilderConfig,
     log: Log,
-    shapes: Sequence[Shapes],
-    stated: Sequence[Mapping[str, Values]],
+    profiles: Sequence[Mapping[str, Extents]],
+    stated: Sequence[Mapping[str, Extents]],
 ) -> None:
-    for number, (inputs, values) in enumerate(zip(shapes, stated or repeat({}), strict=False)):
+    for number, (inputs, values) in enumerate(zip(profiles, stated or repeat({}), strict=False)):
         if not inputs and not values:
             continue
         profile = builder.create_optimization_profile()
-        for name, (least, usual, greatest) in inputs.items():
-            profile.set_shape(name, trt.Dims([*least]), trt.Dims([*usual]), trt.Dims([*greatest]))
+        for name, each in inputs.items():
+            profile.set_shape(name, trt.Dims([*each.min]), trt.Dims([*each.opt]), trt.Dims([*each.max]))
         for name, each in values.items():
             profile.set_shape_input(name, [*each.min], [*each.opt], [*each.max])
         if config.add_optimization_profile(profile) < 0:
-            raise trt_failures.refused(f"profile {number}: {by_input(inputs)}", log.problems)
+            raise trt_failures.refused(f"profile {number}: {in_words(inputs)}", log.problems)
 
 
 def _timing_cache(config: tensorrt.IBuilderConfig, stored: bytes | None) -> tensorrt.ITimingCache | None:
@@ -175,9 +171,9 @@ def _timing_cache(config: tensorrt.IBuilderConfig, stored: bytes | None) -> tens
 
 
 def _circumstances(order: Order, network: tensorrt.INetworkDefinition) -> trt_failures.Circumstances:
-    lines = [f"profile {number}: {by_input(inputs)}" for number, inputs in enumerate(order.shapes) if inputs]
+    lines = [f"profile {number}: {in_words(inputs)}" for number, inputs in enumerate(order.graph.profiles) if inputs]
     return trt_failures.Circumstances(
-        order.forecast, trt_inspector.products_in_fp32(network), lines, trt_network.shape_tensors(network)
+        order.graph.forecast, trt_inspector.products_in_fp32(network), lines, trt_network.shape_tensors(network)
     )
 
 

@@ -8,16 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from engine.errors import StepError
-from engine.kit.onnx.opsets import READ_AS_STANDARD
-from engine.runtimes.preparation import CONTRIBUTED
-
-if TYPE_CHECKING:
-    import onnx
-
-    from engine.runtimes.tensorrt.memory import Forecast
 
 _SHOWN = 8
 """The largest number of messages or names in one error."""
@@ -32,7 +24,7 @@ On a machine without a GPU, the log has the message `cudaError 35` after every o
 class Circumstances:
     """Details of a build that an error may show besides TensorRT's log messages."""
 
-    forecast: Forecast | None = None
+    forecast: str = ""
     floats: Sequence[str] = ()
     """Matrix products and convolutions that the network computes in fp32, by name."""
     profiles: Sequence[str] = ()
@@ -45,18 +37,6 @@ def reasons(problems: Sequence[str]) -> list[str]:
     """Return the last error messages of TensorRT, without repetitions and without messages that explain nothing."""
     messages = [problem.strip() for problem in problems if not _NOISE.search(problem)]
     return list(dict.fromkeys(messages))[-_SHOWN:] or ["it gave no reason"]
-
-
-def refuse_fused(model: onnx.ModelProto) -> None:
-    """Raise StepError for ONNX Runtime's fused operators, which TensorRT would read as ONNX operators of equal name."""
-    fused = [node for node in _nodes(model) if node.domain == CONTRIBUTED and node.op_type not in READ_AS_STANDARD]
-    if fused:
-        names = sorted({node.op_type for node in fused})
-        raise StepError(
-            f"the ONNX graph was fused for ONNX Runtime: {', '.join(names)}",
-            [f"{len(fused)} nodes are of the domain {CONTRIBUTED}, which only ONNX Runtime has"],
-            "TensorRT wants the unfused graph and fuses on its own: build from the model that was exported",
-        )
 
 
 def unreadable(errors: Iterable[tuple[str, str, str]], problems: Sequence[str]) -> StepError:
@@ -156,10 +136,4 @@ def _shown(circumstance: str, match: re.Match[str], circumstances: Circumstances
 
 
 def _memory(circumstances: Circumstances) -> list[str]:
-    return [str(circumstances.forecast)] if circumstances.forecast else []
-
-
-def _nodes(model: onnx.ModelProto) -> Iterable[onnx.NodeProto]:
-    from engine.kit.onnx import onnx_files
-
-    return onnx_files.nodes(model)
+    return [circumstances.forecast] if circumstances.forecast else []

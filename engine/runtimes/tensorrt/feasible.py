@@ -15,7 +15,7 @@ from engine.runtimes.preparation import CONTRIBUTED
 from engine.runtimes.registry import find, of
 from engine.runtimes.tensorrt import option_versions
 from engine.runtimes.tensorrt.option_versions import OLDEST
-from engine.runtimes.tensorrt.spec import NEED_GPU, PARTNER_HINT, WITHOUT_PARTNER, Engines, TensorRT
+from engine.runtimes.tensorrt.spec import Engines, TensorRT
 from engine.runtimes.triton_images import RECIPE_PATH, tensorrt_for
 
 if TYPE_CHECKING:
@@ -24,10 +24,12 @@ if TYPE_CHECKING:
 
 _VERSION = re.compile(r"[0-9]+(\.[0-9]+){0,3}(\.[x*])?")
 _IsSet = Callable[[Any], object]
+_ON_A_GPU = ("version_compatible", "exclude_lean_runtime", "refit", "strip_plan")
+"""Options that TensorRT-RTX supports only with a GPU during the build, or with libraries that it does not ship."""
 _NEED_GPU: tuple[tuple[str, _IsSet, str], ...] = (
     ("compatibility", lambda tensorrt: tensorrt.get("compatibility", "none") != "none",
      "leave it out: the engine is for the devices that `target.device` lists"),
-    *((name, methodcaller("get", name), "leave it out, or use runtime: tensorrt") for name in NEED_GPU),
+    *((name, methodcaller("get", name), "leave it out, or use runtime: tensorrt") for name in _ON_A_GPU),
     ("timing_cache", lambda tensorrt: tensorrt.get("timing_cache"), "leave it out: it keeps nothing there"),
 )  # fmt: skip
 """Rows (name, test, hint) of options that TensorRT-RTX (tensorrt-rtx 1.7) refuses or ignores where it builds without a
@@ -42,7 +44,7 @@ def options(loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
         return
     _version(loaded)
     _architecture(loaded, devices)
-    if _engines(loaded).anywhere:
+    if _engines(loaded).product.anywhere:
         _without_gpu(loaded)
     _since(loaded)
     _stripped(loaded)
@@ -143,7 +145,7 @@ def _later(recipe: RecipeView, version: str) -> str:
     requested = recipe.tensorrt.get("version")
     if requested is None or versions.agrees(requested, fitting[0].tensorrt):
         return hint
-    return f'{hint}; and say version: "{releases.nearest(TensorRT.package, fitting[0].tensorrt)}"'
+    return f'{hint}; and say version: "{releases.nearest(TensorRT.product.package, fitting[0].tensorrt)}"'
 
 
 def _without_gpu(loaded: LoadedRecipeView) -> None:
@@ -187,7 +189,9 @@ def _compatibility(loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
         what = f"ampere-plus starts at SM{AMPERE}; the target is {called(too_old)}"
         raise loaded.error(what, "tensorrt", "compatibility", hint="use same-compute-capability")
     if tensorrt.get("exclude_lean_runtime") and not tensorrt.get("version_compatible"):
-        raise loaded.error(WITHOUT_PARTNER, "tensorrt", "exclude_lean_runtime", hint=PARTNER_HINT)
+        what = "`exclude_lean_runtime` says what a version-compatible engine leaves out, and this is none"
+        hint = "add version_compatible: true, or leave exclude_lean_runtime out"
+        raise loaded.error(what, "tensorrt", "exclude_lean_runtime", hint=hint)
 
 
 def _workspace(loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:

@@ -26,7 +26,7 @@ def refuse(loaded: LoadedRecipeView, named: ImageTag) -> None:
         raise loaded.error(what, *RECIPE_PATH, facts=[_source(image)], hint=_others("10.x"))
     elif version is not None and not _loads(loaded, version, image):
         what = f"TensorRT {version} builds the engine, and the image {image.tag} loads those of {image.tensorrt}"
-        hint = f'say version: "{releases.nearest(TensorRT.package, image.tensorrt)}"; {_others(version)}'
+        hint = f'say version: "{releases.nearest(TensorRT.product.package, image.tensorrt)}"; {_others(version)}'
         raise loaded.error(what, *RECIPE_PATH, facts=[_source(image)], hint=hint)
 
 
@@ -43,7 +43,7 @@ def refuse_other(loaded: LoadedRecipeView, named: ImageTag) -> None:
     what += f" {image.tag}"
     hint = "leave `tensorrt.version` out"
     if _is_supported(image):
-        hint += f', or say version: "{releases.nearest(TensorRT.package, image.tensorrt)}"'
+        hint += f', or say version: "{releases.nearest(TensorRT.product.package, image.tensorrt)}"'
     raise loaded.error(what, *RECIPE_PATH, facts=[_source(image)], hint=hint)
 
 

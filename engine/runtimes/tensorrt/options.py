@@ -1,4 +1,4 @@
-"""Options of TensorRT's builder: their values as a pydantic model, checks of the values, and setting them."""
+"""Options of TensorRT's builder: their values as a pydantic model, and setting them."""
 
 # Names and meanings of the options are those of IBuilderConfig, BuilderFlag and MemoryPoolType in NVIDIA's TensorRT
 # API. No option sets a precision: the network is strongly typed and takes its types from the graph.
@@ -8,10 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from engine.errors import StepError
 from engine.gpus import AMPERE
-from engine.runtimes.tensorrt.api import engine_runtime, trt
-from engine.runtimes.tensorrt.spec import NEED_GPU, PARTNER_HINT, WITHOUT_PARTNER
+from engine.runtimes.tensorrt.api import trt
 from engine.runtimes.tensorrt_values import Compatibility, Pool, TilingLevel, Verbosity
 from engine.step import Frozen
 
@@ -59,23 +57,6 @@ def tf32_words(options: BuilderOptions, precision: str, sms: Sequence[int]) -> s
     allowed = "may be computed in TF32" if options.tf32 in (None, True) else "stay in fp32, without TF32"
     by = "TensorRT's default; `tf32: true` or `false` decides" if options.tf32 is None else "the recipe's `tf32`"
     return f"products of fp32 {allowed} ({by})"
-
-
-def refuse(options: BuilderOptions, runtime: str) -> None:
-    """Raise StepError for builder options that contradict each other, or that the runtime does not support."""
-    if options.exclude_lean_runtime and not options.version_compatible:
-        raise StepError(WITHOUT_PARTNER, hint=PARTNER_HINT)
-    if not engine_runtime(runtime).anywhere:
-        return
-    refused = [name for name in NEED_GPU if getattr(options, name)]
-    refused += [f"memory_pool.{pool}" for pool in options.memory_pool if pool.startswith("dla")]
-    refused += [f"compatibility: {options.compatibility}"] if options.compatibility != "none" else []
-    if refused:
-        raise StepError(
-            f"TensorRT-RTX cannot build with: {', '.join(refused)}",
-            ["its engines are for the GPUs that the recipe names, and are built without one"],
-            "leave it out (several devices in target.device make one engine for all of them), or use runtime: tensorrt",
-        )
 
 
 def apply(options: BuilderOptions, config: tensorrt.IBuilderConfig) -> None:

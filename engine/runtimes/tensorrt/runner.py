@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,14 +17,14 @@ from engine.runtimes.execution import Execution
 from engine.runtimes.profiles import within
 from engine.runtimes.runner import Runner, refuse_missing
 from engine.runtimes.tensorrt import api as trt_api
-from engine.runtimes.tensorrt import cudart, libraries, passport
+from engine.runtimes.tensorrt import cuda_calls, libraries, loading, passport
 from engine.runtimes.tensorrt import device_times as trt_times
 from engine.runtimes.tensorrt import failures as trt_failures
 from engine.runtimes.tensorrt import log as trt_log
 from engine.runtimes.tensorrt.api import trt
 from engine.runtimes.tensorrt.bindings import Bindings, Context, shape_of
 from engine.runtimes.tensorrt.cudart import CudaStream
-from engine.runtimes.tensorrt.passport import LoadingMachine
+from engine.runtimes.tensorrt.loading import LoadingMachine
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,8 +40,8 @@ def runner(
 ) -> Runner:
     """Return the runner of the engine `directory/model.plan`.
 
-    Raises StepError where this machine lacks the engine's GPU or TensorRT, or where the engine's passport does not fit
-    this machine.
+    Raises ImportError where TensorRT is missing, and StepError where this machine lacks the engine's GPU, or where the
+    engine's passport does not fit this machine.
     """
     kind = execution.runtime
     if execution.hardware is None:
@@ -56,13 +57,13 @@ def runner(
         kind=kind, gpu=gpu.name, sm=gpu.sm, tensorrt=version, os=platform.system(), arch=platform.machine()
     )  # fmt: skip
     engine_passport = passport.load(directory)
-    passport.refuse_elsewhere(engine_passport, here)
+    loading.refuse_elsewhere(engine_passport, here)
     if engine_passport.options.get("strip_plan"):
         raise StepError(
             "The TensorRT engine was built without its weights (strip_plan), and nothing here puts them back",
             hint="build no further with --to trt-build and refit it yourself, or take tensorrt.strip_plan out",
         )
-    cudart.use(gpu.index)
+    cuda_calls.use(gpu.index)
     plan = (directory / passport.PLAN).read_bytes()
     engine = _Engine(
         plan,
@@ -70,7 +71,8 @@ def runner(
         host_code=engine_passport.holds_code,
         plugins=libraries.beside(directory, engine_passport.plugins),
     )
-    return Runner(name, engine.run, engine.prepare, takes=engine_passport.takes, device_times=engine.device_times)
+    takes = partial(loading.takes, engine_passport)
+    return Runner(name, engine.run, engine.prepare, takes=takes, device_times=engine.device_times)
 
 
 class _Engine:

@@ -7,12 +7,12 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from engine.runtimes import releases, triton_images, versions
+from engine.runtimes import triton_images, versions
 from engine.runtimes.backends import Backend
 from engine.runtimes.preparation import Lowering
 from engine.runtimes.runtime import GPU_FACTS, Runtime
 from engine.runtimes.support import Way
-from engine.text import distribution
+from engine.runtimes.tensorrt_values import TENSORRT, Product
 
 if TYPE_CHECKING:
     from engine.gpus import Gpu
@@ -22,19 +22,12 @@ if TYPE_CHECKING:
 CUDA_BINDINGS = ("cuda-bindings", "cuda.bindings")
 """The names of the distribution and the module with which TensorRT engines are run."""
 
-
-NEED_GPU = ("version_compatible", "exclude_lean_runtime", "refit", "strip_plan")
-"""Options that TensorRT-RTX supports only with a GPU during the build, or with libraries that it does not ship."""
 _WITH_OPSET_22 = "10.6"
 """The first TensorRT version whose parser has the operators of opset 22.
 
 Source: onnx-tensorrt, docs/Changelog.md: release 10.6 brought ONNX 1.17, which has opset 22.
 """
 _NEWEST_OPSET = 22
-WITHOUT_PARTNER = "`exclude_lean_runtime` says what a version-compatible engine leaves out, and this is none"
-"""The error message for `exclude_lean_runtime` without `version_compatible`."""
-PARTNER_HINT = "add version_compatible: true, or leave exclude_lean_runtime out"
-
 _STRIPPED = (
     "`validate` cannot run an engine without its weights (strip_plan): build with --to trt-build, and refit it yourself"
 )
@@ -56,16 +49,9 @@ class Engines(Runtime):
     compile_step: ClassVar[str | None] = "trt-build"
     backend: ClassVar[Backend | None] = Backend.TENSORRT
 
-    module: ClassVar[str]
-    """The name of the Python module that builds and runs engines, and of the distribution with this module."""
-    package: ClassVar[str]
-    """The name of the distribution that pip installs for this runtime."""
-    install: ClassVar[str]
-    """A hint that tells how to install the distribution in `package`."""
+    product: ClassVar[Product]
     majors: ClassVar[tuple[str, ...]]
     """The major versions of TensorRT or TensorRT-RTX that this project supports."""
-    anywhere: ClassVar[bool] = False
-    """Whether engines are built without the GPU that they run on."""
 
     def runs_on_cpu(self, target: TargetView) -> bool:
         """Return whether the target is a CPU; engines run only on GPUs, so `refuse_cpu` then raises RecipeError."""
@@ -73,18 +59,6 @@ class Engines(Runtime):
 
     def kernels(self, target: TargetView) -> None:
         """Return None, because the GPU alone decides the precisions of an engine."""
-
-    def other_version(self, installed: str, requested: str | None) -> tuple[str, str] | None:
-        """Return the error message and the hint where the installed version does not agree with the requested version.
-
-        `requested` is a version such as "10.x" or "10.4"; None agrees with every version.
-        """
-        if requested is None or versions.agrees(requested, installed):
-            return None
-        what = f"the recipe asks for {self.title} {requested}, and {installed} is installed"
-        if not releases.exists(self.package, requested):
-            return what, f'pip has no such release of {self.package}: say version: "{installed}"'
-        return what, f'pip install {releases.requirement(self.package, requested)}, or say version: "{installed}"'
 
     def tf32_choices(self, target: TargetView) -> Sequence[bool]:
         """Return both values: the builder's flag TF32 is set by default, and can be cleared."""
@@ -133,11 +107,11 @@ class Engines(Runtime):
 
     def tool(self, target: TargetView) -> str | None:
         """Return the name of the module that builds and runs engines."""
-        return self.module
+        return self.product.module
 
     def tools(self, execution: ExecutionView) -> tuple[str, ...]:
         """Return the names of the distributions that run engines: `numpy`, and `tensorrt` or `tensorrt_rtx`."""
-        return ("numpy", self.module)
+        return ("numpy", self.product.module)
 
     def facts(self, execution: ExecutionView) -> tuple[str, ...]:
         """Return the names of the facts on which an engine's outputs depend: GPU, driver and CUDA runtime."""
@@ -147,14 +121,10 @@ class Engines(Runtime):
 class TensorRT(Engines):
     """The runtime `tensorrt`: NVIDIA TensorRT."""
 
-    name: ClassVar[str] = "tensorrt"
-    title: ClassVar[str] = "TensorRT"
+    product: ClassVar[Product] = TENSORRT
+    name: ClassVar[str] = TENSORRT.name
+    title: ClassVar[str] = TENSORRT.title
     loads_in_triton: ClassVar[bool] = True
-    module: ClassVar[str] = "tensorrt"
-    package: ClassVar[str] = "tensorrt"
-    install: ClassVar[str] = (
-        f"on the machine with the GPU: {distribution.install('tensorrt')}, or NVIDIA's TensorRT container"
-    )
     majors: ClassVar[tuple[str, ...]] = ("10", "11")
     ways: ClassVar[tuple[Way, ...]] = (Way("tensorrt", ("tensorrt",), (CUDA_BINDINGS,)),)
     tools_for: ClassVar[Mapping[str, str]] = {

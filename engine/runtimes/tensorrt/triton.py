@@ -7,8 +7,8 @@ from pathlib import Path
 from engine.runtimes.backends import Backend
 from engine.runtimes.execution import Execution
 from engine.runtimes.served import Graph, Served
-from engine.runtimes.tensorrt import api as trt_api
-from engine.runtimes.tensorrt import libraries, passport
+from engine.runtimes.tensorrt import libraries, loading, passport
+from engine.runtimes.tensorrt.api import product
 from engine.runtimes.tensorrt.passport import Passport
 
 
@@ -18,8 +18,8 @@ def served(directory: Path, execution: Execution, scratch: Path) -> Served:  # n
     triton = runtime.loads_in_triton
     return Served(
         Backend.TENSORRT if triton else None,
-        engine_passport.input_list,
-        engine_passport.output_list,
+        loading.tensors(engine_passport.inputs),
+        loading.tensors(engine_passport.outputs),
         (passport.PLAN, passport.FILE, *(f"{libraries.FOLDER}/{name}" for name in engine_passport.plugins)),
         largest=engine_passport.largest,
         on_gpu=True,
@@ -27,7 +27,7 @@ def served(directory: Path, execution: Execution, scratch: Path) -> Served:  # n
         shape_tensors=engine_passport.shape_tensors,
         cuda_graphs=_graphs(engine_passport) if execution.options["cuda_graph"] else None,
         why_plain="" if triton else runtime.not_triton,
-        needs=() if triton else (f"{trt_api.package(runtime.name)}=={engine_passport.tensorrt}", "cuda-bindings"),
+        needs=() if triton else (f"{product(runtime.name).package}=={engine_passport.tensorrt}", "cuda-bindings"),
     )
 
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from engine import gpus
-from engine.runtimes import triton_images
+from engine.runtimes import releases, triton_images, versions
 from engine.runtimes.support import Way
 from engine.runtimes.tensorrt.spec import CUDA_BINDINGS, Engines
-from engine.text import distribution
+from engine.runtimes.tensorrt_values import TENSORRT_RTX, Product
 
 if TYPE_CHECKING:
     from engine.gpus import Gpu
@@ -23,14 +23,11 @@ _TURING = 75
 class TensorRTRTX(Engines):
     """The runtime `tensorrt-rtx`: NVIDIA TensorRT for RTX."""
 
-    name: ClassVar[str] = "tensorrt-rtx"
-    title: ClassVar[str] = "TensorRT-RTX"
+    product: ClassVar[Product] = TENSORRT_RTX
+    name: ClassVar[str] = TENSORRT_RTX.name
+    title: ClassVar[str] = TENSORRT_RTX.title
     several: ClassVar[bool] = True
-    module: ClassVar[str] = "tensorrt_rtx"
-    package: ClassVar[str] = "tensorrt-rtx-cu12"
-    install: ClassVar[str] = f"{distribution.install('rtx')}: it builds without a GPU"
     majors: ClassVar[tuple[str, ...]] = ("1",)
-    anywhere: ClassVar[bool] = True
     not_triton: ClassVar[str] = "no Triton repository: Triton's TensorRT backend does not load TensorRT-RTX engines"
     ways: ClassVar[tuple[Way, ...]] = (Way("tensorrt-rtx", ("tensorrt_rtx",), (CUDA_BINDINGS,)),)
     tools_for: ClassVar[Mapping[str, str]] = {"tensorrt_rtx": "TensorRT-RTX engines, built without a GPU"}
@@ -71,8 +68,11 @@ class TensorRTRTX(Engines):
         TensorRT-RTX builds without a GPU, so this machine is expected to build the engine and to have the requested
         version.
         """
-        requested, version = loaded.recipe.tensorrt.get("version"), installed(self.module)
-        refusal = self.other_version(version, requested) if version else None
-        if refusal is not None:
-            what, hint = refusal
-            raise loaded.error(what, "tensorrt", "version", hint=hint)
+        requested, version = loaded.recipe.tensorrt.get("version"), installed(self.product.module)
+        if version is None or requested is None or versions.agrees(requested, version):
+            return
+        what = f"the recipe asks for {self.title} {requested}, and {version} is installed"
+        hint = f'pip has no such release of {self.product.package}: say version: "{version}"'
+        if releases.exists(self.product.package, requested):
+            hint = f'pip install {releases.requirement(self.product.package, requested)}, or say version: "{version}"'
+        raise loaded.error(what, "tensorrt", "version", hint=hint)
