@@ -7,6 +7,7 @@ import pytest
 from program import Program
 
 from engine.runtimes.tensorrt import passport
+from engine.runtimes.tensorrt.prepared import EngineTensor, Extents
 
 
 @pytest.fixture
@@ -15,8 +16,8 @@ def engine(tmp_path):
     folder.mkdir(parents=True)
     with (folder / "model.plan").open("wb") as plan:
         plan.truncate(52_000_000)
-    tensor = passport.EngineTensor(dtype="int64", shape=("batch", "sequence"))
-    ends = passport.Extents(min=(1, 1), opt=(1, 16), max=(1, 128))
+    tensor = EngineTensor(dtype="int64", shape=("batch", "sequence"))
+    ends = Extents(min=(1, 1), opt=(1, 16), max=(1, 128))
     passport.save(folder, passports.make(
         options={"compatibility": "none", "optimization_level": 5, "refit": False}, inputs={"input_ids": tensor},
         profiles=({"input_ids": ends},), key="4d2", bytes=52_000_000,

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from engine.errors import StepError
-from engine.runtimes.tensorrt import bindings, cudart, libraries
+from engine.runtimes.tensorrt import bindings, cuda_calls, cudart, libraries
 from engine.runtimes.tensorrt import runner as trt_runner
+from engine.runtimes.tensorrt.cuda_calls import checked, runtime
 
 pytestmark = [
     pytest.mark.gpu,
@@ -29,17 +30,17 @@ class Context(fake_gpu.Context):
 
     def execute_async_v3(self, stream):
         size = int(np.prod(self.shape)) * 4
-        kind = cudart.runtime().cudaMemcpyKind
+        kind = runtime().cudaMemcpyKind
         x, y = self.addresses["x"], self.addresses["y"]
-        cudart.checked(cudart.runtime().cudaMemcpyAsync(y, x, size, kind.cudaMemcpyDeviceToDevice, stream))
+        checked(runtime().cudaMemcpyAsync(y, x, size, kind.cudaMemcpyDeviceToDevice, stream))
         if (allocator := self.allocators.get("found")) is not None:
-            cudart.checked(cudart.runtime().cudaStreamSynchronize(stream))
+            checked(runtime().cudaStreamSynchronize(stream))
             values = np.empty(self.shape, np.float32)
-            cudart.checked(cudart.runtime().cudaMemcpy(values.ctypes.data, x, size, kind.cudaMemcpyDeviceToHost))
+            checked(runtime().cudaMemcpy(values.ctypes.data, x, size, kind.cudaMemcpyDeviceToHost))
             positive = np.ascontiguousarray(values[values > 0])
             address = allocator.reallocate_output("found", 0, positive.nbytes, 256)
             to_device = kind.cudaMemcpyHostToDevice
-            cudart.checked(cudart.runtime().cudaMemcpy(address, positive.ctypes.data, positive.nbytes, to_device))
+            checked(runtime().cudaMemcpy(address, positive.ctypes.data, positive.nbytes, to_device))
             allocator.notify_shape("found", positive.shape)
         return True
 
@@ -52,14 +53,14 @@ class Engine(fake_gpu.Engine):
 
 @pytest.fixture
 def stream():
-    cudart.use(0)
+    cuda_calls.use(0)
     return cudart.CudaStream()
 
 
 @pytest.fixture
 def engine(monkeypatch):
     """Return a function that makes the runner's engine, with the stand-in in the place of TensorRT."""
-    cudart.use(0)
+    cuda_calls.use(0)
 
     def make(*, cuda_graph=False, counts=False):
         nowhere = fake_gpu.Runtime()  # only its note that no graph is being captured is read
@@ -77,7 +78,7 @@ def x(rows):
 
 
 def free_bytes():
-    return int(cudart.checked(cudart.runtime().cudaMemGetInfo())[0])
+    return int(checked(runtime().cudaMemGetInfo())[0])
 
 
 def test_bytes_come_back_from_the_gpu_as_they_went_there(stream):
@@ -110,17 +111,17 @@ def test_more_memory_than_the_gpu_has_is_refused_in_cudas_words(stream):
 
 def test_a_gpu_that_is_not_there_is_refused():
     with pytest.raises(StepError, match="CUDA refused") as caught:
-        cudart.use(1000)
+        cuda_calls.use(1000)
     assert caught.value.facts[0].startswith("cudaErrorInvalidDevice: ")
 
 
 def test_an_event_is_reached_when_the_work_before_it_is_done(stream):
     source, target = cudart.DeviceMemory(LARGE), cudart.DeviceMemory(LARGE)
-    kind = cudart.runtime().cudaMemcpyKind.cudaMemcpyDeviceToDevice
+    kind = runtime().cudaMemcpyKind.cudaMemcpyDeviceToDevice
     began, ended = cudart.CudaEvent(), cudart.CudaEvent()
     began.record(stream)
     for _ in range(200):
-        cudart.checked(cudart.runtime().cudaMemcpyAsync(target.address, source.address, LARGE, kind, stream.handle))
+        checked(runtime().cudaMemcpyAsync(target.address, source.address, LARGE, kind, stream.handle))
     ended.record(stream)
     was_reached = ended.reached()
     stream.wait()

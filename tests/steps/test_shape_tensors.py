@@ -1,5 +1,6 @@
 """Inputs whose values are sizes of other tensors: from the recipe into the profiles of an engine, and into its runs."""
 
+import engines
 import executions
 import graphs
 import numpy as np
@@ -24,14 +25,14 @@ from engine.recipe.schema import Recipe
 from engine.runtimes import hardware
 from engine.runtimes.backends import Backend
 from engine.runtimes.tensorrt import passport
-from engine.runtimes.tensorrt.passport import EngineTensor, Extents
+from engine.runtimes.tensorrt.prepared import EngineTensor, Extents
 from engine.runtimes.triton_tensors import TYPES
 from engine.steps import fetch
 from engine.steps.bench import Bench
 from engine.steps.measure_runtimes import MeasureRuntimes
 from engine.steps.quantize import Quantize
 from engine.steps.reference import Reference
-from engine.steps.trt_build import TrtBuild
+from engine.steps.trt_prepare import TrtPrepare
 
 RESHAPED = {"n": [1, 4, 8], "target": [[1, 16], [4, 16], [8, 16]]}
 RANGED = {"n": [1, 4, 8], "limit": [[1], [16], [64]]}
@@ -58,10 +59,10 @@ def runtime(request):
 
 
 def compiled(tmp_path, model, *profiles, runtime):
-    """Return the folder of the engine that a recipe's step builds of a model."""
+    """Return the folder of the engine that a recipe's steps build of a model."""
     (tmp_path / "job").mkdir()
-    step = TrtBuild.for_recipe(recipe(*profiles, runtime=runtime, device="L4" if runtime == "tensorrt-rtx" else "T4"))
-    step.run(tmp_path / "job" / "out", checked=graphs.write(tmp_path / "model", model))
+    steps = engines.of(recipe(*profiles, runtime=runtime, device="L4" if runtime == "tensorrt-rtx" else "T4"))
+    steps.run(tmp_path / "job" / "out", checked=graphs.write(tmp_path / "model", model))
     return tmp_path / "job" / "out"
 
 
@@ -130,7 +131,7 @@ def test_of_two_profiles_the_one_runs_whose_values_fit(fake_tensorrt, tmp_path):
 def test_values_are_rows_only_of_a_recipe_that_states_them():
     bench = {"bench": {"shapes": [{"n": 2}]}, "calibrate": None}
     stated, silent = (recipe(profile, **bench) for profile in (RESHAPED, {"n": RESHAPED["n"]}))
-    for step, row in ((TrtBuild, KEYED), (Reference, KEYED), (Bench, "values")):
+    for step, row in ((TrtPrepare, KEYED), (Reference, KEYED), (Bench, "values")):
         with_values, without = (step.for_recipe(each).options() for each in (stated, silent))
         assert row in with_values
         assert row not in without

@@ -1,7 +1,8 @@
 """Passports of engines that were never built."""
 
 from engine.runtimes.tensorrt import passport
-from engine.runtimes.tensorrt.passport import EngineTensor, Onnx, Passport, Precision
+from engine.runtimes.tensorrt.passport import Passport, Precision
+from engine.runtimes.tensorrt.prepared import EngineTensor, Onnx
 
 
 def make(**fields):

@@ -4,10 +4,9 @@ import pytest
 
 from engine.runtimes.tensorrt import failures as trt_failures
 from engine.runtimes.tensorrt.failures import Circumstances
-from engine.runtimes.tensorrt.memory import Forecast
 
-AROUND = Circumstances(Forecast(1 << 30, 1 << 20, 0, {"batch": 32}), ("query", "key"), ("profile 0: x 1 / 2 / 4",))
 FORECAST = "forecast: 1.0 GiB of weights and up to 1.0 MiB of activations at batch 32"
+AROUND = Circumstances(FORECAST, ("query", "key"), ("profile 0: x 1 / 2 / 4",))
 MESSAGES = {
     "no implementation": (
         ("[optimizer.cpp::computeCosts::2011] Error Code 10: Internal (Could not find any implementation for node "

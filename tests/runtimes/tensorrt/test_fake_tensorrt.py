@@ -1,5 +1,6 @@
 """The fake `tensorrt` runs the engines that it builds: it tests the runner of engines without a GPU."""
 
+import engines
 import executions
 import graphs
 import numpy as np
@@ -13,6 +14,7 @@ from engine.runtimes.tensorrt import api as trt_api
 from engine.runtimes.tensorrt import log as trt_log
 from engine.runtimes.tensorrt import runner as trt_runner
 from engine.steps.trt_build import TrtBuild
+from engine.steps.trt_prepare import TrtPrepare
 
 BATCH = {"batch": Range(min=1, opt=2, max=8)}
 
@@ -22,9 +24,9 @@ def engine(fake_tensorrt, tmp_path):
     source = graphs.write(tmp_path / "model", graphs.layers())
     out = tmp_path / "job" / "out"
     out.parent.mkdir()
-    TrtBuild(runtime="tensorrt", devices=("T4",), profiles=(BATCH, {"batch": Range(min=1, opt=1, max=1)})).run(
-        out, checked=source
-    )
+    prepare = TrtPrepare(profiles=(BATCH, {"batch": Range(min=1, opt=1, max=1)}))
+    build = TrtBuild(runtime="tensorrt", devices=("T4",))
+    engines.EngineSteps(prepare, build).run(out, checked=source)
     return out / "model.plan"
 
 

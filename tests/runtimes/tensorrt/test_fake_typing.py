@@ -2,6 +2,7 @@
 
 import re
 
+import engines
 import graphs
 import onnx
 import pytest
@@ -11,15 +12,14 @@ from typed_graphs import CASES, F16, F32, I4, I8
 from engine.errors import StepError
 from engine.runtimes.tensorrt import api as trt_api
 from engine.runtimes.tensorrt import builder as trt_builder
-from engine.runtimes.tensorrt.options import BuilderOptions
 
 
 def build(model, folder, *, sms=()):
     """Build an engine through the engine's own builder; return its error, or ""."""
     trt_api.use("tensorrt-rtx" if sms else "tensorrt")
-    order = trt_builder.Order(graphs.write(folder, model) / "model.onnx", ({},), BuilderOptions(), sms)
+    graphs.write(folder, model)
     try:
-        trt_builder.build(order)
+        trt_builder.build(engines.order(folder, sms=sms))
     except StepError as error:
         return f"{error.what} {' '.join(error.facts)}"
     return ""

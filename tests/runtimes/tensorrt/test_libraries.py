@@ -1,5 +1,6 @@
 """Libraries of plugins: beside the engine, in the package, and loaded before the engine."""
 
+import engines
 import executions
 import graphs
 import pytest
@@ -10,6 +11,7 @@ from engine.runtimes.hardware import on
 from engine.runtimes.tensorrt import libraries, passport, triton
 from engine.runtimes.tensorrt import runner as trt_runner
 from engine.steps.trt_build import TrtBuild
+from engine.steps.trt_prepare import TrtPrepare
 
 EXECUTION = executions.execution(runtime="tensorrt", hardware=on(["T4"], tool="tensorrt"))
 
@@ -24,8 +26,8 @@ def engine(fake_tensorrt, tmp_path, request):
     out = tmp_path / "job" / "out"
     out.parent.mkdir()
     batch = {"batch": Range(min=1, opt=2, max=8)}
-    step = TrtBuild(runtime="tensorrt", devices=("T4",), profiles=(batch,), version_compatible=request.param)
-    step.run(out, checked=source, plugins_0=tmp_path / "MyRelu.so")
+    build = TrtBuild(runtime="tensorrt", devices=("T4",), version_compatible=request.param)
+    engines.EngineSteps(TrtPrepare(profiles=(batch,)), build).run(out, checked=source, plugins_0=tmp_path / "MyRelu.so")
     return out
 
 

@@ -1,12 +1,12 @@
 """What real engines of TensorRT-RTX, built here without a GPU, prove about their products."""
 
+import engines
 import plan_models
 import pytest
 
 from engine.errors import JudgementError
 from engine.recipe.values import Bound
 from engine.runtimes.tensorrt import api, builder, plan_proof
-from engine.runtimes.tensorrt.options import BuilderOptions
 from engine.steps.trt_build import TrtBuild
 
 TURING, AMPERE = 75, 86
@@ -19,12 +19,11 @@ def prove(tmp_path):
 
     def proven(model, precision, *sms):
         folder = tmp_path / "model" if not (tmp_path / "model").exists() else tmp_path / "other"
-        path = plan_models.write(folder, model) / "model.onnx"
+        plan_models.write(folder, model)
         fixed = tuple(
             8 if not size.dim_value else size.dim_value for size in model.graph.input[0].type.tensor_type.shape.dim
         )
-        order = builder.Order(model=path, shapes=[{"x": (fixed,) * 3}], options=BuilderOptions(), sms=sms)
-        built = builder.build(order)
+        built = builder.build(engines.order(folder, profile={"x": fixed}, sms=sms))
         proof, unknown = plan_proof.prove(built.plan, precision, built.products)
         assert unknown == ""
         return proof

@@ -10,7 +10,6 @@ import tensorrt_stubs
 
 ROOT = Path(__file__).parents[3]
 FILES = [
-    "engine/steps/trt_build.py",
     *sorted(str(p.relative_to(ROOT)) for p in (ROOT / "engine/runtimes/tensorrt").rglob("*.py")),
 ]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
+import engines
 import numpy as np
 import pytest
 from onnx import checker
@@ -19,7 +20,6 @@ from engine.kit.quantization.qdq import qdq
 from engine.recipe.schema import Recipe
 from engine.runtimes.onnxruntime import session as ort
 from engine.steps.shape_infer import ShapeInfer
-from engine.steps.trt_build import TrtBuild
 
 pytestmark = pytest.mark.slow
 WHOLE = pytest.mark.whole
@@ -114,5 +114,5 @@ def engine(model, device, out):
     profile = {"batch": {"min": 1, "opt": 8, "max": 16}, "sequence": {"min": 8, "opt": 64, "max": 128}}
     target = {"device": device, "runtime": "tensorrt-rtx"}
     fields = {"name": "m", "model": {"source": "m"}, "target": target, "precision": "fp16", "profiles": [profile]}
-    step = TrtBuild.for_recipe(Recipe.model_validate(fields))
-    return step.run(out, checked=model).bytes
+    out.mkdir()
+    return engines.of(Recipe.model_validate(fields)).run(out / "out", checked=model).bytes

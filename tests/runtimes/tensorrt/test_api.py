@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.runtimes.tensorrt import library_version
+from engine.runtimes.tensorrt import api
 
 ROOT = Path(__file__).resolve().parents[3]
 NUMBERS = {"Major": 10, "Minor": 0, "Patch": 1, "Build": 6}
@@ -31,12 +31,12 @@ def library(tmp_path_factory):
 def test_the_build_is_that_of_the_loaded_library_of_the_same_version(library, bindings, whole):
     code = (
         f"import ctypes; ctypes.CDLL({str(library)!r})\n"
-        f"from engine.runtimes.tensorrt import library_version\nprint(library_version.with_build({bindings!r}))"
+        f"from engine.runtimes.tensorrt import api\nprint(api.with_build({bindings!r}))"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == whole
 
 
 def test_without_a_library_the_version_stays_as_it_is():
-    assert library_version.with_build("10.0.1") == "10.0.1"
-    assert library_version.with_build("") == ""
+    assert api.with_build("10.0.1") == "10.0.1"
+    assert api.with_build("") == ""
