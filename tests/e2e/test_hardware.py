@@ -10,15 +10,15 @@ def test_a_t4_recipe_is_built_up_to_the_engine_and_waits(shipped):
     states = {event["job"]: event["state"] for event in events if event["event"] == "end"}
     assert states == {
         "fetch": "built", "export": "built", "reference": "built", "shape-infer": "built", "quantize": "built",
-        "validate-onnx": "built", "trt-build": "waiting", "validate": "skipped", "bench": "skipped",
-        "package": "skipped",
+        "validate-onnx": "built", "trt-prepare": "built", "trt-build": "waiting", "validate": "skipped",
+        "bench": "skipped", "package": "skipped",
     }  # fmt: skip
     [waiting] = [event for event in events if event.get("state") == "waiting" and event["event"] == "end"]
     assert waiting["for"] == "T4 (sm_75) with tensorrt 10.11.0.33"
     again = shipped("build", "recipes/minilm_t4_packaged.yaml", expect=3)
     assert "waits for: T4 (sm_75) with tensorrt 10.11.0.33" in again.stderr
     assert "with this cache" in again.stderr
-    assert again.stderr.count("cached") == 6
+    assert again.stderr.count("cached") == 7
     assert shipped("build", "recipes/minilm_t4_packaged.yaml", "--allow-waiting", expect=0)
     assert not (shipped.folder / "build").exists()
 

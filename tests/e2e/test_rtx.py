@@ -10,7 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 from program import Program
 
 RECIPE = "recipes/minilm_rtx.yaml"
-BEFORE = {"fetch", "export", "reference", "shape-infer", "quantize", "validate-onnx"}
+BEFORE = {"fetch", "export", "reference", "shape-infer", "quantize", "validate-onnx", "trt-prepare"}
 
 
 @pytest.fixture(params=["random weights", pytest.param("real weights", marks=pytest.mark.whole)])

@@ -25,7 +25,7 @@ profiles:
 bench:
   shapes: [{batch: 1, sequence: 8}]
 """
-ANYWHERE = ("fetch", "export", "reference", "shape-infer", "quantize", "validate-onnx")
+ANYWHERE = ("fetch", "export", "reference", "shape-infer", "quantize", "validate-onnx", "trt-prepare")
 ALL = (*ANYWHERE, "trt-build", "validate", "bench", "package")
 
 

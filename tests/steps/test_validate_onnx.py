@@ -28,8 +28,8 @@ def planned(precision="fp16", **target):
 @pytest.mark.parametrize("runtime", ["tensorrt", "tensorrt-rtx"])
 def test_an_engine_is_built_only_of_a_checked_graph(runtime):
     plan = planned(device="T4", runtime=runtime)
-    assert list(plan).index("quantize") < list(plan).index("validate-onnx") < list(plan).index("trt-build")
-    assert plan["trt-build"].needs["checked"] == "validate-onnx"
+    assert list(plan).index("quantize") < list(plan).index("validate-onnx") < list(plan).index("trt-prepare")
+    assert plan["trt-prepare"].needs["checked"] == "validate-onnx"
     assert plan["validate-onnx"].needs == {"quantized": "quantize", "reference": "reference", "checkpoint": "fetch"}
 
 

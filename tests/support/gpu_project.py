@@ -12,7 +12,7 @@ precision: {precision}
 tensorrt: {{version: "10.x"}}
 profiles: [{{batch: [1, 2, 4]}}]
 """
-ANYWHERE = ("fetch", "reference", "shape-infer", "quantize", "validate-onnx")
+ANYWHERE = ("fetch", "reference", "shape-infer", "quantize", "validate-onnx", "trt-prepare")
 ON_T4 = ("trt-build", "validate", "package")
 
 
