@@ -70,6 +70,10 @@ class TrtPrepare(Step):
         """Return the options that are rows of the key: the profiles, and those that the recipe uses."""
         return {name: value for name, value in super().options().items() if name == "profiles" or value}
 
+    def code_used(self) -> tuple[str, ...]:
+        """Return the modules of the model's task, which tell whether its answers are embeddings."""
+        return (*super().code_used(), *(tasks.modules(self.task) if self.embeds else ()))
+
     def inputs_used(self) -> tuple[str, ...]:
         """Return the inputs; the checkpoint states the longest input of a recipe without profiles, and the pooling."""
         return tuple(name for name in self.inputs() if name != "checkpoint" or self.embeds or not self.profiles)

@@ -36,8 +36,8 @@ def key(tmp_path):
             "name": "m", "model": {"source": "m"}, "target": {"device": "T4", "runtime": "tensorrt"},
             "precision": "fp16", "profiles": [{"batch": [1, 2, 4]}], "tensorrt": tensorrt,
         })  # fmt: skip
-        job = Job("m", "trt-build", TrtBuild.for_recipe(recipe), {"checked": "validate-onnx"})
-        return Lookup(Store(tmp_path / "cache")).key(job, {"checked": "a graph"})
+        job = Job("m", "trt-build", TrtBuild.for_recipe(recipe), {"prepared": "trt-prepare"})
+        return Lookup(Store(tmp_path / "cache")).key(job, {"prepared": "a graph"})
 
     return of
 

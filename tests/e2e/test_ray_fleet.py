@@ -27,7 +27,7 @@ SHIPPED = "10.11.0.33"
 """The version of TensorRT that the shipped recipes name."""
 NATIVE, RTX = "recipes/minilm_gpus.yaml", "recipes/minilm_rtx.yaml"
 CHOSEN = ("--only", "precision=fp16", "--only", "target.device=T4", "--only", "target.device=L4", "--to", "trt-build")
-BEFORE = ("fetch", "export", "reference", "shape-infer", "quantize", "validate-onnx")
+BEFORE = ("fetch", "export", "reference", "shape-infer", "quantize", "validate-onnx", "trt-prepare")
 
 
 class Fleet:

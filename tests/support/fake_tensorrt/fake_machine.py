@@ -1,16 +1,38 @@
 """A machine with the GPU of `gpu.json`: importing this lets the process believe that CUDA shows it.
 
 A test that drives the whole program puts `import fake_machine` into a .pth file of an environment of its own, so that
-workers believe it, too; it needs a fake `nvidia-smi` besides.
+workers believe it, too; it needs a fake `nvidia-smi` besides. The module that asks CUDA is changed when a process
+imports it: in a job that does not need it, a loaded module would be code outside of the job's key.
 """
 
 import functools
 import json
+import sys
+from importlib.machinery import PathFinder
 from pathlib import Path
 
-from engine.machine import cuda
-
 GPU = json.loads(Path(__file__).with_name("gpu.json").read_text())
-_device = cuda.CudaDevice(**GPU)
-cuda.devices = functools.cache(lambda: (_device,))
-cuda.runtime_version = functools.cache(lambda: "12.9")
+_ASKING = "engine.machine.cuda"
+
+
+def believe(cuda):
+    """Let the module that asks CUDA answer with the fake GPU."""
+    device = cuda.CudaDevice(**GPU)
+    cuda.devices = functools.cache(lambda: (device,))
+    cuda.runtime_version = functools.cache(lambda: "12.9")
+
+
+class _Finder:
+    @staticmethod
+    def find_spec(name, path=None, _target=None):
+        spec = PathFinder.find_spec(name, path) if name == _ASKING else None
+        if spec is not None:
+            load = spec.loader.exec_module
+            spec.loader.exec_module = lambda module: (load(module), believe(module))
+        return spec
+
+
+if _ASKING in sys.modules:
+    believe(sys.modules[_ASKING])
+else:
+    sys.meta_path.insert(0, _Finder)
