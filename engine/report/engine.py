@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from engine.report import grid, plans
 from engine.runtimes import registry
-from engine.runtimes.tensorrt import prepared
+from engine.runtimes.tensorrt import prepared_graph
 from engine.text import lists, sizes
 
 if TYPE_CHECKING:
     from engine.runtimes.tensorrt.passport import Passport
-    from engine.runtimes.tensorrt.prepared import EngineTensor, Extents
+    from engine.runtimes.tensorrt.prepared_graph import EngineTensor, Extents
 
 
 def text(passport: Passport) -> str:
@@ -83,7 +83,7 @@ def _counted(layers: Mapping[str, int] | None) -> str:
 
 def _profile(profile: Mapping[str, Extents]) -> str:
     """Return the smallest, usual and largest shape of each input in a profile: "input_ids 1x1 / 1x16 / 1x128"."""
-    return prepared.in_words(profile)
+    return prepared_graph.in_words(profile)
 
 
 def _values(ends: Extents) -> str:

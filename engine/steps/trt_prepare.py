@@ -18,8 +18,8 @@ from engine.recipe.values import Profile
 from engine.runtimes import axes
 from engine.runtimes import profiles as trt_profiles
 from engine.runtimes.preparation import CONTRIBUTED
-from engine.runtimes.tensorrt import memory, prepared, sparsity
-from engine.runtimes.tensorrt.prepared import EngineTensor, Extents, Onnx, PreparedGraph
+from engine.runtimes.tensorrt import memory, prepared_graph, sparsity
+from engine.runtimes.tensorrt.prepared_graph import EngineTensor, Extents, Onnx, PreparedGraph
 from engine.runtimes.tensorrt.spec import Engines
 from engine.step import Step
 
@@ -90,7 +90,7 @@ class TrtPrepare(Step):
         if model != out:
             for name in onnx_files.files(graph):
                 onnx_files.link_file(model / name, out / name)
-        prepared.write(out, self._prepared(out, graph, self.profiles or usual_shapes.profiles(graph, checkpoint)))
+        prepared_graph.write(out, self._prepared(out, graph, self.profiles or usual_shapes.profiles(graph, checkpoint)))
 
     def _with_embedding(self, checked: Path, checkpoint: Path | None, out: Path) -> Path:
         """Return the folder of the graph to compile: `out` for a graph that computes embeddings, else `checked`.

@@ -7,7 +7,7 @@ import pytest
 from program import Program
 
 from engine.runtimes.tensorrt import passport
-from engine.runtimes.tensorrt.prepared import EngineTensor, Extents
+from engine.runtimes.tensorrt.prepared_graph import EngineTensor, Extents
 
 
 @pytest.fixture

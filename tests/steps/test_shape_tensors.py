@@ -25,7 +25,7 @@ from engine.recipe.schema import Recipe
 from engine.runtimes import hardware
 from engine.runtimes.backends import Backend
 from engine.runtimes.tensorrt import passport
-from engine.runtimes.tensorrt.prepared import EngineTensor, Extents
+from engine.runtimes.tensorrt.prepared_graph import EngineTensor, Extents
 from engine.runtimes.triton_tensors import TYPES
 from engine.steps import fetch
 from engine.steps.bench import Bench

@@ -22,7 +22,7 @@ from engine.machine import cuda
 from engine.recipe.schema import ModelSection, Recipe, TargetSection
 from engine.recipe.values import Range
 from engine.runtimes.tensorrt import loading, passport
-from engine.runtimes.tensorrt.prepared import Extents
+from engine.runtimes.tensorrt.prepared_graph import Extents
 from engine.step import GPU_VARIABLE, KEPT, KEY_VARIABLE, Source
 from engine.steps.trt_build import TrtBuild
 

@@ -10,8 +10,8 @@ from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.onnx import onnx_files
 from engine.recipe.schema import Recipe
-from engine.runtimes.tensorrt import prepared
-from engine.runtimes.tensorrt.prepared import EngineTensor, Extents
+from engine.runtimes.tensorrt import prepared_graph
+from engine.runtimes.tensorrt.prepared_graph import EngineTensor, Extents
 from engine.steps.export import Export
 from engine.steps.trt_prepare import TrtPrepare
 from engine.testing import plan_of, run_step
@@ -28,7 +28,7 @@ def step(runtime="tensorrt", device="T4", **fields):
 
 
 def read(step, folder, **inputs):
-    return prepared.read(run_step(step, folder, **inputs).out)
+    return prepared_graph.read(run_step(step, folder, **inputs).out)
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_only_the_files_of_the_graph_count(layers, tmp_path):
     """A further file in the artifact of an earlier step then builds no engine again."""
     planned = step("tensorrt-rtx")
     files = run_step(planned, tmp_path, checked=layers).files
-    assert set(files) == {"model.onnx", "w.data", prepared.FILE}
+    assert set(files) == {"model.onnx", "w.data", prepared_graph.FILE}
     (layers / "notes.txt").write_text("something else")
     (tmp_path / "again").mkdir()
     assert run_step(planned, tmp_path / "again", checked=layers).files == files

@@ -8,7 +8,7 @@ from unittest import mock
 from engine.machine import cuda
 from engine.runtimes.tensorrt.builder import Order
 from engine.runtimes.tensorrt.options import BuilderOptions
-from engine.runtimes.tensorrt.prepared import Extents, Onnx, PreparedGraph
+from engine.runtimes.tensorrt.prepared_graph import Extents, Onnx, PreparedGraph
 from engine.step import GPU_VARIABLE
 from engine.steps.trt_build import TrtBuild
 from engine.steps.trt_prepare import TrtPrepare

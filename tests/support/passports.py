@@ -2,7 +2,7 @@
 
 from engine.runtimes.tensorrt import passport
 from engine.runtimes.tensorrt.passport import Passport, Precision
-from engine.runtimes.tensorrt.prepared import EngineTensor, Onnx
+from engine.runtimes.tensorrt.prepared_graph import EngineTensor, Onnx
 
 
 def make(**fields):

@@ -22,7 +22,7 @@ from engine.runtimes.tensorrt import options as trt_options
 from engine.runtimes.tensorrt import progress as trt_progress
 from engine.runtimes.tensorrt.api import trt
 from engine.runtimes.tensorrt.options import BuilderOptions
-from engine.runtimes.tensorrt.prepared import Extents, PreparedGraph, in_words
+from engine.runtimes.tensorrt.prepared_graph import Extents, PreparedGraph, in_words
 
 if TYPE_CHECKING:
     import tensorrt

@@ -13,11 +13,10 @@ from engine.errors import StepError
 from engine.machine import cuda
 from engine.runtimes.tensorrt import api as trt_api
 from engine.runtimes.tensorrt import builder as trt_builder
-from engine.runtimes.tensorrt import cuda_calls, libraries, passport, plan_proof
+from engine.runtimes.tensorrt import cuda_calls, libraries, passport, plan_proof, prepared_graph
 from engine.runtimes.tensorrt import inspector as trt_inspector
 from engine.runtimes.tensorrt import options as trt_options
 from engine.runtimes.tensorrt import passport_writer as trt_passport
-from engine.runtimes.tensorrt import prepared as prepared_graph
 from engine.runtimes.tensorrt.options import BuilderOptions
 from engine.runtimes.tensorrt.passport import Precision
 from engine.runtimes.tensorrt.report import EngineReport

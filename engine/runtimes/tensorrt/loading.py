@@ -14,7 +14,7 @@ from engine.runtimes.profiles import within
 from engine.runtimes.tensorrt import passport as passports
 from engine.runtimes.tensorrt.api import EngineRuntime, product
 from engine.runtimes.tensorrt.passport import Passport
-from engine.runtimes.tensorrt.prepared import EngineTensor
+from engine.runtimes.tensorrt.prepared_graph import EngineTensor
 from engine.step import Frozen
 
 

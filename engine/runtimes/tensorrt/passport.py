@@ -12,7 +12,7 @@ from pydantic import Field, ValidationError
 from engine.errors import StepError
 from engine.runtimes.tensorrt.api import EngineRuntime
 from engine.runtimes.tensorrt.plan_proof import PlanProof
-from engine.runtimes.tensorrt.prepared import EngineTensor, Extents, Onnx
+from engine.runtimes.tensorrt.prepared_graph import EngineTensor, Extents, Onnx
 from engine.step import Frozen
 
 PLAN = "model.plan"

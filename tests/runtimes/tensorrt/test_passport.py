@@ -3,7 +3,7 @@ import pytest
 
 from engine.errors import StepError
 from engine.runtimes.tensorrt import passport
-from engine.runtimes.tensorrt.prepared import EngineTensor, Extents
+from engine.runtimes.tensorrt.prepared_graph import EngineTensor, Extents
 
 
 def test_only_a_version_compatible_engine_has_libraries_inside():

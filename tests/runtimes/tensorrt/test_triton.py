@@ -4,7 +4,7 @@ import executions
 import passports
 
 from engine.runtimes.tensorrt import passport, triton
-from engine.runtimes.tensorrt.prepared import EngineTensor, Extents
+from engine.runtimes.tensorrt.prepared_graph import EngineTensor, Extents
 
 EXECUTION = executions.execution(runtime="tensorrt", cuda_graph=True)
 
