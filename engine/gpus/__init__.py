@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 from engine import late
 
 if TYPE_CHECKING:
+    from engine.gpus.capabilities import AMPERE, DTYPES
     from engine.gpus.catalogue import CATALOGUE, UNSUPPORTED
-    from engine.gpus.gpu import DTYPES, SOURCES, Gpu, UnsupportedGpu, document
+    from engine.gpus.gpu import SOURCES, Gpu, UnsupportedGpu, document
     from engine.gpus.names import called, find, known, matches, near, with_capability
 
 __all__ = [
@@ -26,12 +27,10 @@ __all__ = [
     "with_capability",
 ]  # fmt: skip
 
-AMPERE = 80
-"""The SM (compute capability times ten) of the first GPUs of the Ampere architecture."""
-
 __getattr__ = late.names(
     __name__,
     catalogue="CATALOGUE UNSUPPORTED",
-    gpu="DTYPES SOURCES Gpu UnsupportedGpu document",
+    capabilities="AMPERE DTYPES",
+    gpu="SOURCES Gpu UnsupportedGpu document",
     names="called find known matches near with_capability",
 )

@@ -5,15 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from engine.gpus import AMPERE
+from engine.gpus.capabilities import AMPERE, DTYPES, FIRST_SM
 
-DTYPES = ("fp32", "tf32", "fp16", "bf16", "int8", "fp8", "fp4", "int4")
-"""Number types of matrix products that a GPU may compute.
-
-For int4, the weights have 4 bits and the multiplication is in fp16.
-"""
-
-_FIRST_SM = {"tf32": AMPERE, "bf16": AMPERE, "int4": AMPERE, "fp8": 89, "fp4": 100}
 _ARCHITECTURES = {75: "Turing", 80: "Ampere", 86: "Ampere", 87: "Ampere", 89: "Ada Lovelace", 90: "Hopper"}
 _NOT_IN_CUDA_GPUS = ("gtx-16", "vgpu-gpus", "mig-gpus")
 """Documents with GPUs that NVIDIA's list of compute capabilities leaves out: the device's number tells its chip."""
@@ -138,7 +131,7 @@ class Gpu(NamedTuple):
         ("Hardware and Precision"), the support matrix of Model Optimizer ("W4A16"), and test builds with TensorRT-RTX
         1.7 for each SM.
         """
-        return tuple(dtype for dtype in DTYPES if self.sm >= _FIRST_SM.get(dtype, 0))
+        return tuple(dtype for dtype in DTYPES if self.sm >= FIRST_SM.get(dtype, 0))
 
     @property
     def tensorrt(self) -> str:

@@ -110,19 +110,18 @@ def test_without_the_gpu_why_and_show_say_on_which_machine_it_was_made(built):
 
 
 @pytest.mark.parametrize(
-    ("change", "job", "row", "old", "new"),
+    ("change", "place", "old", "new"),
     [
-        ("target.device=A10", "trt-build", "facts.device.name", "Tesla T4", "A10"),
-        ('tensorrt.version="10.4"', "trt-build", "tools.tensorrt", "10.13.0.35", "10.4"),
-        ("profiles=[{batch: [1, 1, 4], sequence: [1, 16, 24]}]", "trt-prepare", "options.profiles", None, None),
-        ("tensorrt.optimization_level=5", "trt-build", "options.optimization_level", "null", "5"),
+        ("target.device=A10", ("trt-build", "facts.device.name"), "Tesla T4", "A10"),
+        ('tensorrt.version="10.4"', ("trt-build", "tools.tensorrt"), "10.13.0.35", "10.4"),
+        ("profiles=[{batch: [1, 1, 4], sequence: [1, 16, 24]}]", ("trt-prepare", "options.profiles"), None, None),
+        ("tensorrt.optimization_level=5", ("trt-build", "options.optimization_level"), "null", "5"),
     ],
     ids=["device", "version", "profile", "option"],
 )
 @pytest.mark.sample(1)
-def test_an_engine_for_another_device_version_or_profile_is_none_and_why_names_the_row(
-    built, change, job, row, old, new
-):
+def test_an_engine_for_another_device_version_or_profile_is_none_and_why_names_the_row(built, change, place, old, new):
+    job, row = place
     changed = built.why("r.yaml", "--set", change)[job]
     assert changed["state"] == "stale"
     rows = {each["row"]: each for each in changed["changes"]}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from engine.gpus import AMPERE
+from engine.gpus.capabilities import FIRST_SM
 from engine.runtimes.tensorrt.api import trt
 from engine.runtimes.tensorrt_values import Compatibility, Pool, TilingLevel, Verbosity
 from engine.step import Frozen
@@ -52,7 +52,7 @@ class BuilderOptions(Frozen):
 
 def tf32_words(options: BuilderOptions, precision: str, sms: Sequence[int]) -> str:
     """Return whether products of fp32 may be computed in TF32, and who decided; "" where no GPU or precision has it."""
-    if precision != "fp32" or min(sms, default=0) < AMPERE:
+    if precision != "fp32" or min(sms, default=0) < FIRST_SM["tf32"]:
         return ""
     allowed = "may be computed in TF32" if options.tf32 in (None, True) else "stay in fp32, without TF32"
     by = "TensorRT's default; `tf32: true` or `false` decides" if options.tf32 is None else "the recipe's `tf32`"
