@@ -27,7 +27,7 @@ from engine.system import regular
 if TYPE_CHECKING:
     from engine.step import Step
 
-WORKER = "engine.builder.zygote"
+WORKER = "engine.builder.zygote_loader"
 """The module that a worker's process begins with: its closure is part of the code of every step."""
 _LATE = "__getattr__"
 """The function with which a module imports a name when it is first used."""
