@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import user_caches
 import yaml
 from fake_t4 import FakeT4
 from gpu_project import project_in
@@ -35,7 +36,7 @@ class Shell:
         home = str(program.folder.parent)
         program.environment |= {
             "PATH": f"{bin_folder}:{program.environment['PATH']}", "HOME": home, "TMPDIR": home,
-            "XDG_CACHE_HOME": f"{home}/.user", "XDG_CONFIG_HOME": f"{home}/.config",
+            "XDG_CACHE_HOME": user_caches.with_bytecode(f"{home}/.user"), "XDG_CONFIG_HOME": f"{home}/.config",
             "RECIPE_REMOTE": f"file://{remote}", "RECIPE_TRUST": "none",
         }  # fmt: skip
 

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import user_caches
 from fake_t4 import FakeT4
 from gpu_project import ANYWHERE, ON_T4, project_in
 from program import Program
@@ -42,7 +43,7 @@ class Team:
         program.environment |= {each: self.ray.environment[each] for each in names}
         program.environment |= {
             "RAY_ADDRESS": self.ray.gcs, "RECIPE_REMOTE": self.remote, "RECIPE_TRUST": "none",
-            "XDG_CONFIG_HOME": str(program.folder / ".config"), "XDG_CACHE_HOME": str(program.folder / ".user"),
+            "XDG_CONFIG_HOME": str(program.folder / ".config"), "XDG_CACHE_HOME": user_caches.with_bytecode(program.folder / ".user"),
         }  # fmt: skip
         return program
 

@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
+import user_caches
 import working_folders
 from fake_t4 import FakeL4, FakeT4
 from program import Program
@@ -53,7 +54,7 @@ class Fleet:
         program.environment |= {each: self.ray.environment[each] for each in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN")}
         program.environment |= {
             "RECIPE_REMOTE": self.remote, "RECIPE_TRUST": "none",
-            "XDG_CONFIG_HOME": str(program.folder / ".config"), "XDG_CACHE_HOME": str(program.folder / ".user"),
+            "XDG_CONFIG_HOME": str(program.folder / ".config"), "XDG_CACHE_HOME": user_caches.with_bytecode(program.folder / ".user"),
         }  # fmt: skip
         return program
 

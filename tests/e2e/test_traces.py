@@ -28,10 +28,10 @@ class Stamp(Step):
 
         loaded = onnx.load(model / "model.onnx")
         which = "words"
-        loaded.doc_string = (Path(__file__).parent / f"{which}.txt").read_text() + str(os.cpu_count())
+        loaded.doc_string = (Path(__file__).parents[1] / f"{which}.txt").read_text() + str(os.cpu_count())
         onnx.save(loaded, out / "model.onnx")
 '''
-DECLARED = STEP.replace("\n\nclass", '\ndata = ("words.txt",)\n\nclass', 1).replace(
+DECLARED = STEP.replace("\n\nclass", '\ndata = ("../words.txt",)\n\nclass', 1).replace(
     "    makes:", '    facts: ClassVar[tuple[str, ...]] = ("cpu.count",)\n    makes:'
 )
 RECIPE = "name: m\nmodel: {source: net.onnx}\nprofiles: [{batch: [1, 2, 4]}]\nsteps: {stamp: {}}\n"
@@ -46,7 +46,7 @@ def project(empty, tmp_path_factory):
     site = empty.folder / "site"
     install(site, "recipe.steps", "stamp", "stamp_package:Stamp")
     (site / "stamp_package.py").write_text(STEP)
-    (site / "words.txt").write_text("one")
+    (empty.folder / "words.txt").write_text("one")
     empty.environment["PYTHONPATH"] = str(site)
     onnx.save(graphs.layers(), empty.folder / "net.onnx")
     (empty.folder / "r.yaml").write_text(RECIPE)
@@ -64,13 +64,13 @@ def test_a_read_without_a_row_is_a_warning_that_names_the_file_and_the_line(proj
     done = project("build", *BUILD, expect=0)
     line = (
         STEP.splitlines().index(
-            '        loaded.doc_string = (Path(__file__).parent / f"{which}.txt").read_text() + str(os.cpu_count())'
+            '        loaded.doc_string = (Path(__file__).parents[1] / f"{which}.txt").read_text() + str(os.cpu_count())'
         )
         + 1
     )
     assert "warning: stamp reads what no row of its key covers" in done.stderr
-    hint = 'declare it in stamp_package.py: data = ("words.txt",)'
-    assert f"stamp_package.py:{line} reads the file words.txt: {hint}" in done.stderr
+    words = project.folder / "words.txt"
+    assert f"stamp_package.py:{line} reads the file {words}: let a field of the type Source name it" in done.stderr
     assert (
         f'stamp_package.py:{line} reads the number of CPUs: declare it in the step: facts = ("cpu.count",)'
         in done.stderr
@@ -78,11 +78,11 @@ def test_a_read_without_a_row_is_a_warning_that_names_the_file_and_the_line(proj
     stamp = gaps(project)  # the job is cached now, and the warning stays
     assert stamp["state"] == "cached"
     assert {(gap["kind"], gap["name"]) for gap in stamp["not_covered"]} == {
-        ("file", "words.txt"),
+        ("file", str(words)),
         ("machine", "the number of CPUs"),
     }
     for _ in range(2):  # a build in which nothing changed repeats it, too
-        assert "reads the file words.txt" in project("build", *BUILD, expect=0).stderr
+        assert f"reads the file {words}" in project("build", *BUILD, expect=0).stderr
 
 
 def test_a_hermetic_recipe_fails_and_builds_once_everything_is_declared(project):
@@ -90,23 +90,23 @@ def test_a_hermetic_recipe_fails_and_builds_once_everything_is_declared(project)
     (project.folder / "r.yaml").write_text(f"{RECIPE}hermetic: true\n")
     done = project("build", *BUILD, expect=1)
     assert "the step 'stamp' reads what no row of its key covers, and the recipe is hermetic" in done.stderr
-    assert "reads the file words.txt" in done.stderr
+    assert f"reads the file {project.folder / 'words.txt'}" in done.stderr
     (project.folder / "site" / "stamp_package.py").write_text(DECLARED)
     assert "not_covered" not in gaps(project)
     [stamp] = json.loads(project("why", "r.yaml", "stamp", "--read", "--json", expect=0).stdout)
     groups = {group["cover"]: group["names"] for group in stamp["read"]["groups"] if group["cover"] != "allowed"}
-    assert groups["code (data)"] == ["words.txt"]
+    assert groups["code (data)"] == [str(project.folder / "words.txt")]
     assert groups["facts.cpu.count"] == ["the number of CPUs"]
     assert groups["inputs.model"] == ["model.onnx"]
     assert groups["tools.onnx"][0].startswith("onnx ")
     assert "gaps" not in stamp["read"]
     text = project("why", "r.yaml", "stamp", "--read", expect=0).stdout
-    assert "  code (data): words.txt\n" in text
+    assert f"  code (data): {project.folder / 'words.txt'}\n" in text
     assert "  NOT covered: nothing\n" in text
 
 
 CLOCK = STEP.replace("import os\n", "import os, time, locale\n").replace(
-    '(Path(__file__).parent / f"{which}.txt").read_text() + str(os.cpu_count())',
+    '(Path(__file__).parents[1] / f"{which}.txt").read_text() + str(os.cpu_count())',
     'f"{time.tzname} {locale.getlocale()}"',
 )
 

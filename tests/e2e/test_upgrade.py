@@ -9,6 +9,7 @@ from dataclasses import replace
 import graphs
 import onnx
 import pytest
+import user_caches
 
 from engine import cli, digest
 from engine.builder.code import closure
@@ -59,6 +60,7 @@ def built(tmp_path_factory, machine):
     folder = tmp_path_factory.mktemp("upgrade")
     for name in ("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"):
         machine.setenv(name, str(folder / name))
+    user_caches.with_bytecode(folder / "XDG_CACHE_HOME")
     project = folder / "project"
     project.mkdir()
     machine.chdir(project)

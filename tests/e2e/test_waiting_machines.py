@@ -11,6 +11,7 @@ import threading
 import time
 
 import pytest
+import user_caches
 from fake_t4 import FakeT4
 from gpu_project import ANYWHERE, ON_T4, project_in
 from program import Program
@@ -24,7 +25,7 @@ def settings(folder, remote):
     """Return the variables of a machine with user folders of its own."""
     return {
         "RECIPE_REMOTE": f"file://{remote}", "RECIPE_TRUST": "none",
-        "XDG_CONFIG_HOME": str(folder / ".config"), "XDG_CACHE_HOME": str(folder / ".user"),
+        "XDG_CONFIG_HOME": str(folder / ".config"), "XDG_CACHE_HOME": user_caches.with_bytecode(folder / ".user"),
     }  # fmt: skip
 
 

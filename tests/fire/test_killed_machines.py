@@ -13,6 +13,7 @@ import sys
 import time
 
 import pytest
+import user_caches
 from fake_t4 import FakeT4
 from fire.builders import children
 from gpu_project import ANYWHERE, ON_T4, project_in
@@ -81,7 +82,7 @@ class Ground:
         )
         home = program.folder
         program.environment |= meeting | {
-            "XDG_CONFIG_HOME": str(home / ".config"), "XDG_CACHE_HOME": str(home / ".user"), "TMPDIR": str(home),
+            "XDG_CONFIG_HOME": str(home / ".config"), "XDG_CACHE_HOME": user_caches.with_bytecode(home / ".user"), "TMPDIR": str(home),
         }  # fmt: skip
         return program
 

@@ -3,6 +3,7 @@
 import json
 import shutil
 
+import user_caches
 from program import Program
 from tiny_project import RECIPE, SAMPLES
 
@@ -13,7 +14,10 @@ class Machine(Program):
     def __init__(self, folder, files):
         shutil.copytree(files, folder)
         super().__init__(folder)
-        self.environment |= {"XDG_CONFIG_HOME": str(folder / "config"), "XDG_CACHE_HOME": str(folder / "user-cache")}
+        self.environment |= {
+            "XDG_CONFIG_HOME": str(folder / "config"),
+            "XDG_CACHE_HOME": user_caches.with_bytecode(folder / "user-cache"),
+        }
 
     @property
     def settings(self):

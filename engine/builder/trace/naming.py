@@ -40,8 +40,12 @@ class Naming:
         return f"~{os.sep}{path[len(self._home) :]}" if path.startswith(self._home) else path
 
     def is_own(self, path: str) -> bool:
-        """Say whether a file belongs to this program or to the package of the step."""
-        return path.startswith((_ENGINE, self._root or _ENGINE))
+        """Say whether a file belongs to this program or to the package of the step.
+
+        Data beside a module without a package belongs to it, and another module there is a package of its own.
+        """
+        beside = path.startswith(self.folder or _ENGINE) and not path.endswith(".py")
+        return beside or path.startswith((_ENGINE, self._root or _ENGINE))
 
     @staticmethod
     def is_shared(package: str) -> bool:
