@@ -43,7 +43,8 @@ class Team:
         program.environment |= {each: self.ray.environment[each] for each in names}
         program.environment |= {
             "RAY_ADDRESS": self.ray.gcs, "RECIPE_REMOTE": self.remote, "RECIPE_TRUST": "none",
-            "XDG_CONFIG_HOME": str(program.folder / ".config"), "XDG_CACHE_HOME": user_caches.with_bytecode(program.folder / ".user"),
+            "XDG_CONFIG_HOME": str(program.folder / ".config"),
+            "XDG_CACHE_HOME": user_caches.with_bytecode(program.folder / ".user"),
         }  # fmt: skip
         return program
 

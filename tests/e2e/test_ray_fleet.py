@@ -54,7 +54,8 @@ class Fleet:
         program.environment |= {each: self.ray.environment[each] for each in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN")}
         program.environment |= {
             "RECIPE_REMOTE": self.remote, "RECIPE_TRUST": "none",
-            "XDG_CONFIG_HOME": str(program.folder / ".config"), "XDG_CACHE_HOME": user_caches.with_bytecode(program.folder / ".user"),
+            "XDG_CONFIG_HOME": str(program.folder / ".config"),
+            "XDG_CACHE_HOME": user_caches.with_bytecode(program.folder / ".user"),
         }  # fmt: skip
         return program
 

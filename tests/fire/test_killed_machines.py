@@ -82,7 +82,8 @@ class Ground:
         )
         home = program.folder
         program.environment |= meeting | {
-            "XDG_CONFIG_HOME": str(home / ".config"), "XDG_CACHE_HOME": user_caches.with_bytecode(home / ".user"), "TMPDIR": str(home),
+            "XDG_CONFIG_HOME": str(home / ".config"),
+            "XDG_CACHE_HOME": user_caches.with_bytecode(home / ".user"), "TMPDIR": str(home),
         }  # fmt: skip
         return program
 

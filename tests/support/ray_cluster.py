@@ -53,7 +53,8 @@ class RayCluster:
             "RAY_agent_register_timeout_ms": "300000", "RAY_worker_register_timeout_seconds": "300",
             "PYTHONPATH": PYTHONPATH,
             "RECIPE_TRUST": "none", "RECIPE_TRUST_CACHE": "1",
-            "XDG_STATE_HOME": str(self.folder / "state"), "XDG_CACHE_HOME": user_caches.with_bytecode(self.folder / "user"),
+            "XDG_STATE_HOME": str(self.folder / "state"),
+            "XDG_CACHE_HOME": user_caches.with_bytecode(self.folder / "user"),
             "XDG_CONFIG_HOME": str(self.folder / "config"),
         }  # fmt: skip
         self.port, self.client_port, *_ = _ports(2)

@@ -1,4 +1,4 @@
-"""The user's cache folder of a test machine: empty, but for the bytecode of tools, which all machines of a run share."""
+"""User cache folders of test machines: empty, but for the bytecode of tools, which all machines of a run share."""
 
 from contextlib import suppress
 from pathlib import Path
