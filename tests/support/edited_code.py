@@ -1,97 +1,90 @@
-"""Digests of the code of the program's own steps, as if files of the program had been edited."""
+"""Digests of the code of steps, as if files of the program had been edited."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
+from typing import Generic, TypeVar
 
-from engine.builder import registry
-from engine.builder.code import digests as code
-from engine.builder.code import modules
-from engine.recipe.load import load
+from engine.builder.code import closure, modules
 from engine.step import Step
 
-ROOT = Path(__file__).parent.parent.parent
-ENGINE = ROOT / "engine"
-
-Edit = tuple[str, str, str]
-"""A file below `engine/` without `.py`, an old text and the new text."""
+ENGINE = Path(__file__).resolve().parents[2] / "engine"
+Name = TypeVar("Name")
 
 
-def steps(*recipes: str) -> dict[str, Step]:
-    """Return the steps of the first variants of recipes, by name; the first recipe that uses a step decides."""
-    chosen: dict[str, Step] = {}
-    for recipe in recipes:
-        loaded = load(ROOT / "recipes" / recipe)[0]
-        for kind in registry.steps().values():
-            step = kind.for_recipe(loaded.recipe)
-            if step is not None:
-                chosen.setdefault(kind.step_name(), step)
-    return chosen
+class EditedCode(Generic[Name]):
+    """A copy of the program's code, from whose files the digests of the code of some steps are computed."""
 
-
-class EditedCode:
-    """A copy of the program's code, whose files the digests are computed from."""
-
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, steps: Mapping[Name, Step]) -> None:
         self.folder = folder / "engine"
+        self._steps = steps
+        self._modules: dict[str, closure.Module] = {}
         shutil.copytree(ENGINE, self.folder, ignore=shutil.ignore_patterns("__pycache__"))
+        self.codes = self._codes({}, afresh=False)
+        """The code of each step without edits."""
 
-    def digest(self, step: Step, *edits: Edit) -> str:
-        """Return the digest of a step's code after some edits, which are undone afterwards."""
-        with self._edited(edits), self.read_here():
-            return code.of_step(step).digest
+    def text(self, file: str) -> str:
+        """Return the text of a file below `engine/`, without edits."""
+        return (ENGINE / file).read_text("utf-8")
 
-    def digest_with(self, step: Step, texts: Mapping[str, str]) -> str:
-        """Return the digest of a step's code with other texts of some modules, by the modules' names."""
-        paths = {self.path(module): text for module, text in texts.items()}
-        before = {path: path.read_text("utf-8") for path in paths}
+    def covering(self, file: str) -> set[Name]:
+        """Return the steps whose code has a file below `engine/`."""
+        return {name for name, code in self.codes.items() if self.folder / file in code.before}
+
+    def rekeyed(self, texts: Mapping[str, str], *, afresh: bool = True) -> set[Name]:
+        """Return the steps whose digest is another one with other texts of some files below `engine/`.
+
+        Without `afresh`, modules that have none of these files are not read again.
+        """
+        paths = {self.folder / file: text for file, text in texts.items()}
+        before = {path: path.read_bytes() for path in paths}
         try:
             for path, text in paths.items():
-                path.write_text(text, "utf-8")
-            with self.read_here():
-                return code.of_step(step).digest
+                path.write_bytes(text.encode("utf-8"))
+            codes = self._codes(paths, afresh=afresh)
         finally:
-            for path, text in before.items():
-                path.write_text(text, "utf-8")
+            for path, content in before.items():
+                path.write_bytes(content)
+        return {name for name, code in codes.items() if code.digest != self.codes[name].digest}
 
-    def path(self, module: str) -> Path:
-        """Return the copy of a module's file."""
-        original = modules.file_of(module)
-        assert original is not None
-        return original if original.is_relative_to(self.folder) else self.folder / original.relative_to(ENGINE)
+    def _codes(self, paths: Collection[Path], *, afresh: bool) -> dict[Name, closure.Code]:
+        with self._read_here(None if afresh else paths):
+            return {name: closure.of_step(step) for name, step in self._steps.items()}
 
     @contextmanager
-    def _edited(self, edits: Iterable[Edit]) -> Iterator[None]:
-        before: dict[Path, str] = {}
-        for file, old, new in edits:
-            path = self.folder / f"{file}.py"
-            text = path.read_text("utf-8")
-            assert old in text, f"{file} has no {old!r}"
-            before.setdefault(path, text)
-            path.write_text(text.replace(old, new, 1), "utf-8")
+    def _read_here(self, paths: Collection[Path] | None) -> Iterator[None]:
+        """Context manager: modules are read from the copy, and those without one of `paths` only once.
+
+        None for `paths` stands for all files.
+        """
+        file_of, read = modules.file_of, closure._read
+
+        def file_here(module: str) -> Path | None:
+            path = file_of(module)
+            return self.folder / path.relative_to(ENGINE) if path is not None and path.is_relative_to(ENGINE) else path
+
+        @cache
+        def read_once(name: str) -> closure.Module:
+            module = self._modules.get(name)
+            if module is None or not module.before.keys().isdisjoint(paths):
+                module = read.__wrapped__(name)
+                if module.before.keys().isdisjoint(paths):
+                    self._modules[name] = module
+            return module
+
+        modules.file_of = file_here
+        if paths is None:
+            closure.forget()
+        else:
+            closure._read = read_once
+        closure.of.cache_clear()
+        closure._target.cache_clear()
         try:
             yield
         finally:
-            for path, text in before.items():
-                path.write_text(text, "utf-8")
-
-    @contextmanager
-    def read_here(self) -> Iterator[None]:
-        """Context manager: digests are computed from the copy."""
-        original = modules.file_of
-
-        def file_of(module: str) -> Path | None:
-            path = original(module)
-            inside = path is not None and path.is_relative_to(ENGINE)
-            return self.folder / path.relative_to(ENGINE) if path is not None and inside else path
-
-        code.forget()
-        modules.file_of = file_of
-        try:
-            yield
-        finally:
-            modules.file_of = original
-            code.forget()
+            modules.file_of, closure._read = file_of, read
+            closure.forget()
