@@ -110,3 +110,37 @@ def test_the_end_to_end_table_has_a_row_for_each_way_and_ratios_among_equals(mon
     assert "| r | 1 | **a** | in-process | 3.000 | 2.000 | 4.000 | 5.000 |  |" in text
     assert "| r | 1 | b | in-process | 3.000 | 2.000 | 4.000 | 5.000 | 7.00 x |" in text
     assert "| r | 1 | b | triton-grpc | 3.000 | 2.000 | 4.000 | 5.000 |  |" in text
+
+
+def test_commits_rekey_steps_by_code_and_data_and_files_are_followed_through_renames(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    rekeys = importlib.import_module("rekeys")
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
+    subprocess.run([*git, "init", "--quiet"], check=True)
+    (tmp_path / "engine").mkdir()
+    code = "def work(x):\n    return [x + each for each in (1, 2, 3)]\n"
+    for file, text in [
+        ("one.py", code),
+        ("one.py", f"# a remark\n{code}"),
+        ("one.py", code.replace("3", "4")),
+        ("words.txt", "some"),
+        ("words.txt", "other"),
+        ("../README.md", "other"),
+        ("two.py", ""),
+    ]:
+        if file == "two.py":
+            (tmp_path / "engine" / "one.py").rename(tmp_path / "engine" / file)
+        else:
+            (tmp_path / "engine" / file).write_text(text)
+        subprocess.run([*git, "add", "--all"], check=True)
+        subprocess.run([*git, "commit", "--quiet", "--message", file], check=True)
+    words, two = {"engine/words.txt"}, {"engine/two.py"}
+    assert rekeys.rekeying(rekeys.History.of(tmp_path, 100), tmp_path) == [two, set(), words, words, two, set(), two]
+    assert len(rekeys.History.of(tmp_path, 3).commits) == 3
+
+
+def test_the_commits_that_rekey_a_step_are_counted_for_each_step_of_a_recipe():
+    text = printed("rekeys.py", "minilm_cpu.yaml", "--commits", "3", "--runs", "1")
+    [row] = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| package |")]
+    assert int(row[1]) > int(row[3]) > 100
+    assert int(row[2]) <= 3
