@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 _SEPARATOR = "\0"
-"""Stands between the words of a normal form. No name contains it, and `repr` of a text never does."""
+"""Stands between the words of a normal form. No name contains it, and `ascii` of a text never does."""
 _NAME, _CONSTANT = "@", "="
 """The first letters of a name and of a constant. No type of a node and no field begins with them."""
 _LEFT_OUT = frozenset({"ctx", "kind", "type_comment"})
@@ -74,6 +74,8 @@ class _Writer:
             return
         if kind in _IMPORTING:
             self.imports += _imports(node, self._package)
+        elif kind is ast.JoinedStr:
+            fields = {"values": [each for each in fields["values"] if not _is_empty(each)]}
         add(kind.__name__)
         if kind is ast.If and _is_type_checking(fields["test"]):
             self._typing(node)
@@ -100,6 +102,7 @@ class _Writer:
 
     def _typing(self, node: Any) -> None:
         """Write an `if TYPE_CHECKING:`, whose imports never run."""
+        self._field("test", node.test)
         runs, self.imports = self.imports, self.typing_imports
         self._field("body", node.body)
         self.imports = runs
@@ -116,13 +119,19 @@ def _is_text(node: ast.Expr) -> bool:
     return isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
+def _is_empty(part: ast.expr) -> bool:
+    """Say whether a part of an f-string is an empty text: some versions of Python put one behind a nested field."""
+    return isinstance(part, ast.Constant) and part.value == ""
+
+
 def _is_type_checking(test: ast.expr) -> bool:
     name = test.attr if isinstance(test, ast.Attribute) else test.id if isinstance(test, ast.Name) else ""
     return name == "TYPE_CHECKING"
 
 
 def _literal(value: object) -> str:
-    return _CONSTANT + (hex(value) if type(value) is int else repr(value))  # `repr` refuses thousands of digits
+    """Return a constant as text: `ascii` depends on no version of Unicode, and refuses only numbers of many digits."""
+    return _CONSTANT + (hex(value) if type(value) is int else ascii(value))
 
 
 def _imports(node: ast.AST, package: str) -> list[Import]:
