@@ -37,6 +37,7 @@ class Recorder:
         self._mapped: frozenset[str] = frozenset()
         self._folder = ""
         self._loaded: set[ReadKey] = set()
+        self._modules: set[str] = set()
         self._preloaded: PreloadedReads | None = None
         self._is_copy = False
         self.imports = Imports(lambda frame: places.site_of(frame, self._roots))
@@ -118,9 +119,10 @@ class Recorder:
 
     def code(self, path: str, frame: FrameType | None) -> None:
         """Note that a module's file is loaded. Of the modules of an installed package, the first one is noted."""
-        if not self.is_active:
-            return  # `imports` knows the modules that are imported before the job begins
         path = places.source_of(os.path.abspath(path))
+        self._modules.add(path)
+        if not self.is_active:
+            return  # `imports` knows the packages that are imported before the job begins
         package = self._named(Kind.FILE, path)
         if package not in self._loaded:
             self._loaded.add(package)
@@ -204,8 +206,13 @@ class Recorder:
         return (kind, path) if package is None else (Kind.PACKAGE, package)
 
     def _loaded_modules(self) -> Iterator[str]:
-        """Yield the files of all modules of the step's package and of this program that are loaded in the process."""
+        """Yield the files of all modules of the step's package and of this program that the process has loaded.
+
+        `sys.modules` lacks a module that code has loaded by its file; Python opens no file for a module that was loaded
+        before this recorder was installed.
+        """
         own = self._own
+        yield from (file for file in self._modules if file.startswith(own))
         for module in list(sys.modules.values()):
             file = vars(module).get("__file__")
             if isinstance(file, str) and file.startswith(own):
