@@ -89,7 +89,7 @@ class Attempt:
         self.check(outcome)
         order, store = self.order, self.order.lookup.store
         trace = traces.of_run(order.lookup, order.job, order.key, order.inputs, self.log.parent)
-        declaring.refuse_uncovered_code(order.job.name, () if trace is None else trace.gaps)
+        declaring.refuse_uncovered_code(order.job.name, trace.gaps)
         traits = order.job.traits
         if traits.kept_by:
             name = kept.name_of(order.job.name, traits.kept_by, order.key)
@@ -108,8 +108,8 @@ class Attempt:
             job=order.job.name,
             step=self.task.step,
             bound=outcome.binding,
-            trace=b"" if trace is None else traces.encoded(trace),
-            gaps=() if trace is None else tuple(asdict(gap) for gap in trace.gaps),
+            trace=traces.encoded(trace),
+            gaps=tuple(asdict(gap) for gap in trace.gaps),
         )
 
     def compare(self, outcome: Outcome, stored: Record, *, keep: Path) -> None:

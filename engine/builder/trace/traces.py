@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from engine.builder.trace import coverage, reads
 from engine.builder.trace.coverage import Rows
 from engine.builder.trace.report import Trace
+from engine.errors import StepError
 from engine.key import Key
 from engine.known import Known
 from engine.store.record import Record
@@ -24,13 +25,20 @@ _FACT = "facts."
 """The beginning of the names of a key's rows with facts."""
 
 
-def of_run(lookup: Lookup, job: Job, key: Key, inputs: Mapping[str, Record], folder: Path) -> Trace | None:
-    """Return what a job read, from the files that its worker left in `folder`; None where the worker left none."""
+def of_run(lookup: Lookup, job: Job, key: Key, inputs: Mapping[str, Record], folder: Path) -> Trace:
+    """Return what a job read, from the files that its worker left in `folder`.
+
+    Raises StepError where the worker left none, or where they are damaged: nobody can say then what the job depends on.
+    """
     try:
         every = [reads.decode(regular.read(folder / reads.FILE_NAME))]
         every += [reads.decode(regular.read(child)) for child in folder.glob(f"{reads.FILE_NAME}.*")]
-    except (OSError, ValueError):
-        return None
+    except (OSError, ValueError) as error:
+        raise StepError(
+            f"nobody can say what the job {job.name!r} has read",
+            [f"the list of its worker cannot be read: {error}"],
+            "build again; a step must not write into the folder around `out`",
+        ) from error
     return coverage.examine(every, _rows(lookup, job, key, inputs))
 
 
