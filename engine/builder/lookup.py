@@ -20,6 +20,8 @@ from engine.store.stat_cache import Row, row_of
 from engine.store.store import Store
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from engine.builder.code.closure import Code
     from engine.builder.elsewhere import Elsewhere
     from engine.builder.sources import Resolved
@@ -234,9 +236,16 @@ class Lookup:
         return step_code.digest
 
     def _code_of(self, step: Step) -> Code:
+        code: Code = self._closure.of_step(step)
+        return code
+
+    @cached_property
+    def _closure(self) -> ModuleType:
+        """The module that computes the code of steps, which has forgotten modules that changed before this build."""
         from engine.builder.code import closure
 
-        return closure.of_step(step)
+        closure.forget_changed()
+        return closure
 
     @cached_property
     def _tools(self) -> Tools:

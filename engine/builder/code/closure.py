@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import gc
 import os
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -100,7 +101,31 @@ def forget() -> None:
     """Forget all modules, so that their files are read again."""
     for function in (of, _read, _target):
         function.cache_clear()
+    _seen.clear()
     modules.forget()
+
+
+def forget_changed() -> None:
+    """Forget all modules if a file of one, or the names in its folder, have changed since it was read.
+
+    A process may live for days. Each build in it calls this function before it looks at code.
+    """
+    if any(_state(path) != state for path, state in _seen.items()):
+        forget()
+
+
+_seen: dict[Path, tuple[int, ...]] = {}
+"""The files and folders of all modules that were read, each with its state from before it was read."""
+
+
+def _state(path: Path) -> tuple[int, ...]:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return ()
+    if stat.S_ISDIR(status.st_mode):
+        return (status.st_mtime_ns,)
+    return (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
 @cache
@@ -109,6 +134,7 @@ def _read(name: str) -> Module:
     path = modules.file_of(name)
     if path is None:
         return Module(name, digest.of_rows([("folder" if modules.exists(name) else "missing", "")]))
+    _seen.update({each: _state(each) for each in (path.parent, path)})
     before = {path: os.stat(path)}
     content = regular.read(path)
     try:
@@ -117,6 +143,7 @@ def _read(name: str) -> Module:
     except (SyntaxError, ValueError, RecursionError):
         return Module(name, digest.of_bytes(content), before=before)
     declared = data.declared(tree, path) if data.MENTIONED.search(content) else data.Declared()
+    _seen.update({each: _state(each) for each in (*declared.before, *declared.folders)})
     rows = [("code", form.text), *declared.rows]
     return Module(name, digest.of_rows(rows), form, {**before, **declared.before}, declared.folders)
 
