@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from engine.errors import StepError
-from engine.runtimes.devices import CudaGpu
 
 if TYPE_CHECKING:
     import onnxruntime
+
+    from engine.runtimes.devices import CudaGpu
 
 CPU, CUDA, TENSORRT = "CPUExecutionProvider", "CUDAExecutionProvider", "TensorrtExecutionProvider"
 RECORD = "session.record_ep_graph_assignment_info"
