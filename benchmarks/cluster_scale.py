@@ -188,7 +188,7 @@ def _measured(jobs: int, nodes: int, threads: int) -> Sequence[object]:
         lookup = Lookup(Store(folder / "cache"))
         engine = PretendedEngine(nodes, threads)
         tier = lookup.store.tier = PretendedTier(lookup.store, engine)
-        executor = ClusterExecutor(engine, lookup, [job for each in variants for job in each.jobs])
+        executor = ClusterExecutor(engine, lookup, [job for each in variants for job in each.jobs], print)
         events = run(variants, lookup, executor, Options(out=folder / "build"))
         states = [event.state for event in events if isinstance(event, Ended)]
         ended = time.perf_counter()

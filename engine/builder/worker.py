@@ -97,7 +97,9 @@ def perform(task: WorkerTask, kind: Any = None) -> Mapping[str, object]:
     inputs = {key: value if value.startswith("hf:") else Path(value) for key, value in task.inputs.items()}
     out = Path(task.out)
     out.mkdir()
-    os.environ |= {KEY_VARIABLE: task.key, GPU_VARIABLE: task.gpu}
+    os.environ[KEY_VARIABLE] = task.key
+    if task.gpu:
+        os.environ[GPU_VARIABLE] = task.gpu
     return _as_json(task.name, kind, step.run(out, **inputs))
 
 

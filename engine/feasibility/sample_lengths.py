@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from engine import tasks
-from engine.recipe import images
 from engine.recipe.fields import OF_SAMPLES
 from engine.runtimes import axes, recipes
 from engine.tasks import Modality
@@ -42,7 +41,7 @@ def check(loaded: LoadedRecipe) -> None:
         if recipes.served(loaded.recipe):
             what = "not supported yet: measuring the lengths of samples through a server"
             raise loaded.error(what, "bench", "via", hint="use via: [in-process], in a recipe of its own if need be")
-        if images.of_timm(loaded.recipe.model):
+        if loaded.recipe.model.by_timm:
             raise _no_text(loaded, place)
         _refuse_task(loaded, place, loaded.recipe.model.task)
 

@@ -6,6 +6,8 @@ import re
 
 from engine.recipe.text import shown
 
+OF_TIMM = ("timm:", "hf:timm/")
+"""How a source begins that names one of timm's repositories on the hub."""
 _NAME = r"(?:(?:https?:)?(?://)?(?:www\.)?(?:huggingface\.co|hf\.co)/)?([A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?)/?"
 """OWNER/NAME, or the NAME of an old model, alone or behind the hub's address."""
 _FILES = (".onnx", ".bin", ".pt", ".pth", ".safetensors", ".gguf", ".yaml", ".yml", ".json")

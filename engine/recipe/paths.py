@@ -28,7 +28,8 @@ _FORMS = {
     "timm": (re.compile(_PART), "timm:NAME, as in timm:resnet18.a1_in1k"),
 }
 _MODEL_FORMS = ("hf", "python", "timm")
-_HUB, _TIMM, _TIMM_ON_HUB = "hf:", "timm:", "hf:timm/"
+_HUB = "hf:"
+_TIMM, _TIMM_ON_HUB = hub_names.OF_TIMM
 _OF_THE_WEB = ("http", "https", "file", "s3")
 """Common URI schemes that no field of a recipe accepts.
 
@@ -275,11 +276,6 @@ def _schemes(field: PathField, scheme: str) -> str:
 def hub_name(source: str) -> str:
     """Return the name of a source on the hub: `timm:NAME` is the repository `hf:timm/NAME`."""
     return source.replace(_TIMM, _TIMM_ON_HUB, 1) if source.startswith(_TIMM) else source
-
-
-def is_of_timm(source: str) -> bool:
-    """Tell whether a source is one of timm's repositories on the hub."""
-    return hub_name(source).startswith(_TIMM_ON_HUB)
 
 
 def is_on_hub(source: str) -> bool:

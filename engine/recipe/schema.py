@@ -18,6 +18,7 @@ from pydantic.json_schema import SkipJsonSchema
 from typing_extensions import TypedDict
 
 from engine import tasks
+from engine.recipe import hub_names
 from engine.recipe.fields import (
     LARGEST_SIZE,
     Distinct,
@@ -40,6 +41,7 @@ from engine.recipe.fields import (
     unknown,
     wrong,
 )
+from engine.recipe.image_input import Images
 from engine.recipe.later import Later
 from engine.recipe.license_ids import License
 from engine.recipe.model_config import MODEL_CONFIG, PartName
@@ -49,7 +51,6 @@ from engine.recipe.values import Bound, Metric, Precision, Profile, RecipePart, 
 from engine.runtimes import registry
 
 if TYPE_CHECKING:
-    from engine.recipe.image_input import Images
     from engine.runtimes.runtime import Runtime
 
 _Stated = Annotated[Profile, BeforeValidator(axes_of_profile), Field(json_schema_extra={"minProperties": 1})]
@@ -72,6 +73,18 @@ class ModelSection(RecipePart):
     def is_onnx_file(self) -> bool:
         """Whether the source is a path of an ONNX file."""
         return self.source.lower().endswith(".onnx")
+
+    @property
+    def by_timm(self) -> bool:
+        """Whether the library timm builds the model.
+
+        Timm builds the models of timm's repositories (`timm:NAME`, `hf:timm/NAME`) and checkpoints for a task that timm
+        supports. For a timm checkpoint in a directory, the recipe must name the task: the directory can hold any
+        architecture, and the key of a job needs the version of the right library (timm or transformers) before the job
+        reads the directory.
+        """
+        named = self.task is not None and tasks.find(self.task).by_timm and not self.is_onnx_file
+        return named or self.source.lower().startswith(hub_names.OF_TIMM)
 
 
 def _one_or_several(value: Any) -> str:
@@ -302,11 +315,12 @@ class Recipe(RecipePart):
         return registry.of(self)
 
     @property
-    def images(self) -> "Images | None":
+    def images(self) -> Images | None:
         """The input of the recipe's image model; None for a model that timm does not build."""
-        from engine.recipe import images
-
-        return images.of_recipe(self)
+        if not self.model.by_timm:
+            return None
+        options = {name: value for name, value in self.preprocess.items() if name in Images.model_fields}
+        return Images.model_validate(options)
 
     @property
     def bench_samples(self) -> str | None:

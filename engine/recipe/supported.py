@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from engine import tasks
-from engine.recipe import images
 from engine.recipe.schema import ModelSection, Recipe
 from engine.runtimes import recipes, registry
 from engine.runtimes.support import Unsupported
@@ -75,7 +74,7 @@ _ROWS: tuple[Row, ...] = (
      "the perplexity of an .onnx file", "a checkpoint as the source, or take `validate.perplexity` out"),
     ("validate.perplexity", lambda r: r.validation.perplexity and not continues(r.model),
      "the perplexity of a model that does not continue texts", _continuing),
-    ("preprocess", lambda r: r.preprocess and not images.of_timm(r.model), "preparing images for this model", _of_timm),
+    ("preprocess", lambda r: r.preprocess and not r.model.by_timm, "preparing images for this model", _of_timm),
     ("bench.via", lambda r: recipes.served(r) and tasks.generates(r.model.task),
      "measuring generated text through a server", "via: [in-process]"),
     ("bench.against", _rivals, "a rival in this precision", "precision: fp32, or for pytorch fp16 or bf16"),

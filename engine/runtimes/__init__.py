@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from engine import late
+from engine.system import late
 
 if TYPE_CHECKING:
     from engine.runtimes.backends import Accelerator, Backend

@@ -125,7 +125,7 @@ class Bench(Step):
             execution=Execution.for_recipe(recipe),
             shapes=tuple(shapes),
             values=shape_values.usual_of_each(shapes, recipe.profiles, recipe.shape_values),
-            against=bench.against,
+            against=tuple(Rival(runtime=each.runtime, precision=each.precision) for each in bench.against),
             threads=bench.threads,
             task=model.task if original else None,
             num_labels=model.num_labels if original else None,

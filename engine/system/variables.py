@@ -11,6 +11,7 @@ VARIABLES = frozenset(
     {
         "RECIPE_ALLOW_PATHS",
         "RECIPE_CACHE",
+        "RECIPE_JOB_GPU",
         "RECIPE_JOB_KEY",
         "RECIPE_NODE_STORE",
         "RECIPE_PUSH",

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import models
 import pytest
-from moving import move, rename_step
 from program import Program
-from tiny_project import CHAIN, MARK, OF_ONNX, RECIPE, SAMPLES
+from tiny_project import MARK, OF_ONNX
 
 ROOT = Path(__file__).parent.parent.parent
 PROFILES = "profiles: [{batch: [1, 1, 4], sequence: [1, 16, 32]}]\n"
@@ -48,37 +47,6 @@ def test_a_new_file_in_steps_is_a_new_step_even_after_an_up_to_date_build(projec
     needs = {job["job"]: job["needs"] for job in events[0]["jobs"]}
     assert needs["mark"] == ["shape-infer"]
     assert needs["fuse"] == ["mark"]
-
-
-@pytest.mark.whole
-def test_code_that_moves_or_is_renamed_makes_nothing_again(project, tiny_bert):
-    shutil.rmtree(project.folder / "model")
-    shutil.copytree(tiny_bert, project.folder / "model")
-    (project.folder / "r.yaml").write_text(RECIPE)
-    (project.folder / "samples.jsonl").write_text(SAMPLES)
-    project("build", "r.yaml", expect=0)
-    root = project.folder / "src"
-    move(root, "engine.kit.onnx.graphs", "engine.kit.generation.folders")  # a module, into another room
-    move(root, "engine.kit.triton", "engine.kit.repositories")  # a room, with the code that it ships
-    move(root, "engine.kit.inputs.samples", "engine.kit.inputs.given.texts")  # a module with its data, into a new room
-    (root / "engine" / "kit" / "inputs" / "texts.txt").rename(
-        root / "engine" / "kit" / "inputs" / "given" / "texts.txt"
-    )
-    move(root, "engine.runtimes.onnxruntime", "engine.runtimes.ort")
-    move(root, "engine.tasks", "engine.recipe.purposes")  # the tasks, and what makes the answers to one of them
-    move(root, "engine.kit.repositories.answers.classes", "engine.kit.repositories.labelled")
-    move(root, "engine.machine.cpu", "engine.store.processor")  # one that is counted by its own name
-    move(root, "engine.recipe.images", "engine.recipe.pictures")  # one whose code does not count
-    rename_step(root, "shape_infer", "infer_shapes")
-    rename_step(root, "fuse", "melt")
-    renamed = {"shape-infer": "infer-shapes", "fuse": "melt"}
-    assert {job: finding["state"] for job, finding in project.why("r.yaml").items()} == {
-        renamed.get(job, job): "cached" for job in CHAIN
-    }
-    assert set(project.states("r.yaml").values()) == {"cached"}
-    loop = root / "engine" / "kit" / "generation" / "folders.py"
-    loop.write_text(loop.read_text() + "\n_EDITED = 1\n")
-    assert "cached" not in {project.why("r.yaml")[job]["state"] for job in ("validate", "package")}
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,7 @@ from engine.kit.bench.interleaving import Budget, Contender
 from engine.kit.bench.report import BenchReport, BenchRow
 from engine.machine import cpu, cuda, gpu_state
 from engine.machine.gpu_state import GpuReport
-from engine.recipe.schema import BenchSection, ModelSection, Recipe, Shape, Validation
-from engine.recipe.values import Rival
+from engine.recipe.schema import BenchSection, ModelSection, Recipe, RivalSection, Shape, Validation
 from engine.runtimes import hardware
 from engine.step import Source
 from engine.steps.bench import LATENCIES, Bench
@@ -26,7 +25,7 @@ class Quick(Bench):
 
 
 T4 = executions.execution(runtime="tensorrt", hardware=hardware.on(["T4"], tool="tensorrt"))
-PLAIN, EAGER = Rival(runtime="onnxruntime"), Rival(runtime="pytorch")
+PLAIN, EAGER = RivalSection(runtime="onnxruntime"), RivalSection(runtime="pytorch")
 
 
 def recipe(**options):
@@ -214,7 +213,7 @@ ON_T4 = executions.execution("cuda", hardware=hardware.on(["T4"], tool="onnxrunt
 
 
 @pytest.mark.skipif(bool(cuda.devices()), reason="there is a GPU here")
-@pytest.mark.parametrize("rival", [PLAIN, EAGER, Rival(runtime="pytorch", precision="fp16")])
+@pytest.mark.parametrize("rival", [PLAIN, EAGER, RivalSection(runtime="pytorch", precision="fp16")])
 def test_without_a_gpu_no_rival_is_measured_for_one(layers, tmp_path, rival):
     with pytest.raises(StepError, match="There is no GPU here that CUDA programs can use"):
         run(Quick(execution=ON_T4, against=(rival,), shapes=({"batch": 1},)), layers, tmp_path)

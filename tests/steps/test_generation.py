@@ -13,8 +13,8 @@ from engine.kit.bench.interleaving import Budget
 from engine.kit.inputs import cases
 from engine.kit.onnx import graphs, onnx_files
 from engine.kit.quantization.report import QuantizeReport
-from engine.recipe.schema import BenchSection, ModelSection, Recipe, Shape
-from engine.recipe.values import Bound, Rival
+from engine.recipe.schema import BenchSection, ModelSection, Recipe, RivalSection, Shape
+from engine.recipe.values import Bound
 from engine.step import Source
 from engine.steps.bench import LATENCIES, Bench
 from engine.steps.export import Export
@@ -163,7 +163,7 @@ def test_a_text_to_be_continued_is_cut_since_every_token_has_an_answer(tmp_path)
 
 def test_a_call_that_is_measured_is_a_whole_answer(built, tmp_path):
     _, folder, _ = built
-    against = (Rival(runtime="pytorch"), Rival(runtime="onnxruntime"))
+    against = (RivalSection(runtime="pytorch"), RivalSection(runtime="onnxruntime"))
     shapes = ({"batch": 1, "sequence": 4}, {"batch": 3, "sequence": 9})
     step = Quick(name_of_ours="onnxruntime-int8", shapes=shapes, against=against, threads=1, new_tokens=6)
     inputs = {"validated": folder / "quantized", "exported": folder / "exported", "checkpoint": folder / "checkpoint"}

@@ -1,41 +1,14 @@
 """Kept files: shared by runs with the same rows, and safe to lose."""
 
 import os
-from pathlib import Path
-from typing import ClassVar
 
 import pytest
+from keeping_steps import Fail, Tune
 from small_builds import build, project_in, states, variant
 
-from engine.step import KEPT, Step
 from engine.store import kept, verification
 from engine.store.collection import CollectionLimits, collect
 from engine.store.store import Store
-
-
-class Tune(Step):
-    """A step that adds a line to the kept file of earlier runs."""
-
-    makes: ClassVar[str] = "tuned"
-    tools: ClassVar[tuple[str, ...]] = ("pyyaml",)
-    kept_by: ClassVar[tuple[str, ...]] = ("tools.pyyaml", "options.gpu")
-    gpu: str = "T4"
-    number: int = 0
-
-    def run(self, out: Path) -> dict[str, int]:
-        notes = out.parent / KEPT
-        before = notes.read_text() if notes.exists() else ""
-        notes.write_text(before + f"{self.number}\n")
-        (out / "done").write_text("")
-        return {"known": len(before.splitlines())}
-
-
-class Fail(Tune):
-    """A step that fails after writing its kept file."""
-
-    def run(self, out: Path) -> dict[str, int]:
-        super().run(out)
-        raise ValueError("no")
 
 
 @pytest.fixture
@@ -93,6 +66,6 @@ def test_what_nobody_used_for_long_is_collected(project, store):
 
 
 def test_a_step_keeps_nothing_unless_it_says_by_which_rows():
-    assert kept.name_of("tune", Step.kept_by, {}) is None
+    assert kept.name_of("tune", (), {}) is None
     assert kept.name_of("tune", Tune.kept_by, {"tools.pyyaml": "6"}) is None
     assert kept.name_of("tune", Tune.kept_by, {"tools.pyyaml": "6", "options.gpu": "T4"})

@@ -56,7 +56,7 @@ def test_every_extra_that_a_hint_names_is_there():
         for path in (ROOT / "engine").rglob("*.py")
         for extra in re.findall(r"distribution\.install\(['\"](\w+)['\"]\)", path.read_text())
     }
-    assert {"cpu", "onnx", "demo", "rtx", "tensorrt", "timm"} <= named
+    assert {"cpu", "onnx", "demo", "timm"} <= named
     assert named <= EXTRAS.keys()
 
 

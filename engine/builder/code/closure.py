@@ -1,10 +1,9 @@
-"""The import closure of a step: every module that its code can import, and the digest of all of them.
+"""The import closure of a step: every module that its code can import, and the digest of all of them."""
 
-The closure covers this program and the Python package of the step; all other packages are tools. It begins at the
-step's module and at the modules that `Step.code_used` names, follows each import statement at any depth, and has the
-`__init__.py` of each package on the way and the data files that modules declare. No judgement of what the code does is
-part of it. A worker that loads a module outside the closure fails its job (`engine/builder/trace/coverage.py`).
-"""
+# The closure covers this program and the Python package of the step; all other packages are tools. It begins at the
+# step's module and at the modules that `Step.code_used` names, and follows each import statement at any depth. It has
+# the `__init__.py` of each package on the way and the data files that modules declare. No judgement of what the code
+# does is part of it. A worker that loads a module outside the closure fails its job (engine/builder/trace/coverage.py).
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Normal form: the syntax tree of a module as text, without comments, docstrings, formatting and places in the file.
+"""Normal form: the syntax tree of a module as text, without comments, docstrings, formatting and places in the file."""
 
-Two modules have the same normal form only if Python runs the same code for both. The form does not depend on the
-version of Python that parses the module, as far as both versions know its syntax.
-"""
+# Two modules have the same normal form only if Python runs the same code for both. The form does not depend on the
+# version of Python that parses the module, as far as both versions know its syntax.
 
 from __future__ import annotations
 

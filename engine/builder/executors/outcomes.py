@@ -9,7 +9,6 @@ from typing import Any
 
 from engine.builder.answers import MissingPackageError, WorkerAnswer, error_of
 from engine.builder.executors import environment
-from engine.builder.imports import cannot_import
 from engine.builder.worker_task import Outcome, WorkerTask
 from engine.digest import Digest
 from engine.errors import StepError, UserError
@@ -43,7 +42,11 @@ def outcome(task: WorkerTask, message: Mapping[str, Any], peak_bytes: int) -> Ou
 
 def worded(task: WorkerTask, error: UserError) -> UserError:
     """Return an error of a worker as users read it: with the command that installs a missing package."""
-    return cannot_import(task.name, error.module, *error.facts) if isinstance(error, MissingPackageError) else error
+    if not isinstance(error, MissingPackageError):
+        return error
+    from engine.builder.imports import cannot_import  # only for an error: it imports the runtimes
+
+    return cannot_import(task.name, error.module, *error.facts)
 
 
 def _refusal(task: WorkerTask, message: Mapping[str, Any], peak_bytes: int) -> StepError | None:
