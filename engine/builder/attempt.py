@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from engine.builder import inputs, remake
 from engine.builder.executors import environment
@@ -15,12 +15,14 @@ from engine.builder.trace import declaring, reads, traces
 from engine.builder.worker_task import Outcome, WorkerTask
 from engine.errors import StepError, UserError
 from engine.key import digest_of
-from engine.machine import local_gpus
 from engine.store import binding, kept
 from engine.store.disk import explained
 from engine.store.record import Record
 from engine.store.stat_cache import Row
 from engine.system import regular
+
+if TYPE_CHECKING:
+    from engine.builder.job import Job
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ class Attempt:
             out=str(folder / "out"),
             log=str(folder / "log"),
             key=digest_of(key),
-            gpu=local_gpus.name_of(job.step.hardware()) if traits.needs_hardware else "",
+            gpu=_gpu_of(job) if traits.needs_hardware else "",
             flushes=store.flushes,
         )
         if traits.kept_by:
@@ -176,6 +178,13 @@ class Attempt:
         for name, record in order.inputs.items():
             if not store.is_whole(record):
                 raise inputs.fault(store, record, self.rows[name], step=order.job.name, name=name)
+
+
+def _gpu_of(job: Job) -> str:
+    """Return the driver's name of the GPU on which a job runs; "" for a job that runs on none."""
+    from engine.machine import local_gpus
+
+    return local_gpus.name_of(job.step.hardware())
 
 
 def _kept_file(folder: Path) -> Path:
