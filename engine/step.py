@@ -49,7 +49,7 @@ KEY_VARIABLE = "RECIPE_JOB_KEY"
 GPU_VARIABLE = "RECIPE_JOB_GPU"
 """The environment variable with the name, in its driver, of the GPU that the job must run on.
 
-It is set while a worker runs a step, and empty for a job that runs on any machine.
+It is set while a worker runs such a job, and absent for a job that runs on any machine.
 """
 REPORT = "report.json"
 """The name of the file with its report that a step writes which is not reproducible and whose report is in locks."""
