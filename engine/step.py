@@ -328,6 +328,11 @@ class Step(Frozen, ABC):
         return cls.__dict__.get("work") or cls
 
     @classmethod
+    def holds_source(cls, option: str) -> bool:
+        """Say whether a field is a source or a tuple of sources, whose content is a row of the key in its place."""
+        return _holds_source(cls.model_fields[option].annotation)
+
+    @classmethod
     def step_name(cls) -> str:
         """Return the step's name; without a registered name, one made from the class's name: `shape-infer`."""
         return cls.name or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", cls.__name__).lower()

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import reprlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from heapq import heappop, heappush
+from typing import Any
+
+from pydantic import BaseModel
 
 from engine.builder.job import Job
 from engine.errors import StepError
 from engine.recipe.schema import Recipe
 from engine.runtimes import registry
-from engine.step import Step
+from engine.step import Source, Step
 from engine.text import canonical
 
 _OURS = "engine."
@@ -40,6 +43,7 @@ def plan(recipe: Recipe, steps: Mapping[str, type[Step]]) -> tuple[Job, ...]:
     for job in jobs:
         if not type(job.step).__module__.startswith(_OURS):
             refuse_lossy(job.name, job.step)
+            refuse_unhashed(job.name, job.step)
     return _ordered(jobs)
 
 
@@ -58,6 +62,35 @@ def refuse_lossy(name: str, step: Step) -> None:
     for option in canonical.differing(step, copy):
         planned, decoded = (reprlib.repr(getattr(each, option)) for each in (step, copy))
         raise _lossy(name, f"the option {option!r}", [f"planned: {planned}", f"in a worker: {decoded}"])
+
+
+def refuse_unhashed(name: str, step: Step) -> None:
+    """Raise StepError for a source in the options of `name` that is no input: no row would have its content."""
+    inputs = list(step.sources().values())
+    for option in type(step).model_fields:
+        value = getattr(step, option)
+        lost = [source for source in _sources_in(value) if source not in inputs]
+        if lost or (option not in step.sources() and step.holds_source(option) and not isinstance(value, tuple | None)):
+            raise StepError(
+                f"the key of the step {name!r} cannot have the option {option!r}",
+                [f"its value: {reprlib.repr(value)}"],
+                "a source is a field of the type `Source`, `Source | None` or `tuple[Source, ...]`",
+            )
+
+
+def _sources_in(value: Any) -> Iterator[Source]:
+    """Yield each source in a value of an option, at any depth."""
+    if isinstance(value, Source):
+        yield value
+    elif isinstance(value, BaseModel):
+        for field in type(value).model_fields:
+            yield from _sources_in(getattr(value, field))
+    elif isinstance(value, Mapping):
+        for each in (*value, *value.values()):
+            yield from _sources_in(each)
+    elif isinstance(value, list | tuple | set | frozenset):
+        for each in value:
+            yield from _sources_in(each)
 
 
 def _lossy(name: str, which: str, facts: list[str]) -> StepError:

@@ -232,7 +232,7 @@ class Lookup:
     def code(self, step: Step) -> Digest:
         """Return the digest of the code that a step with its options runs."""
         step_code = self._code_of(step)
-        self.note(Known(step_code.digest, tuple(str(path) for path in step_code.files)))
+        self.note(Known(step_code.digest, tuple(map(str, step_code.watched))))
         return step_code.digest
 
     def _code_of(self, step: Step) -> Code:
@@ -294,7 +294,7 @@ class Lookup:
 
         A worker imports a step when the job starts, perhaps long after the key was computed.
         """
-        changed = (path for path, row in self.code_read(job) if differs(path, row))
+        changed = (path for path, row in self.code_read(job) if not path.is_dir() and differs(path, row))
         return next(changed, None) or self.changed_source(job) or self.changed_tool(job)
 
     def changed_source(self, job: Job) -> Path | None:

@@ -68,12 +68,23 @@ def fixed(session: Session) -> Iterator[str]:
     yield from map(str, session.abstract)
     yield from map(str, session.locks)
     for module in plugins.loaded():
-        yield from (str(path) for path in closure.of("", (module,)).files)
+        yield from (str(path) for path in closure.of("", (module,)).watched)
+    yield from _planned_by()
     yield from plugins.listings()
     yield from (entry for entry in sys.path if not Path(entry).exists())  # a tool may appear there
     ours = Path(engine.__file__).parent.rglob("*")
     # Python writes into __pycache__ at any time.
     yield from (str(path) for path in ours if "__pycache__" not in path.parts)
+
+
+def _planned_by() -> Iterator[str]:
+    """Yield the files of all modules in this process that belong neither to this program nor to its environment.
+
+    Planning may import modules that no key covers: what they shape reaches the keys as options.
+    """
+    places = tuple(f"{each}/" for each in (sys.prefix, sys.base_prefix, Path(engine.__file__).parent))
+    files = (getattr(module, "__dict__", {}).get("__file__") for module in list(sys.modules.values()))
+    yield from (file for file in files if isinstance(file, str) and not file.startswith(places))
 
 
 def _variants(

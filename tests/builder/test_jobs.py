@@ -14,7 +14,7 @@ from pydantic import field_validator
 from engine.builder import jobs
 from engine.errors import StepError
 from engine.recipe.schema import ModelSection, Recipe
-from engine.step import Step
+from engine.step import Source, Step
 
 RECIPE = Recipe(name="r", model=ModelSection(source="x"))
 
@@ -255,3 +255,29 @@ def test_options_that_json_gives_back_are_planned():
         "day": "2024-01-01",
     }
     jobs.refuse_lossy("choosy", Choosy(**chosen))
+
+
+class Sources(Step):
+    """A step with sources that no row would have, and with some that are inputs."""
+
+    makes: ClassVar[str] = "read"
+    one: Source | None = None
+    several: tuple[Source, ...] = ()
+    either: Source | str | None = None
+    listed: list[Source] | None = None
+    by_name: dict[str, Source] | None = None
+    maybe: tuple[Source, ...] | None = None
+    deep: tuple[dict[str, Source], ...] = ()
+
+    def run(self, out):
+        """Do nothing."""
+
+
+@pytest.mark.parametrize("option", ["either", "listed", "by_name", "maybe", "deep"])
+def test_a_source_whose_content_no_row_would_have_is_refused(option):
+    source = Source(uri="hf:a/b")
+    jobs.refuse_unhashed("read", Sources(one=source, several=(source, Source(uri="hf:a/c"))))
+    other = Source(uri="hf:a/d")
+    lost = {"either": "text", "listed": [other], "by_name": {"x": other}, "maybe": (other,), "deep": ({"x": other},)}
+    with pytest.raises(StepError, match=f"cannot have the option '{option}'"):
+        jobs.refuse_unhashed("read", Sources.model_validate({option: lost[option]}))

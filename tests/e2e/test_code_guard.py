@@ -6,8 +6,10 @@ from engine.testing import install
 
 STEP = """
 from importlib.metadata import entry_points
+from os import listdir, makedirs
 from pathlib import Path
 from runpy import run_path
+from sys import modules
 from typing import ClassVar
 import engine
 from engine.step import Step
@@ -29,6 +31,7 @@ RECIPE = "name: m\nmodel: {source: net.onnx}\nprofiles: [{batch: [1, 2, 4]}]\nst
 BUILD = ("r.yaml", "--to", "stamp")
 NAME = "'.'.join(['stamping', 'hidden'])"  # no literal
 HERE = "Path(__file__)"
+READ = f"{HERE}.with_name('text.bin').read_bytes()"
 UNCOVERED = {
     "a lazy import of a computed name": f"__import__('importlib').import_module({NAME}).TEXT",
     "an import by the built-in function": f"__import__({NAME}).hidden.TEXT",
@@ -37,11 +40,15 @@ UNCOVERED = {
     "the __getattr__ of this program": "engine.build and 'engine'",
     "a module that is loaded by its path": f"run_path(str({HERE}.with_name('hid' + 'den.py')))['TEXT']",
     "code that is run from a file": f"eval({HERE}.with_name('hid' + 'den.py').read_text().partition('= ')[2])",
-    "a data file": f"{HERE}.with_name('text.bin').read_bytes()",
+    "a data file": READ,
+    "a file in a folder that was there": f"[makedirs({HERE}.parent, exist_ok=True), {READ}]",
+    "a file that is appended to": f"[{HERE}.with_name('text.bin').open('a').close(), {READ}]",
+    "a folder": f"listdir({HERE}.parent)",
     "a data file of this program": "Path(engine.__file__).with_name('kit').joinpath('inputs/texts.txt').read_text()",
 }
 COVERED = {
     "an import inside a function": "(lambda: __import__('stamping.hidden').hidden.TEXT)()",
+    "an import beside one that must fail": "(modules.update(nosuch=None), __import__('stamping.hidden').hidden.TEXT)",
     "an import by a literal name": "__import__('importlib').import_module('stamping.hidden').TEXT",
 }
 
@@ -77,9 +84,8 @@ def test_what_the_key_does_not_cover_fails_the_job_and_leaves_no_record(project,
     for _ in range(2):
         done = project("build", *BUILD, expect=1)
         assert "the step 'stamp' uses code or data that its key does not cover" in done.stderr
-        assert any(
-            name in done.stderr for name in ("stamping/hidden.py", "stamping/text.bin", "engine/api.py", "kit/inputs")
-        )
+        named = ("stamping/hidden.py", "stamping/text.bin", "uses stamping", "engine/api.py", "kit/inputs")
+        assert any(name in done.stderr for name in named)
 
 
 @pytest.mark.parametrize("text", [pytest.param(text, id=name) for name, text in COVERED.items()])
@@ -100,3 +106,29 @@ def test_a_declaration_covers_a_module_and_a_file(project):
     assert project.states(*BUILD)["stamp"] == "built"
     (project.folder / "site" / "stamping" / "text.bin").write_bytes(b"two")
     assert project.states(*BUILD)["stamp"] == "built"
+
+
+def _builds_again(project, edit):
+    for says in ("built    stamp", "up to date"):
+        assert says in project("build", *BUILD, expect=0).stderr
+    edit()
+    assert "built    stamp" in project("build", *BUILD, expect=0).stderr
+
+
+def test_a_module_that_takes_the_place_of_another_is_noticed_where_nothing_else_changed(project):
+    package = project.folder / "site" / "stamping"
+    (package / "step.py").write_text(STEP.replace("{text}", COVERED["an import inside a function"]))
+
+    def edit():
+        (package / "hidden").mkdir()
+        (package / "hidden" / "__init__.py").write_text("TEXT = 'two'\n")
+
+    _builds_again(project, edit)
+
+
+def test_a_module_that_only_planning_reads_is_noticed_where_nothing_else_changed(project):
+    helper = project.folder / "site" / "planning_helper.py"
+    helper.write_text("DEFAULT = 'one'\n")
+    step = STEP.replace("{text}", "self.text").replace("    makes:", "    text: str = DEFAULT\n    makes:")
+    (project.folder / "site" / "stamping" / "step.py").write_text("from planning_helper import DEFAULT\n" + step)
+    _builds_again(project, lambda: helper.write_text("DEFAULT = 'two'\n"))

@@ -32,6 +32,7 @@ WORKER = "engine.builder.zygote_loader"
 _LATE = "__getattr__"
 """The function with which a module imports a name when it is first used."""
 _NOTHING = NormalForm("", (), ())
+_PROGRAM = Path(__file__).parents[2]
 
 
 @dataclass(frozen=True)
@@ -42,9 +43,7 @@ class Module:
     digest: Digest
     form: NormalForm = _NOTHING
     before: Mapping[Path, os.stat_result] = field(default_factory=dict)
-    """The module's file and its data files, each with its `os.stat` result from before the file was read."""
-    folders: tuple[Path, ...] = ()
-    """The folders that the module declares as data."""
+    """The module's file and its data, each with its `os.stat` result from before it was read."""
 
 
 @dataclass(frozen=True)
@@ -53,10 +52,18 @@ class Code:
 
     digest: Digest
     modules: frozenset[str]
-    files: tuple[Path, ...]
-    """The files of the modules, their data files, and the folders that they declare as data."""
     before: Mapping[Path, os.stat_result]
-    """The `os.stat` result of each file from before the file was read; folders have no entry."""
+    """The files of the modules, their data files and the folders that they declare as data, each with its `os.stat`
+    result from before it was read."""
+
+    @property
+    def watched(self) -> tuple[Path, ...]:
+        """What may change the code: its files, and the folders of its modules, in which a new module may appear.
+
+        The folders of this program are left out: a no-op build watches all of them.
+        """
+        folders = dict.fromkeys(path.parent for path in self.before if not path.is_relative_to(_PROGRAM))
+        return (*self.before, *folders)
 
 
 def of_step(step: Step) -> Code:
@@ -78,8 +85,7 @@ def of(name: str, roots: tuple[str, ...]) -> Code:
         reached = [_read(each) for each in sorted(closure(roots))]
     rows = [("class", name), *((each.name, each.digest) for each in reached)]
     before = {path: row for each in reached for path, row in each.before.items()}
-    folders = (folder for each in reached for folder in each.folders)
-    return Code(digest.of_rows(rows), frozenset(each.name for each in reached), (*before, *folders), before)
+    return Code(digest.of_rows(rows), frozenset(each.name for each in reached), before)
 
 
 def closure(roots: Iterable[str]) -> set[str]:
@@ -142,9 +148,9 @@ def _read(name: str) -> Module:
     except (SyntaxError, ValueError, RecursionError):
         return Module(name, digest.of_bytes(content), before=before)
     declared = data.declared(tree, path) if data.MENTIONED.search(content) else data.Declared()
-    _seen.update({each: _state(each) for each in (*declared.before, *declared.folders)})
+    _seen.update({each: _state(each) for each in declared.before})
     rows = [("code", form.text), *declared.rows]
-    return Module(name, digest.of_rows(rows), form, {**before, **declared.before}, declared.folders)
+    return Module(name, digest.of_rows(rows), form, {**before, **declared.before})
 
 
 @cache

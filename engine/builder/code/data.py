@@ -23,13 +23,12 @@ _COMPILED = "__pycache__"
 class Declared:
     """The declared data of a module: for each data file a row of name and digest, in the order of the declaration.
 
-    A later build notices a change of the data by the stat rows of the files and `folders`.
+    A later build notices a change of the data by the stat rows of `before`.
     """
 
     rows: tuple[tuple[str, str], ...] = ()
     before: Mapping[Path, os.stat_result] = field(default_factory=dict)
-    """Each file with its `os.stat` result from before the file was read."""
-    folders: tuple[Path, ...] = ()
+    """Each file and folder with its `os.stat` result from before it was read."""
 
 
 def names_of(node: ast.AST, within: ast.AST) -> tuple[str, ...]:
@@ -58,7 +57,6 @@ def declared(tree: ast.Module, module: Path) -> Declared:
     """
     rows: list[tuple[str, str]] = []
     before: dict[Path, os.stat_result] = {}
-    folders: list[Path] = []
     try:
         names = list(_declared(tree))
     except ValueError as error:
@@ -67,10 +65,13 @@ def declared(tree: ast.Module, module: Path) -> Declared:
     for number, name in enumerate(names):
         place = Path(os.path.normpath(module.parent / name))
         if place.is_dir():
-            within = sorted(path for path in place.rglob("*") if path.is_file() and _COMPILED not in path.parts)
-            before |= {path: os.stat(path) for path in within}
-            rows += [(f"{number}/{path.relative_to(place).as_posix()}", digest.of_file(path)) for path in within]
-            folders += [place, *(path for path in sorted(place.rglob("*")) if path.is_dir() and path.name != _COMPILED)]
+            before[place] = os.stat(place)
+            for path in sorted(path for path in place.rglob("*") if _COMPILED not in path.parts):
+                content = "missing"  # a link to nothing, which code can list
+                if path.exists():
+                    before[path] = os.stat(path)
+                    content = "folder" if path.is_dir() else digest.of_file(path)
+                rows.append((f"{number}/{path.relative_to(place).as_posix()}", content))
         elif place.is_file():
             before[place] = os.stat(place)
             rows.append((f"{number}/{place.name}", digest.of_file(place)))
@@ -80,7 +81,7 @@ def declared(tree: ast.Module, module: Path) -> Declared:
                 [f"looked for: {place}"],
                 f"`{NAME}` names files and folders relative to the module's own folder",
             )
-    return Declared(tuple(rows), before, tuple(folders))
+    return Declared(tuple(rows), before)
 
 
 def _declared(tree: ast.Module) -> Iterator[str]:

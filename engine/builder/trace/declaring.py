@@ -24,7 +24,7 @@ def gap_of(read: Read, naming: Naming, package: str) -> Gap:
     ours = package == OURS
     hint = "this is an error in recipe itself: please report it" if ours else _hint(read, naming)
     place = f"{naming.path(at)}:{line}" if at else ""
-    fails = read.kind is Kind.FILE and naming.is_own(read.name)
+    fails = read.kind in (Kind.FILE, Kind.FOLDER) and naming.is_own(read.name)
     return Gap(read.kind.value, naming.portable(read), place, hint, fails=fails)
 
 

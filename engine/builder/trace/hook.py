@@ -90,9 +90,11 @@ def _on_open(arguments: tuple[Any, ...], frame: FrameType) -> None:
     if path.startswith(_NOWHERE):
         return
     access = flags & os.O_ACCMODE
-    fresh = flags & (os.O_TRUNC | os.O_EXCL) or (access == os.O_RDWR and not os.path.exists(path))
-    if access == os.O_WRONLY or (access == os.O_RDWR and fresh):
+    writes = access != os.O_RDONLY
+    if writes and (flags & (os.O_TRUNC | os.O_EXCL) or not os.path.exists(path)):
         _RECORDER.written(path)
+    elif access == os.O_WRONLY:
+        return  # what lay there before is neither read nor made by the job
     elif frame.f_code.co_filename == _IMPORTLIB and path.endswith(_MODULES):
         _RECORDER.code(path, frame)
     else:
@@ -128,7 +130,9 @@ def _on_machine(what: str) -> Handler:
 
 
 def _on_folder(arguments: tuple[Any, ...], _frame: FrameType) -> None:
-    _RECORDER.written(os.fsdecode(arguments[0]), folder=True)
+    path = os.fsdecode(arguments[0])
+    if not os.path.isdir(path):  # the event comes before Python asks the system, which may refuse
+        _RECORDER.written(path, folder=True)
 
 
 def _on_move(arguments: tuple[Any, ...], frame: FrameType) -> None:

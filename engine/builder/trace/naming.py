@@ -44,8 +44,13 @@ class Naming:
 
         Data beside a module without a package belongs to it, and another module there is a package of its own.
         """
-        beside = path.startswith(self.folder or _ENGINE) and not path.endswith(".py")
-        return beside or path.startswith((_ENGINE, self._root or _ENGINE))
+        real = map(places.without_links, (path, self.folder, self._root))
+        return self._is_own(path, self.folder, self._root) or self._is_own(*real)
+
+    @staticmethod
+    def _is_own(path: str, folder: str, root: str) -> bool:
+        beside = folder != "" and path.startswith(folder) and not path.endswith(".py")
+        return beside or path.startswith((_ENGINE, root or _ENGINE))
 
     @staticmethod
     def is_shared(package: str) -> bool:

@@ -69,6 +69,13 @@ def is_standard(file: str) -> bool:
     return file.startswith("<") or (file.startswith(PYTHON) and not any(site in file for site in _SITES))
 
 
+@cache
+def without_links(path: str) -> str:
+    """Return a path with its links followed; a folder keeps its slash at the end, and "" stays."""
+    real = os.path.realpath(path) if path else ""
+    return os.path.join(real, "") if path.endswith(os.sep) else real
+
+
 def source_of(file: str) -> str:
     """Return the source file of a compiled file in `__pycache__`; any other path as it is."""
     if not file.endswith(".pyc") or _CACHED not in file:

@@ -104,6 +104,7 @@ class Recorder:
         site = places.site_of(frame, self._roots)
         if site.owner:
             self.imports.changed.add(site.owner)
+        if site.owner or reads is None:
             self._by_module.setdefault(site.owner, {})[kind, name] = site
         if reads is not None:
             reads[kind, name] = site
@@ -160,8 +161,8 @@ class Recorder:
             lines.setdefault(*self._line(key, site))
         for identity, line in preloaded.lines(reached.keys(), reads.keys()):
             lines.setdefault(identity, line)
-        nobody = places.site_of(None, ())
-        for file in self._loaded_modules():
+        nobody, named = places.site_of(None, ()), {name for _, name, _ in lines}
+        for file in set(self._own_files()) - named:
             lines.setdefault(*self._line((Kind.FILE, file), nobody))
         with open(os.path.join(self._folder, FILE_NAME), "wb") as output:
             output.write(joined(self._root, lines.values()))
@@ -181,7 +182,7 @@ class Recorder:
         A library in `besides` counts as a read of native code, and not of the module.
         """
         reads = {key: inner.within(self._roots) for key, inner in self._by_module.get(module, {}).items()}
-        file = vars(sys.modules[module]).get("__file__")
+        file = getattr(sys.modules[module], "__dict__", {}).get("__file__")
         if isinstance(file, str):
             reads.setdefault((Kind.FILE, places.source_of(os.path.abspath(file))), site)
         return {key: each for key, each in reads.items() if key not in besides}
@@ -205,22 +206,25 @@ class Recorder:
         package = None if path.startswith((*self._own, *self._inputs)) else places.package_of(path)
         return (kind, path) if package is None else (Kind.PACKAGE, package)
 
-    def _loaded_modules(self) -> Iterator[str]:
-        """Yield the files of all modules of the step's package and of this program that the process has loaded.
+    def _own_files(self) -> Iterator[str]:
+        """Yield the files of the step's package and of this program that are loaded, or were read during an import.
 
         `sys.modules` lacks a module that code has loaded by its file; Python opens no file for a module that was loaded
         before this recorder was installed.
         """
         own = self._own
         yield from (file for file in self._modules if file.startswith(own))
+        lost = (reads for module, reads in self._by_module.items() if module not in sys.modules)
+        yield from (name for reads in lost for kind, name in reads if kind is Kind.FILE and name.startswith(own))
         for module in list(sys.modules.values()):
-            file = vars(module).get("__file__")
+            file = getattr(module, "__dict__", {}).get("__file__")  # None stands for a module that must not be imported
             if isinstance(file, str) and file.startswith(own):
                 yield places.source_of(os.path.abspath(file))
 
     @property
     def _own(self) -> tuple[str, ...]:
-        return (places.ENGINE, *self._roots)
+        """Where the files of this program and of the step's package lie, by the import path and without links."""
+        return (places.ENGINE, *self._roots, *map(places.without_links, self._roots))
 
     @property
     def _root(self) -> str:

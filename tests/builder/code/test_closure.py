@@ -46,7 +46,7 @@ def code(*roots):
 
 def test_the_closure_has_each_module_on_the_way_and_those_that_a_package_imports_late(package):
     assert code().modules == {"pack", "pack.step", "pack.tool", "pack.late", "pack.late.things"}
-    assert set(code().files) == {package / name for name in FILES if name != "other.py"}
+    assert set(code().before) == {package / name for name in FILES if name != "other.py"}
 
 
 @pytest.mark.parametrize("name", [name for name in FILES if name != "other.py"])
@@ -133,7 +133,7 @@ def test_declared_data_counts(package, says, file):
         (package / name).write_text("some = 'words'")
     (package / "tool.py").write_text(f"{says}\n")
     before = code().digest
-    assert package / file in code().files
+    assert package / file in code().before
     (package / file).write_text("other = 'words'")
     assert code().digest != before
 
@@ -142,7 +142,7 @@ def test_a_new_file_in_a_declared_folder_counts_and_the_folder_is_watched(packag
     (package / "data").mkdir()
     (package / "tool.py").write_text("data = ('data',)\n")
     before = code().digest
-    assert package / "data" in code().files
+    assert package / "data" in code().before
     (package / "data" / "new.txt").write_text("")
     assert code().digest != before
 

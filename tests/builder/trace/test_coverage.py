@@ -110,14 +110,15 @@ def test_a_file_of_this_program_or_of_the_package_of_the_step_that_no_row_has_fa
     items = [read("file", name) for name in (STEP, f"{ours}/step.py", f"{ours}/api.py", f"{ROOT}more.txt", "/etc/sky")]
     gaps = trace(*items, read("folder", ROOT), rows=rows).gaps
     assert [(gap.name, gap.fails) for gap in gaps] == [
-        ("engine/api.py", True), ("stamp_package/more.txt", True), ("/etc/sky", False), ("stamp_package/", False),
+        ("engine/api.py", True), ("stamp_package/more.txt", True), ("stamp_package/", True), ("/etc/sky", False),
     ]  # fmt: skip
     with pytest.raises(StepError, match="'stamp' uses code or data that its key does not cover") as caught:
         declaring.refuse_uncovered_code("stamp", gaps)
     assert [fact.partition(": ")[0] for fact in caught.value.facts] == [
         "stamp_package/step.py:7 uses engine/api.py", "stamp_package/step.py:7 uses stamp_package/more.txt",
+        "stamp_package/step.py:7 uses stamp_package/",
     ]  # fmt: skip
-    declaring.refuse_uncovered_code("stamp", gaps[2:])
+    declaring.refuse_uncovered_code("stamp", gaps[3:])
 
 
 def test_a_trace_is_bounded_and_says_what_it_leaves_out():
