@@ -24,7 +24,8 @@ def gap_of(read: Read, naming: Naming, package: str) -> Gap:
     ours = package == OURS
     hint = "this is an error in recipe itself: please report it" if ours else _hint(read, naming)
     place = f"{naming.path(at)}:{line}" if at else ""
-    fails = read.kind in (Kind.FILE, Kind.FOLDER) and naming.is_own(read.name)
+    path = os.path.join(read.name, "") if read.kind is Kind.FOLDER else read.name
+    fails = read.kind in (Kind.FILE, Kind.FOLDER) and naming.is_own(path)
     return Gap(read.kind.value, naming.portable(read), place, hint, fails=fails)
 
 
@@ -88,7 +89,7 @@ def _hint_for_path(read: Read, naming: Naming) -> str:
         inside = naming.path(read.name).removesuffix(".py").removesuffix(f"{os.sep}__init__")
         if not os.path.isabs(inside) and not inside.startswith("~"):
             return f'return "{inside.replace(os.sep, ".")}" from the step\'s method code_used'
-    if not read.name.startswith(naming.folder) or not code:
+    if not os.path.join(read.name, "").startswith(naming.folder) or not code:
         return "let a field of the type Source name it"
     where = os.path.relpath(read.name, os.path.dirname(code))
     return f'declare it in {os.path.basename(code)}: data = ("{where}{"/" if read.kind is Kind.FOLDER else ""}",)'
