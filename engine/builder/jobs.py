@@ -31,7 +31,8 @@ def plan(recipe: Recipe, steps: Mapping[str, type[Step]]) -> tuple[Job, ...]:
 
     Where the recipe's runtime stands for several, the plan also has the jobs that build the model for each of them.
     Raises StepError if no step makes a required input, if two steps claim the same place in the order, if steps need
-    each other in a circle, or if a worker would get another value of an option.
+    each other in a circle, if a worker would get another value of an option, or if an option holds a source that no row
+    would have.
     """
     jobs, _ = _of_one_runtime(recipe, steps)
     delivering = [job.name for job in jobs if job.step.delivers]
@@ -66,11 +67,12 @@ def refuse_lossy(name: str, step: Step) -> None:
 
 def refuse_unhashed(name: str, step: Step) -> None:
     """Raise StepError for a source in the options of `name` that is no input: no row would have its content."""
-    inputs = list(step.sources().values())
+    sources = step.sources()
+    inputs = list(sources.values())
     for option in type(step).model_fields:
         value = getattr(step, option)
         lost = [source for source in _sources_in(value) if source not in inputs]
-        if lost or (option not in step.sources() and step.holds_source(option) and not isinstance(value, tuple | None)):
+        if lost or (option not in sources and step.holds_source(option) and not isinstance(value, tuple | None)):
             raise StepError(
                 f"the key of the step {name!r} cannot have the option {option!r}",
                 [f"its value: {reprlib.repr(value)}"],

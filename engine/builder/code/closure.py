@@ -69,7 +69,7 @@ class Code:
 def of_step(step: Step) -> Code:
     """Return the code that a step with its options runs, with the code of the worker.
 
-    Raises StepError for declared data that is missing, OSError, and SyntaxError.
+    Raises StepError for declared data that is missing, and OSError.
     """
     from engine.step import Step
 

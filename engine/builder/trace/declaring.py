@@ -42,9 +42,9 @@ def sentence(gap: Gap) -> str:
 
 
 def refuse_uncovered_code(job: str, gaps: Sequence[Gap]) -> None:
-    """Raise StepError if a job has loaded a module, or read a file beside its code, that its row `code` does not have.
+    """Raise StepError if a job has loaded a module, or read a file or folder beside it, that no row has.
 
-    Such a file belongs to this program or to the package of the job's step.
+    Such a path belongs to this program or to the package of the job's step.
     """
     uncovered = [gap for gap in gaps if gap.fails]
     if uncovered:
