@@ -6,12 +6,13 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from engine.kit.choice import candidates
+from engine.kit.choice import batching, candidates
 from engine.kit.choice import layouts as kept
+from engine.kit.choice.batching import Batching
 from engine.kit.choice.candidates import Lead
 from engine.kit.choice.layouts import LayoutReport, LayoutsReport
 from engine.kit.onnx import onnx_files
-from engine.kit.triton.serving import AUTO, BUCKETS, NO_PADDING
+from engine.kit.triton.serving import AUTO, BUCKETS, ENSEMBLE, NO_PADDING
 from engine.step import REPORT, Step, TypedReport
 
 if TYPE_CHECKING:
@@ -22,7 +23,8 @@ class ChooseLayout(Step):
     """Hand on the validated model with the names of layout and padding, by the figures of the step `measure-layouts`.
 
     The layout is kept whose worst case is the least bad beyond the noise, and `ensemble` where `fused` is no better. A
-    package has no padding unless the lead of padded texts is above the noise.
+    package has no padding unless the lead of padded texts is above the noise. A model whose rows must not stand
+    together has the layout `ensemble` and no padding.
     """
 
     makes: ClassVar[str] = "laid_out"
@@ -48,6 +50,12 @@ class ChooseLayout(Step):
         padding_leads: dict[str, Lead] = {}
         if figures.paddings:
             padding, padding_leads = candidates.fastest(figures.paddings, NO_PADDING)
+        joins = batching.read(validated)
+        if joins is not Batching.TOGETHER:
+            print(joins.note())
+            padding, padding_leads = NO_PADDING, {}
+            if len(figures.layouts) > 1:
+                chosen, leads = ENSEMBLE, {}
         out.mkdir(parents=True, exist_ok=True)
         onnx_files.link(validated, out)
         kept.write(out, chosen, padding)

@@ -142,6 +142,8 @@ class Reference(Step):
             with NamedTemporaryFile(dir=out.parent) as file:  # the answers of a language model are large
                 answered = [cases.on_disk(case, file.file) for case in _answered(original, inputs)]
                 cases.save(answered, out)
+                if (padding := questions.padding(original, checkpoint, task=task)) is not None:
+                    cases.save_padding(padding, out)
             if text is not None:
                 value = perplexity.of_original(original.answer, tokens, checkpoints.max_sequence(checkpoint), out)
                 print(f"perplexity {value:.6g} on {len(tokens)} tokens of the text")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from engine.kit.accuracy import built
+from engine.kit.accuracy import built, thresholds
 from engine.kit.accuracy.gate import Judged
 from engine.kit.accuracy.report import AccuracyReport
+from engine.kit.choice import batching
 from engine.kit.onnx import onnx_files
 from engine.runtimes.execution import Execution
 from engine.step import Hardware, Section
@@ -24,6 +26,11 @@ class Validate(Judged):
     carries_model: ClassVar[bool] = True
 
     execution: Execution = Execution()
+    least_in_batch: float = thresholds.in_batch("fp32", None)
+    """The least likeness of rows, alone and in a batch, that a package joins.
+
+    The field is no judged one: what `validate` writes beside the model depends on it.
+    """
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self:
@@ -31,7 +38,8 @@ class Validate(Judged):
 
         The default bounds on accuracy are in `kit/accuracy/thresholds.py`.
         """
-        step = cls(execution=Execution.for_recipe(recipe), **cls.fields_of(recipe))
+        least = thresholds.in_batch(recipe.precision, recipe.validation.in_batch)
+        step = cls(execution=Execution.for_recipe(recipe), least_in_batch=least, **cls.fields_of(recipe))
         if recipe.runtime.runs_on_cpu(recipe.target):
             return step
         # The step `validate-onnx` counts the multiplications of such a model, and judges them.
@@ -57,6 +65,8 @@ class Validate(Judged):
     def run(self, out: Path, *, compiled: Path, reference: Path, checkpoint: Path) -> AccuracyReport:
         """Return the report about the built model, with its size in bytes.
 
+        Where a row's answer depends on the rows beside it, a file beside the model says which rows a package may join.
+
         Raises StepError where the model cannot run, takes none of the cases or has outputs of another shape than the
         original.
         """
@@ -65,4 +75,7 @@ class Validate(Judged):
             compiled, execution, reference=reference, checkpoint=checkpoint, task=self.task, opt=self.opt
         )
         onnx_files.link(compiled, out)
-        return report
+        joined = self.batching(report, self.least_in_batch)
+        batching.write(out, joined)
+        note = joined.note()
+        return report if note is None else replace(report, notes=(*report.notes, note))

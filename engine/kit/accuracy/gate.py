@@ -10,13 +10,14 @@ from engine.kit.accuracy import refusals, thresholds
 from engine.kit.accuracy.report import AccuracyReport, Work
 from engine.kit.accuracy.thresholds import DEFAULTS, Miss
 from engine.kit.accuracy.variation import RANKED
+from engine.kit.choice.batching import Batching
 from engine.machine import cpu
 from engine.recipe.values import Bound, Metric, Precision
 from engine.runtimes.preparation import Lowering
 from engine.step import Step, TypedReport
 
 if TYPE_CHECKING:
-    from engine.recipe.schema import Recipe
+    from engine.recipe.schema import Recipe, Triton
 
 
 class JudgedFields(TypedDict):
@@ -30,6 +31,8 @@ class JudgedFields(TypedDict):
     variation: Bound | None
     rank: Bound | None
     in_batch: Bound | None
+    asks_to_join: tuple[str, ...]
+    asks_to_pad: bool
     precision_share: Bound | None
     perplexity: Bound | None
     metric: Metric | None
@@ -50,6 +53,10 @@ class Bounded(Step):
     variation: Bound | None = None
     rank: Bound | None = None
     in_batch: Bound | None = None
+    asks_to_join: tuple[str, ...] = ()
+    """The fields under `package.triton` by which a recipe asks for batches of several requests."""
+    asks_to_pad: bool = False
+    """Whether the recipe asks for texts that are padded to buckets."""
     precision_share: Bound | None = None
     perplexity: Bound | None = None
     metric: Metric | None = None
@@ -79,6 +86,8 @@ class Bounded(Step):
             "variation": validation.variation,
             "rank": validation.rank,
             "in_batch": validation.in_batch,
+            "asks_to_join": _asks_to_join(recipe.package.triton),
+            "asks_to_pad": recipe.package.triton.padding == "buckets",
             "precision_share": validation.precision_share,
             "perplexity": None if validation.perplexity is None else validation.perplexity.bound,
             "metric": validation.metric,
@@ -115,6 +124,7 @@ class Bounded(Step):
         misses = [*self._worst(report), *self._least(report), *self._shares(report), *self._on_text(report)]
         if misses:
             raise refusals.too_far(misses, report, self.precision, saturates=self.has_full_range and cpu.lacks_vnni())
+        self._judge_batches(report)
         if report.work is not None:
             self._judge_work(report.work)
         elif self.precision_share is not None:
@@ -139,7 +149,7 @@ class Bounded(Step):
         return misses
 
     def _least(self, report: AccuracyReport) -> list[Miss]:
-        """Return the missed bounds on the variation, on the rank correlation and on the answers in a batch."""
+        """Return the missed bounds on the variation and on the rank correlation."""
         default = DEFAULTS[self.precision]
         misses: list[Miss] = []
         if report.variation is not None:
@@ -158,14 +168,28 @@ class Bounded(Step):
             misses += thresholds.missed("the rank correlation (rank)", report.rank.worst, bound, where)
         elif self.rank is not None:
             raise refusals.unmeasured("rank", f"no output is a single number, or there are fewer than {RANKED} samples")
-        if report.in_batch is not None:
-            least = min(default.in_batch, (self.cosine and self.cosine.at_least) or default.in_batch)
-            bound, where = self.in_batch or Bound(at_least=least), thresholds.sample(report.in_batch)
-            name = "the cosine of answers alone and in a batch (in_batch)"
-            misses += thresholds.missed(name, report.in_batch.worst, bound, where)
-        elif self.in_batch is not None:
-            raise refusals.unmeasured("in_batch", "the model takes no batches, or answers with single numbers")
         return misses
+
+    @staticmethod
+    def batching(report: AccuracyReport, least: float) -> Batching:
+        """Return which rows a package of the model may join; `least` is the bound on the likeness `in_batch`."""
+        if report.joins_no_rows is not None:
+            return Batching.ALONE
+        if report.in_equal_batch is not None and report.in_equal_batch.worst < least:
+            return Batching.ALONE
+        is_alike = report.in_batch is None or report.in_batch.worst >= least
+        return Batching.TOGETHER if is_alike else Batching.EQUAL_LENGTHS
+
+    def _judge_batches(self, report: AccuracyReport) -> None:
+        """Raise JudgementError where the recipe asks for batches, and a row's answer depends on the rows beside it."""
+        if self.in_batch is not None and report.in_batch is None and report.joins_no_rows is None:
+            raise refusals.unmeasured("in_batch", "the model takes no batches")
+        least = thresholds.in_batch(self.precision, self.in_batch)
+        batching = self.batching(report, least)
+        joins = self.asks_to_join if batching is Batching.ALONE else ()
+        pads = ("padding: buckets",) if self.asks_to_pad and batching is not Batching.TOGETHER else ()
+        if joins or pads:
+            raise refusals.joined([*joins, *pads], report, least)
 
     def _judge_work(self, work: Work) -> None:
         """Raise JudgementError where too few of the multiplications are in the precision of the recipe.
@@ -216,13 +240,20 @@ class Bounded(Step):
         return misses
 
 
+def _asks_to_join(triton: Triton) -> tuple[str, ...]:
+    """Return the fields of a recipe that ask for batches of several requests, as the recipe has them."""
+    most = triton.max_batch_size
+    fields = [] if most is None or most <= 1 else [f"max_batch_size: {most}"]
+    return (*fields, *(["dynamic_batching"] if "dynamic_batching" in (triton.model_extra or {}) else []))
+
+
 class Judged(Bounded):
     """A step that compares a model with the original, and fails where a bound of the recipe is missed."""
 
     report: ClassVar[type[TypedReport] | None] = AccuracyReport
     judged: ClassVar[tuple[str, ...]] = (
-        "precision", "cosine", "agreement", "max_abs", "variation", "rank", "in_batch", "precision_share",
-        "perplexity", "metric", "weights_only", "lowers_fp32", "has_full_range",
+        "precision", "cosine", "agreement", "max_abs", "variation", "rank", "in_batch", "asks_to_join", "asks_to_pad",
+        "precision_share", "perplexity", "metric", "weights_only", "lowers_fp32", "has_full_range",
     )  # fmt: skip
 
     def judge(self, report: AccuracyReport) -> None:

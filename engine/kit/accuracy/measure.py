@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from engine import tasks
 from engine.errors import StepError
 from engine.kit.accuracy import agreement, chance, comparison, in_batch, masked, outputs, parts, variation
 from engine.kit.accuracy.comparison import Distance
+from engine.kit.accuracy.in_batch import InBatch, RowOfBatch
 from engine.kit.accuracy.outputs import Usual
 from engine.kit.accuracy.report import AccuracyReport, Agreement, Least, MetricReport, Worst
 from engine.kit.checkpoints import checkpoint as checkpoints
@@ -58,7 +60,10 @@ def measure(
     print(f"running {what} on {len(tried)} cases: {_listed(kinds)}")
     counted = AccuracyReport(cases=len(tried), kinds=kinds, random="random" in kinds, outside=tuple(outside))
     answers = [answer(case.inputs) for case in tried]
-    report = _measured(counted, tried, answers, checkpoint=checkpoint, task=task)
+    embeds = tasks.find(checkpoints.task(checkpoint, task)).embeds
+    pooling = (sentences.pooling(checkpoint) or "mean") if embeds else None
+    joined = functools.partial(in_batch.measure, padding=cases.padding(reference), pooling=pooling, takes=takes)
+    report = _measured(counted, tried, answers, answer=answer, joined=joined, pooling=pooling)
     report = replace(report, undecided=_undecided(answer, tried, answers))
     print(_in_words(report))
     return report
@@ -103,11 +108,10 @@ def _measured(
     tried: Sequence[Case],
     answers: Sequence[Mapping[str, np.ndarray]],
     *,
-    checkpoint: Path,
-    task: str | None,
+    answer: Answer,
+    joined: Callable[..., InBatch | None],
+    pooling: Pooling | None,
 ) -> AccuracyReport:
-    embeds = tasks.find(checkpoints.task(checkpoint, task)).embeds
-    pooling = (sentences.pooling(checkpoint) or "mean") if embeds else None
     reshaped = [text for case, each in pairs(tried, answers) for text in comparison.other_sizes(case, each)]
     if reshaped:
         return replace(counted, reshaped=tuple(reshaped))
@@ -134,16 +138,22 @@ def _measured(
         return replace(counted, nonfinite=tuple(broken))
     directions = [(case, name, each.cosine) for case, name, each in finite if each.cosine is not None]
     neighbours = None if pooling is None else agreement.neighbours(tried, answers, pooling)
-    among = in_batch.rows(tried, answers, pooling=pooling, usual=usual)
+    among = joined(lambda inputs: parts.split(masked.clip(answer(inputs), hidden), divided), tried, usual=usual)
     return replace(
         _varied(replace(counted, notes=masked.notes(hidden)), tried, answers, pooling=pooling, usual=usual),
         cosine=_worst(directions, lowest=True) if directions else None,
         max_abs=_worst([(case, name, distance.max_abs) for case, name, distance in finite]),
         relative=_worst([(case, name, distance.relative) for case, name, distance in finite]),
-        in_batch=_worst([(row.case, row.output, row.cosine) for row in among], lowest=True) if among else None,
+        in_batch=_least_alike([*among.equal, *among.padded]) if among else None,
+        in_equal_batch=_least_alike(among.equal) if among else None,
+        joins_no_rows=among.reason if among else None,
         agreement=_agreement(finite) if neighbours is None else _same_neighbours(neighbours),
         metric=metric,
     )
+
+
+def _least_alike(rows: Sequence[RowOfBatch]) -> Worst | None:
+    return _worst([(row.case, row.output, row.likeness) for row in rows], lowest=True) if rows else None
 
 
 def pairs(tried: Sequence[Case], answers: Sequence[Mapping[str, np.ndarray]]) -> list[Answered]:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from engine.errors import JudgementError
+from engine.kit.accuracy import thresholds
 from engine.kit.accuracy.report import AccuracyReport, Work
 from engine.kit.accuracy.thresholds import DEFAULTS, Miss
 from engine.recipe.values import Precision
@@ -71,6 +72,21 @@ def undecided(names: Sequence[str]) -> JudgementError:
         "The built model gives two different answers to the same inputs",
         [f"in {len(names)} cases: {names_of(names)}"],
         "does the model draw random numbers? export it for inference, with noise as an input",
+    )
+
+
+def joined(asks: Sequence[str], report: AccuracyReport, least: float) -> JudgementError:
+    """Return the error for a recipe that asks for batches of a model whose answer to a row depends on other rows."""
+    facts = [f"the recipe asks for: {', '.join(asks)} (package.triton)"]
+    if report.joins_no_rows is not None:
+        facts.append(report.joins_no_rows)
+    for rows, worst in (("rows of one length", report.in_equal_batch), ("padded texts", report.in_batch)):
+        if worst is not None:
+            facts.append(f"{rows}: likeness {worst.worst:.6g} alone and in a batch{thresholds.sample(worst)}")
+    return JudgementError(
+        "The answer to a row depends on the rows beside it, and the recipe asks for batches",
+        [*facts, f"the bound (validate.in_batch): {least:g}"],
+        "leave these fields out: the model is then packaged without batching",
     )
 
 

@@ -188,8 +188,14 @@ class AccuracyReport(TypedReport):
     """The same share for outputs near zero."""
     rank: Least | None = field(default=None, metadata=significant("rank correlation", digits=_DIGITS))
     """The rank correlation of an output with one number per sample; None where there is no such output."""
-    in_batch: Worst | None = field(default=None, metadata=significant("in a batch: cosine", digits=_DIGITS))
-    """The cosine of the built model's answer to a sample in a batch with its answer to the same sample alone."""
+    in_batch: Worst | None = field(default=None, metadata=significant("in a batch:", digits=_DIGITS))
+    """The likeness of the built model's answer to a row among others to its answer to the row alone, where the others
+    have the shape of the row, and where texts are padded to the longest; None where no rows stand together.
+    """
+    in_equal_batch: Worst | None = None
+    """The same only for rows among others of their shape."""
+    joins_no_rows: str | None = None
+    """Why rows cannot stand together although the first axis of the inputs is free; None where they can."""
     agreement: Agreement | None = field(default=None, metadata=significant("agreement", digits=_DIGITS))
     """How often the choices of both models agree; None for outputs that make no choice."""
     metric: MetricReport | None = field(default=None, metadata=significant("metric", digits=_DIGITS))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
 
 from engine.errors import StepError
+from engine.kit.inputs.token_rows import Padding
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,6 +30,7 @@ LABEL = "label"
 """The name of the field (.jsonl) or of the array (.npz) that holds the expected class of each sample."""
 LIST = "cases.json"
 TENSORS = "tensors.npz"
+_PADDING = "padding.json"
 _LARGE = 1 << 20
 """The number of bytes from which `on_disk` moves an output to a file."""
 
@@ -61,6 +63,17 @@ def save(cases: Sequence[Case], directory: Path) -> None:
     # Arrays are stored by number: in a zip archive, a tensor's name with a slash would be a path.
     numbered: dict[str, Any] = {str(number): array for number, array in enumerate(arrays)}
     np.savez(directory / TENSORS, allow_pickle=False, **numbered)
+
+
+def save_padding(padding: Padding, directory: Path) -> None:
+    """Write how the tokenizer of the model pads texts beside the cases in `directory`."""
+    (directory / _PADDING).write_text(json.dumps({"pad": padding.pad, "side": padding.side}) + "\n", "utf-8")
+
+
+def padding(directory: Path) -> Padding | None:
+    """Return how the tokenizer of the model pads texts; None where the cases come from no tokenizer."""
+    path = directory / _PADDING
+    return Padding(**json.loads(path.read_text("utf-8"))) if path.is_file() else None
 
 
 def on_disk(case: Case, file: IO[bytes]) -> Case:

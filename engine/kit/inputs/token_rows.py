@@ -42,6 +42,14 @@ class Vocabulary:
 
 
 @dataclass(frozen=True)
+class Padding:
+    """How a tokenizer pads texts to one length: with the token `pad`, on one side."""
+
+    pad: int
+    side: Side
+
+
+@dataclass(frozen=True)
 class RowLimits:
     """The least and the greatest extent of a text model's batch and sequence axes; None means no limit."""
 

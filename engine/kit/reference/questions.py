@@ -10,8 +10,9 @@ from engine import tasks
 from engine.kit.inputs import random_inputs, samples, token_rows
 from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.inputs.cases import Case
-from engine.kit.inputs.token_rows import RowLimits, Vocabulary
+from engine.kit.inputs.token_rows import Padding, RowLimits, Vocabulary
 from engine.kit.reference import batches, own_tokens
+from engine.tasks import Generates
 
 if TYPE_CHECKING:
     from engine.kit.onnx.onnx_files import Input
@@ -64,6 +65,19 @@ def ask(
         *batches.of_texts(cases, specs, pad=pad, limits=limits, side=side),
         *batches.long_row(cases, specs, types=original.vocabulary.types, limits=limits),
     ]
+
+
+def padding(original: Original, checkpoint: Path, *, task: str) -> Padding | None:
+    """Return how a package of the model pads texts; None for a model that takes no texts.
+
+    A decoder-only model that generates text continues its prompts at their ends, so they are padded on the left.
+    """
+    if original.vocabulary is None:
+        return None
+    tokenizer = tokenizers.load(checkpoint, longest=RowLimits.of(original.input_specs, original.longest).sequence[1])
+    if tokenizer is None:
+        return None
+    return Padding(tokenizer.pad, "left" if tasks.find(task).generates is Generates.CONTINUES else tokenizer.side)
 
 
 def drawn(

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from engine.kit.choice.batching import Batching
 from engine.kit.generation import settings
 from engine.kit.generation.settings import Settings
 from engine.kit.inputs import tokenizer as tokenizers
@@ -49,7 +50,7 @@ _KINDS: Mapping[str, GraphPart] = {graphs.WHOLE: "model", graphs.ENCODER: "encod
 
 
 def parts(
-    serving: Serving, validated: Path, checkpoint: Path, scratch: Path, *, task: str
+    serving: Serving, validated: Path, checkpoint: Path, scratch: Path, *, task: str, batching: Batching
 ) -> tuple[list[Part], dict[str, Files]]:
     """Return the models of the repository, and for each graph the files of its model, by the model's name.
 
@@ -73,7 +74,11 @@ def parts(
     generation_settings = settings.read(checkpoint, max_new_tokens=serving.max_new_tokens, longest=longest)
     print("\n".join(generation_settings.notes) or "text is generated greedily, as the model's own settings have it")
     tokenizer.backend.no_truncation()
-    shipped = _files(tokenizer.backend, _generation_json(generation_settings, by_folder, serving))
+    generation_json = _generation_json(generation_settings, by_folder, serving)
+    if batching is not Batching.TOGETHER:
+        print(batching.note())
+        generation_json["alone"] = True
+    shipped = _files(tokenizer.backend, generation_json)
     for name, streams in ((f"{serving.model_name}_stream", True), (serving.ensemble, False)):
         listed.append(_entry(name, by_folder, shipped, task=task, streams=streams))
         fields.overridden(listed[-1].config, serving, "stream" if streams else "generate")

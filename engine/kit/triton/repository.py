@@ -11,6 +11,7 @@ from typing import get_args
 from engine import tasks
 from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
+from engine.kit.choice import batching
 from engine.kit.onnx import graphs, onnx_files
 from engine.kit.triton import config as configs
 from engine.kit.triton import (
@@ -24,6 +25,7 @@ from engine.kit.triton import (
     parts,
     router,
     served,
+    splitter,
     text,
     warmups,
 )
@@ -66,13 +68,16 @@ def write(
     cannot serve the model.
     """
     out.mkdir(parents=True, exist_ok=True)
+    joins = batching.read(validated)
     with TemporaryDirectory(dir=out.parent) as folder:
         scratch = Path(folder)
         if _generates(validated, checkpoint):
-            listed, files = generation.parts(serving, validated, checkpoint, scratch, task=_task(serving, checkpoint))
+            listed, files = generation.parts(
+                serving, validated, checkpoint, scratch, task=_task(serving, checkpoint), batching=joins
+            )
         else:
             directory = _with_embedding(serving, validated, checkpoint, scratch)
-            model = models.served(serving, directory, scratch)
+            model = splitter.unjoined(models.served(serving, directory, scratch), joins)
             # Where the recipe has no profiles, the engine has.
             largest = axes.by_name(serving.largest, axes.shapes(model.inputs)) or model.largest
             lengths = axes.by_name(serving.lengths, axes.shapes(model.inputs))
@@ -80,7 +85,7 @@ def write(
             if model.backend is None:
                 return _write_plain(out, serving, model, directory, checkpoint)
             (*behind, called), files, signature = router.built(serving, model, directory)
-            listed = [*behind, *_parts(serving, called, signature, checkpoint)]
+            listed = splitter.in_front([*behind, *_parts(serving, called, signature, checkpoint)], joins, serving)
             if serving.layout == FUSED:
                 one, whose = fused.part(serving, listed, model, files[called.config.name])
                 listed, files = [one], {one.config.name: whose}

@@ -13,6 +13,7 @@ ANSWER = "answer.py"
 EMBED = "embed.py"
 FILL = "fill.py"
 ROUTE = "route.py"
+SPLIT = "split.py"
 FUSED = "fused.py"
 UNREAD = "unread.py"
 PROBE = "probe.py"
@@ -22,7 +23,7 @@ GENERATE = ("generate.py", "asked.py", "past.py", "pieces.py", "prompts.py", "sa
 
 data = (
     "model.py", "tokenizer.py", "image.py", "classify.py", "tag.py", "answer.py", "embed.py", "fill.py",
-    "route.py", "fused.py", "probe.py",
+    "route.py", "split.py", "fused.py", "probe.py",
     "generate.py", "asked.py", "past.py", "pieces.py", "prompts.py", "sampling.py", "unread.py",
 )  # fmt: skip
 

@@ -36,6 +36,7 @@ class TritonPythonModel:
         self.version = int(args["model_version"])
         said = json.loads((folder / "generation.json").read_text("utf-8"))
         self.settings, self.graphs = said["settings"], said["graphs"]
+        self.alone = said.get("alone", False)  # whether a text is answered otherwise beside other texts
         self.rules = Rules(**self.settings["rules"])
         self.tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
         self.prompts = Prompts(self.tokenizer, said["prompts"])
@@ -74,19 +75,20 @@ class TritonPythonModel:
         An error in a call of a graph fails all requests of the batch, and no request of another batch.
         """
         try:
-            if asked:
-                yield from self._together(asked)
+            rows = [row for each in asked for row in each.rows]
+            for group in [[row] for row in rows] if self.alone else [rows]:
+                if group:
+                    yield from self._together(group, asked)
         except Exception as error:  # noqa: BLE001 - the server goes on, whatever it is
             for each in asked:
                 each.fail(f"{type(error).__name__}: {error}")
                 each.send()
 
-    def _together(self, asked: list[Asked]) -> Generator[Request, Response, None]:
+    def _together(self, rows: list[Row], asked: list[Asked]) -> Generator[Request, Response, None]:
         import numpy as np
 
         from .greedy import Greedy, padded
 
-        rows = [row for each in asked for row in each.rows]
         start = self.settings["decoder_start_token_id"]
         begun = [row.prompt for row in rows] if start is None else [[start]] * len(rows)
         greedy = Greedy(
