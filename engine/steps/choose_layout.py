@@ -6,9 +6,10 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from engine.kit.choice import batching, candidates
+from engine.kit.accuracy import batching
+from engine.kit.accuracy.batching import Batching
+from engine.kit.choice import candidates
 from engine.kit.choice import layouts as kept
-from engine.kit.choice.batching import Batching
 from engine.kit.choice.candidates import Lead
 from engine.kit.choice.layouts import LayoutReport, LayoutsReport
 from engine.kit.onnx import onnx_files

@@ -6,10 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from engine.kit.accuracy import built, thresholds
+from engine.kit.accuracy import batching, built, thresholds
 from engine.kit.accuracy.gate import Judged
 from engine.kit.accuracy.report import AccuracyReport
-from engine.kit.choice import batching
 from engine.kit.onnx import onnx_files
 from engine.runtimes.execution import Execution
 from engine.step import Hardware, Section

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.kit.accuracy.outputs import SPANS, positions, vectors
@@ -15,12 +16,14 @@ if TYPE_CHECKING:
     from engine.kit.inputs.cases import Case
 
 NEAR_TIE = 0.05
+NEAR_TIE_IN_WORDS = "gaps of at most 5% of the largest logit"
 """The largest gap between two logits that counts as a near tie, as a share of the original's largest logit.
 
 The gap is the original's logit for the original's choice, minus the original's logit for the built model's choice.
 `NEAR_TIE` is a constant, because a tolerance that grew with the measured error would let a broken model pass.
 """
 NEAR_NEIGHBOURS = 0.02
+NEAR_NEIGHBOURS_IN_WORDS = "cosines at most 0.02 apart"
 """The largest gap between two cosines that counts as a near tie of nearest neighbours.
 
 The gap is the original's cosine with the original's nearest neighbour, minus the original's cosine with the built
@@ -31,32 +34,48 @@ _TEXTS = 3
 """The least number of texts for a comparison of nearest neighbours, because two texts leave no choice of neighbour."""
 
 
-def compare(name: str, original: np.ndarray, built: np.ndarray, real: np.ndarray | None) -> tuple[int, int]:
-    """Return the number of choices in an output, and the number of choices in which the built model differs.
+@dataclass(frozen=True)
+class Choices:
+    """How many choices two models were compared in, how many of them differ, and how many of those are near ties."""
+
+    count: int = 0
+    changed: int = 0
+    near_ties: int = 0
+
+    def __add__(self, other: Choices) -> Choices:
+        return Choices(self.count + other.count, self.changed + other.changed, self.near_ties + other.near_ties)
+
+
+NO_CHOICES = Choices()
+
+
+def compare(name: str, original: np.ndarray, built: np.ndarray, real: np.ndarray | None) -> Choices:
+    """Return the choices in an output of both models.
 
     Each row of logits [batch, classes] makes one choice, the class with the largest logit. Of logits [batch, sequence,
     classes], each `real` position makes one choice, the class with the largest logit. Each row of `start_logits` or
     `end_logits` [batch, sequence] chooses the `real` position with the largest logit. Each row of an output of integers
     is one choice, which differs where any integer of the row differs. An output makes no choice where it is neither
-    integers nor logits of shape [batch, classes], [batch, sequence, classes] or [batch, sequence]. Where two choices
-    differ by a near tie only (`NEAR_TIE`), they count as equal.
+    integers nor logits of shape [batch, classes], [batch, sequence, classes] or [batch, sequence]. Different choices
+    are a near tie where the gap between them is small (`NEAR_TIE`); integers have no near ties.
     """
     import numpy as np
 
     if not original.size:
-        return 0, 0
+        return NO_CHOICES
     if original.dtype.kind in "iub":
         rows = original.reshape(len(original), -1) if original.ndim else original.reshape(1, 1)
         same = (rows == built.reshape(rows.shape)).all(axis=1)
-        return len(same), int((~same).sum())
+        return Choices(len(same), int((~same).sum()))
     first, second = _logits(name, original, real), _logits(name, built, real)
     if first is None or second is None:
-        return 0, 0
+        return NO_CHOICES
     best, chosen = first.argmax(axis=1), second.argmax(axis=1)
     row = np.arange(len(first))
     scale = np.where(np.isfinite(first), abs(first), 0).max(axis=1)
-    lost = np.where(best == chosen, 0, first[row, best] - first[row, chosen])
-    return len(first), int((lost > NEAR_TIE * scale).sum())
+    differ = best != chosen
+    near = differ & (first[row, best] - np.where(differ, first[row, chosen], first[row, best]) <= NEAR_TIE * scale)
+    return Choices(len(first), int(differ.sum()), int(near.sum()))
 
 
 def classes(name: str, case: Case) -> set[int]:
@@ -69,8 +88,12 @@ def classes(name: str, case: Case) -> set[int]:
     return set() if logits is None else {int(each) for each in np.unique(logits.argmax(axis=1))}
 
 
-def neighbours(cases: Sequence[Case], built: Sequence[Mapping[str, np.ndarray]], pooling: Pooling) -> dict[str, bool]:
-    """Return each case's name -> whether both models find equal nearest neighbours of its texts; {} below three texts.
+def neighbours(
+    cases: Sequence[Case], built: Sequence[Mapping[str, np.ndarray]], pooling: Pooling
+) -> dict[str, Choices]:
+    """Return each case's name -> whether both models choose equal nearest neighbours; {} below three texts.
+
+    Two neighbours are a near tie where the gap between their cosines is small (`NEAR_NEIGHBOURS`).
 
     Padded batches of texts are left out, because the nearest neighbour of a padded text would be the same text without
     padding.
@@ -94,10 +117,11 @@ def neighbours(cases: Sequence[Case], built: Sequence[Mapping[str, np.ndarray]],
     original, changed = (_similarities(normalize(np.stack(rows))) for rows in (theirs, ours))
     chosen = changed.argmax(axis=1)
     lost = original.max(axis=1) - original[np.arange(len(names)), chosen]
-    same: dict[str, bool] = {}
-    for name, loss in zip(names, lost, strict=True):
-        same[name] = same.get(name, True) and bool(loss <= NEAR_NEIGHBOURS)
-    return same
+    choices: dict[str, Choices] = {}
+    for name, differs, loss in zip(names, chosen != original.argmax(axis=1), lost, strict=True):
+        each = Choices(1, int(differs), int(differs and loss <= NEAR_NEIGHBOURS))
+        choices[name] = choices.get(name, NO_CHOICES) + each
+    return choices
 
 
 def predicted(output: np.ndarray) -> int | None:

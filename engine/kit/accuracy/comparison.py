@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from engine.errors import StepError
 from engine.kit.accuracy import agreement
+from engine.kit.accuracy.agreement import NO_CHOICES, Choices
 from engine.kit.accuracy.outputs import ROUNDING, Usual, compared, positions, rows, vectors
 
 if TYPE_CHECKING:
@@ -27,10 +28,8 @@ class Distance:
     """The largest absolute difference between a number of the built model and the same number of the original."""
     relative: float
     """The largest absolute difference beyond rounding, as a share of the output's usual size (`Usual.scale`)."""
-    choices: int = 0
-    """The number of choices in which the built model was compared with the original."""
-    changed: int = 0
-    """The number of choices in which the two models differ by more than a near tie (`agreement.NEAR_TIE`)."""
+    choices: Choices = NO_CHOICES
+    """The choices in which the built model was compared with the original."""
 
 
 def distance(
@@ -49,8 +48,7 @@ def distance(
         min((each.cosine for each in measured if each.cosine is not None), default=None),
         max((each.max_abs for each in measured), default=0.0),
         max((each.relative for each in measured), default=0.0),
-        sum(each.choices for each in measured),
-        sum(each.changed for each in measured),
+        sum((each.choices for each in measured), NO_CHOICES),
     )
 
 
@@ -68,12 +66,12 @@ def of_output(name: str, case: Case, built: np.ndarray, *, pooling: Pooling | No
     relative = error / usual.scale if error > ROUNDING * max(1.0, usual.largest) else 0.0
     pairs = [vectors(name, each, case.inputs, pooling=pooling) for each in (original, built)]
     cosines = [] if usual.is_near_zero else _cosines(*pairs, faint=usual.faint)
-    counts = _choices(name, case, built) if pooling is None else (0, 0)
-    return Distance(min(cosines, default=None), error, relative, *counts)
+    choices = _choices(name, case, built) if pooling is None else NO_CHOICES
+    return Distance(min(cosines, default=None), error, relative, choices)
 
 
-def _choices(name: str, case: Case, built: np.ndarray) -> tuple[int, int]:
-    """Return the number of choices in the rows of an output that have real tokens, and of the different choices."""
+def _choices(name: str, case: Case, built: np.ndarray) -> Choices:
+    """Return the choices in the rows of an output that have real tokens."""
     original, kept = case.outputs[name], rows(case.inputs)
     real = positions(name, original, case.inputs)
     if kept is not None and original.shape[:1] == kept.shape:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, ClassVar, TypedDict
 
 from engine import tasks
 from engine.kit.accuracy import refusals, thresholds
+from engine.kit.accuracy.batching import Batching
 from engine.kit.accuracy.report import AccuracyReport, Work
 from engine.kit.accuracy.thresholds import DEFAULTS, Miss
 from engine.kit.accuracy.variation import RANKED
-from engine.kit.choice.batching import Batching
 from engine.machine import cpu
 from engine.recipe.values import Bound, Metric, Precision
 from engine.runtimes.preparation import Lowering
@@ -226,9 +226,11 @@ class Bounded(Step):
         misses: list[Miss] = []
         agreement = report.agreement
         if agreement is not None:
+            # The default bound finds broken models, so near ties keep it; a bound of the recipe is on equal choices.
             least = thresholds.allowed_changes(DEFAULTS[self.precision].agreement, agreement.choices)
+            share = agreement.with_near_ties if self.agreement is None else agreement.share
             differ = f", differing: {refusals.names_of(agreement.differ)}" if agreement.differ else ""
-            misses += thresholds.missed("agreement", agreement.share, self.agreement or Bound(at_least=least), differ)
+            misses += thresholds.missed("agreement", share, self.agreement or Bound(at_least=least), differ)
         elif self.agreement is not None:
             raise refusals.unmeasured("agreement", "the outputs make no choice, or there are fewer than three texts")
         if self.metric is not None:

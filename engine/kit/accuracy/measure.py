@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from engine import tasks
 from engine.errors import StepError
 from engine.kit.accuracy import agreement, chance, comparison, in_batch, masked, outputs, parts, variation
+from engine.kit.accuracy.agreement import NO_CHOICES, Choices
 from engine.kit.accuracy.comparison import Distance
 from engine.kit.accuracy.in_batch import InBatch, RowOfBatch
 from engine.kit.accuracy.outputs import Usual
@@ -147,7 +148,7 @@ def _measured(
         in_batch=_least_alike([*among.equal, *among.padded]) if among else None,
         in_equal_batch=_least_alike(among.equal) if among else None,
         joins_no_rows=among.reason if among else None,
-        agreement=_agreement(finite) if neighbours is None else _same_neighbours(neighbours),
+        agreement=_agreement(finite) if neighbours is None else _of_neighbours(neighbours),
         metric=metric,
     )
 
@@ -210,17 +211,23 @@ def _worst(values: Sequence[tuple[Case, str, float]], *, lowest: bool = False) -
 
 
 def _agreement(measured: Sequence[tuple[Case, str, Distance]]) -> Agreement | None:
-    choices = sum(distance.choices for _, _, distance in measured)
-    changed = sum(distance.changed for _, _, distance in measured)
-    differ = tuple(dict.fromkeys(case.name for case, _, distance in measured if distance.changed))
+    counted = [(case.name, distance.choices) for case, _, distance in measured]
     classes = {chosen for case, name, _ in measured for chosen in agreement.classes(name, case)}
-    one = len(classes) == 1 and choices > 1
-    return Agreement(share=1 - changed / choices, differ=differ, choices=choices, one_class=one) if choices else None
+    alike = _alike(counted, agreement.NEAR_TIE_IN_WORDS)
+    return alike and replace(alike, one_class=len(classes) == 1 and alike.choices > 1)
 
 
-def _same_neighbours(same: Mapping[str, bool]) -> Agreement | None:
-    differ = tuple(name for name, is_same in same.items() if not is_same)
-    return Agreement(share=1 - len(differ) / len(same), differ=differ, choices=len(same)) if same else None
+def _of_neighbours(neighbours: Mapping[str, Choices]) -> Agreement | None:
+    return _alike(list(neighbours.items()), agreement.NEAR_NEIGHBOURS_IN_WORDS)
+
+
+def _alike(counted: Sequence[tuple[str, Choices]], gap: str) -> Agreement | None:
+    """Return the agreement over the choices of cases, each with the case's name; None where there are no choices."""
+    total = sum((choices for _, choices in counted), NO_CHOICES)
+    if not total.count:
+        return None
+    differ = tuple(dict.fromkeys(name for name, choices in counted if choices.changed))
+    return Agreement(1 - total.changed / total.count, differ, total.count, near_ties=total.near_ties, gap=gap)
 
 
 def _accuracy(answered: Sequence[Answered]) -> MetricReport | None:
@@ -251,7 +258,7 @@ def _in_words(report: AccuracyReport) -> str:
         for name, measured in (("cosine", report.cosine), ("max_abs", report.max_abs))
         if measured is not None
     ]
-    parts += [f"agreement {report.agreement.share:.4g}"] if report.agreement else []
+    parts += [f"agreement {report.agreement.shown:.4g}"] if report.agreement else []
     return "; ".join([*parts, *report.notes])
 
 

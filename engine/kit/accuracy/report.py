@@ -31,7 +31,10 @@ class Worst:
 
 @dataclass(frozen=True)
 class Agreement:
-    """The share of choices, such as classes, that the built model and the original make alike."""
+    """The share of choices, such as classes, that the built model and the original make alike; ties count as different.
+
+    A near tie is a choice that differs although the original finds both options nearly equal.
+    """
 
     share: float
     differ: tuple[str, ...]
@@ -39,11 +42,26 @@ class Agreement:
     choices: int
     one_class: bool = False
     """Whether the original makes the same choice everywhere, so that equal choices say little."""
+    near_ties: int = 0
+    """The number of different choices that are near ties."""
+    gap: str = ""
+    """What counts as a near tie, in words."""
+
+    @property
+    def with_near_ties(self) -> float:
+        """The share of choices that are equal or a near tie."""
+        return self.share + self.near_ties / self.choices if self.near_ties else self.share
+
+    @property
+    def shown(self) -> float:
+        """The share as people see it in four digits, of which 1 means that no choice differs."""
+        return min(self.share, 1 - 10**-_DIGITS) if self.share < 1 else 1
 
     def line(self, number: Number) -> str:
-        """Return a text with the number's label and the share of equal choices."""
+        """Return a text with the label and the share of equal choices; near ties have a share of their own."""
         aside = ", all of them the same class, which says little" if self.one_class else ""
-        return f"{number.label} {number.text(self.share)}{aside}"
+        ties = f"; {number.text(self.with_near_ties)} with near ties ({self.gap})" if self.near_ties else ""
+        return f"{number.label} {number.text(self.shown)}{aside}{ties}"
 
 
 @dataclass(frozen=True)

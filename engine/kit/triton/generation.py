@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from engine.kit.choice.batching import Batching
+from engine.kit.accuracy.batching import Batching
 from engine.kit.generation import settings
 from engine.kit.generation.settings import Settings
 from engine.kit.inputs import tokenizer as tokenizers

@@ -10,8 +10,8 @@ from typing import get_args
 
 from engine import tasks
 from engine.errors import StepError
+from engine.kit.accuracy import batching
 from engine.kit.checkpoints import checkpoint as checkpoints
-from engine.kit.choice import batching
 from engine.kit.onnx import graphs, onnx_files
 from engine.kit.triton import config as configs
 from engine.kit.triton import (

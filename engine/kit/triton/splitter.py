@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from engine.errors import StepError
-from engine.kit.choice.batching import Batching
+from engine.kit.accuracy.batching import Batching
 from engine.kit.triton import parts, served
 from engine.kit.triton.parts import Part
 from engine.kit.triton.serving import BUCKETS, FUSED, Serving

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from engine.kit.accuracy import agreement
+from engine.kit.accuracy.agreement import Choices
 
 
 @pytest.mark.parametrize("shape", [(0, 4), (4, 0), (0,)])
@@ -13,9 +14,9 @@ from engine.kit.accuracy import agreement
 def test_an_output_without_elements_chooses_nothing(shape, dtype):
     empty = np.zeros(shape, dtype)
     assert agreement.predicted(empty) is None
-    assert agreement.compare("y", empty, empty, None) == (0, 0)
+    assert agreement.compare("y", empty, empty, None) == Choices(0, 0)
 
 
 def test_logits_choose_the_class_of_the_largest():
     assert agreement.predicted(np.array([[0.1, 0.7, 0.2]])) == 1
-    assert agreement.compare("y", np.eye(3), np.eye(3)[[0, 2, 2]], None) == (3, 1)
+    assert agreement.compare("y", np.eye(3), np.eye(3)[[0, 2, 2]], None) == Choices(3, 1)

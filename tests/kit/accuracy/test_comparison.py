@@ -3,6 +3,7 @@ import pytest
 
 from engine.errors import StepError
 from engine.kit.accuracy import agreement, comparison, outputs, pooling
+from engine.kit.accuracy.agreement import Choices
 from engine.kit.inputs.cases import Case
 
 
@@ -22,7 +23,7 @@ def test_the_same_outputs_are_no_distance_apart():
     same = {"logits": np.array([[1.0, -2.0], [0.5, 3.0]])}
     measured = distance(same, same)
     assert (measured.cosine, measured.max_abs, measured.relative) == (pytest.approx(1), 0, 0)
-    assert (measured.choices, measured.changed) == (2, 0)
+    assert measured.choices == Choices(2)
 
 
 def test_the_worst_row_of_a_batch_decides():
@@ -30,7 +31,7 @@ def test_the_worst_row_of_a_batch_decides():
     assert measured.cosine == pytest.approx(0)
     assert measured.max_abs == 7
     assert measured.relative == pytest.approx(7 / 4)
-    assert measured.changed == 1
+    assert measured.choices == Choices(2, 1)
 
 
 def test_what_stands_at_padded_positions_does_not_count():
@@ -43,13 +44,15 @@ def test_what_stands_at_padded_positions_does_not_count():
 def test_a_span_is_chosen_among_real_positions_only():
     original = {"start_logits": np.array([[5.0, 1.0, 0.0]])}
     built = {"start_logits": np.array([[5.0, 1.0, 50.0]])}
-    assert distance(original, built, mask=[[1, 1, 0]]).changed == 0
-    assert distance(original, built, mask=[[1, 1, 1]]).changed == 1
+    assert distance(original, built, mask=[[1, 1, 0]]).choices == Choices(1)
+    assert distance(original, built, mask=[[1, 1, 1]]).choices == Choices(1, 1)
 
 
-def test_a_near_tie_in_the_original_is_no_disagreement_but_a_clear_choice_is_however_wrong_the_model():
-    assert distance({"logits": [[2.0, 1.95, -1.0]]}, {"logits": [[1.9, 2.0, -1.0]]}).changed == 0
-    assert distance({"logits": [[2.0, 1.0, -1.0]]}, {"logits": [[-90.0, 90.0, 0.0]]}).changed == 1
+def test_a_near_tie_in_the_original_is_counted_as_one_and_a_clear_choice_is_not_however_wrong_the_model():
+    near = distance({"logits": [[2.0, 1.95, -1.0]]}, {"logits": [[1.9, 2.0, -1.0]]})
+    assert near.choices == Choices(1, 1, near_ties=1)
+    clear = distance({"logits": [[2.0, 1.0, -1.0]]}, {"logits": [[-90.0, 90.0, 0.0]]})
+    assert clear.choices == Choices(1, 1, near_ties=0)
 
 
 def test_a_borderline_sample_has_an_error_and_no_direction():
@@ -91,7 +94,7 @@ def test_an_infinity_of_the_original_s_own_is_expected_back():
 
 def test_integers_must_be_the_same():
     measured = distance({"labels": np.array([[1], [4]])}, {"labels": np.array([[1], [5]])})
-    assert (measured.choices, measured.changed) == (2, 1)
+    assert measured.choices == Choices(2, 1)
 
 
 def test_an_embedding_is_compared_after_pooling():
@@ -101,7 +104,7 @@ def test_an_embedding_is_compared_after_pooling():
     measured = distance({"last_hidden_state": hidden}, {"last_hidden_state": turned}, mask=[[1, 1, 0]], how="mean")
     assert measured.cosine == pytest.approx(1)
     assert measured.max_abs > 0.1
-    assert measured.choices == 0
+    assert measured.choices == Choices()
 
 
 @pytest.mark.parametrize("how", ["mean", "cls", "max"])
@@ -123,7 +126,7 @@ def texts(vectors, kind="sample"):
 def test_a_nearest_neighbour_that_changes_clearly_is_named():
     original = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]]
     built = [{"embedding": np.array([vector])} for vector in ([1.0, 0.0], [0.1, 0.9], [0.0, 1.0])]
-    assert agreement.neighbours(texts(original), built, "mean") == {"0": True, "1": False, "2": True}
+    assert agreement.neighbours(texts(original), built, "mean") == {"0": Choices(1), "1": Choices(1, 1), "2": Choices(1)}
 
 
 def test_two_texts_have_no_choice_of_neighbours():
