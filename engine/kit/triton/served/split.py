@@ -43,9 +43,9 @@ class Work:
         )
         response = request.exec()
         if response.has_error():
-            error = response.error()
-            kind = ValueError if error.code() == triton.TritonError.INVALID_ARG else RuntimeError
-            raise kind(error.message())
+            # Triton hands on no code of an error here. The message about a client's mistake begins with the input.
+            message = response.error().message().removeprefix(f"in ensemble '{self.model}', ")
+            raise (ValueError if any(message.startswith(f"{name}: ") for name in given) else RuntimeError)(message)
         return {tensor.name(): tensor.as_numpy() for tensor in response.output_tensors()}
 
 
