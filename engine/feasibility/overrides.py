@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,8 @@ _LAST_WITHOUT = "24.10"
 
 Source: model_config.proto of tritonclient 2.51.
 """
+_NUMBERED = re.compile(r"unk__\d+|.*_dim_\d+|.*dynamic_axes.*")
+"""Names that tf2onnx, onnx's shape inference and PyTorch's exporter give to axes without a name."""
 
 
 def check(loaded: LoadedRecipe) -> None:
@@ -48,6 +51,7 @@ def check_model(loaded: LoadedRecipe, facts: ModelFacts) -> None:
         return
     _refuse_fixed_batch(loaded, "input", facts.axes)
     _refuse_fixed_batch(loaded, "output", {name: axes for name, (_, axes) in facts.outputs.items() if axes is not None})
+    _refuse_own_axes(loaded, facts)
     for part, path, overrides in known.sections(loaded.recipe):
         if part == "model":
             _check(loaded, path, overrides, about)
@@ -74,6 +78,23 @@ def _refuse_fixed_batch(loaded: LoadedRecipe, kind: str, axes: Mapping[str, Sequ
             what = f"the model takes no batches of {batch}: the first axis of its {kind} {name} is not free"
             facts = [f"{name}: {lists.extents(shape)}"]
             raise loaded.error(what, "package", "triton", "max_batch_size", facts=facts, hint="use max_batch_size: 0")
+
+
+def _refuse_own_axes(loaded: LoadedRecipe, facts: ModelFacts) -> None:
+    """Raise RecipeError for a max_batch_size where an output begins with an axis of its own, such as a number of boxes.
+
+    An exporter may number axes that nobody named; `validate` measures whether such an axis is the batch.
+    """
+    batch, inputs = loaded.recipe.package.triton.max_batch_size, list(facts.axes.values())
+    leading = {shape[0] for shape in inputs if shape}
+    for name, (_, shape) in facts.outputs.items():
+        axis = shape[0] if shape else None
+        if batch and isinstance(axis, str) and axis not in {*leading, f"{name}_0"} and not _NUMBERED.fullmatch(axis):
+            what = f"the model takes no batches of {batch}: the output {name} begins with an axis of its own, `{axis}`"
+            rows = sorted(str(each) for each in leading)
+            facts_of_axes = [f"{name}: {lists.extents(shape or ())}", f"the inputs begin with: {', '.join(rows)}"]
+            hint = f"use max_batch_size: 0; or, if the axis is the batch, name it `{rows[0]}` in the ONNX file"
+            raise loaded.error(what, "package", "triton", "max_batch_size", facts=facts_of_axes, hint=hint)
 
 
 def _check(loaded: LoadedRecipe, path: tuple[str | int, ...], overrides: Mapping[str, Any], about: About) -> None:

@@ -76,5 +76,5 @@ class Validate(Judged):
         onnx_files.link(compiled, out)
         joined = self.batching(report, self.least_in_batch)
         batching.write(out, joined)
-        note = joined.note()
+        note = joined.note() if report.joins_no_rows is None else f"{report.joins_no_rows}: packaged without batching"
         return report if note is None else replace(report, notes=(*report.notes, note))

@@ -81,7 +81,7 @@ def measure(
         return InBatch(reason=str(error))
     except Exception as error:  # noqa: BLE001 - each runtime has exceptions of its own
         print(f"the model does not take rows together: {error}"[:300])
-        return InBatch(reason="it takes no several rows together") if is_sure else None
+        return InBatch(reason="the model fails on several rows together") if is_sure else None
     return None if equal is None else InBatch(equal, longer)
 
 

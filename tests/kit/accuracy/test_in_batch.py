@@ -287,7 +287,7 @@ def test_a_model_that_fails_on_several_rows_although_its_batch_is_free_joins_non
         return {"y": inputs["x"]}
 
     result = measured(at_most_two, rows(count=5))
-    assert result.reason == "it takes no several rows together"
+    assert result.reason == "the model fails on several rows together"
 
 
 def test_the_rows_are_as_many_as_the_model_takes():
