@@ -58,6 +58,8 @@ class Served(NamedTuple):
     files: tuple[str, ...]
     folder: Path | None = None
     """The folder of the files; None for the folder of the built model."""
+    optional: Mapping[str, Input] = {}
+    """The inputs that have a default value, which a request may leave out."""
     largest: Mapping[str, int] = {}
     """The largest size of each axis in the model's own profiles; empty where the model has no profiles."""
     joined: bool = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 from engine.kit.accuracy import batching, built, thresholds
 from engine.kit.accuracy.gate import Judged
 from engine.kit.accuracy.report import AccuracyReport
+from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.onnx import onnx_files
 from engine.runtimes.execution import Execution
 from engine.step import Hardware, Section
@@ -76,5 +78,17 @@ class Validate(Judged):
         onnx_files.link(compiled, out)
         joined = self.batching(report, self.least_in_batch)
         batching.write(out, joined)
+        notes = _inputs_with_defaults(checkpoint, compiled)
         note = joined.note() if report.joins_no_rows is None else f"{report.joins_no_rows}: packaged without batching"
-        return report if note is None else replace(report, notes=(*report.notes, note))
+        return replace(report, notes=(*report.notes, *notes, *([] if note is None else [note])))
+
+
+def _inputs_with_defaults(checkpoint: Path, compiled: Path) -> Iterator[str]:
+    """Yield a note for each input of an ONNX file that has a default value, and is no input of the built model."""
+    if checkpoints.kind(checkpoint) != "onnx":
+        return
+    has_graph = (compiled / onnx_files.MODEL).is_file()
+    kept = onnx_files.optional_inputs(onnx_files.load_graph(compiled)) if has_graph else {}
+    for name in onnx_files.optional_inputs(onnx_files.load_graph(checkpoint)):
+        if name not in kept:
+            yield f"the input {name} always has its default value: the built model does not take it"

@@ -2,6 +2,8 @@
 
 import pytest
 
+from engine.kit.accuracy import batching
+from engine.kit.accuracy.batching import Batching
 from engine.kit.choice import layouts
 from engine.kit.choice.candidates import Latency
 from engine.kit.choice.layouts import LayoutsReport, TimedLayout
@@ -65,6 +67,16 @@ def test_padding_is_kept_where_it_is_faster_beyond_the_noise(tmp_path, factor, p
 @pytest.mark.parametrize(("named", "padding"), [("auto", "none"), ("none", "none"), ("buckets", "buckets")])
 def test_without_figures_the_padding_is_that_of_the_recipe(tmp_path, named, padding):
     assert chosen(tmp_path, ChooseLayout(padding=named), ensemble=())[0].padding == padding
+
+
+@pytest.mark.parametrize("joins", [Batching.EQUAL_LENGTHS, Batching.ALONE])
+def test_a_model_whose_rows_depend_on_each_other_has_an_ensemble_and_no_padding(joins, tmp_path):
+    (tmp_path / "validated").mkdir()
+    batching.write(tmp_path / "validated", joins)
+    faster = tuple(each / 2 for each in ROUNDS)
+    report, out = chosen(tmp_path, paddings=timed(none=ROUNDS, buckets=faster), ensemble=ROUNDS, fused=faster)
+    assert (report.layout, report.padding) == layouts.read(out) == ("ensemble", "none")
+    assert batching.read(out) is joins
 
 
 def test_a_recipe_that_names_layout_and_padding_measures_nothing():

@@ -5,9 +5,11 @@ import graphs
 import numpy as np
 import onnx
 import pytest
+from onnx import helper, numpy_helper
 
 from engine.errors import JudgementError, StepError
-from engine.kit.accuracy.report import AccuracyReport, Agreement, MetricReport
+from engine.kit.accuracy.batching import Batching
+from engine.kit.accuracy.report import AccuracyReport, Agreement, MetricReport, Worst
 from engine.kit.inputs import cases
 from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.inputs.cases import Case
@@ -97,7 +99,7 @@ def test_a_broken_model_names_the_worst_sample_its_text_and_by_how_much(layers, 
     assert f"cosine {worst.worst:.6g} is below at_least 0.9999 by" in text
     assert f'sample {worst.sample} "text number' in text
     assert "the error as a share of the output's largest value" in text
-    assert f"agreement {report.agreement.share:.6g} is below" in text
+    assert f"agreement with near ties {report.agreement.with_near_ties:.6g} is below" in text
     assert "differing: line" in text
     assert caught.value.exit == 4
 
@@ -207,10 +209,81 @@ def test_an_output_that_the_built_model_lacks_is_an_error_of_the_step(layers, tm
         validate(tmp_path / "renamed", tmp_path)
 
 
-def test_bounds_and_precision_are_judged_and_no_part_of_the_key():
-    one = Validate(precision="int8", cosine=Bound(at_least=0.9))
+def test_bounds_and_precision_are_judged_and_no_part_of_the_key_but_what_a_package_joins_is():
+    one = Validate(precision="int8", cosine=Bound(at_least=0.9), asks_to_join=("dynamic_batching",))
     plain = {"task": None, "execution": Execution().model_dump(mode="json"), "opt": {}}
-    assert one.options() == Validate().options() == plain
+    assert one.options() == Validate().options() == {**plain, "least_in_batch": 0.999999}
+    recipe = Recipe(name="m", model=ModelSection(source="m.onnx"), precision="int8")
+    assert Validate.for_recipe(recipe).least_in_batch == 0.98
+
+
+ALIKE, OTHER = Worst(1, 1, "line 1", ""), Worst(0.9, 0.95, "line 2", "")
+MEASURED = AccuracyReport(cases=3, kinds={"sample": 3}, random=False)
+ALONE = replace(MEASURED, in_batch=OTHER, in_equal_batch=OTHER)
+BY_LENGTH = replace(MEASURED, in_batch=OTHER, in_equal_batch=ALIKE)
+
+
+@pytest.mark.parametrize(
+    ("report", "joins"),
+    [
+        (MEASURED, Batching.TOGETHER),
+        (replace(MEASURED, in_batch=ALIKE, in_equal_batch=ALIKE), Batching.TOGETHER),
+        (BY_LENGTH, Batching.EQUAL_LENGTHS),
+        (ALONE, Batching.ALONE),
+        (replace(MEASURED, joins_no_rows="y has the shape [4, 4] for 2 rows"), Batching.ALONE),
+    ],
+)
+def test_a_package_joins_the_rows_that_are_answered_alike(report, joins):
+    assert Validate().batching(report, 0.98) is joins
+    Validate().judge(report)  # a recipe that asks for no batches gets a package without them
+
+
+@pytest.mark.parametrize("asks", [{"asks_to_join": ("max_batch_size: 4",)}, {"asks_to_pad": True}])
+def test_a_recipe_that_asks_for_batches_of_rows_that_depend_on_each_other_fails(asks):
+    with pytest.raises(JudgementError, match="depends on the rows beside it") as caught:
+        Validate(**asks).judge(ALONE)
+    assert "likeness 0.9" in str(caught.value)
+    assert "the bound (validate.in_batch): 0.999999" in str(caught.value)
+    Validate(in_batch=Bound(at_least=0.8), **asks).judge(ALONE)
+
+
+def test_equal_lengths_may_be_joined_but_not_padded():
+    Validate(asks_to_join=("dynamic_batching",)).judge(BY_LENGTH)
+    with pytest.raises(JudgementError, match="padding: buckets"):
+        Validate(asks_to_pad=True).judge(BY_LENGTH)
+
+
+def test_the_fields_of_a_recipe_that_ask_for_batches():
+    def asks(**triton):
+        recipe = Recipe(name="m", model=ModelSection(source="m.onnx"), package={"triton": triton})
+        return Validate.for_recipe(recipe).asks_to_join
+
+    assert asks() == asks(max_batch_size=1) == asks(max_batch_size=0) == ()
+    assert asks(max_batch_size=4) == ("max_batch_size: 4",)
+    assert asks(dynamic_batching={}) == ("dynamic_batching",)
+
+
+def test_a_bound_on_the_agreement_is_on_equal_choices_and_the_default_lets_near_ties_pass():
+    ties = Agreement(share=0.83, differ=("line 1",), choices=100, near_ties=17, gap="gaps of at most 5%")
+    report = replace(MEASURED, agreement=ties)
+    Validate(precision="fp32").judge(report)
+    with pytest.raises(JudgementError, match=r"agreement 0\.83 is below at_least 0\.9"):
+        Validate(precision="fp32", agreement=Bound(at_least=0.9)).judge(report)
+
+
+def test_an_input_with_a_default_value_that_the_built_model_lacks_is_in_the_notes(tmp_path):
+    factor = numpy_helper.from_array(np.array([2], np.float32), "factor")
+    nodes = [helper.make_node("Mul", ["x", "factor"], ["y"])]
+    x, y = ("x", graphs.FLOAT, ["batch", 64]), ("y", graphs.FLOAT, ["batch", 64])
+    original = graphs.write(
+        tmp_path / "original", graphs.graph(nodes, [x, ("factor", graphs.FLOAT, [1])], [y], [factor])
+    )
+    built = graphs.write(tmp_path / "built", graphs.graph(nodes, [x], [y], [factor]))
+    cases.save(answered(original, drawn()), tmp_path / "reference")
+    steps = {"reference": tmp_path / "reference", "checkpoint": original}
+    assert Validate().run(tmp_path / "same", compiled=original, **steps).notes == ()
+    [note] = Validate().run(tmp_path / "other", compiled=built, **steps).notes
+    assert note == "the input factor always has its default value: the built model does not take it"
 
 
 def test_a_tensorrt_engine_is_run_by_no_cpu(layers, tmp_path):

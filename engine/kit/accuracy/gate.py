@@ -228,9 +228,11 @@ class Bounded(Step):
         if agreement is not None:
             # The default bound finds broken models, so near ties keep it; a bound of the recipe is on equal choices.
             least = thresholds.allowed_changes(DEFAULTS[self.precision].agreement, agreement.choices)
-            share = agreement.with_near_ties if self.agreement is None else agreement.share
+            number, share = "agreement", agreement.share
+            if self.agreement is None and agreement.near_ties:
+                number, share = "agreement with near ties", agreement.with_near_ties
             differ = f", differing: {refusals.names_of(agreement.differ)}" if agreement.differ else ""
-            misses += thresholds.missed("agreement", share, self.agreement or Bound(at_least=least), differ)
+            misses += thresholds.missed(number, share, self.agreement or Bound(at_least=least), differ)
         elif self.agreement is not None:
             raise refusals.unmeasured("agreement", "the outputs make no choice, or there are fewer than three texts")
         if self.metric is not None:

@@ -227,7 +227,13 @@ def _alike(counted: Sequence[tuple[str, Choices]], gap: str) -> Agreement | None
     if not total.count:
         return None
     differ = tuple(dict.fromkeys(name for name, choices in counted if choices.changed))
-    return Agreement(1 - total.changed / total.count, differ, total.count, near_ties=total.near_ties, gap=gap)
+    return Agreement(
+        1 - total.changed / total.count,
+        differ,
+        total.count,
+        near_ties=total.near_ties,
+        gap=gap if total.near_ties else "",
+    )
 
 
 def _accuracy(answered: Sequence[Answered]) -> MetricReport | None:

@@ -45,7 +45,7 @@ class Agreement:
     near_ties: int = 0
     """The number of different choices that are near ties."""
     gap: str = ""
-    """What counts as a near tie, in words."""
+    """What counts as a near tie, in words; empty without near ties."""
 
     @property
     def with_near_ties(self) -> float:

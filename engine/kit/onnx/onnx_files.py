@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 TOOLS = ("ml_dtypes", "numpy", "onnx", "protobuf")
 """The distributions that read and write ONNX files: protobuf writes the message; numpy and ml_dtypes hold weights."""
+WEIGHTS_NEED_NO_INPUT = 4
+"""The first IR version in which a graph may store an initializer without listing the initializer as an input."""
 MODEL = "model.onnx"
 DATA = "model.onnx.data"
 
@@ -203,6 +205,19 @@ def inputs(model: onnx.ModelProto) -> dict[str, Input]:
     defaults = {tensor.name for tensor in model.graph.initializer}
     defaults |= {tensor.values.name for tensor in model.graph.sparse_initializer}
     return {value.name: described(value) for value in model.graph.input if value.name not in defaults}
+
+
+def optional_inputs(model: onnx.ModelProto) -> dict[str, Input]:
+    """Return the inputs of the model that have a default value, by name, such as a temperature.
+
+    Older files, and some exporters, list every weight as an input. A file that lists a matrix does so, and has no
+    optional inputs.
+    """
+    stored = {tensor.name: len(tensor.dims) for tensor in model.graph.initializer}
+    listed = [value for value in model.graph.input if value.name in stored]
+    if model.ir_version < WEIGHTS_NEED_NO_INPUT or any(stored[value.name] > 1 for value in listed):
+        return {}
+    return {value.name: described(value) for value in listed}
 
 
 def outputs(model: onnx.ModelProto) -> dict[str, Input]:

@@ -17,8 +17,6 @@ STANDARD = frozenset({"", "ai.onnx"})
 """The two names of the domain of ONNX's own operators."""
 READ_AS_STANDARD = ("QuantizeLinear", "DequantizeLinear")
 """Operators of ONNX Runtime's domain that other runtimes read as ONNX's operators of the same name."""
-WEIGHTS_NEED_NO_INPUT = 4
-"""The first IR version in which a graph may store an initializer without listing the initializer as an input."""
 
 _OF_ONNX_RUNTIME = ("SimplifiedLayerNormalization",)
 """Operators that ONNX Runtime's fusions put into ONNX's own domain, which does not define them."""
@@ -67,7 +65,7 @@ def raised(model: onnx.ModelProto, oldest: int) -> onnx.ModelProto:
         return model
     for tensor in onnx_files.tensors(model):
         mapped_weights.load(tensor)  # the converter would lose them
-    model.ir_version = max(model.ir_version, WEIGHTS_NEED_NO_INPUT)
+    model.ir_version = max(model.ir_version, onnx_files.WEIGHTS_NEED_NO_INPUT)
     try:
         with _set_apart(model):
             converted = version_converter.convert_version(model, oldest)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,11 @@ class Signature:
 
     inputs: Mapping[str, Input]
     outputs: Mapping[str, Input]
+    optional: Mapping[str, Input] = field(default_factory=dict)
+    """The inputs that a request may leave out; a model with such inputs takes no batches.
+
+    Source: triton-inference-server/onnxruntime_backend, `ModelInstanceState::ValidateInputs`.
+    """
 
     @property
     def batch_axis(self) -> str | None:
@@ -41,7 +46,7 @@ class Signature:
         """
         tensors = [*self.inputs.values(), *self.outputs.values()]
         axis = next(iter(self.inputs.values())).shape[:1]
-        if not axis or not isinstance(axis[0], str) or not is_batch(axis[0]):
+        if self.optional or not axis or not isinstance(axis[0], str) or not is_batch(axis[0]):
             return None
         unnamed = ((f"{tensor.name}_0",) for tensor in self.outputs.values())
         own = {axis, *unnamed}
@@ -49,8 +54,8 @@ class Signature:
 
     @property
     def can_batch(self) -> bool:
-        """Whether every input and output begins with an axis without a fixed size, whatever the name of the axis is."""
-        return all(
+        """Whether every input and output begins with an axis without a fixed size, and no input is optional."""
+        return not self.optional and all(
             tensor.shape and isinstance(tensor.shape[0], str)
             for tensor in (*self.inputs.values(), *self.outputs.values())
         )
@@ -68,11 +73,11 @@ def max_batch(signature: Signature, requested: int | None, largest: Mapping[str,
         axis = signature.batch_axis
         return largest.get(axis, 0) if axis is not None else 0
     if requested and not signature.can_batch:
-        tensors = (*signature.inputs.values(), *signature.outputs.values())
+        tensors = (*signature.inputs.values(), *signature.optional.values(), *signature.outputs.values())
         raise StepError(
             f"the model cannot be served with max_batch_size: {requested}",
             [f"{tensor.name}: {lists.extents(tensor.shape)}" for tensor in tensors],
-            "batches need a free first axis in every input and output; use max_batch_size: 0",
+            "batches need a free first axis in every input and output, and no optional input; use max_batch_size: 0",
         )
     return requested
 
@@ -99,6 +104,8 @@ def model_config(
         config.backend = backend.backend
     for tensor in signature.inputs.values():
         _describe(config.input.add(), tensor, batched=batch > 0)
+    for tensor in signature.optional.values():
+        _describe(config.input.add(optional=True), tensor, batched=False)
     for tensor in signature.outputs.values():
         _describe(config.output.add(), tensor, batched=batch > 0)
     group = config.instance_group.add()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
+from engine.kit.inputs import token_rows
 from engine.kit.onnx import onnx_files
 from engine.kit.triton import config as configs
 from engine.kit.triton import engine_loading, fields, gpu, loading, warmups
@@ -34,7 +35,8 @@ def config(serving: Serving, model: Served, *, part: Literal["model"] | PartName
     `part` is "encoder" or "decoder" where the built model consists of an encoder and a decoder, otherwise "model".
     Raises StepError for a model or a field of the recipe that Triton cannot serve.
     """
-    signature = Signature(model.inputs, model.outputs)
+    takes_texts = serving.tokenizer and token_rows.are_tokens(model.inputs)  # texts have no place for other tensors
+    signature = Signature(model.inputs, model.outputs, {} if takes_texts else model.optional)
     message = configs.model_config(
         serving.model_name,
         signature,

@@ -41,6 +41,7 @@ def served(directory: Path, execution: Execution, scratch: Path) -> Served:
         inputs,
         onnx_files.outputs(graph),
         onnx_files.files(graph),
+        optional=onnx_files.optional_inputs(graph),
         on_gpu=execution.on_gpu,
         level=level,
         in_python=None if execution.on_gpu else _in_python(level),

@@ -126,7 +126,11 @@ def texts(vectors, kind="sample"):
 def test_a_nearest_neighbour_that_changes_clearly_is_named():
     original = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]]
     built = [{"embedding": np.array([vector])} for vector in ([1.0, 0.0], [0.1, 0.9], [0.0, 1.0])]
-    assert agreement.neighbours(texts(original), built, "mean") == {"0": Choices(1), "1": Choices(1, 1), "2": Choices(1)}
+    assert agreement.neighbours(texts(original), built, "mean") == {
+        "0": Choices(1),
+        "1": Choices(1, 1),
+        "2": Choices(1),
+    }
 
 
 def test_two_texts_have_no_choice_of_neighbours():

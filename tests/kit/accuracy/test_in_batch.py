@@ -89,14 +89,22 @@ DEPENDENT = {
     "softmax over the batch": graph(PRODUCT, node("Softmax", "h", axis=0)),
     "log-softmax over the batch": graph(PRODUCT, node("LogSoftmax", "h", axis=0)),
     "hardmax over the batch": graph(PRODUCT, node("Hardmax", "h", axis=0)),
-    "divided by the largest number": graph(node("Abs", "x", "a"), node("ReduceMax", "a", "m", keepdims=1), node("Div", "x m")),
-    "divided by the sum over the batch": graph(node("Exp", "x", "a"), node("ReduceSum", "a zero", "m", keepdims=1), node("Div", "a m"), inits=[ZERO]),
-    "less the mean of the batch": graph(node("ReduceMean", "x zero", "m", keepdims=1), node("Sub", "x m"), inits=[ZERO]),
+    "divided by the largest number": graph(
+        node("Abs", "x", "a"), node("ReduceMax", "a", "m", keepdims=1), node("Div", "x m")
+    ),
+    "divided by the sum over the batch": graph(
+        node("Exp", "x", "a"), node("ReduceSum", "a zero", "m", keepdims=1), node("Div", "a m"), inits=[ZERO]
+    ),
+    "less the mean of the batch": graph(
+        node("ReduceMean", "x zero", "m", keepdims=1), node("Sub", "x m"), inits=[ZERO]
+    ),
     "less a thousandth of the mean of the batch": graph(
         node("ReduceMean", "x zero", "m", keepdims=1), node("Mul", "m c", "n"), node("Sub", "x n"),
         inits=[ZERO, ("c", np.array(0.02, "f4"))],
     ),
-    "divided by the length of a column": graph(node("ReduceL2", "x zero", "m", keepdims=1), node("Div", "x m"), inits=[ZERO]),
+    "divided by the length of a column": graph(
+        node("ReduceL2", "x zero", "m", keepdims=1), node("Div", "x m"), inits=[ZERO]
+    ),
     "batch norm in training": graph(
         node("BatchNormalization", "x ones none none ones", "y m v", training_mode=1), inits=[SCALE, NONE]
     ),
@@ -111,7 +119,8 @@ DEPENDENT = {
         node("Shape", "x", "s", start=0, end=1), node("Cast", "s", "n", to=TensorProto.FLOAT), node("Div", "x n")
     ),
     "attention among rows": graph(
-        node("Transpose", "x", "t", perm=[1, 0]), node("MatMul", "x t", "a"), node("Softmax", "a", "p", axis=1), node("MatMul", "p x")
+        node("Transpose", "x", "t", perm=[1, 0]), node("MatMul", "x t", "a"), node("Softmax", "a", "p", axis=1),
+        node("MatMul", "p x"),
     ),
     "rows sorted": graph(
         node("Shape", "x", "n", start=0, end=1), node("TopK", "x n", "y i", axis=0)
@@ -144,7 +153,8 @@ DEPENDENT = {
     ),
     "the class of the batch": graph(node("ReduceSum", "x zero", "m", keepdims=1), node("Mul", "x m"), inits=[ZERO]),
     "noise by place": graph(
-        node("Shape", "x", "n", start=0, end=1), node("Squeeze", "n", "k"), node("Range", "o k i", "r"), node("Cast", "r", "f", to=TensorProto.FLOAT),
+        node("Shape", "x", "n", start=0, end=1), node("Squeeze", "n", "k"), node("Range", "o k i", "r"),
+        node("Cast", "r", "f", to=TensorProto.FLOAT),
         node("Unsqueeze", "f one", "u"), node("Add", "x u"), inits=[ONE, ("o", np.array(0)), ("i", np.array(1))],
     ),
 }  # fmt: skip
@@ -205,7 +215,9 @@ def test_a_graph_whose_rows_stand_alone_is_not_suspected(name):
 
 def tiny(model_type, **more):
     torch.manual_seed(0)
-    shared = dict(vocab_size=100, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64)
+    shared = {
+        "vocab_size": 100, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64,
+    }  # fmt: skip
     config = transformers.AutoConfig.for_model(model_type, **{**shared, "pad_token_id": 1, "num_labels": 4, **more})
     config._attn_implementation = "eager"
     model = transformers.AutoModelForSequenceClassification.from_config(config).eval()
@@ -220,8 +232,10 @@ def tiny(model_type, **more):
     return answer
 
 
-GPT2 = dict(n_embd=32, n_layer=2, n_head=4, n_positions=64)
-XLNET = dict(d_model=32, n_layer=2, n_head=4, d_inner=64)
+GPT2 = {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64}
+XLNET = {"d_model": 32, "n_layer": 2, "n_head": 4, "d_inner": 64}
+DISTILBERT = {"dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 64}
+MODERNBERT = {"cls_token_id": 2, "sep_token_id": 3, "bos_token_id": 2, "eos_token_id": 3}
 BY_PADDING = {
     "bert, left": ("bert", "left", True, {}),
     "electra, left": ("electra", "left", True, {"embedding_size": 32}),
@@ -231,7 +245,7 @@ BY_PADDING = {
     "bert without a mask": ("bert", "right", False, {}),
     "bert without a mask, left": ("bert", "left", False, {}),
     "electra without a mask": ("electra", "right", False, {"embedding_size": 32}),
-    "distilbert without a mask": ("distilbert", "right", False, {"dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 64}),
+    "distilbert without a mask": ("distilbert", "right", False, DISTILBERT),
     "xlnet without a mask": ("xlnet", "right", False, XLNET),
     "fnet": ("fnet", "right", False, {}),
 }  # fmt: skip
@@ -240,11 +254,11 @@ WHATEVER_THE_PADDING = {
     "electra": ("electra", "right", True, {"embedding_size": 32}),
     "albert": ("albert", "right", True, {"embedding_size": 32}),
     "roberta": ("roberta", "right", True, {}),
-    "distilbert": ("distilbert", "right", True, {"dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 64}),
+    "distilbert": ("distilbert", "right", True, DISTILBERT),
     "gpt2": ("gpt2", "right", True, GPT2),
     "llama, left": ("llama", "left", True, {"num_key_value_heads": 2}),
     "mpnet": ("mpnet", "right", True, {}),
-    "modernbert": ("modernbert", "right", True, {"cls_token_id": 2, "sep_token_id": 3, "bos_token_id": 2, "eos_token_id": 3}),
+    "modernbert": ("modernbert", "right", True, MODERNBERT),
 }  # fmt: skip
 
 

@@ -61,6 +61,19 @@ def test_batches_of_a_model_with_a_fixed_axis_are_refused_with_its_shapes():
     assert "max_batch_size: 0" in caught.value.hint
 
 
+def test_an_optional_input_stays_one_and_there_are_no_batches():
+    own = Signature(tensors(x=("batch", 4)), tensors(y=("batch", 2)), tensors(temperature=(1,)))
+    assert triton.max_batch(own, None, {"batch": 32}) == 0
+    with pytest.raises(StepError, match="max_batch_size: 4") as caught:
+        triton.max_batch(own, 4, {"batch": 32})
+    assert "no optional input" in caught.value.hint
+    config = triton.model_config("m", own, backend=Backend.ONNXRUNTIME, batch=0)
+    assert [(each.name, each.optional, list(each.dims)) for each in config.input] == [
+        ("x", False, [-1, 4]),
+        ("temperature", True, [1]),
+    ]
+
+
 def test_a_scalar_becomes_one_number_for_callers():
     config = model(signature({"x": ("batch", 4), "bias": ("batch",)}, {"y": ("batch",)}))
     assert list(config.output[0].dims) == [1]

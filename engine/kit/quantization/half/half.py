@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
-from engine.kit.onnx import opsets, surgery
+from engine.kit.onnx import onnx_files, opsets, surgery
 from engine.kit.onnx.names import TensorNames
 from engine.kit.quantization.half import signatures
 from engine.kit.quantization.half.ranges import FLOAT
@@ -165,4 +165,4 @@ def _free_weights(model: ir.Model) -> None:
     """Remove weights from the inputs of the graph; before IR version 4 each weight had to be an input."""
     for value in [value for value in model.graph.inputs if value.is_initializer()]:
         model.graph.inputs.remove(value)
-    model.ir_version = max(model.ir_version, opsets.WEIGHTS_NEED_NO_INPUT)
+    model.ir_version = max(model.ir_version, onnx_files.WEIGHTS_NEED_NO_INPUT)
