@@ -9,6 +9,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from engine.machine import tried
 from engine.text import distribution
 
 ROOT = Path(__file__).parent.parent.parent
@@ -66,6 +67,15 @@ def test_the_tested_version_is_within_the_range(requirement, constraints):
         assert requirement.name not in constraints, "it is tested now: take it out of UNTRIED"
         return
     assert constraints[canonicalize_name(requirement.name)] in requirement.specifier
+
+
+@pytest.mark.parametrize("library", tried.NEWEST)
+def test_the_newest_version_that_was_tried_is_within_the_range_and_not_older_than_the_tested_one(library, constraints):
+    name = canonicalize_name(library.replace("tensorrt_rtx", "tensorrt-rtx-cu12"))
+    ranges = [each.specifier for listed in EXTRAS.values() for each in listed if canonicalize_name(each.name) == name]
+    assert ranges
+    assert all(tried.NEWEST[library] in each for each in ranges)
+    assert Version(tried.NEWEST[library]) >= constraints[name]
 
 
 def test_the_constraints_fit_pypis_torch_too(constraints):
