@@ -69,6 +69,15 @@ def test_the_tested_version_is_within_the_range(requirement, constraints):
     assert constraints[canonicalize_name(requirement.name)] in requirement.specifier
 
 
+def test_the_nightly_script_tries_every_extra_with_tests_that_exist():
+    script = (ROOT / ".ci" / "nightly").read_text()
+    rows = re.findall(r'^  "([\w,-]+) (tests.*)"$', script, re.MULTILINE)
+    extras = {extra for row, _ in rows for extra in row.split(",")}
+    brought = {extra for each in EXTRAS["cpu"] + EXTRAS["dev"] + EXTRAS["dev-cluster"] for extra in each.extras}
+    assert EXTRAS.keys() - extras - brought == {"", "gpu", "tensorrt", "real-files"}
+    assert [path for _, paths in rows for path in paths.split() if not (ROOT / path).exists()] == []
+
+
 @pytest.mark.parametrize("library", tried.NEWEST)
 def test_the_newest_version_that_was_tried_is_within_the_range_and_not_older_than_the_tested_one(library, constraints):
     name = canonicalize_name(library.replace("tensorrt_rtx", "tensorrt-rtx-cu12"))
