@@ -79,6 +79,7 @@ def _begin() -> None:
     Plugins of pydantic stay out: they could change how a recipe is read, and the search for them takes a twentieth of
     the time of `recipe check`.
     """
+    _speak_utf8()
     streams.protect()
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     if _AT_ONCE.intersection(sys.argv[1:2]):
@@ -93,6 +94,17 @@ def _begin() -> None:
 
         commands.complete(os.environ.get("COMP_LINE", ""))
         sys.exit(0)
+
+
+def _speak_utf8() -> None:
+    """Start Python again in its UTF-8 mode where Python names files in another encoding, such as that of `LC_ALL=C`.
+
+    Recipes and workers name files in UTF-8. What the program reads and prints stays in the encoding of the locale.
+    """
+    encoding = sys.getfilesystemencoding()
+    if encoding != "utf-8" and sys.executable and "utf8" not in sys._xoptions:  # noqa: SLF001 - its name in the docs
+        os.environ.setdefault("PYTHONIOENCODING", f"{encoding}:surrogateescape")
+        os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])  # noqa: S606
 
 
 def _leave_own_folder() -> None:

@@ -63,6 +63,13 @@ def boards(variants: Iterable[PlannedVariant]) -> list[str]:
     return list(filter(None, map(read_as, names)))
 
 
+def newer(variants: Iterable[PlannedVariant]) -> list[str]:
+    """Return a sentence for each tool of the variants' jobs that is newer than the last version that was tried."""
+    from engine.machine import tried
+
+    return tried.newer({tool for each in variants for job in each.jobs for tool in job.traits.tools})
+
+
 def not_verified(variant: PlannedVariant) -> str | None:
     """Return what nobody knows about the Triton image of a variant; None where the image loads the model."""
     recipe = variant.loaded.recipe

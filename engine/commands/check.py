@@ -30,7 +30,7 @@ def run(arguments: argparse.Namespace) -> Exit:
         _print_last(plan)
         return Exit.OK
     light_imports.import_libraries()
-    from engine.builder.examining import boards, examine
+    from engine.builder.examining import boards, examine, newer
     from engine.builder.selection import select
 
     examination = examine(select(arguments.recipes, **options.reading(arguments)))
@@ -43,7 +43,8 @@ def run(arguments: argparse.Namespace) -> Exit:
         if checked.untried is not None:
             print(f"  not tried: {checked.untried}; the build shows whether the export works")
         _print_unknown(checked.not_verified)
-    _print_notes(boards(checked.variant for checked in examination.checks))
+    variants = [checked.variant for checked in examination.checks]
+    _print_notes([*boards(variants), *newer(variants)])
     return Exit.OK
 
 
@@ -57,7 +58,7 @@ def _print_last(plan: StoredPlan) -> None:
         if fields["choice"] is not None:
             print(f"  the last build chose: {fields['choice']}")
         _print_unknown(fields["not_verified"])
-    _print_notes(text for fields in plan.every() for text in fields["boards"])
+    _print_notes(text for fields in plan.every() for text in fields["notes"])
 
 
 def _print_unknown(unknown: str | None) -> None:

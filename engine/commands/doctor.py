@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> Exit:
     if arguments.recipes is not None:
         return _lacks(arguments.recipes)
     from engine.builder import facts, registry
-    from engine.machine import tools
+    from engine.machine import tools, tried
     from engine.report import grid
     from engine.runtimes import gpu_runtimes
     from engine.runtimes.registry import runtimes
@@ -70,6 +70,8 @@ def run(arguments: argparse.Namespace) -> Exit:
         version = tools.version_of(tool)
         rows.append((tool, "missing" if version == tools.MISSING else version, f"for {purpose}"))
     grid.show(rows)
+    for text in tried.newer():
+        print(f"note: {text}")
     print()
     _show_commands([tool for tool, version, _ in rows if version == "missing"])
     print("models on a GPU:")

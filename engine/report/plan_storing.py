@@ -11,7 +11,7 @@ from engine import plugins
 from engine.api import Session
 from engine.builder import planning_reads, stored
 from engine.builder.code import closure
-from engine.builder.examining import boards, not_verified
+from engine.builder.examining import boards, newer, not_verified
 from engine.builder.job import Job
 from engine.builder.lookup import Lookup
 from engine.builder.summary import Summary
@@ -101,7 +101,7 @@ def _variants(
             "model": summary.facts is not None,
             "choice": choices.headline(summary),
             "not_verified": not_verified(variant),
-            "boards": boards([variant]),
+            "notes": [*boards([variant]), *newer([variant])],
             "sections": any(job.step.section is not None for job in variant.jobs),
         }
 

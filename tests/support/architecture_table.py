@@ -27,7 +27,7 @@ _IN_WORDS = (
     (r"aten::histc", "a mixture of experts: ONNX has no operator for the choice of experts (aten::histc)"),
     (r"grouped_mm", "a mixture of experts: ONNX has no operator for grouped matrix products (grouped_mm)"),
     (r"get_conv_state|store_compression|update_indexer|cache of its", "its past is more than keys and values"),
-    (r"takes no past_key_values|leaves its cache empty", "its past is not keys and values, as those of attention are"),
+    (r"takes no cache|leaves its cache empty", "its past is not keys and values, as those of attention are"),
 )
 """A pattern in what the steps said -> the reason in words."""
 

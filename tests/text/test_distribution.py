@@ -9,6 +9,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from engine.machine import tried
 from engine.text import distribution
 
 ROOT = Path(__file__).parent.parent.parent
@@ -66,6 +67,24 @@ def test_the_tested_version_is_within_the_range(requirement, constraints):
         assert requirement.name not in constraints, "it is tested now: take it out of UNTRIED"
         return
     assert constraints[canonicalize_name(requirement.name)] in requirement.specifier
+
+
+def test_the_nightly_script_tries_every_extra_with_tests_that_exist():
+    script = (ROOT / ".ci" / "nightly").read_text()
+    rows = re.findall(r'^  "([\w,-]+) (tests.*)"$', script, re.MULTILINE)
+    extras = {extra for row, _ in rows for extra in row.split(",")}
+    brought = {extra for each in EXTRAS["cpu"] + EXTRAS["dev"] + EXTRAS["dev-cluster"] for extra in each.extras}
+    assert EXTRAS.keys() - extras - brought == {"", "gpu", "tensorrt", "real-files"}
+    assert [path for _, paths in rows for path in paths.split() if not (ROOT / path).exists()] == []
+
+
+@pytest.mark.parametrize("library", tried.NEWEST)
+def test_the_newest_version_that_was_tried_is_within_the_range_and_not_older_than_the_tested_one(library, constraints):
+    name = canonicalize_name(library.replace("tensorrt_rtx", "tensorrt-rtx-cu12"))
+    ranges = [each.specifier for listed in EXTRAS.values() for each in listed if canonicalize_name(each.name) == name]
+    assert ranges
+    assert all(tried.NEWEST[library] in each for each in ranges)
+    assert Version(tried.NEWEST[library]) >= constraints[name]
 
 
 def test_the_constraints_fit_pypis_torch_too(constraints):

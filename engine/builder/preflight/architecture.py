@@ -17,7 +17,7 @@ def refuse(checkpoint: Path, task: str) -> None:
     the trial did not (docs/adr/0029).
     """
     row = _row(checkpoint, task)
-    if row is not None and row.verdict == "fails" and exportable.is_current():
+    if row is not None and row.verdict == "fails":
         raise StepError(
             f"{row.architecture if row.has_class else row.model_type} cannot be built for {task}",
             [row.reason, f"tried with transformers {exportable.version()}, on a small random model"],
@@ -41,7 +41,7 @@ def refuse_unknown(checkpoint: Path, requested: str | None) -> None:
             [f"it names: {', '.join(list(config)[:8]) or 'nothing'}"],
             "save the model with save_pretrained() of transformers, or name an .onnx file as the source",
         )
-    if model_type in exportable.rows():
+    if exportable.is_known(model_type):
         return
     hint = alternatives.nearest(checkpoint, requested or checkpoints.own_task(checkpoint) or "")
     if config.get("auto_map"):
@@ -50,12 +50,11 @@ def refuse_unknown(checkpoint: Path, requested: str | None) -> None:
             ["config.json has auto_map, and transformers itself has no such model type"],
             hint,
         )
-    if exportable.is_current():
-        raise StepError(
-            f"transformers {exportable.installed()} has no model type {model_type}",
-            ["config.json names it as the model's architecture"],
-            f"install a transformers that has the model type; or {hint}",
-        )
+    raise StepError(
+        f"transformers {exportable.installed()} has no model type {model_type}",
+        ["config.json names it as the model's architecture"],
+        f"install a transformers that has the model type; or {hint}",
+    )
 
 
 def untried(checkpoint: Path, task: str) -> str | None:
@@ -67,8 +66,6 @@ def untried(checkpoint: Path, task: str) -> str | None:
         return f"{checkpoints.config(checkpoint).get('model_type', 'a model without model_type')} for {task}"
     if row.verdict == "untried":
         return f"{row.architecture} for {task} ({row.reason})"
-    if not exportable.is_current():
-        return f"{row.architecture} for {task} (only with transformers {exportable.version()})"
     return None
 
 

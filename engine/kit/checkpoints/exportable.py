@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
@@ -71,9 +72,17 @@ def version() -> str:
         return file.readline().split()[1]
 
 
-def is_current() -> bool:
-    """Whether the table holds for the installed transformers: for the same minor version, or where none is here."""
-    return installed().split(".")[:2] == version().split(".")[:2]
+def is_known(model_type: object) -> bool:
+    """Whether the table or the installed transformers has a model type.
+
+    The source of transformers is read and not imported, because an import of transformers takes seconds.
+    """
+    if str(model_type) in rows():
+        return True
+    spec = importlib.util.find_spec("transformers")
+    places = spec.submodule_search_locations if spec is not None else None
+    names = Path(places[0], "models", "auto", "auto_mappings.py") if places else TABLE
+    return not names.is_file() or f'"{model_type}"' in names.read_text("utf-8")
 
 
 def installed() -> str:

@@ -69,6 +69,14 @@ def takes(model: Any, argument: str) -> bool:
     return argument in inspect.signature(model.forward).parameters
 
 
+def argument(model: Any, cache: Any) -> dict[str, Any]:
+    """Return a cache as the keyword argument of a model's `forward`; {} for a model that takes none.
+
+    The argument is called `past_key_values` up to transformers 5.23, and `cache` since transformers 5.24.
+    """
+    return {name: cache for name in ("cache", "past_key_values") if takes(model, name)}
+
+
 def layers(model: Any) -> list[Layer]:
     """Run the model on two tokens, and return the shape of each decoder layer's past.
 
@@ -79,9 +87,11 @@ def layers(model: Any) -> list[Layer]:
 
     ids, own = torch.zeros((1, 2), dtype=torch.long), empty()
     behind = model.config.is_encoder_decoder
-    if not takes(model, "past_key_values"):
-        raise _other(model, "it takes no past_key_values")
-    options = {"decoder_input_ids": ids, "past_key_values": both(own, empty())} if behind else {"past_key_values": own}
+    options = argument(model, both(own, empty()) if behind else own)
+    if not options:
+        raise _other(model, "it takes no cache of keys and values")
+    if behind:
+        options["decoder_input_ids"] = ids
     try:
         with torch.inference_mode():
             model(input_ids=ids, attention_mask=torch.ones_like(ids), use_cache=True, **options)

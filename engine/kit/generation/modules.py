@@ -128,8 +128,8 @@ def _decoded(model: Any, tensors: Tensors) -> Tensors:
     answer = model(
         input_ids=tensors["input_ids"],
         attention_mask=tensors["attention_mask"],
-        past_key_values=own,
         use_cache=True,
+        **caches.argument(model, own),
         **_positions(model, tensors["position_ids"]),
     )
     return {"logits": answer.logits, **caches.tensors(own, past.PRESENT)}
@@ -144,7 +144,7 @@ def _encoded(model: Any, tensors: Tensors) -> Tensors:
     cross = caches.empty()
     both = caches.both(caches.empty(), cross)
     first = tensors["input_ids"][:, :1]
-    model(**tensors, decoder_input_ids=first, past_key_values=both, use_cache=True)
+    model(**tensors, decoder_input_ids=first, use_cache=True, **caches.argument(model, both))
     return caches.tensors(cross, past.PRESENT, past.CROSS)
 
 
@@ -157,8 +157,8 @@ def _decoded_behind(model: Any, tensors: Tensors) -> Tensors:
         encoder_outputs=(unread,),
         attention_mask=mask,
         decoder_input_ids=tensors["input_ids"],
-        past_key_values=caches.both(own, cross),
         use_cache=True,
+        **caches.argument(model, caches.both(own, cross)),
     )
     return {"logits": answer.logits, **caches.tensors(own, past.PRESENT, past.OWN)}
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
-from engine.kit.checkpoints import json_files
+from engine.kit.checkpoints import custom_code, json_files
 from engine.kit.inputs import lowercase, tokenizer_trouble
 from engine.kit.inputs.token_rows import Row, Side
 from engine.text import distribution, reasons
@@ -138,6 +138,7 @@ def _converted(checkpoint: Path) -> Any:
             str(checkpoint), local_files_only=True, trust_remote_code=False
         ).backend_tokenizer
     except Exception as error:  # transformers raises whatever its converters do
+        custom_code.refuse(checkpoint)
         raise StepError(
             "the tokenizer has no tokenizer.json, and its files cannot be converted",
             tokenizer_trouble.of_files(checkpoint, error),

@@ -111,8 +111,8 @@ def _preloaded(names: Sequence[str]) -> list[str]:
 def level_of(directory: Path, *, on_gpu: bool) -> str:
     """Return the optimization level of a model: that of `session.json`, else `all`; at most `basic` for fp8 on a CPU.
 
-    Above `basic`, ONNX Runtime 1.31 makes a MatMulIntegerToFloat of a product in fp8 on a CPU, and then refuses the
-    graph, because the operator has no fp8.
+    Above `basic`, ONNX Runtime makes a MatMulIntegerToFloat of a product in fp8 on a CPU, and the operator has no fp8:
+    1.31 refuses the graph, and 1.32 computes other numbers.
     """
     level = str(session_options.read(directory).get("graph_optimization_level", "all"))
     if on_gpu or level in _UP_TO_BASIC or not (directory / MODEL).is_file():

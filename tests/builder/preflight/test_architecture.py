@@ -7,13 +7,13 @@ import pytest
 from engine import api, cli
 from engine.errors import Exit, RecipeError
 from engine.kit.checkpoints import exportable
+from engine.machine import tried
 
 
 @pytest.fixture
 def model(tmp_path, monkeypatch):
     """Write a recipe beside a model of a few numbers; the fixture is a function that writes the model's config."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(exportable, "is_current", lambda: True)
     (tmp_path / "pyproject.toml").write_text("")
     (tmp_path / "model").mkdir()
     header = json.dumps({"w": {"dtype": "F32", "shape": [4], "data_offsets": [0, 16]}}).encode()
@@ -77,15 +77,20 @@ def test_a_model_type_that_the_installed_transformers_does_not_have_is_refused_w
         assert "ONNX yourself" in error.hint
 
 
-def test_a_model_type_that_a_table_of_another_transformers_lacks_is_untried_and_not_refused(model, monkeypatch, capsys):
-    monkeypatch.setattr(exportable, "is_current", lambda: False)
-    model("brand-new", "BrandNewForMaskedLM")
+def checked(capsys):
     with pytest.raises(SystemExit) as ended:
         cli.main(["check", "tiny.yaml"])
     assert ended.value.code == Exit.OK
-    out = capsys.readouterr().out
+    return capsys.readouterr().out
+
+
+def test_a_model_type_that_only_the_installed_transformers_has_is_untried_and_not_refused(model, monkeypatch, capsys):
+    without = {name: rows for name, rows in exportable.rows().items() if name != "bert"}
+    monkeypatch.setattr(exportable, "rows", lambda: without)
+    model("bert", "BertForMaskedLM")
+    out = checked(capsys)
     assert "tiny is fine" in out
-    assert "not tried: brand-new for fill-mask" in out
+    assert "not tried: bert for fill-mask" in out
 
 
 def test_a_model_whose_code_is_in_its_checkpoint_is_refused_unless_transformers_has_it(model):
@@ -102,11 +107,18 @@ def test_a_config_without_a_model_type_is_refused(model):
     assert refused().what.startswith("config.json names no model_type")
 
 
-def test_a_table_of_another_transformers_refuses_nothing(model, monkeypatch):
-    monkeypatch.setattr(exportable, "is_current", lambda: False)
+def test_a_newer_transformers_is_said_once_and_the_same_models_are_refused(model, monkeypatch, capsys):
+    monkeypatch.setitem(tried.NEWEST, "transformers", "5.0.0")
+    monkeypatch.setattr(exportable, "installed", lambda: "5.999.0")
+    model("bert", "BertForMaskedLM")
+    with open("tiny.yaml", "a", encoding="utf-8") as recipe:
+        recipe.write("matrix: {validate.cosine: [{at_least: 0.9}, {at_least: 0.99}]}\n")
+    notes = [line for line in checked(capsys).splitlines() if "newer" in line]
+    assert len(notes) == 1
+    assert notes[0].startswith("note: transformers ")
+    assert notes[0].endswith(" is newer than 5.0.0, the last version that was tried")
     model("mamba", "MambaForCausalLM")
-    [checked] = api.check("tiny.yaml")
-    assert "only with transformers" in checked.untried
+    assert refused().what == "MambaForCausalLM cannot be built for text-generation"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import transformers
 
 from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
-from engine.kit.generation import modules
+from engine.kit.generation import caches, modules
 from engine.kit.onnx import graphs, onnx_files
 from engine.kit.reference import torch_models
 from engine.runtimes.onnxruntime import generation as driver
@@ -153,6 +153,25 @@ def test_a_graph_that_mixes_up_its_past_is_noticed(exported_family, tmp_path):
     answers = [driver.runner(place, name="built", threads=1).run for place in (exported, mixed)]
     assert _difference(original, answers[0], 48) is None
     assert "logits is off by" in _difference(original, answers[1], 48)
+
+
+@pytest.mark.parametrize("name", ["cache", "past_key_values"])
+def test_the_past_has_the_name_that_forward_gives_it(name, monkeypatch):
+    """transformers 5.24 has renamed the argument; the model's own name is in `usual`."""
+    config = transformers.GPT2Config(vocab_size=50, n_embd=16, n_layer=2, n_head=2, bos_token_id=0, eos_token_id=0)
+    model = transformers.GPT2LMHeadModel(config).eval()
+    [usual] = caches.argument(model, None)
+    forward = model.forward
+    names = {
+        "cache": lambda input_ids, attention_mask, use_cache, cache: forward(
+            input_ids, attention_mask=attention_mask, use_cache=use_cache, **{usual: cache}
+        ),
+        "past_key_values": lambda input_ids, attention_mask, use_cache, past_key_values: forward(
+            input_ids, attention_mask=attention_mask, use_cache=use_cache, **{usual: past_key_values}
+        ),
+    }
+    monkeypatch.setattr(model, "forward", names[name])
+    assert caches.layers(model) == [caches.Layer(heads=2, key=8, value=8)] * 2
 
 
 def test_a_state_that_is_no_past_is_refused(tmp_path):

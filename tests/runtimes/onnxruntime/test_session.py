@@ -46,10 +46,15 @@ def test_fp8_on_a_cpu_is_run_without_the_optimization_that_spoils_it(tmp_path):
     source = Path(graphs.__file__).parent / "modelopt" / "fp8_fp32.onnx"
     (tmp_path / "model.onnx").write_bytes(source.read_bytes())
     assert [ort.level_of(tmp_path, on_gpu=on_gpu) for on_gpu in (True, False)] == ["all", "basic"]
-    [answer] = ort.run(ort.session(tmp_path), {"x": np.ones((1, 16, 32), np.float32)}).values()
+    x = {"x": np.random.default_rng(0).normal(size=(1, 16, 32)).astype(np.float32)}
+    [answer] = ort.run(ort.session(tmp_path), x).values()
     assert np.isfinite(answer).all()
-    with pytest.raises(StepError, match="ONNX Runtime cannot open the model"):
-        ort.session(tmp_path, level="all")  # an ONNX Runtime that opens it needs no lower level
+    try:
+        [spoilt] = ort.run(ort.session(tmp_path, level="all"), x).values()
+    except StepError:
+        return
+    # An ONNX Runtime that answers the same needs no lower level.
+    assert np.abs(spoilt - answer).max() > 0.1 * np.abs(answer).max()
 
 
 def test_a_disabled_optimizer_does_not_run(tmp_path):
