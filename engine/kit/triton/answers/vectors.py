@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.kit.checkpoints import sentences
+from engine.kit.checkpoints import sentences, weights
 from engine.kit.triton import embedding, served
 from engine.tasks import answer
 from engine.tasks.answer import Answer, AnswerTensor
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from engine.kit.triton.config import Signature
     from engine.kit.triton.text import ServedTokenizer
 
 
-def make(signature: Signature, checkpoint: Path, _: ServedTokenizer) -> Answer | None:
+def make(signature: Signature, checkpoint: Path, text: ServedTokenizer) -> Answer | None:
     """Return the postprocessing that turns hidden states [rows, tokens, hidden] into one vector for each row.
 
     Returns None for a checkpoint without the modules of sentence-transformers. Raises Unfit for a model without hidden
-    states, and UnsupportedModules for a pooling that recipe does not support.
+    states, and StepError for modules that are not supported.
     """
     modules = sentences.load(checkpoint)
     if modules is None:
@@ -27,9 +30,32 @@ def make(signature: Signature, checkpoint: Path, _: ServedTokenizer) -> Answer |
     if embedding.NAME in signature.outputs:
         return Answer(None, (), (), (embedding.NAME,), {})
     states, names = answer.output(signature, embedding.STATES, axes=3)
+    arrays: dict[str, np.ndarray] = {}
+    layers = []
     width = states.shape[-1]
     size = width * len(modules.modes) if isinstance(width, int) else -1
+    for number, layer in enumerate(modules.layers):
+        layers.append({"kind": layer.kind, "activation": layer.activation, "residual": layer.residual})
+        read = weights.arrays(checkpoint / layer.folder / "model.safetensors") if layer.folder else {}
+        arrays |= {f"{number}.{name}": array for name, array in read.items()}
+        size = len(read["linear.weight"]) if "linear.weight" in read else size
+    if modules.truncate_dim is not None:
+        size = min(size, modules.truncate_dim) if size > 0 else -1
     gives = (AnswerTensor(embedding.NAME, "TYPE_FP32", (size,)),)
-    settings = {"modes": list(modules.modes), "normalise": modules.normalize}
+    settings = {
+        "modes": list(modules.modes),
+        "layers": layers,
+        "truncate_dim": modules.truncate_dim,
+        "skip": text.tokenizer.prompt_tokens() if modules.skips_prompt else 0,
+    }
+    files = {served.LAYERS: _npz(arrays)} if arrays else {}
     takes = (embedding.STATES, embedding.MASK)
-    return Answer(served.EMBED, takes, gives, (embedding.NAME,), settings, names)
+    return Answer(served.EMBED, takes, gives, (embedding.NAME,), settings, names, files)
+
+
+def _npz(arrays: dict[str, np.ndarray]) -> bytes:
+    import numpy as np
+
+    content = io.BytesIO()
+    np.savez(content, allow_pickle=False, **arrays)
+    return content.getvalue()
