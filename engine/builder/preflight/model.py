@@ -28,6 +28,9 @@ def checked(variant: PlannedVariant, store: Path) -> CheckedVariant:
     if step is None:
         return subject
     recipe = variant.loaded.recipe
+    if recipe.model.tokenizer is not None:
+        with subject.at("model", "tokenizer"):
+            _look_at_named_tokenizer(recipe.model.tokenizer)
     with subject.at("model", "source"):
         source = sources.place_of(Source(uri=recipe.model.source))
         if source is not None and source.is_dir():
@@ -35,9 +38,6 @@ def checked(variant: PlannedVariant, store: Path) -> CheckedVariant:
             weights.complete(source, allowed=recipe.model.weights)
             _look_at_tokenizer(source)
         facts = None if source is None else step.model_facts(source)
-    if recipe.model.tokenizer is not None:
-        with subject.at("model", "tokenizer"):
-            _look_at_named_tokenizer(recipe.model.tokenizer)
     return CheckedVariant(variant, source, facts=facts) if source is not None else _fetched(variant, store)
 
 

@@ -115,7 +115,7 @@ def choose(checkpoint: Path, *, prompt: str | None, truncate_dim: int | None) ->
             )
         settings["default_prompt_name"] = prompt
     if truncate_dim is not None:
-        if load(checkpoint) is None:
+        if load(checkpoint) is None or not (checkpoint / "modules.json").is_file():
             raise StepError(
                 "the model makes no sentence embedding, so that `model.truncate_dim` has no meaning",
                 ["it has no modules.json of sentence-transformers"],
@@ -195,7 +195,7 @@ def _modules(checkpoint: Path) -> list[tuple[str, str]]:
     path = checkpoint / "modules.json"
     listed = json_files.load(path) if path.is_file() else []
     modules = [
-        (str(module.get("type", "")).rpartition(".")[2], Path(str(module.get("path", ""))).name)
+        (_kind(str(module.get("type", ""))), Path(str(module.get("path", ""))).name)
         for module in (listed if isinstance(listed, list) else [])
         if isinstance(module, dict)
     ]
@@ -229,8 +229,14 @@ def _unsupported(fact: str) -> StepError:
     return StepError("the model has a part of sentence-transformers that is not supported", [fact], _AS_STATES)
 
 
+def _kind(path: str) -> str:
+    """Return the name of a class of sentence-transformers; the whole path of a class of another package."""
+    return path.rpartition(".")[2] if path.startswith("sentence_transformers.") else path
+
+
 def _settings(checkpoint: Path) -> dict[str, Any]:
-    return json_files.settings(checkpoint / _SETTINGS)
+    """Return the settings, which sentence-transformers reads only beside `modules.json`."""
+    return json_files.settings(checkpoint / _SETTINGS) if (checkpoint / "modules.json").is_file() else {}
 
 
 def _modes(config: Mapping[str, Any]) -> tuple[str, ...]:

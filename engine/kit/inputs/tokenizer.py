@@ -77,11 +77,6 @@ class Tokenizer:
         }
         return {name: np.array([values], dtype=np.int64) for name, values in columns.items()}
 
-    def prompt_tokens(self) -> int:
-        """Return the number of tokens of the prompt, as sentence-transformers counts them: without an end token."""
-        encoded = self.backend.encode(self.prompt)
-        return len(encoded.ids) - int(encoded.special_tokens_mask[-1])
-
 
 def load(checkpoint: Path, *, longest: int | None = None) -> Tokenizer | None:
     """Return the checkpoint's tokenizer; None where the checkpoint has none.
@@ -150,6 +145,19 @@ def _converted(checkpoint: Path) -> Any:
             tokenizer_trouble.of_files(checkpoint, error),
             "save it once with save_pretrained(), or give samples as .npz",
         ) from error
+
+
+def prompt_tokens(checkpoint: Path, tokenizer: Tokenizer) -> int:
+    """Return the number of tokens of the prompt, as sentence-transformers counts them: without an end token.
+
+    An end token that tokenizer_config.json does not name counts as one only by a tokenizer's class of its own.
+    """
+    encoded = tokenizer.backend.encode(tokenizer.prompt)
+    settings = json_files.settings(checkpoint / "tokenizer_config.json")
+    named = {special_token(settings, name) for name in settings if name.endswith("_token")}
+    generic = settings.get("tokenizer_class") in checkpoints.GENERIC
+    ends = encoded.special_tokens_mask[-1] and (encoded.tokens[-1] in named or not generic)
+    return len(encoded.ids) - int(bool(ends))
 
 
 def special_token(settings: Mapping[str, Any], name: str) -> Any:

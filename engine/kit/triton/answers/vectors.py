@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.kit.checkpoints import sentences, weights
+from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.triton import embedding, served
 from engine.tasks import answer
 from engine.tasks.answer import Answer, AnswerTensor
@@ -46,7 +47,7 @@ def make(signature: Signature, checkpoint: Path, text: ServedTokenizer) -> Answe
         "modes": list(modules.modes),
         "layers": layers,
         "truncate_dim": modules.truncate_dim,
-        "skip": text.tokenizer.prompt_tokens() if modules.skips_prompt else 0,
+        "skip": tokenizers.prompt_tokens(checkpoint, text.tokenizer) if modules.skips_prompt else 0,
     }
     files = {served.LAYERS: _npz(arrays)} if arrays else {}
     takes = (embedding.STATES, embedding.MASK)
