@@ -101,7 +101,7 @@ def onnx_file(
     """Write a text classifier as ONNX whose logits `raw` go through the nodes `tail` into `logits`.
 
     With `tokens` there are logits for each token. `names` are other names of the inputs. Options: `shape` and `type` of
-    the output, `types` for an input of token types, `vocabulary`, and `opset`.
+    the output, `types` for an input of token types, `vocabulary`, `functions` and their `domains`.
     """
     rng = np.random.default_rng(3)
     weights = {
@@ -146,10 +146,11 @@ def onnx_file(
     given = [helper.make_tensor_value_info(renamed[name], kind, ["batch", "sequence"]) for name in inputs]
     opsets = [
         helper.make_opsetid("", OPSET),
-        *(helper.make_opsetid(domain, 3) for domain in options.get("domains", ())),
+        *(helper.make_opsetid(domain, 1) for domain in options.get("domains", ())),
     ]
     graph = helper.make_graph(nodes, "classifier", given, [output], stored)
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=8, functions=options.get("functions", ()))
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString())
+    path.write_bytes(model.SerializeToString())
     models.save_tokenizer(path.parent / "tokenizer")
     return path

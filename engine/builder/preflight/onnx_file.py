@@ -15,9 +15,6 @@ from engine.kit.onnx import onnx_files, onnx_source
 from engine.machine import imports
 from engine.tasks import Classes, Modality, Unfit, answer
 
-_AXES = {Classes.ROWS: 2, Classes.TOKENS: 3}
-"""The axes of the logits of a classifier."""
-
 _QUIET = "ORT_DISABLE_TELEMETRY"
 """The variable that keeps ONNX Runtime from writing a database into the home folder, and from using the network."""
 
@@ -46,23 +43,27 @@ def look(subject: CheckedVariant) -> None:
 
 
 def _look_at_outputs(subject: CheckedVariant, path: Path) -> None:
-    """Raise RecipeError where the outputs of a file are not those of the classifier that the recipe says it is."""
+    """Raise RecipeError where the outputs of a file are not those of the recipe's task."""
     recipe = subject.variant.loaded.recipe
     task, triton = tasks.known(recipe.model.task or ""), recipe.package.triton
-    if task is None or task.classes is None or not (triton.postprocess and triton.tokenizer):
+    if task is None or not (task.classes or task.context) or not (triton.postprocess and triton.tokenizer):
         return
     if task.modality is Modality.TEXT and recipe.model.tokenizer is None:
         return
     from engine.kit.triton.answers import by_task, scores
     from engine.kit.triton.config import Signature
 
-    model = onnx_source.read(path)
+    model, axes = onnx_source.read(path), 3 if task.classes is Classes.TOKENS else 2
+    signature = Signature({}, onnx_files.outputs(model))
     with subject.at("model", "task"):
         try:
-            axes = _AXES[task.classes]
-            logits, _ = answer.output(Signature({}, onnx_files.outputs(model)), "logits", axes=axes)
-            answer.extent(logits)
-            scores.behind(model, logits.name, axes=axes)
+            for name in task.outputs:
+                output, _ = answer.output(signature, name, axes=axes, alone=not task.context)
+                if task.classes is None:
+                    scores.refuse_activated(model, output.name, axes=axes)
+                else:
+                    answer.extent(output)
+                    scores.behind(model, output.name, axes=axes)
         except Unfit as reason:
             raise by_task.refusal(task.name, reason) from None
 

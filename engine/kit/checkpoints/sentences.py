@@ -30,8 +30,6 @@ _DEFAULT_FOLDER = "1_Pooling"
 
 
 _SETTINGS = "config_sentence_transformers.json"
-_NO_CHANGE = frozenset({"Dropout"})
-"""Modules that do nothing to the vector of a trained model."""
 _ACTIVATIONS = ("GELU", "Identity", "ReLU", "SiLU", "Sigmoid", "Tanh")
 """The functions behind a Dense module that a package computes, by the names of torch's classes."""
 _VECTOR = "sentence_embedding"
@@ -85,7 +83,8 @@ def load(checkpoint: Path) -> Sentences | None:
     unknown = [mode for mode in modes if mode not in MODES]
     if unknown:
         raise _unsupported(f"its pooling mode is {', '.join(unknown)}")
-    layers = tuple(_layer(checkpoint, kind, folder, kinds) for kind, folder in modules[2:] if kind not in _NO_CHANGE)
+    behind = [module for module in modules[2:] if module[0] != "Dropout"]  # which does nothing outside training
+    layers = tuple(_layer(checkpoint, kind, folder, kinds) for kind, folder in behind)
     truncate = _settings(checkpoint).get("truncate_dim")
     skips = pooling.get("include_prompt") is False and bool(prompt(checkpoint))
     return Sentences(modes, layers, truncate if isinstance(truncate, int) else None, skips_prompt=skips)

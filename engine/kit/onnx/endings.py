@@ -22,11 +22,7 @@ _OPERATORS: Mapping[str, Ending] = {
     "Sigmoid": "sigmoid",
     "HardSigmoid": "sigmoid",
     "ArgMax": "argmax",
-    "TreeEnsembleClassifier": "softmax",
 }
-_WITH_AXIS = frozenset({"Softmax", "LogSoftmax"})
-_TRANSFORMS: Mapping[bytes, Ending] = {b"SOFTMAX": "softmax", b"SOFTMAX_ZERO": "softmax", b"LOGISTIC": "sigmoid"}
-"""The values of `post_transform`, an attribute of the classifiers of the domain ai.onnx.ml."""
 _LAST_AXIS = 13
 """From this opset on, Softmax works along the last axis by default; before, along axis 1."""
 
@@ -56,13 +52,10 @@ class _Walk:
         if node is None:
             return None
         kind = node.op_type
-        if kind in _WITH_AXIS and not moved:
+        if kind in {"Softmax", "LogSoftmax"} and not moved:
             stated = [attribute.i for attribute in node.attribute if attribute.name == "axis"]
             if (stated[0] if stated else self.default) not in {-1, self.last}:
                 return None
-        transform = next((each.s for each in node.attribute if each.name == "post_transform"), b"NONE")
-        if transform in _TRANSFORMS:
-            return _TRANSFORMS[transform]
         if kind in _OPERATORS:
             return _OPERATORS[kind]
         if kind == "Concat":  # a share and the rest of it, of a classifier of two classes

@@ -54,6 +54,9 @@ SQUEEZED = [
     NODE("Unsqueeze", ["raw", "middle"], ["u"]), NODE("Softmax", ["u"], ["p"]),
     NODE("Squeeze", ["p", "middle"], ["logits"]),
 ]  # fmt: skip
+OWN = helper.make_function(
+    "own", "Shares", ["x"], ["y"], [NODE("Softmax", ["x"], ["y"])], [helper.make_opsetid("", heads.OPSET)]
+)
 ENDINGS = {
     "logits": ([], {}, softmax),
     "Softmax": (chain("Softmax"), {}, same),
@@ -68,6 +71,11 @@ ENDINGS = {
     "LogSoftmax, Identity": (chain("LogSoftmax", "Identity"), {}, np.exp),
     "Softmax, Log": (chain("Softmax", "Log"), {}, np.exp),
     "less the logarithm of the sum": (LOGSUM, {}, np.exp),
+    "Softmax in a function": (
+        [NODE("Shares", ["raw"], ["logits"], domain="own")],
+        {"functions": [OWN], "domains": ["own"]},
+        same,
+    ),
     "Sigmoid": (chain("Sigmoid"), {}, same),
     "HardSigmoid": (chain("HardSigmoid"), {}, same),
     "Sigmoid of one number": (chain("Sigmoid"), {"classes": 1}, same),

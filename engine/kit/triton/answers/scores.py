@@ -26,13 +26,16 @@ def behind(model: onnx.ModelProto, output: str, *, axes: int) -> Score | None:
 
 def of_onnx(checkpoint: Path, output: str, *, axes: int) -> Score | None:
     """Return what makes scores of an output of a checkpoint that is an ONNX file; None for logits, and for others."""
-    if checkpoints.kind(checkpoint) != "onnx":
-        return None
-    return behind(onnx_files.load_graph(checkpoint), output, axes=axes)
+    model = _onnx(checkpoint)
+    return None if model is None else behind(model, output, axes=axes)
 
 
-def refuse_activated(checkpoint: Path, *outputs: str, axes: int) -> None:
-    """Raise Unfit where an output that must be logits ends in an activation."""
-    for output in outputs:
-        if of_onnx(checkpoint, output, axes=axes) is not None:
-            raise Unfit(f"its output {output} ends in an activation, and must be logits")
+def refuse_activated(model: onnx.ModelProto | Path, output: str, *, axes: int) -> None:
+    """Raise Unfit where an output of a model, or of a checkpoint that is one, must be logits and is none."""
+    graph = _onnx(model) if isinstance(model, Path) else model
+    if graph is not None and behind(graph, output, axes=axes) is not None:
+        raise Unfit(f"its output {output} ends in an activation, and must be logits")
+
+
+def _onnx(checkpoint: Path) -> onnx.ModelProto | None:
+    return onnx_files.load_graph(checkpoint) if checkpoints.kind(checkpoint) == "onnx" else None

@@ -29,7 +29,7 @@ def make(signature: Signature, checkpoint: Path, text: ServedTokenizer) -> Answe
     """
     for name in ("start_logits", "end_logits"):
         answer.output(signature, name, axes=2, alone=False)
-    scores.refuse_activated(checkpoint, "start_logits", "end_logits", axes=2)
+        scores.refuse_activated(checkpoint, name, axes=2)
     gives = (
         AnswerTensor("answer", "TYPE_STRING", (1,)),
         AnswerTensor("score", "TYPE_FP32", (1,)),

@@ -58,7 +58,7 @@ def _dense(vectors: np.ndarray, options: dict[str, Any]) -> np.ndarray:
     import numpy as np
 
     given = vectors @ options["linear.weight"].T + options.get("linear.bias", 0)
-    made = _ACTIVATIONS[options["activation"]](given)
+    made = _activated(given, options["activation"])
     if options["residual"]:
         made = made + (vectors @ options["residual.weight"].T if "residual.weight" in options else vectors)
     return np.asarray(made)
@@ -81,38 +81,21 @@ def _normalize(vectors: np.ndarray, _: dict[str, Any]) -> np.ndarray:
 _LAYERS = {"Dense": _dense, "LayerNorm": _layer_norm, "Normalize": _normalize}
 
 
-def _sigmoid(numbers: np.ndarray) -> np.ndarray:
+def _activated(numbers: np.ndarray, function: str) -> np.ndarray:
+    """Return a function of torch, of each number."""
     import numpy as np
 
-    return np.asarray(0.5 + 0.5 * np.tanh(0.5 * numbers))
-
-
-def _tanh(numbers: np.ndarray) -> np.ndarray:
-    import numpy as np
-
-    return np.asarray(np.tanh(numbers))
-
-
-def _relu(numbers: np.ndarray) -> np.ndarray:
-    import numpy as np
-
-    return np.asarray(np.maximum(numbers, 0))
-
-
-def _gelu(numbers: np.ndarray) -> np.ndarray:
-    import numpy as np
-
-    return np.asarray(0.5 * numbers * (1 + np.vectorize(math.erf)(numbers / math.sqrt(2))))
-
-
-_ACTIVATIONS = {
-    "GELU": _gelu,
-    "Identity": lambda numbers: numbers,
-    "ReLU": _relu,
-    "SiLU": lambda numbers: numbers * _sigmoid(numbers),
-    "Sigmoid": _sigmoid,
-    "Tanh": _tanh,
-}
+    match function:
+        case "GELU":
+            return np.asarray(0.5 * numbers * (1 + np.vectorize(math.erf)(numbers / math.sqrt(2))))
+        case "ReLU":
+            return np.asarray(np.maximum(numbers, 0))
+        case "Tanh":
+            return np.asarray(np.tanh(numbers))
+        case "Sigmoid" | "SiLU":
+            share = 0.5 + 0.5 * np.tanh(0.5 * numbers)  # tanh never overflows
+            return np.asarray(share if function == "Sigmoid" else numbers * share)
+    return numbers
 
 
 def _weighed(states: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -29,7 +29,7 @@ class Work:
         import numpy as np
 
         tokens = json.loads((folder / "vocabulary.json").read_text("utf-8"))
-        self.names, self.scores = settings["labels"], _SCORES[settings["scores"]]
+        self.names, self.scores = settings["labels"], settings["scores"]
         self.labels = np.array([*(label.encode("utf-8") for label in self.names), b""], dtype=object)
         # The empty text at the end stands for padding and for ids that no token has.
         self.tokens = np.array([*(token.encode("utf-8") for token in tokens), b""], dtype=object)
@@ -51,7 +51,11 @@ class Work:
 
         logits = given["logits"].astype(np.float32, copy=False)
         visible = given["attention_mask"] != 0
-        shares = self.scores(logits)
+        shares = logits
+        if self.scores != "number":
+            shares = np.exp(logits - (logits.max(axis=2, keepdims=True) if self.scores == "softmax" else 0))
+        if self.scores == "softmax":
+            shares /= shares.sum(axis=2, keepdims=True)
         last = len(self.tokens) - 1
         ids = np.minimum(given["input_ids"], last)
         answer = {
@@ -107,26 +111,6 @@ class Work:
             chosen = shares[shares.max(axis=1).argmax() if self.strategy == "max" else 0]
         label = int(chosen.argmax())
         return label, float(chosen[label])
-
-
-def _softmax(logits: Any) -> Any:
-    import numpy as np
-
-    shares = np.exp(logits - logits.max(axis=2, keepdims=True))
-    return shares / shares.sum(axis=2, keepdims=True)
-
-
-def _exp(logarithms: Any) -> Any:
-    import numpy as np
-
-    return np.exp(logarithms)
-
-
-def _number(scores: Any) -> Any:
-    return scores
-
-
-_SCORES = {"softmax": _softmax, "exp": _exp, "number": _number}
 
 
 class _Entity:
