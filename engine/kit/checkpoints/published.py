@@ -14,8 +14,6 @@ from engine.text import lists
 
 _LISTED = 8
 """The largest number of tokens that an error lists."""
-_LATE_INTERACTION = "HF_ColBERT"
-"""What config.json of a ColBERT checkpoint has in `architectures`."""
 
 
 def refuse(checkpoint: Path, requested: str | None, *, num_labels: int | None = None) -> None:
@@ -28,12 +26,8 @@ def refuse(checkpoint: Path, requested: str | None, *, num_labels: int | None = 
     config = checkpoints.config(checkpoint)
     task = tasks.find(checkpoints.task(checkpoint, requested))
     if task.embeds or requested is None:
-        if checkpoints.architecture(checkpoint) == _LATE_INTERACTION:
-            raise StepError(
-                "the model is a ColBERT, which compares the vectors of all tokens: that is not supported",
-                [f"config.json has architectures: {_LATE_INTERACTION}"],
-                "export the model with its last layer to ONNX, and give the .onnx file",
-            )
+        if checkpoints.architecture(checkpoint) == "HF_ColBERT":
+            raise sentences.unsupported("config.json has architectures: HF_ColBERT, whose vectors are of each token")
         if task.classes is None:
             sentences.load(checkpoint)
     if task.classes is Classes.ROWS:

@@ -77,12 +77,12 @@ def load(checkpoint: Path) -> Sentences | None:
         return None
     kinds = [kind for kind, _ in modules]
     if kinds[:2] != ["Transformer", "Pooling"]:
-        raise _unsupported(f"modules.json has {', '.join(kinds)}")
+        raise unsupported(f"modules.json has {', '.join(kinds)}")
     pooling = json_files.settings(_pooling_config(checkpoint))
     modes = _modes(pooling)
     unknown = [mode for mode in modes if mode not in MODES]
     if unknown:
-        raise _unsupported(f"its pooling mode is {', '.join(unknown)}")
+        raise unsupported(f"its pooling mode is {', '.join(unknown)}")
     behind = [module for module in modules[2:] if module[0] != "Dropout"]  # which does nothing outside training
     layers = tuple(_layer(checkpoint, kind, folder, kinds) for kind, folder in behind)
     truncate = _settings(checkpoint).get("truncate_dim")
@@ -154,9 +154,9 @@ def refuse_other_pairs(checkpoint: Path, config: Mapping[str, Any], classes: int
     kinds = [kind for kind, _ in _modules(checkpoint)]
     own = activation(checkpoint, config, classes)
     if own is not None and kinds not in ([], ["Transformer"]):
-        raise _unsupported(f"a CrossEncoder whose modules.json has {', '.join(kinds)}")
+        raise unsupported(f"a CrossEncoder whose modules.json has {', '.join(kinds)}")
     if own not in {None, "Identity", "Sigmoid", "Softmax"}:
-        raise _unsupported(f"a CrossEncoder whose scores are {own} of the logits")
+        raise unsupported(f"a CrossEncoder whose scores are {own} of the logits")
 
 
 def has_pooling(checkpoint: Path) -> bool:
@@ -207,24 +207,25 @@ def _layer(checkpoint: Path, kind: str, folder: str, kinds: list[str]) -> Layer:
     """Return a module behind the pooling. Raises StepError."""
     options = json_files.settings(checkpoint / folder / "config.json") if folder else {}
     if kind not in {"Dense", "LayerNorm", "Normalize"}:
-        raise _unsupported(f"modules.json has {', '.join(kinds)}")
+        raise unsupported(f"modules.json has {', '.join(kinds)}")
     named = {options.get(field) or _VECTOR for field in ("module_input_name", "module_output_name")}
     if named != {_VECTOR}:
-        raise _unsupported(f"{folder}/config.json names other inputs or outputs: {', '.join(sorted(named))}")
+        raise unsupported(f"{folder}/config.json names other inputs or outputs: {', '.join(sorted(named))}")
     if kind == "Normalize":
         return NORMALIZE
     if not (checkpoint / folder / "model.safetensors").is_file():
-        raise _unsupported(f"the weights of {folder} are no safetensors: save the model with a newer version")
+        raise unsupported(f"the weights of {folder} are no safetensors: save the model with a newer version")
     if kind == "LayerNorm":
         return Layer(kind, folder)
     function = str(options.get("activation_function", "torch.nn.modules.activation.Tanh"))
     name = function.rpartition(".")[2]
     if not function.startswith("torch.") or name not in _ACTIVATIONS:
-        raise _unsupported(f"{folder} has the activation {function}")
+        raise unsupported(f"{folder} has the activation {function}")
     return Layer(kind, folder, name, residual=bool(options.get("use_residual")))
 
 
-def _unsupported(fact: str) -> StepError:
+def unsupported(fact: str) -> StepError:
+    """Return the error for a part of a model that packages do not compute."""
     return StepError("the model has a part of sentence-transformers that is not supported", [fact], _AS_STATES)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from engine.errors import StepError
-from engine.kit.inputs import index_ranges, tensor_samples, token_rows
+from engine.kit.inputs import index_ranges, token_rows
 from engine.kit.onnx import onnx_files
 from engine.kit.onnx.onnx_files import Input
 
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 _IDS, _MASK, _TYPES = "input_ids", "attention_mask", "token_type_ids"
 _MOST_TYPES = 16
 """The most rows of a table of token types; a vocabulary has more."""
-_AXES = 2
-"""The axes of every input of tokens: batch and sequence."""
 
 
 def renamed(model: onnx.ModelProto) -> Mapping[str, str]:
@@ -34,7 +32,7 @@ def renamed(model: onnx.ModelProto) -> Mapping[str, str]:
     if chosen is None or set(chosen.values()) & taken:
         raise StepError(
             "the recipe names a tokenizer, and the model's inputs are not those that a tokenizer fills",
-            [f"it takes {tensor_samples.describe(each)}" for each in inputs.values()],
+            [f"it takes {each.name}: {each.dtype} {list(each.shape)}" for each in inputs.values()],
             f"export the model with the inputs {_IDS}, {_MASK} and {_TYPES}; or leave `model.tokenizer` out: clients "
             "then send tensors",
         )
@@ -56,7 +54,7 @@ def _by_use(inputs: Mapping[str, Input], rows: Mapping[str, int]) -> dict[str, s
     """Return each input's name -> its name as a tokenizer gives it; None where the use does not tell."""
     roles: dict[str, str] = {}
     for name, spec in inputs.items():
-        if len(spec.shape) != _AXES or not spec.dtype.startswith(("int", "bool", "float")):
+        if len(spec.shape) != len(("batch", "sequence")) or not spec.dtype.startswith(("int", "bool", "float")):
             return None
         if name in token_rows.NAMES:
             role = name

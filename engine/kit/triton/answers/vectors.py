@@ -13,8 +13,6 @@ from engine.tasks import answer
 from engine.tasks.answer import Answer, AnswerTensor
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from engine.kit.triton.config import Signature
     from engine.kit.triton.text import ServedTokenizer
 
@@ -25,6 +23,8 @@ def make(signature: Signature, checkpoint: Path, text: ServedTokenizer) -> Answe
     Returns None for a checkpoint without the modules of sentence-transformers. Raises Unfit for a model without hidden
     states, and StepError for modules that are not supported.
     """
+    import numpy as np
+
     modules = sentences.load(checkpoint)
     if modules is None:
         return None
@@ -49,14 +49,7 @@ def make(signature: Signature, checkpoint: Path, text: ServedTokenizer) -> Answe
         "truncate_dim": modules.truncate_dim,
         "skip": tokenizers.prompt_tokens(checkpoint, text.tokenizer) if modules.skips_prompt else 0,
     }
-    files = {served.LAYERS: _npz(arrays)} if arrays else {}
+    np.savez(content := io.BytesIO(), allow_pickle=False, **arrays)
+    files = {"layers.npz": content.getvalue()} if arrays else {}
     takes = (embedding.STATES, embedding.MASK)
     return Answer(served.EMBED, takes, gives, (embedding.NAME,), settings, names, files)
-
-
-def _npz(arrays: dict[str, np.ndarray]) -> bytes:
-    import numpy as np
-
-    content = io.BytesIO()
-    np.savez(content, allow_pickle=False, **arrays)
-    return content.getvalue()

@@ -15,8 +15,6 @@ FILL = "fill.py"
 ROUTE = "route.py"
 FUSED = "fused.py"
 UNREAD = "unread.py"
-LAYERS = "layers.npz"
-"""The weights of the modules that stand behind the pooling of a sentence embedding."""
 PROBE = "probe.py"
 """Lies beside the models of a package: an orchestrator runs it to learn whether the models answer."""
 GENERATE = ("generate.py", "asked.py", "past.py", "pieces.py", "prompts.py", "sampling.py", UNREAD)
