@@ -50,8 +50,8 @@ def answers(work: Work, rows: Any) -> dict[str, np.ndarray]:
     """Return the tensors that a client gets for rows of one text or two."""
     texts = np.array([[text.encode() for text in ([row] if isinstance(row, str) else row)] for row in rows], object)
     names = list(work.steps[-1]["gives"].values())
-    [(_, made, _)] = work.together([(lambda: {"TEXT": texts}, names, lambda: False)])
-    return made()
+    [(_, answer, _)] = work.together([(lambda: {"TEXT": texts}, names, lambda: False)])
+    return answer()
 
 
 def scores(answer: dict[str, np.ndarray], row: int) -> dict[str, float]:
@@ -60,7 +60,7 @@ def scores(answer: dict[str, np.ndarray], row: int) -> dict[str, float]:
     return {label.decode(): float(score) for label, score in pairs}
 
 
-def made(folder: Path, task: str, **options: Any) -> tuple[Path, Path]:
+def exported(folder: Path, task: str, **options: Any) -> tuple[Path, Path]:
     """Return a checkpoint and its graph."""
     checkpoint = models.checkpoint(folder / "checkpoint", task=task, **options)
     Export(task=task).run(folder / "built", checkpoint=checkpoint)

@@ -41,7 +41,7 @@ _AS_STATES = (
 
 
 @dataclass(frozen=True)
-class Layer:
+class VectorLayer:
     """A module behind the pooling: `kind` is Dense, LayerNorm or Normalize, `folder` holds its weights."""
 
     kind: str
@@ -52,7 +52,7 @@ class Layer:
     """Whether a Dense module adds its input to its output."""
 
 
-NORMALIZE = Layer("Normalize")
+NORMALIZE = VectorLayer("Normalize")
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Sentences:
     """The modes by which hidden states are pooled into one vector, and what happens to the vector afterwards."""
 
     modes: tuple[str, ...]
-    layers: tuple[Layer, ...] = ()
+    layers: tuple[VectorLayer, ...] = ()
     truncate_dim: int | None = None
     """How many numbers of the vector are kept; None for all."""
     skips_prompt: bool = False
@@ -203,7 +203,7 @@ def _modules(checkpoint: Path) -> list[tuple[str, str]]:
     return modules
 
 
-def _layer(checkpoint: Path, kind: str, folder: str, kinds: list[str]) -> Layer:
+def _layer(checkpoint: Path, kind: str, folder: str, kinds: list[str]) -> VectorLayer:
     """Return a module behind the pooling. Raises StepError."""
     options = json_files.settings(checkpoint / folder / "config.json") if folder else {}
     if kind not in {"Dense", "LayerNorm", "Normalize"}:
@@ -216,12 +216,12 @@ def _layer(checkpoint: Path, kind: str, folder: str, kinds: list[str]) -> Layer:
     if not (checkpoint / folder / "model.safetensors").is_file():
         raise unsupported(f"the weights of {folder} are no safetensors: save the model with a newer version")
     if kind == "LayerNorm":
-        return Layer(kind, folder)
+        return VectorLayer(kind, folder)
     function = str(options.get("activation_function", "torch.nn.modules.activation.Tanh"))
     name = function.rpartition(".")[2]
     if not function.startswith("torch.") or name not in _ACTIVATIONS:
         raise unsupported(f"{folder} has the activation {function}")
-    return Layer(kind, folder, name, residual=bool(options.get("use_residual")))
+    return VectorLayer(kind, folder, name, residual=bool(options.get("use_residual")))
 
 
 def unsupported(fact: str) -> StepError:

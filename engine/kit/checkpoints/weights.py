@@ -89,7 +89,7 @@ def arrays(path: Path) -> dict[str, np.ndarray]:
 
     content = path.read_bytes()
     start = 8 + int.from_bytes(content[:8], "little")
-    made = {}
+    tensors = {}
     for name, tensor in header(path).items():
         first, end = tensor["data_offsets"]
         raw, kind = content[start + first : start + end], tensor["dtype"]
@@ -101,8 +101,8 @@ def arrays(path: Path) -> dict[str, np.ndarray]:
             raise StepError(
                 f"{name} in {path.parent.name}/{path.name} is {kind}, not a float", hint="save it as float32"
             )
-        made[name] = numbers.reshape(tensor["shape"])
-    return made
+        tensors[name] = numbers.reshape(tensor["shape"])
+    return tensors
 
 
 def _check_shards(directory: Path) -> None:

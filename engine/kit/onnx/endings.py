@@ -68,8 +68,8 @@ class _Walk:
         kind = node.op_type
         if kind in {"Exp", "Log"}:
             inner = self.of(node.input[0])
-            wanted: tuple[Ending, Ending] = ("log_softmax", "softmax") if kind == "Exp" else ("softmax", "log_softmax")
-            return wanted[1] if inner == wanted[0] else None
+            steps: tuple[Ending, Ending] = ("log_softmax", "softmax") if kind == "Exp" else ("softmax", "log_softmax")
+            return steps[1] if inner == steps[0] else None
         if kind not in {"Div", "Sub"}:
             return None
         first, second = (self.origin(each)[0] for each in node.input)

@@ -169,7 +169,7 @@ def classifiers(tmp_path_factory):
     """Classifiers with so many classes, and their graphs."""
     names = {1: ["relevance"], 2: ["bad", "good"], 3: ["bad", "fine", "good"]}
     return {
-        count: heads.made(
+        count: heads.exported(
             tmp_path_factory.mktemp(f"of-{count}"), "text-classification", id2label=dict(enumerate(each))
         )
         for count, each in names.items()
@@ -256,7 +256,7 @@ def test_scores_of_a_cross_encoder_are_those_of_predict(classifiers, tmp_path, r
 
 @pytest.fixture(scope="module")
 def encoder(tmp_path_factory):
-    return heads.made(tmp_path_factory.mktemp("encoder"), "feature-extraction")
+    return heads.exported(tmp_path_factory.mktemp("encoder"), "feature-extraction")
 
 
 def dense(size=16, activation="Tanh", taken=32, **options):
@@ -272,11 +272,11 @@ def layer_norm(size=32):
     from sentence_transformers.sentence_transformer.modules import LayerNorm
 
     torch.manual_seed(6)
-    made = LayerNorm(size)
+    module = LayerNorm(size)
     with torch.no_grad():
-        made.norm.weight.normal_()
-        made.norm.bias.normal_()
-    return made
+        module.norm.weight.normal_()
+        module.norm.bias.normal_()
+    return module
 
 
 Q, SKIPPED = {"default_prompt_name": "q", "prompts": PROMPTS}, {"include_prompt": False}

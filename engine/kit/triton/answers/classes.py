@@ -23,7 +23,7 @@ def make(signature: Signature, checkpoint: Path, _: ServedTokenizer | None) -> A
     """
     logits, names = answer.output(signature, "logits", axes=2)
     classes = answer.extent(logits)
-    made = scores.of_onnx(checkpoint, logits.name, axes=2) or labels.score(checkpoint, classes)
-    settings = {"labels": labels.names(checkpoint, classes), "scores": made}
+    score = scores.of_onnx(checkpoint, logits.name, axes=2) or labels.score(checkpoint, classes)
+    settings = {"labels": labels.names(checkpoint, classes), "scores": score}
     gives = (AnswerTensor("labels", "TYPE_STRING", (classes,)), AnswerTensor("scores", "TYPE_FP32", (classes,)))
     return Answer(served.CLASSIFY, ("logits",), gives, ("logits", "labels", "scores"), settings, names)

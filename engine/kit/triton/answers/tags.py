@@ -33,8 +33,8 @@ def make(signature: Signature, checkpoint: Path, text: ServedTokenizer) -> Answe
     three axes.
     """
     logits, names = answer.output(signature, "logits", axes=3)
-    made = scores.of_onnx(checkpoint, logits.name, axes=3) or "softmax"
-    settings: dict[str, Any] = {"labels": labels.names(checkpoint, answer.extent(logits)), "scores": made}
+    score = scores.of_onnx(checkpoint, logits.name, axes=3) or "softmax"
+    settings: dict[str, Any] = {"labels": labels.names(checkpoint, answer.extent(logits)), "scores": score}
     takes: tuple[str, ...] = ("logits", "input_ids", "attention_mask")
     gives: tuple[AnswerTensor, ...] = (
         AnswerTensor("labels", "TYPE_STRING", (-1,)),
