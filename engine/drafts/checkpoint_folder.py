@@ -10,7 +10,7 @@ from engine.drafts import device, licence, tensors, texts
 from engine.drafts.draft import Draft, SampleFile
 from engine.errors import StepError, UsageError
 from engine.kit.checkpoints import checkpoint as checkpoints
-from engine.kit.checkpoints import json_files, model_files, sentences
+from engine.kit.checkpoints import json_files, model_files, published, sentences
 from engine.tasks import Modality, Task
 
 _LONG, _USUAL, _SHORT = 512, 128, 16
@@ -21,6 +21,7 @@ _ANOTHER_KIND = "name one of these with --task; export a model of another kind t
 def add(draft: Draft, place: Path, *, task: str | None, on: str | None) -> None:
     """Fill a draft from the config files in `place`. Raises UserError for a model that cannot be built."""
     purpose = _purpose(place, task)
+    published.refuse(place, task)
     layout = checkpoints.kind(place)
     draft.about.append(_about(place, purpose))
     draft.about.append(licence.line(place))

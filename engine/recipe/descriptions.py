@@ -80,6 +80,10 @@ FIELDS: Mapping[str, Mapping[str, FieldMeaning]] = {
         "weights": _about("The kind of weights that are read. By default safetensors.", "safetensors"),
         "num_labels": _about("The number of labels of a random head, with random_head: true.", 2),
         "random_head": _about("Whether a head that the checkpoint lacks is drawn at random, with num_labels."),
+        "prompt": _about(
+            "The name of a prompt of a sentence-transformers model, which is put in front of each text.", "query"
+        ),
+        "truncate_dim": _about("How many numbers of a sentence embedding are kept. By default as the model says.", 256),
         "trust_remote_code": _about("Not supported: code of a model never runs."),
     },
     "Target": {

@@ -67,6 +67,10 @@ class ModelSection(RecipePart):
     weights: Literal["safetensors", "pickle-tensors-only"] = "safetensors"
     num_labels: Size | None = None
     random_head: Flag = False
+    prompt: Text | None = None
+    """The name of the prompt of a sentence-transformers model that is put in front of each text."""
+    truncate_dim: Size | None = None
+    """How many numbers of a sentence embedding are kept."""
     trust_remote_code: Flag = False
 
     @property

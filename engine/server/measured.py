@@ -17,6 +17,7 @@ from engine.errors import StepError
 from engine.kit.bench.interleaving import Contender
 from engine.kit.bench.report import ServerReport
 from engine.kit.checkpoints import checkpoint as checkpoints
+from engine.kit.checkpoints import json_files
 from engine.kit.inputs import exact_texts
 from engine.kit.inputs.tokenizer import Tokenizer
 from engine.kit.triton import repository
@@ -126,7 +127,8 @@ def _texts(tokenizer: Path, rows: int, tokens: int, *, paired: bool) -> np.ndarr
 
     backend = tokenizers.Tokenizer.from_file(str(tokenizer))
     backend.no_padding()
-    texts = exact_texts.draw(Tokenizer(backend, pad=0), rows=rows, tokens=tokens, paired=paired)
+    prompt = json_files.settings(tokenizer.parent / "settings.json").get("prompt", "")
+    texts = exact_texts.draw(Tokenizer(backend, pad=0, prompt=prompt), rows=rows, tokens=tokens, paired=paired)
     return np.array([[text.encode() for text in row] for row in texts], dtype=object)
 
 

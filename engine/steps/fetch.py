@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from engine.errors import JudgementError, StepError
 from engine.feasibility.facts import GraphFacts, ModelFacts
-from engine.kit.checkpoints import checkpoint, hub, licenses, model_files, pickles, weights
+from engine.kit.checkpoints import checkpoint, hub, licenses, model_files, pickles, sentences, weights
+from engine.kit.inputs import token_inputs
 from engine.kit.onnx import nvidia_qdq, onnx_files, onnx_source
 from engine.step import Source, Step, TypedReport
 from engine.store.copying import copy
@@ -34,6 +35,10 @@ class Fetch(Step):
     source: Source
     tokenizer: Source | None = None
     weights: model_files.Weights = "safetensors"
+    prompt: str | None = None
+    """The name of the prompt in front of each text; None for the default of a sentence-transformers model."""
+    truncate_dim: int | None = None
+    """How many numbers of a sentence embedding are kept; None for the default of a sentence-transformers model."""
     license: Source | None = None
     """The files that say something about the model's licence. They go into the report, not into the checkpoint."""
     tokenizer_license: Source | None = None
@@ -49,10 +54,17 @@ class Fetch(Step):
             source=Source(uri=model.source, revision=model.revision),
             tokenizer=Source(uri=model.tokenizer, part="tokenizer") if model.tokenizer else None,
             weights=model.weights,
+            prompt=model.prompt,
+            truncate_dim=model.truncate_dim,
             license=Source(uri=model.source, revision=model.revision, part="license"),
             tokenizer_license=Source(uri=model.tokenizer, part="license") if model.tokenizer else None,
             allowed_licenses=recipe.policy.licenses,
         )
+
+    def options(self) -> Mapping[str, Any]:
+        """Return the options that are rows of the key; `prompt` and `truncate_dim` only where the recipe has them."""
+        chosen = {"prompt", "truncate_dim"}
+        return {name: each for name, each in super().options().items() if name not in chosen or each is not None}
 
     def tools_used(self) -> tuple[str, ...]:
         """Return the Python packages that convert pickles, or write ONNX files; none where files are only copied."""
@@ -62,7 +74,7 @@ class Fetch(Step):
 
     def model_facts(self, place: Path) -> ModelFacts:
         """Return what the model's own files say about the model, for example its inputs and its size."""
-        return describe(place)
+        return describe(place, tokens=self.tokenizer is not None)
 
     def licenses_at(self, **places: Path | str | None) -> tuple[Licensed, ...]:
         """Return what the sources `license` and `tokenizer_license` say, which lie at `places`."""
@@ -95,11 +107,12 @@ class Fetch(Step):
     ) -> ModelFacts:
         """Write the checkpoint into `out`. Raises StepError where the model is incomplete or cannot be downloaded."""
         if isinstance(source, Path) and source.is_file():
-            _copy_onnx(source, out)
+            _copy_onnx(source, out, tokens=tokenizer is not None)
         elif isinstance(source, Path):
             _copy_model(source, out, self.weights)
         else:
             hub.download(*_on_hub(source), out, weights=self.weights)
+        sentences.apply(out, prompt=self.prompt, truncate_dim=self.truncate_dim)
         if tokenizer is not None:
             _add_tokenizer(tokenizer, out)
         names, _ = model_files.listing(out)
@@ -111,15 +124,17 @@ class Fetch(Step):
         return replace(describe(out), source=named, licenses=known)
 
 
-def describe(place: Path) -> ModelFacts:
+def describe(place: Path, *, tokens: bool = False) -> ModelFacts:
     """Return what a checkpoint, a model's directory or an .onnx file says about the model; no tensor is read.
 
-    Raises StepError where `place` holds no model.
+    With `tokens`, the inputs of an .onnx file have the names that a tokenizer gives them. Raises StepError where
+    `place` holds no model, or where a tokenizer cannot fill the inputs.
     """
     if place.is_file() or checkpoint.kind(place) == "onnx":
         path = place if place.is_file() else place / "model.onnx"
         heavy = [path, *(path.parent / name for name in onnx_source.data_files(path))]
-        described = onnx_source.describe(onnx_source.read(path))
+        model = onnx_source.read(path)
+        described = onnx_source.describe(token_inputs.standardized(model) if tokens else model)
     else:
         heavy = sorted(place.glob("*.safetensors"))
         described = _described(place, [path.name for path in heavy])
@@ -136,7 +151,7 @@ def _copy_model(directory: Path, out: Path, allowed: model_files.Weights) -> Non
     _copy_all(directory, weights.complete(directory, allowed=allowed), out)
 
 
-def _copy_onnx(path: Path, out: Path) -> None:
+def _copy_onnx(path: Path, out: Path, *, tokens: bool) -> None:
     if path.suffix != ".onnx":
         raise StepError(
             f"{path.name} is neither an .onnx file nor a model's directory",
@@ -150,6 +165,12 @@ def _copy_onnx(path: Path, out: Path) -> None:
     if nvidia_qdq.has(onnx_source.read(path)):
         print("NVIDIA's own Q/DQ operators become ONNX's of the same meaning")
         onnx_files.save_graph(nvidia_qdq.standardized(onnx_files.load_graph(out)), out)
+    changed = token_inputs.renamed(onnx_source.read(path)) if tokens else {}
+    if changed:
+        print(f"inputs are renamed: {', '.join(f'{own} to {name}' for own, name in changed.items())}")
+        model = token_inputs.standardized(onnx_files.load_graph(out))
+        (out / onnx_files.MODEL).unlink()  # it may be a link to the user's own file
+        onnx_files.save_graph(model, out)
 
 
 def _add_tokenizer(tokenizer: Path | str, out: Path) -> None:

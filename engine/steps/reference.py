@@ -12,7 +12,7 @@ from engine import tasks
 from engine.errors import StepError
 from engine.kit.accuracy import chance, perplexity
 from engine.kit.checkpoints import checkpoint as checkpoints
-from engine.kit.checkpoints import labels
+from engine.kit.checkpoints import labels, published
 from engine.kit.generation import modules
 from engine.kit.inputs import cases, corpus
 from engine.kit.inputs.cases import Case
@@ -129,11 +129,14 @@ class Reference(Step):
         Raises StepError where the model cannot be loaded, fails on a sample, or does not accept the samples.
         """
         task = checkpoints.task(checkpoint, self.task)
+        published.refuse(checkpoint, self.task, num_labels=self.num_labels)
         tokens = [] if text is None else corpus.tokens(text, checkpoint, self.text_limit or corpus.LIMIT)
         print("loading the original model")
         with originals.load(
             checkpoint, task, num_labels=self.num_labels, random_head=self.random_head, images=self.images
         ) as original:
+            rows = original.ranges.get("input_ids") or published.table_rows(checkpoints.config(checkpoint))
+            published.refuse_more_tokens(checkpoint, rows)
             inputs = questions.ask(
                 original, checkpoint, samples, task=task, profiles=self.profiles, values=self.shape_values
             )

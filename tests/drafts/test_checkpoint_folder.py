@@ -2,11 +2,13 @@
 
 import json
 
+import heads
+import models
 import pytest
 
 from engine.drafts import checkpoint_folder
 from engine.drafts.draft import Draft
-from engine.errors import UsageError
+from engine.errors import StepError, UsageError
 
 
 def test_the_least_limit_of_tokens_counts(tmp_path):
@@ -24,3 +26,17 @@ def test_a_task_is_not_guessed(tmp_path):
     with pytest.raises(UsageError, match="does not say what it is for") as refused:
         checkpoint_folder.add(Draft({"name": "it"}), tmp_path, task=None, on="cpu")
     assert refused.value.hint.startswith("name one of these with --task")
+
+
+@pytest.mark.parametrize(
+    ("file", "fields", "why"),
+    [
+        ("config.json", {"id2label": {"1": "a", "2": "b"}}, "the classes 1, 2; the model has 0, 1"),
+        ("config.json", {"sentence_transformers": {"activation_fn": "torch.nn.Tanh"}}, "scores are Tanh"),
+    ],
+)
+def test_what_check_refuses_gets_no_draft(tmp_path, file, fields, why):
+    place = models.checkpoint(tmp_path / "model", task="text-classification")
+    heads.edit(place / file, **fields)
+    with pytest.raises(StepError, match=why):
+        checkpoint_folder.add(Draft(str(place)), place, task=None, on=None)

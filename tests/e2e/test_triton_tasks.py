@@ -263,8 +263,8 @@ class Original:
 
     def classes(self, logits):
         kind = self.model.config.problem_type
-        scores = logits.sigmoid() if kind == "multi_label_classification" else logits.softmax(0)
-        scores = logits if len(logits) == 1 else scores
+        alone = kind == "multi_label_classification" or len(logits) == 1
+        scores = logits.sigmoid() if alone else logits.softmax(0)
         best = sorted(range(len(logits)), key=lambda number: -float(scores[number]))
         return {"logits": logits, "labels": [self.labels[n] for n in best], "scores": scores[best]}
 

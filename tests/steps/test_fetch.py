@@ -6,6 +6,8 @@ import struct
 from pathlib import Path
 
 import fake_hub
+import heads
+import models
 import numpy as np
 import onnx
 import onnxruntime
@@ -14,6 +16,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from engine import digest
 from engine.errors import StepError
+from engine.kit.checkpoints import sentences
+from engine.kit.onnx import onnx_files
 from engine.recipe.schema import Recipe
 from engine.step import Source
 from engine.steps.fetch import Fetch
@@ -241,14 +245,35 @@ def test_an_onnx_file_with_nvidias_own_operators_gets_those_of_onnx(tmp_path):
 
 
 def test_an_onnx_file_takes_its_tokenizer_from_a_directory_or_a_file(directory, tmp_path):
-    path = onnx_file(tmp_path / "made-by-others")
+    path = models.onnx_text(tmp_path / "made-by-others" / "net.onnx")
     fetch(path, tmp_path / "a", tokenizer=directory)
-    assert digest.walk(tmp_path / "a") == ["addition.bin", "model.onnx", "tokenizer.json", "tokenizer_config.json"]
+    assert digest.walk(tmp_path / "a") == ["model.onnx", "tokenizer.json", "tokenizer_config.json"]
     fetch(path, tmp_path / "b", tokenizer=directory / "tokenizer.json")
-    assert digest.walk(tmp_path / "b") == ["addition.bin", "model.onnx", "tokenizer.json"]
+    assert digest.walk(tmp_path / "b") == ["model.onnx", "tokenizer.json"]
     message = refusal(path, tmp_path, tokenizer=directory / "config.json")
     assert "there is no tokenizer in" in message
     assert "name a directory with tokenizer.json" in message
+    assert "not those that a tokenizer fills" in refusal(onnx_file(tmp_path / "other"), tmp_path, tokenizer=directory)
+
+
+def test_inputs_of_other_names_are_renamed_and_the_users_own_file_stays(directory, tmp_path):
+    path = heads.onnx_file(tmp_path / "net.onnx", names=["ids", "mask"])
+    before = path.read_bytes()
+    fetch(path, tmp_path / "out", tokenizer=directory)
+    assert path.read_bytes() == before
+    assert list(onnx_files.inputs(onnx_files.load(tmp_path / "out"))) == ["input_ids", "attention_mask"]
+
+
+def test_a_prompt_and_a_length_are_written_into_the_copy_alone(tmp_path):
+    source = models.checkpoint(tmp_path / "model", task="feature-extraction")
+    heads.modules(source)
+    heads.edit(source / "config_sentence_transformers.json", prompts={"q": "a "})
+    step = Fetch(source=Source(uri="file:model"), prompt="q", truncate_dim=8)
+    assert {"prompt", "truncate_dim"} <= step.options().keys()
+    assert not {"prompt", "truncate_dim"} & Fetch(source=Source(uri="file:model")).options().keys()
+    step.run(tmp_path / "out", source=source)
+    assert (sentences.prompt(tmp_path / "out"), sentences.prompt(source)) == ("a ", "")
+    assert sentences.load(tmp_path / "out").truncate_dim == 8
 
 
 def test_a_tokenizer_of_its_own_replaces_all_of_the_models(directory, tmp_path):

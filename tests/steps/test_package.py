@@ -205,7 +205,7 @@ def test_a_fixed_length_is_padded_to_and_narrow_integers_are_given(text, tmp_pat
 @pytest.mark.parametrize(("task", "texts"), [("question-answering", 2), ("feature-extraction", 1), (None, -1)])
 def test_a_row_holds_as_many_texts_as_the_task_is_about(text, tmp_path, task, texts):
     out = tmp_path / "package"
-    run(step(task=task), *text, out)
+    run(step(task=task, postprocess=False), *text, out)
     assert list(config(out, "films_text").input[0].dims) == [texts]
 
 
@@ -424,15 +424,16 @@ def test_a_model_alone_is_what_clients_call(text, tmp_path):
     assert config(tmp_path / "tensors", "films").parameters["recipe_task"].string_value == "tensors"
 
 
-def test_outputs_that_do_not_fit_the_task_are_given_as_they_are_and_the_log_says_why(text, tmp_path, capsys):
+def test_outputs_that_do_not_fit_the_task_are_refused_unless_the_recipe_wants_them_as_they_are(text, tmp_path):
     for task, why in {
         "token-classification": "its output logits is float32 of 2 axes, not a float of 3",
         "question-answering": "it has no output start_logits, but logits",
     }.items():
-        named, given = package_of(*text, tmp_path / task, task=task)
+        with pytest.raises(StepError, match=f"no answers to {task}(.|\n)*{why}(.|\n)*postprocess: false"):
+            package_of(*text, tmp_path / task, task=task)
+        named, given = package_of(*text, tmp_path / f"{task}-raw", task=task, postprocess=False)
         assert named == ["films", "films_tokenizer", "films_text"]
         assert given == ["logits"]
-        assert f"no answers to {task}: {why}" in capsys.readouterr().out
 
 
 def test_an_output_of_another_name_is_called_logits(text, tmp_path):
@@ -450,7 +451,7 @@ def test_an_output_of_another_name_is_called_logits(text, tmp_path):
 
 
 def test_of_a_question_and_its_context_only_the_context_is_cut(text, tmp_path):
-    run(step(task="question-answering"), *text, tmp_path / "package")
+    run(step(task="question-answering", postprocess=False), *text, tmp_path / "package")
     tokens = served_tokenizer(tmp_path / "package")
     question = tokenizers.load(text[1]).row("where is the river?")["input_ids"][0]
     ids = tokens([["where is the river?", "a good film " * 99]])["input_ids"]

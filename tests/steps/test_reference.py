@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import graphs
+import heads
 import models
 import numpy as np
 import pytest
@@ -225,15 +226,23 @@ def test_a_tokenizer_that_makes_more_tokens_than_the_model_has_is_told_apart(tmp
     small = models.checkpoint(tmp_path / "small", "bert", task="text-classification", vocab_size=20)
     with pytest.raises(StepError) as caught:
         Reference().run(tmp_path / "out", checkpoint=small)
-    error = str(caught.value)
-    assert error.startswith(
-        "the tokenizer does not belong to the model: it makes tokens that the model does not have\n"
-    )
-    assert "of built-in 1\n  the model has 20 tokens: 0 to 19\n" in error
+    assert f"has the id {words - 1}, and the model has only 20 embeddings" in str(caught.value)
+    (small / "tokenizer.json").unlink()
+    (small / "tokenizer_config.json").unlink()
     ids = np.full((1, 4), words)
     np.savez(tmp_path / "far.npz", input_ids=ids, attention_mask=ids * 0 + 1, token_type_ids=ids * 0)
     with pytest.raises(StepError, match=rf"^row 0 of the samples holds the token {words}\n  the model has 20 tokens"):
         Reference().run(tmp_path / "out", checkpoint=small, samples=tmp_path / "far.npz")
+
+
+def test_a_model_of_a_hub_is_refused_for_what_check_refuses_on_this_machine(tmp_path):
+    source = models.checkpoint(tmp_path / "model", "bert", task="text-classification", id2label={0: "a", 2: "b"})
+    with pytest.raises(StepError, match="id2label names the classes 0, 2; the model has 0, 1"):
+        Reference().run(tmp_path / "out", checkpoint=source)
+    ranked = models.checkpoint(tmp_path / "ranked", "bert", task="text-classification")
+    heads.edit(ranked / "config.json", sentence_transformers={"activation_fn": "torch.nn.modules.activation.Tanh"})
+    with pytest.raises(StepError, match="scores are Tanh of the logits"):
+        Reference().run(tmp_path / "out", checkpoint=ranked)
 
 
 @pytest.mark.parametrize("label", [2, 99, -1])

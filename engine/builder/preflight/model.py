@@ -11,7 +11,7 @@ from engine.builder.preflight.checked_variant import CheckedVariant
 from engine.builder.variant import PlannedVariant
 from engine.feasibility.facts import ModelFacts
 from engine.kit.checkpoints import checkpoint as checkpoints
-from engine.kit.checkpoints import json_files, model_files, quantized, weights
+from engine.kit.checkpoints import json_files, model_files, published, quantized, sentences, weights
 from engine.recipe import paths
 from engine.step import Source
 from engine.store.opening import open_store
@@ -28,6 +28,9 @@ def checked(variant: PlannedVariant, store: Path) -> CheckedVariant:
     if step is None:
         return subject
     recipe = variant.loaded.recipe
+    if recipe.model.tokenizer is not None:
+        with subject.at("model", "tokenizer"):
+            _look_at_named_tokenizer(recipe.model.tokenizer)
     with subject.at("model", "source"):
         source = sources.place_of(Source(uri=recipe.model.source))
         if source is not None and source.is_dir():
@@ -35,9 +38,6 @@ def checked(variant: PlannedVariant, store: Path) -> CheckedVariant:
             weights.complete(source, allowed=recipe.model.weights)
             _look_at_tokenizer(source)
         facts = None if source is None else step.model_facts(source)
-    if recipe.model.tokenizer is not None:
-        with subject.at("model", "tokenizer"):
-            _look_at_named_tokenizer(recipe.model.tokenizer)
     return CheckedVariant(variant, source, facts=facts) if source is not None else _fetched(variant, store)
 
 
@@ -51,6 +51,14 @@ def look(subject: CheckedVariant) -> None:
         with subject.at("model", "task" if requested else "source"):
             task = checkpoints.task(subject.checkpoint, requested)
             processors.refuse(subject.checkpoint, task)
+        model = subject.variant.loaded.recipe.model
+        with subject.at("model", "source"):
+            published.refuse(subject.checkpoint, requested, num_labels=model.num_labels)
+            rows = published.table_rows(checkpoints.config(subject.checkpoint))
+            if (tokenizer := tokenizer_place(subject)) is not None:
+                published.refuse_more_tokens(tokenizer, rows)
+        with subject.at("model", "prompt" if model.prompt is not None else "truncate_dim"):
+            sentences.choose(subject.checkpoint, prompt=model.prompt, truncate_dim=model.truncate_dim)
         with subject.at("model", "source"):
             inputs.refuse(subject.checkpoint, task, tokenizer=subject.variant.loaded.recipe.model.tokenizer)
         with subject.at("model", "task" if requested else "source"):
@@ -89,6 +97,12 @@ def _look_at_named_tokenizer(uri: str) -> None:
     if place is not None:
         model_files.tokenizer_at(place)
         _look_at_tokenizer(place if place.is_dir() else place.parent)
+
+
+def tokenizer_place(subject: CheckedVariant) -> Path | None:
+    """Return the place of the tokenizer that a package gets; None for one that is not on this machine."""
+    named = subject.variant.loaded.recipe.model.tokenizer
+    return subject.checkpoint if named is None else sources.place_of(Source(uri=named))
 
 
 def _look_at_tokenizer(directory: Path) -> None:

@@ -29,8 +29,8 @@ _TOKENIZERS = (
 )  # fmt: skip
 """Files of which at least one is there where a checkpoint has a tokenizer without `TOKENIZER`."""
 
-_NO_TOKEN_TYPES = frozenset({"PreTrainedTokenizerFast", "TokenizersBackend"})
-"""The classes of tokenizers that give token types only where tokenizer_config.json names them."""
+GENERIC = frozenset({"PreTrainedTokenizerFast", "TokenizersBackend"})
+"""The classes of tokenizers that have token types and special tokens only where tokenizer_config.json names them."""
 _TWO_TYPES = frozenset({"albert", "bert", "electra"})
 """Values of `model_type` whose models have two token types where config.json has no `type_vocab_size`."""
 
@@ -180,7 +180,7 @@ def _gives_token_types(checkpoint: Path) -> bool:
     names = settings.get("model_input_names")
     if isinstance(names, list):
         return "token_type_ids" in names
-    return settings.get("tokenizer_class") not in _NO_TOKEN_TYPES
+    return settings.get("tokenizer_class") not in GENERIC
 
 
 def _architectures(fields: Mapping[str, Any]) -> list[str]:

@@ -89,7 +89,7 @@ def download_settings(repository: str, commit: str, out: Path) -> None:
     chosen = {*model_files.of_model(listed), *model_files.licenses_of(listed)}
     for name in sorted(chosen):
         (out / name).parent.mkdir(parents=True, exist_ok=True)
-        if name in weights:
+        if name in weights or name.endswith(".safetensors"):
             (out / name).touch()
         else:
             copy(hub_files.fetch(place, listed[name]), out / name)

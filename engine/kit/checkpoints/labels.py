@@ -8,8 +8,14 @@ from typing import Any, Literal
 
 from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
+from engine.kit.checkpoints import sentences
+from engine.text import lists
 
 Score = Literal["softmax", "sigmoid", "number"]
+_SCORES: Mapping[str, Score] = {"Identity": "number", "Sigmoid": "sigmoid", "Softmax": "softmax"}
+"""The functions of a CrossEncoder that a package computes, by the names of torch's classes."""
+_LISTED = 8
+"""The largest number of classes that an error lists."""
 _DEFAULT_LABELS = 2
 """The number of classes where config.json names none: the default of `PreTrainedConfig.num_labels` in transformers."""
 
@@ -64,16 +70,37 @@ def refuse_number(label: int, sample: str, classes: int) -> None:
 
 
 def score(checkpoint: Path, classes: int) -> Score:
-    """Return how a logit becomes a score, `softmax`, `sigmoid` or `number`, by the `problem_type` of config.json.
+    """Return how a logit becomes a score, `softmax`, `sigmoid` or `number`: as users of the original get it.
 
-    Where several labels may apply at once, a score is the sigmoid of its logit. In a regression, the score is the logit
-    itself. A model with a single class is a regression, too, because transformers trains a model with `num_labels == 1`
-    with the loss of a regression.
+    A CrossEncoder of sentence-transformers names its own function. For a model of transformers, `problem_type` of
+    config.json decides as in the text-classification pipeline: the score is the logit itself in a regression, and the
+    sigmoid of the logit where several labels may apply at once, or where there is a single class. The single number of
+    a model of another kind is the score.
     """
-    problem = checkpoints.config(checkpoint).get("problem_type")
+    config = checkpoints.config(checkpoint)
+    own = sentences.activation(checkpoint, config, classes)
+    if own is not None:
+        return _SCORES.get(own, "number")  # `published` refuses other functions
+    problem = config.get("problem_type")
     if problem == "multi_label_classification":
         return "sigmoid"
-    return "number" if problem == "regression" or (problem is None and classes == 1) else "softmax"
+    if problem == "regression":
+        return "number"
+    if classes == 1:
+        return "sigmoid" if checkpoints.kind(checkpoint) == "transformers" else "number"
+    return "softmax"
+
+
+def refuse_gaps(checkpoint: Path) -> None:
+    """Raise StepError where `id2label` of config.json does not number the classes 0, 1, 2, ..."""
+    labels = _by_number(checkpoints.config(checkpoint).get("id2label"))
+    if labels and not _in_order(labels):
+        model = lists.first_of([str(number) for number in range(len(labels))], _LISTED)
+        raise StepError(
+            f"id2label names the classes {lists.first_of(list(labels), _LISTED)}; the model has {model}",
+            [f"config.json: {lists.first_of([f'{number}: {name}' for number, name in labels.items()], _LISTED)}"],
+            "number the classes in `id2label` and `label2id` of config.json from 0, in the order of the model's logits",
+        )
 
 
 def _by_number(id2label: Any) -> dict[str, str]:

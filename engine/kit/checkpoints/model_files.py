@@ -19,7 +19,8 @@ PICKLE_INDEX = "pytorch_model.bin.index.json"
 
 _CONFIGS = re.compile(
     r"config\.json|generation_config\.json|(pre)?processor_config\.json"
-    r"|modules\.json|config_sentence_transformers\.json|sentence_\w+_config\.json|\d+_\w+/config\.json"
+    r"|modules\.json|config_sentence_transformers\.json|sentence_\w+_config\.json"
+    r"|\d+_\w+/(config\.json|model\.safetensors)"
 )
 _TOKENIZER = re.compile(
     r"tokenizer\.json|tokenizer_config\.json|special_tokens_map\.json|added_tokens\.json|normalizer\.json|tekken\.json"
@@ -115,6 +116,12 @@ def refuse_incomplete(names: Sequence[str], *, weights: Weights, where: str) -> 
     `where` names the directory or the hub's repository in the error.
     """
     chosen = weights_of(names)
+    if chosen and "adapter_config.json" in names:
+        raise StepError(
+            f"{where} has an adapter beside the weights of a whole model",
+            ["adapter_config.json names it; transformers loads it onto the weights, and a build would leave it out"],
+            "merge it: model.merge_and_unload() of peft, and save the result; or remove adapter_config.json",
+        )
     if chosen and "config.json" not in names:
         raise StepError(
             f"{where} has no config.json",

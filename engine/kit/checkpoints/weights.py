@@ -6,12 +6,17 @@ import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
 from engine.kit.checkpoints import json_files, model_files
 
+if TYPE_CHECKING:
+    import numpy as np
+
 _POINTER = b"version https://git-lfs.github.com/spec"
+_FLOATS = {"F16": "<f2", "F32": "<f4", "F64": "<f8"}
+"""The floats of safetensors files -> numpy's names of them."""
 _POINTER_LIMIT = 1024
 """The number of bytes below which the size of every git-lfs pointer file lies, by the specification of git-lfs."""
 
@@ -76,6 +81,28 @@ def header(path: Path) -> dict[str, Any]:
     if end + length + 8 != size:
         raise _broken(path, f"{size} bytes, but its header speaks of {end + length + 8}")
     return dict(tensors)
+
+
+def arrays(path: Path) -> dict[str, np.ndarray]:
+    """Return the tensors of a small safetensors file as float32. Raises StepError for a tensor of other numbers."""
+    import numpy as np
+
+    content = path.read_bytes()
+    start = 8 + int.from_bytes(content[:8], "little")
+    tensors = {}
+    for name, tensor in header(path).items():
+        first, end = tensor["data_offsets"]
+        raw, kind = content[start + first : start + end], tensor["dtype"]
+        if kind == "BF16":  # the upper half of a float32
+            numbers = (np.frombuffer(raw, "<u2").astype(np.uint32) << 16).view(np.float32)
+        elif kind in _FLOATS:
+            numbers = np.frombuffer(raw, _FLOATS[kind]).astype(np.float32)
+        else:
+            raise StepError(
+                f"{name} in {path.parent.name}/{path.name} is {kind}, not a float", hint="save it as float32"
+            )
+        tensors[name] = numbers.reshape(tensor["shape"])
+    return tensors
 
 
 def _check_shards(directory: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
-from engine.kit.checkpoints import custom_code, json_files
+from engine.kit.checkpoints import custom_code, json_files, sentences
 from engine.kit.inputs import lowercase, tokenizer_trouble
 from engine.kit.inputs.token_rows import Row, Side
 from engine.text import distribution, reasons
@@ -45,6 +45,8 @@ class Tokenizer:
     backend: Any
     pad: int
     side: Side = "right"
+    prompt: str = ""
+    """What a sentence-transformers model puts in front of each text, or of the first text of a pair."""
 
     @property
     def longest(self) -> int | None:
@@ -60,7 +62,7 @@ class Tokenizer:
         import numpy as np
 
         try:
-            encoded = self.backend.encode(text, pair)
+            encoded = self.backend.encode(self.prompt + text, pair)
         except Exception as error:  # tokenizers raises plain Exception
             shown = text if pair is None else f"{text} | {pair}"
             raise StepError(
@@ -97,13 +99,13 @@ def load(checkpoint: Path, *, longest: int | None = None) -> Tokenizer | None:
     if limit is not None:
         side = "left" if str(settings.get("truncation_side")).lower() == "left" else "right"
         backend.enable_truncation(max(limit, backend.num_special_tokens_to_add(is_pair=True) + 1), direction=side)
-    return Tokenizer(backend, pad, padding_side)
+    return Tokenizer(backend, pad, padding_side, sentences.prompt(checkpoint))
 
 
 def _limits(checkpoint: Path, tokenizer: dict[str, object], longest: int | None) -> list[int]:
-    sentences = json_files.settings(checkpoint / "sentence_bert_config.json")
+    transformer = json_files.settings(checkpoint / "sentence_bert_config.json")
     own = checkpoints.max_sequence(checkpoint)
-    limits = (longest, own, tokenizer.get("model_max_length"), sentences.get("max_seq_length"))
+    limits = (longest, own, tokenizer.get("model_max_length"), transformer.get("max_seq_length"))
     return [int(limit) for limit in limits if isinstance(limit, int | float) and 0 < limit < _ENDLESS]
 
 
@@ -144,6 +146,19 @@ def _converted(checkpoint: Path) -> Any:
             tokenizer_trouble.of_files(checkpoint, error),
             "save it once with save_pretrained(), or give samples as .npz",
         ) from error
+
+
+def prompt_tokens(checkpoint: Path, tokenizer: Tokenizer) -> int:
+    """Return the number of tokens of the prompt, as sentence-transformers counts them: without an end token.
+
+    An end token that tokenizer_config.json does not name counts as one only by a tokenizer's class of its own.
+    """
+    encoded = tokenizer.backend.encode(tokenizer.prompt)
+    settings = json_files.settings(checkpoint / "tokenizer_config.json")
+    named = {special_token(settings, name) for name in settings if name.endswith("_token")}
+    generic = settings.get("tokenizer_class") in checkpoints.GENERIC
+    ends = encoded.special_tokens_mask[-1] and (encoded.tokens[-1] in named or not generic)
+    return len(encoded.ids) - int(bool(ends))
 
 
 def special_token(settings: Mapping[str, Any], name: str) -> Any:

@@ -48,7 +48,7 @@ def refuse_other_side(own: OwnTokenizer, packaged: Tokenizer) -> None:
 
 
 def _attached(case: Case, text: SampleText, own: OwnTokenizer, packaged: Tokenizer) -> Case:
-    inputs = own.inputs(text.text, text.pair, longest=packaged.longest)
+    inputs = own.inputs(packaged.prompt + text.text, text.pair, longest=packaged.longest)
     row = packaged.row(text.text, text.pair)
     for name in (name for name in inputs if name in row):
         if inputs[name].tolist() != row[name].tolist():

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.kit.checkpoints import sentences
-from engine.kit.checkpoints.sentences import Sentences
+from engine.kit.checkpoints.sentences import NORMALIZE, Sentences
 from engine.kit.onnx import onnx_files, opsets
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ def pooled(model: Path, checkpoint: Path, out: Path, *, with_states: bool = True
 
     The embedding is the mean of all tokens' hidden states, or the hidden state of the first token. The embedding is
     scaled to length 1 where the sentence-transformers modules of the checkpoint say so (`sentences.load`). For a
-    pooling other than `mean` and `cls`, and for a graph without hidden states, `out` is not written and `model` is
-    returned: Triton's python backend then computes the embedding (`served/embed.py`).
+    pooling other than `mean` and `cls`, for further modules, and for a graph without hidden states, `out` is not
+    written and `model` is returned: Triton's python backend then computes the embedding (`served/embed.py`).
     """
     graph = onnx_files.load_graph(model)
     modules = _modules(checkpoint)
@@ -50,12 +50,11 @@ def pooled(model: Path, checkpoint: Path, out: Path, *, with_states: bool = True
 
 
 def _modules(checkpoint: Path) -> Sentences | None:
-    """Return how a checkpoint pools hidden states; None where the pooling is neither `mean` nor `cls`."""
-    try:
-        modules = sentences.load(checkpoint)
-    except sentences.UnsupportedModules:
-        return None  # `answers.by_task` logs why
-    return modules if modules is not None and modules.modes in (("mean",), ("cls",)) else None
+    """Return how a checkpoint pools hidden states; None where a graph gets no nodes for it."""
+    modules = sentences.load(checkpoint)
+    if modules is None or modules.modes not in (("mean",), ("cls",)) or modules.layers not in ((), (NORMALIZE,)):
+        return None
+    return None if modules.truncate_dim is not None or modules.skips_prompt else modules
 
 
 def _suits(graph: onnx.ModelProto) -> bool:
@@ -82,7 +81,7 @@ def _append(model: onnx.ModelProto, modules: Sentences) -> None:
         "least_count": np.array(1e-9, np.float32),
         "least_length": np.array(1e-12, np.float32),
     }
-    vector = NAME if not modules.normalize else _own("vector")
+    vector = NAME if not modules.layers else _own("vector")
     if modules.modes == ("mean",):
         nodes = [
             helper.make_node("Cast", [MASK], [_own("counts")], to=TensorProto.FLOAT),
@@ -99,7 +98,7 @@ def _append(model: onnx.ModelProto, modules: Sentences) -> None:
             helper.make_node("ArgMax", [_own("counts")], [_own("first")], axis=1, keepdims=1),
             helper.make_node("GatherND", [STATES, _own("first")], [vector], batch_dims=1),
         ]
-    if modules.normalize:
+    if modules.layers:
         nodes += [
             helper.make_node("ReduceL2", [vector, _own("last")], [_own("length")], keepdims=1),
             helper.make_node("Max", [_own("length"), _own("least_length")], [_own("least")]),

@@ -231,6 +231,8 @@ def _write_plain(out: Path, serving: Serving, model: Served, directory: Path, ch
 
         (folder / text.TOKENIZER).write_text(texts.file, "utf-8")
         needs.append(f"tokenizers=={tokenizers.__version__}")
+        if texts.tokenizer.prompt:
+            needs.insert(0, f"# In front of each text stands {texts.tokenizer.prompt!r}.")
     lines = [f"# What runs {model.files[0]}; {model.why_plain}.", *needs]
     (folder / parts.REQUIREMENTS).write_text("\n".join(lines) + "\n", "utf-8")
     print(model.why_plain)

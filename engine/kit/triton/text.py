@@ -102,6 +102,7 @@ def part(name: str, model: Config, text: ServedTokenizer, *, also: Collection[st
         "outputs": {tensor.name: configs.dtype(tensor.type) for tensor in gives},
         "offsets_of": 1 if text.context else 0,
         "max_text_bytes": text.max_bytes,
+        **({"prompt": text.tokenizer.prompt} if text.tokenizer.prompt else {}),
         **({"buckets": text.buckets} if text.buckets else {}),
         **({"whole_words": True} if text.options.get(ALIGN_TO_WORDS) else {}),
         **({"windows": True} if DOC_STRIDE in text.options else {}),

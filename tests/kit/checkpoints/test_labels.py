@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from engine.errors import StepError
 from engine.kit.checkpoints import labels
 
 
@@ -32,11 +33,25 @@ def test_classes_of_a_model_that_is_not_transformers_own_are_numbers(saying, tmp
     assert labels.names(tmp_path, 2) == ["0", "1"]
 
 
+def test_the_number_of_a_model_that_is_not_transformers_own_is_its_score(saying):
+    assert labels.score(saying(architecture="resnet18"), 1) == "number"
+
+
+@pytest.mark.parametrize("names", [{"1": "bad", "2": "good"}, {"0": "a", "2": "b", "10": "c"}])
+def test_numbers_of_classes_that_leave_some_out_are_refused(saying, names):
+    model = ", ".join(map(str, range(len(names))))
+    with pytest.raises(StepError, match=f"id2label names the classes {', '.join(names)}; the model has {model}"):
+        labels.refuse_gaps(saying(id2label=names))
+    labels.refuse_gaps(saying(id2label={"1": "good", "0": "bad"}))
+    labels.refuse_gaps(saying())
+
+
 @pytest.mark.parametrize(
     ("problem", "classes", "score"),
     [
         (None, 2, "softmax"),
-        (None, 1, "number"),
+        (None, 1, "sigmoid"),
+        ("regression", 1, "number"),
         ("regression", 3, "number"),
         ("single_label_classification", 2, "softmax"),
         ("multi_label_classification", 3, "sigmoid"),

@@ -13,6 +13,11 @@ from engine.runtimes.onnxruntime import session as ort
 from engine.runtimes.onnxruntime import session_options
 
 
+def settings(*modes, normalize=False):
+    layers = [{"kind": "Normalize", "activation": "Identity", "residual": False}] if normalize else []
+    return {"modes": modes, "skip": 0, "layers": layers, "truncate_dim": None}
+
+
 @pytest.fixture(scope="module")
 def model():
     return graphs.tiny("bert", task="feature-extraction")
@@ -39,7 +44,7 @@ def test_the_graph_gives_the_vector_that_the_python_backend_would(model, tmp_pat
     ids = rng.integers(1, len(models.vocabulary("bert")), mask.shape)
     feed = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
     answers = ort.run(ort.session(folder, threads=1), feed)
-    work = Work(tmp_path, {"modes": [mode], "normalise": normalize})
+    work = Work(tmp_path, settings(mode, normalize=normalize))
     expected = work({"last_hidden_state": answers["last_hidden_state"], "attention_mask": mask})["sentence_embedding"]
     assert np.abs(answers["sentence_embedding"] - expected).max() < 1e-6
     if normalize:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine import tasks
-from engine.kit.checkpoints import sentences
+from engine.errors import StepError
 from engine.tasks import Modality
 from engine.tasks.answer import Answer, Unfit
 
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 def of(task: str, signature: Signature, checkpoint: Path, text: ServedTokenizer | None) -> Answer | None:
     """Return the postprocessing that computes answers to a task; None where clients get the model's own outputs.
 
-    Where the task has answers but the model's outputs do not fit the task, the log says why clients get the model's own
-    outputs.
+    Raises StepError where the task has answers, and the model's outputs are not those of the task.
     """
     definition = tasks.find(task)
     if definition.answers is None or (text is None and definition.modality is Modality.TEXT):
@@ -29,7 +28,15 @@ def of(task: str, signature: Signature, checkpoint: Path, text: ServedTokenizer 
     maker = importlib.import_module(definition.answers)
     try:
         answer: Answer | None = maker.make(signature, checkpoint, text)
-    except (Unfit, sentences.UnsupportedModules) as reason:
-        print(f"the package gives the model's own outputs, no answers to {task}: {reason}")
-        return None
+    except Unfit as reason:
+        raise refusal(task, reason) from None
     return answer
+
+
+def refusal(task: str, reason: Unfit) -> StepError:
+    """Return the error for a model whose outputs are not those of its task."""
+    return StepError(
+        f"the model's outputs are no answers to {task}",
+        [str(reason)],
+        "export the model with the task's outputs; or say package.triton.postprocess: false for the model's own",
+    )

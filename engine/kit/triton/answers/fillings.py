@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from engine.kit.checkpoints import json_files
 from engine.kit.inputs.tokenizer import special_token
 from engine.kit.triton import served
+from engine.kit.triton.answers import scores
 from engine.kit.triton.parts import MASK
 from engine.tasks import answer
 from engine.tasks.answer import Answer, AnswerTensor
@@ -28,6 +29,7 @@ def make(signature: Signature, checkpoint: Path, text: ServedTokenizer) -> Answe
     Raises Unfit for a model without logits of three axes, and for a tokenizer without a mask token.
     """
     logits, names = answer.output(signature, "logits", axes=3)
+    scores.refuse_activated(checkpoint, logits.name, axes=3)
     backend = text.tokenizer.backend
     mask = _mask(checkpoint, backend)
     size = answer.vocabulary(backend)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.kit.triton import served
+from engine.kit.triton.answers import scores
 from engine.kit.triton.text import DOC_STRIDE, WINDOW_ROWS
 from engine.runtimes.triton_tensors import TEXT
 from engine.tasks import answer
@@ -20,7 +21,7 @@ _LONGEST = 15
 _NO_ANSWER, _LENGTH = "handle_impossible_answer", "max_answer_len"
 
 
-def make(signature: Signature, _: Path, text: ServedTokenizer) -> Answer:
+def make(signature: Signature, checkpoint: Path, text: ServedTokenizer) -> Answer:
     """Return the postprocessing that turns `start_logits` and `end_logits`, each [rows, tokens], into an answer.
 
     The options are `max_answer_len`, `handle_impossible_answer` and `doc_stride`. With `doc_stride`, rows are windows,
@@ -28,6 +29,7 @@ def make(signature: Signature, _: Path, text: ServedTokenizer) -> Answer:
     """
     for name in ("start_logits", "end_logits"):
         answer.output(signature, name, axes=2, alone=False)
+        scores.refuse_activated(checkpoint, name, axes=2)
     gives = (
         AnswerTensor("answer", "TYPE_STRING", (1,)),
         AnswerTensor("score", "TYPE_FP32", (1,)),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from engine.kit.checkpoints import json_files, labels
 from engine.kit.inputs.tokenizer import special_token
 from engine.kit.triton import served
+from engine.kit.triton.answers import scores
 from engine.runtimes.triton_tensors import TEXT
 from engine.tasks import answer
 from engine.tasks.answer import Answer, AnswerTensor
@@ -32,7 +33,8 @@ def make(signature: Signature, checkpoint: Path, text: ServedTokenizer) -> Answe
     three axes.
     """
     logits, names = answer.output(signature, "logits", axes=3)
-    settings: dict[str, Any] = {"labels": labels.names(checkpoint, answer.extent(logits))}
+    score = scores.of_onnx(checkpoint, logits.name, axes=3) or "softmax"
+    settings: dict[str, Any] = {"labels": labels.names(checkpoint, answer.extent(logits)), "scores": score}
     takes: tuple[str, ...] = ("logits", "input_ids", "attention_mask")
     gives: tuple[AnswerTensor, ...] = (
         AnswerTensor("labels", "TYPE_STRING", (-1,)),

@@ -16,7 +16,7 @@ class Work:
         import numpy as np
 
         self.labels = np.array([label.encode("utf-8") for label in settings["labels"]], dtype=object)
-        self.scores = {"softmax": _softmax, "sigmoid": _sigmoid, "number": _number}[settings["scores"]]
+        self.scores = {"softmax": _softmax, "sigmoid": _sigmoid, "number": _number, "exp": _exp}[settings["scores"]]
 
     def __call__(self, given: dict[str, Any]) -> dict[str, Any]:
         """Return `labels` and `scores`, each [rows, classes]; the input is `logits` [rows, classes]."""
@@ -39,6 +39,12 @@ def _sigmoid(logits: np.ndarray) -> np.ndarray:
     import numpy as np
 
     return np.asarray(0.5 + 0.5 * np.tanh(0.5 * logits))
+
+
+def _exp(logarithms: np.ndarray) -> np.ndarray:
+    import numpy as np
+
+    return np.asarray(np.exp(logarithms))
 
 
 def _number(logits: np.ndarray) -> np.ndarray:

@@ -14,6 +14,9 @@ _OUTSIDE = "O"
 class Work:
     """The setting `labels` names the classes; vocabulary.json lists the text of each token id.
 
+    The setting `scores` names what makes scores of the model's numbers: `softmax` of logits, `exp` of logarithms, or
+    `number` for numbers that are scores already.
+
     With the setting `aggregation_strategy` tokens are grouped to entities by the rules of the token-classification
     pipeline of transformers 5.23. `simple` takes the best label of each token. The others give all tokens of a word one
     label: `first` that of the first token, `max` that of the token with the largest score, and `average` that of the
@@ -26,7 +29,7 @@ class Work:
         import numpy as np
 
         tokens = json.loads((folder / "vocabulary.json").read_text("utf-8"))
-        self.names = settings["labels"]
+        self.names, self.scores = settings["labels"], settings["scores"]
         self.labels = np.array([*(label.encode("utf-8") for label in self.names), b""], dtype=object)
         # The empty text at the end stands for padding and for ids that no token has.
         self.tokens = np.array([*(token.encode("utf-8") for token in tokens), b""], dtype=object)
@@ -38,7 +41,7 @@ class Work:
         """Return `labels`, `scores` and `tokens`, each [rows, tokens]; with a strategy also the entities.
 
         Inputs: `logits` [rows, tokens, classes], `input_ids` and `attention_mask` [rows, tokens]; for entities also
-        `offsets` [rows, tokens, 2] and TEXT [rows, 1]. A score is the softmax probability of the label. Padding gets an
+        `offsets` [rows, tokens, 2] and TEXT [rows, 1]. Padding gets an
         empty label, an empty token and the score 0.
 
         The entities of a row: `entities` and `entity_texts` [rows, entities], `entity_scores` [rows, entities], and
@@ -48,19 +51,21 @@ class Work:
 
         logits = given["logits"].astype(np.float32, copy=False)
         visible = given["attention_mask"] != 0
-        largest = logits.max(axis=2, keepdims=True)
-        shares = np.exp(logits - largest)
-        total = shares.sum(axis=2)
+        shares = logits
+        if self.scores != "number":
+            shares = np.exp(logits - (logits.max(axis=2, keepdims=True) if self.scores == "softmax" else 0))
+        if self.scores == "softmax":
+            shares /= shares.sum(axis=2, keepdims=True)
         last = len(self.tokens) - 1
         ids = np.minimum(given["input_ids"], last)
         answer = {
             "labels": self.labels[np.where(visible, logits.argmax(axis=2), -1)],
-            "scores": np.where(visible, 1 / total, np.float32(0)),
+            "scores": np.where(visible, shares.max(axis=2), np.float32(0)),
             "tokens": self.tokens[np.where(visible, ids, last)],
         }
         if self.strategy is not None:
             texts = [row[0].decode("utf-8") for row in given["TEXT"].tolist()]
-            rows = zip(texts, ids.tolist(), given["offsets"].tolist(), shares / total[..., None], strict=True)
+            rows = zip(texts, ids.tolist(), given["offsets"].tolist(), shares, strict=True)
             answer |= _padded([list(self.entities(*row)) for row in rows])
         return answer
 

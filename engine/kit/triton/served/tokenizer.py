@@ -11,10 +11,11 @@ class Work:
 
     The tokenizer.json beside this file says how texts are cut and padded. Settings: `outputs`, the dtype of each
     tensor, `offsets_of`, the number of the text whose characters `offsets` count, and `max_text_bytes`, the most bytes
-    of a text: the tokenizer reads all of a text before it cuts the text, and no other request is served meanwhile. With
-    `whole_words`, the place of a token is that of its word. With `windows`, a long text becomes several windows, each a
-    row of the outputs, and `window_rows` tells to which row of TEXT each belongs. With `buckets`, the texts of a
-    request are padded to the smallest of these lengths that holds them, so that Triton can join requests.
+    of a text: the tokenizer reads all of a text before it cuts the text, and no other request is served meanwhile. A
+    `prompt` is put in front of the first text of each row. With `whole_words`, the place of a token is that of its
+    word. With `windows`, a long text becomes several windows, each a row of the outputs, and `window_rows` tells to
+    which row of TEXT each belongs. With `buckets`, the texts of a request are padded to the smallest of these lengths
+    that holds them, so that Triton can join requests.
     """
 
     def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
@@ -25,7 +26,7 @@ class Work:
         self.dtypes = {name: np.dtype(dtype) for name, dtype in settings["outputs"].items()}
         self.text = settings["offsets_of"]
         self.max_text_bytes = settings["max_text_bytes"]
-        self.buckets = settings.get("buckets", [])
+        self.buckets, self.prompt = settings.get("buckets", []), settings.get("prompt", "")
         self.whole_words, self.windows = settings.get("whole_words", False), settings.get("windows", False)
         self.readers = {
             "input_ids": lambda row: row.ids,
@@ -58,6 +59,8 @@ class Work:
             raise ValueError(f"TEXT: a text of {size} bytes; this model takes at most {self.max_text_bytes} bytes")
         try:
             texts = [[text.decode("utf-8") for text in row] for row in rows]
+            if self.prompt:
+                texts = [[self.prompt + first, *rest] for first, *rest in texts]
             if len(texts) == 1:  # the threads behind encode_batch cost more than they give
                 made = [self.tokenizer.encode(texts[0][0], texts[0][1] if len(texts[0]) > 1 else None)]
             else:

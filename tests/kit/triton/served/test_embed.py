@@ -6,6 +6,12 @@ import torch
 
 from engine.kit.triton.served.embed import Work as Embed
 
+
+def settings(*modes, normalize=False):
+    layers = [{"kind": "Normalize", "activation": "Identity", "residual": False}] if normalize else []
+    return {"modes": modes, "skip": 0, "layers": layers, "truncate_dim": None}
+
+
 MASKS = {
     "right": [[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]],
     "left": [[1, 1, 1, 1, 1], [0, 0, 1, 1, 1]],
@@ -17,7 +23,7 @@ MASKS = {
 def test_padding_on_either_side_changes_no_pooled_vector(tmp_path, mode, side):
     states = np.random.default_rng(0).standard_normal((2, 5, 4)).astype(np.float32)
     mask = np.array(MASKS[side])
-    work = Embed(tmp_path, {"modes": [mode], "normalise": False})
+    work = Embed(tmp_path, settings(mode))
     together = work({"last_hidden_state": states, "attention_mask": mask})["sentence_embedding"]
     for row in range(2):
         own = states[row : row + 1, mask[row] == 1]
@@ -40,5 +46,5 @@ def test_padding_on_either_side_changes_no_pooled_vector(tmp_path, mode, side):
 def test_several_modes_stand_side_by_side_and_are_normalized_as_one(tmp_path):
     states = np.array([[[3.0, 0.0], [0.0, 4.0]]], dtype=np.float32)
     inputs = {"last_hidden_state": states, "attention_mask": np.ones((1, 2))}
-    vectors = Embed(tmp_path, {"modes": ["cls", "lasttoken"], "normalise": True})(inputs)["sentence_embedding"]
+    vectors = Embed(tmp_path, settings("cls", "lasttoken", normalize=True))(inputs)["sentence_embedding"]
     assert np.allclose(vectors, [[0.6, 0, 0, 0.8]])

@@ -20,7 +20,7 @@ def test_padding_has_no_label(words):
         "input_ids": np.array([[9, 0]]),
         "attention_mask": np.array([[1, 0]]),
     }
-    outputs = Tag(words, {"labels": ["x", "y"]})(inputs)
+    outputs = Tag(words, {"labels": ["x", "y"], "scores": "softmax"})(inputs)
     assert outputs["labels"].tolist() == [[b"y", b""]]
     assert outputs["tokens"].tolist() == [[b"", b""]]  # an id that the tokenizer does not know, and padding
     assert np.allclose(outputs["scores"], [[np.exp(2) / (1 + np.exp(2)), 0]])
