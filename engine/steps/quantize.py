@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from engine import tasks
 from engine.kit.inputs.cases import Case
-from engine.kit.onnx import graphs, ir_models, mapped_weights, onnx_files
+from engine.kit.onnx import graphs, ir_models, mapped_weights, onnx_files, wide
 from engine.kit.onnx.passes.pipeline import Pipeline
 from engine.kit.quantization import calibration, int8, precisions, trials
 from engine.kit.quantization.calibrated import Calibrated
@@ -47,6 +47,8 @@ _PARTS: Mapping[str, tuple[str, ...]] = {
     "fp16": (_HALF,), "bf16": (_HALF, _BF16), "int8": (_QDQ, _HALF), "fp8": (_QDQ, _HALF), "int4": (_QDQ, _HALF),
 }  # fmt: skip
 """The modules of engine/kit/quantization that quantize in a way; the key of a job covers those of its own way."""
+_STORED: Mapping[str, str] = {"fp16": "FLOAT16", "bf16": "BFLOAT16"}
+"""The half precisions, with ONNX's names."""
 _BITS: Mapping[str, int] = {"int4 weights": 4, "int8 weights": 8}
 _WITHOUT_VNNI = frozenset({"avx2", "avx512"})
 
@@ -144,13 +146,18 @@ class Quantize(Calibrated):
             for_cpu = functools.partial(self._for_cpu, checkpoint=checkpoint, samples=samples)
             return graphs.each(for_cpu, fused, out, together=_together)
         try:
-            precisions.refuse_half(onnx_files.load_graph(fused))
+            if self.way in _STORED and wide.has_half(onnx_files.load_graph(fused), _STORED[self.way]):
+                raise LeftAloneError("its weights are in this half precision already")
             if reference is None:
                 cases = self.cases(fused, checkpoint, samples)
             else:
                 cases = calibration.from_reference(reference)
-            with TemporaryDirectory(dir=out.parent) as folder, mapped_weights.spilling(Path(folder)):
-                model, report = _lowered(fused, cases, self.lower, self.opset, Path(folder))
+            with (
+                precisions.in_float32(fused, out.parent) as single,
+                TemporaryDirectory(dir=out.parent) as folder,
+                mapped_weights.spilling(Path(folder)),
+            ):
+                model, report = _lowered(single, cases, self.lower, self.opset, Path(folder))
                 onnx_files.save(model, out)
         except LeftAloneError as reason:
             return _left_alone(fused, out, reason)
@@ -162,20 +169,26 @@ class Quantize(Calibrated):
         self, fused: Path, out: Path, *, checkpoint: Path | None = None, samples: Path | None = None
     ) -> QuantizeReport:
         try:
-            if self.way in _BITS:
-                return _part(_WEIGHT_ONLY).quantize(fused, out, bits=_BITS[self.way])  # type: ignore[no-any-return]
-            static_int8 = _part(_STATIC)
-            if not static_int8.suits(fused):
-                if samples is not None:
-                    print("the samples for calibration are not used: the graph is not convolutional")
-                dynamic_int8 = _part(_DYNAMIC)
-                return dynamic_int8.quantize(fused, out, reduce_range=self.reduce_range, opset=self.opset)  # type: ignore[no-any-return]
-            cases = self.cases(fused, checkpoint, samples)
-            inputs = [case.inputs for case in cases]
-            report: StaticReport = static_int8.quantize(fused, out, inputs, reduce_range=self.reduce_range)
-            return replace(report, looked_at=_looked_at(cases))
+            with precisions.in_float32(fused, out.parent) as single:
+                report = self._quantized(single, out, checkpoint, samples)
         except LeftAloneError as reason:
             return _left_alone(fused, out, reason)
+        return replace(report, bytes=(precisions.size(fused), precisions.size(out)))
+
+    def _quantized(self, fused: Path, out: Path, checkpoint: Path | None, samples: Path | None) -> QuantizeReport:
+        """Quantize a graph in float32 for a CPU."""
+        if self.way in _BITS:
+            return _part(_WEIGHT_ONLY).quantize(fused, out, bits=_BITS[self.way])  # type: ignore[no-any-return]
+        static_int8 = _part(_STATIC)
+        if not static_int8.suits(fused):
+            if samples is not None:
+                print("the samples for calibration are not used: the graph is not convolutional")
+            dynamic_int8 = _part(_DYNAMIC)
+            return dynamic_int8.quantize(fused, out, reduce_range=self.reduce_range, opset=self.opset)  # type: ignore[no-any-return]
+        cases = self.cases(fused, checkpoint, samples)
+        inputs = [case.inputs for case in cases]
+        report: StaticReport = static_int8.quantize(fused, out, inputs, reduce_range=self.reduce_range)
+        return replace(report, looked_at=_looked_at(cases))
 
 
 def _module(part: str) -> str:
