@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from engine import tasks
 from engine.kit.inputs.cases import Case
-from engine.kit.onnx import graphs, ir_models, mapped_weights, onnx_files, wide
+from engine.kit.onnx import graphs, ir_models, mapped_weights, onnx_files
 from engine.kit.onnx.passes.pipeline import Pipeline
 from engine.kit.quantization import calibration, int8, precisions, trials
 from engine.kit.quantization.calibrated import Calibrated
@@ -47,8 +47,6 @@ _PARTS: Mapping[str, tuple[str, ...]] = {
     "fp16": (_HALF,), "bf16": (_HALF, _BF16), "int8": (_QDQ, _HALF), "fp8": (_QDQ, _HALF), "int4": (_QDQ, _HALF),
 }  # fmt: skip
 """The modules of engine/kit/quantization that quantize in a way; the key of a job covers those of its own way."""
-_STORED: Mapping[str, str] = {"fp16": "FLOAT16", "bf16": "BFLOAT16"}
-"""The half precisions, with ONNX's names."""
 _BITS: Mapping[str, int] = {"int4 weights": 4, "int8 weights": 8}
 _WITHOUT_VNNI = frozenset({"avx2", "avx512"})
 
@@ -146,8 +144,7 @@ class Quantize(Calibrated):
             for_cpu = functools.partial(self._for_cpu, checkpoint=checkpoint, samples=samples)
             return graphs.each(for_cpu, fused, out, together=_together)
         try:
-            if self.way in _STORED and wide.has_half(onnx_files.load_graph(fused), _STORED[self.way]):
-                raise LeftAloneError("its weights are in this half precision already")
+            precisions.refuse_half(onnx_files.load_graph(fused), self.lower)
             if reference is None:
                 cases = self.cases(fused, checkpoint, samples)
             else:

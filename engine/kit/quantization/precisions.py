@@ -26,6 +26,13 @@ def refuse_quantized(model: onnx.ModelProto) -> None:
         raise LeftAloneError(f"it is quantized already ({', '.join(signs)})")
 
 
+def refuse_half(model: onnx.ModelProto, lower: str) -> None:
+    """Raise LeftAloneError for a model that is to be in a half precision, and whose weights are in it already."""
+    names = {"fp16": "FLOAT16", "bf16": "BFLOAT16"}
+    if lower in names and wide.has_half(model, names[lower]):
+        raise LeftAloneError("its weights are in this half precision already")
+
+
 @contextlib.contextmanager
 def in_float32(directory: Path, scratch: Path) -> Iterator[Path]:
     """Yield the folder of a model in float32: `directory`, or for half precision a folder that lasts for the block."""

@@ -153,7 +153,8 @@ def _in_float32(model: onnx.ModelProto, path: Path) -> bytes:
     copy = onnx_files.copied(model)
     for tensor in onnx_files.tensors(copy):
         external_data.read(tensor, path.parent)
-    return wide.widened(copy).SerializeToString()
+    serialized: bytes = wide.widened(copy).SerializeToString()
+    return serialized
 
 
 def _other_export(model: onnx.ModelProto) -> str:

@@ -57,7 +57,7 @@ def bert():
 
 MODELS = {
     "halves inside and outside": (unseen_models.halves, {"features": np.ones((2, 6), np.float16)}),
-    "branches": (branching, {"x": np.arange(8, dtype=np.float16) / 8, "flag": np.array(1 > 0)}),
+    "branches": (branching, {"x": np.arange(8, dtype=np.float16) / 8, "flag": np.ones((), bool)}),
     "a transformer": (bert, {"input_ids": np.arange(14).reshape(2, 7)}),
 }
 
