@@ -18,7 +18,7 @@ _ENDLESS = 1_000_000
 """A tokenizer's limit of this length or more means no limit; some tokenizers have a limit of 10^30 tokens."""
 _SHOWN = 80
 """The largest number of characters of a text that an error quotes."""
-_OTHER = f"name the directory of a tokenizer with a tokenizer.json as `tokenizer` beside `source`; or {exportable.OWN_EXPORT}"
+_OTHER = f"name a folder with a tokenizer.json as `tokenizer` beside `source`; or {exportable.OWN_EXPORT}"
 """The hint for a tokenizer without a tokenizer.json."""
 _LEFT = frozenset(
     {

@@ -33,7 +33,8 @@ def ask(
 
     Where the recipe names no file of samples, a text model with a tokenizer gets the texts that come with this project.
     A text model without a tokenizer gets random tokens, and a model that takes no text gets random tensors, both within
-    `profiles`. Texts for a model without a known limit of tokens are cut to `profiles`. `values` are the values of inputs that the profiles state.
+    `profiles`. Texts for a model without a known limit of tokens are cut to `profiles`, too. `values` are the values of
+    inputs that the profiles state.
 
     Raises StepError where the samples do not suit the model.
     """
