@@ -76,6 +76,10 @@ class JudgementError(UserError):
     exit = Exit.JUDGED
 
 
+class PrecisionError(JudgementError):
+    """Too little of a model is in the precision of the recipe. A build adds what earlier reports say about it."""
+
+
 class StoreError(UserError):
     """The store cannot be read or written (exit 1)."""
 

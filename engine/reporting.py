@@ -44,6 +44,10 @@ class TypedReport:
         """Return JSON of an older version in the form of the current version; None where no conversion is possible."""
         return raw if version == cls.version else None
 
+    def reasons(self) -> list[str]:
+        """Return why parts of a model are not in the precision of the recipe: facts for an error of a later job."""
+        return []
+
     def to_json(self) -> dict[str, object]:
         """Return the report as a JSON object."""
         return cast("dict[str, object]", _plain(self))

@@ -14,7 +14,7 @@ from engine.builder.tickets import Ticket
 from engine.builder.trace import declaring
 from engine.builder.variant import PlannedVariant, before
 from engine.digest import Digest
-from engine.errors import Exit, JudgementError, StoreError, UserError
+from engine.errors import Exit, JudgementError, PrecisionError, StoreError, UserError
 from engine.events import Arrival, BuildState, Ended, Finished, Gap, JobState, Noticed
 from engine.store.heads import JobNote, job_note
 from engine.store.materialize import materialize, withdraw
@@ -74,7 +74,8 @@ class Endings:
                 materialize(self._lookup.store, record, place)
                 self._packages[ticket.variant.name] = place
             self._push(ticket, record)
-        except JudgementError as error:
+        except JudgementError as judged:
+            error = self._explained(ticket, judged)
             if record.digest not in self._ran:
                 return self.end(ticket, "failed", error=_replayed(error, record), measured_at=record.made_at)
             return self.end(ticket, "failed", seconds=seconds, error=error)
@@ -82,6 +83,21 @@ class Endings:
             return self.end(ticket, "failed", seconds=seconds, error=error)
         ours = ticket.job.traits.kind.startswith(f"{declaring.OURS}.")
         return self.end(ticket, state, seconds=seconds, gaps=() if ours else gaps, arrival=arrival)
+
+    def _explained(self, ticket: Ticket, error: JudgementError) -> JudgementError:
+        """Return an error about a precision with the reasons in the reports of the jobs before; any other as it is."""
+        from engine.builder import reports
+        from engine.reporting import TypedReport
+
+        if not isinstance(error, PrecisionError):
+            return error
+        steps = {job.name: type(job.step) for job in ticket.variant.jobs}
+        facts = list(error.facts)
+        for name in before(ticket.variant, ticket.job):
+            record = self.board.record(ticket, name)
+            report = None if record is None else reports.read(steps[name], record)
+            facts += report.reasons() if isinstance(report, TypedReport) else []
+        return JudgementError(error.what, facts, error.hint)
 
     def _push(self, ticket: Ticket, record: Record) -> None:
         tier = self._lookup.store.tier

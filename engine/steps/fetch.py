@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from engine.errors import JudgementError, StepError
 from engine.feasibility.facts import GraphFacts, ModelFacts
 from engine.kit.checkpoints import checkpoint, hub, licenses, model_files, pickles, sentences, weights
 from engine.kit.inputs import token_inputs
-from engine.kit.onnx import nvidia_qdq, onnx_files, onnx_source
+from engine.kit.onnx import mapped_weights, nvidia_qdq, onnx_files, onnx_source, wide
 from engine.step import Source, Step, TypedReport
 from engine.store.copying import copy
 
@@ -159,18 +160,29 @@ def _copy_onnx(path: Path, out: Path, *, tokens: bool) -> None:
         )
     names = onnx_source.data_files(path)
     print(f"copying {path.name}" + (f" and {len(names)} files of external data" if names else ""))
+    model = onnx_source.read(path)
+    if wide.has_half(model, "BFLOAT16"):
+        print("bf16 becomes float32, in which a CPU runs the original")
+        with TemporaryDirectory(dir=out.parent) as folder, mapped_weights.spilling(Path(folder)):
+            _copy_files(path, names, Path(folder) / "original")
+            onnx_files.save(wide.widened(onnx_files.load_mapped(Path(folder) / "original")), out)
+    else:
+        _copy_files(path, names, out)
+    if nvidia_qdq.has(model):
+        print("NVIDIA's own Q/DQ operators become ONNX's of the same meaning")
+        onnx_files.save_graph(nvidia_qdq.standardized(onnx_files.load_graph(out)), out)
+    changed = token_inputs.renamed(model) if tokens else {}
+    if changed:
+        print(f"inputs are renamed: {', '.join(f'{own} to {name}' for own, name in changed.items())}")
+        renamed = token_inputs.standardized(onnx_files.load_graph(out))
+        (out / onnx_files.MODEL).unlink()  # it may be a link to the user's own file
+        onnx_files.save_graph(renamed, out)
+
+
+def _copy_files(path: Path, names: Sequence[str], out: Path) -> None:
     copy(path, out / "model.onnx")
     for name in names:
         copy(path.parent / name, out / name)
-    if nvidia_qdq.has(onnx_source.read(path)):
-        print("NVIDIA's own Q/DQ operators become ONNX's of the same meaning")
-        onnx_files.save_graph(nvidia_qdq.standardized(onnx_files.load_graph(out)), out)
-    changed = token_inputs.renamed(onnx_source.read(path)) if tokens else {}
-    if changed:
-        print(f"inputs are renamed: {', '.join(f'{own} to {name}' for own, name in changed.items())}")
-        model = token_inputs.standardized(onnx_files.load_graph(out))
-        (out / onnx_files.MODEL).unlink()  # it may be a link to the user's own file
-        onnx_files.save_graph(model, out)
 
 
 def _add_tokenizer(tokenizer: Path | str, out: Path) -> None:

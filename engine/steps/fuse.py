@@ -9,8 +9,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from engine.kit.accuracy import equivalence
-from engine.kit.onnx import graphs, onnx_files
-from engine.kit.quantization import int8, precisions
+from engine.kit.onnx import graphs, onnx_files, wide
+from engine.kit.quantization import int8
 from engine.runtimes.onnxruntime import fusion, session_options
 from engine.runtimes.preparation import Lowering, Residual
 from engine.step import Step, TypedReport
@@ -134,7 +134,7 @@ def _look_for_a_transformer(model: onnx.ModelProto) -> None:
     if signs:
         # Folding constants would turn quantized weights back to floating point.
         raise _NotFusedError(f"it is quantized already ({', '.join(signs)}), and stays as its maker left it")
-    if precisions.has_half_weights(model):
+    if wide.has_half(model):
         # Folding half-precision constants on a CPU would add casts to the whole graph.
         raise _NotFusedError("it is in half precision already, which this step would take apart")
 

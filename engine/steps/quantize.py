@@ -144,13 +144,17 @@ class Quantize(Calibrated):
             for_cpu = functools.partial(self._for_cpu, checkpoint=checkpoint, samples=samples)
             return graphs.each(for_cpu, fused, out, together=_together)
         try:
-            precisions.refuse_half(onnx_files.load_graph(fused))
+            precisions.refuse_half(onnx_files.load_graph(fused), self.lower)
             if reference is None:
                 cases = self.cases(fused, checkpoint, samples)
             else:
                 cases = calibration.from_reference(reference)
-            with TemporaryDirectory(dir=out.parent) as folder, mapped_weights.spilling(Path(folder)):
-                model, report = _lowered(fused, cases, self.lower, self.opset, Path(folder))
+            with (
+                precisions.in_float32(fused, out.parent) as single,
+                TemporaryDirectory(dir=out.parent) as folder,
+                mapped_weights.spilling(Path(folder)),
+            ):
+                model, report = _lowered(single, cases, self.lower, self.opset, Path(folder))
                 onnx_files.save(model, out)
         except LeftAloneError as reason:
             return _left_alone(fused, out, reason)
@@ -162,20 +166,26 @@ class Quantize(Calibrated):
         self, fused: Path, out: Path, *, checkpoint: Path | None = None, samples: Path | None = None
     ) -> QuantizeReport:
         try:
-            if self.way in _BITS:
-                return _part(_WEIGHT_ONLY).quantize(fused, out, bits=_BITS[self.way])  # type: ignore[no-any-return]
-            static_int8 = _part(_STATIC)
-            if not static_int8.suits(fused):
-                if samples is not None:
-                    print("the samples for calibration are not used: the graph is not convolutional")
-                dynamic_int8 = _part(_DYNAMIC)
-                return dynamic_int8.quantize(fused, out, reduce_range=self.reduce_range, opset=self.opset)  # type: ignore[no-any-return]
-            cases = self.cases(fused, checkpoint, samples)
-            inputs = [case.inputs for case in cases]
-            report: StaticReport = static_int8.quantize(fused, out, inputs, reduce_range=self.reduce_range)
-            return replace(report, looked_at=_looked_at(cases))
+            with precisions.in_float32(fused, out.parent) as single:
+                report = self._quantized(single, out, checkpoint, samples)
         except LeftAloneError as reason:
             return _left_alone(fused, out, reason)
+        return replace(report, bytes=(precisions.size(fused), precisions.size(out)))
+
+    def _quantized(self, fused: Path, out: Path, checkpoint: Path | None, samples: Path | None) -> QuantizeReport:
+        """Quantize a graph in float32 for a CPU."""
+        if self.way in _BITS:
+            return _part(_WEIGHT_ONLY).quantize(fused, out, bits=_BITS[self.way])  # type: ignore[no-any-return]
+        static_int8 = _part(_STATIC)
+        if not static_int8.suits(fused):
+            if samples is not None:
+                print("the samples for calibration are not used: the graph is not convolutional")
+            dynamic_int8 = _part(_DYNAMIC)
+            return dynamic_int8.quantize(fused, out, reduce_range=self.reduce_range, opset=self.opset)  # type: ignore[no-any-return]
+        cases = self.cases(fused, checkpoint, samples)
+        inputs = [case.inputs for case in cases]
+        report: StaticReport = static_int8.quantize(fused, out, inputs, reduce_range=self.reduce_range)
+        return replace(report, looked_at=_looked_at(cases))
 
 
 def _module(part: str) -> str:

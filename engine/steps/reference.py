@@ -82,12 +82,14 @@ class Reference(Step):
     def for_recipe(cls, recipe: Recipe) -> Self:
         """Return the step `reference`, which every recipe needs.
 
-        The field `profiles` is set only where random inputs are drawn within the profiles.
+        The field `profiles` is set only where random inputs are drawn within the profiles, and for the texts of an ONNX
+        file, which are cut to the profiles: no file says how many tokens the model takes.
         """
         model, samples, text = recipe.model, recipe.validation.samples, recipe.validation.perplexity
         onnx = model.is_onnx_file
         shown = recipe.images
-        drawn = (onnx or shown is not None) and samples is None and model.tokenizer is None
+        texts = onnx and model.tokenizer is not None and (samples is None or samples.endswith(".jsonl"))
+        drawn = (onnx or shown is not None) and samples is None
         return cls(
             samples=None if samples is None else Source(uri=samples),
             task=model.task,
@@ -95,8 +97,8 @@ class Reference(Step):
             random_head=model.random_head,
             onnx=onnx,
             images=shown,
-            profiles=recipe.profiles if drawn else (),
-            shape_values=recipe.shape_values if drawn else (),
+            profiles=recipe.profiles if drawn or texts else (),
+            shape_values=recipe.shape_values if drawn and not texts else (),
             text=None if text is None else Source(uri=text.text),
             text_limit=None if text is None else text.limit,
         )

@@ -498,14 +498,18 @@ def test_what_someone_else_quantized_is_handed_on_as_it_is(tmp_path, capsys, mod
     assert "not quantized: it is quantized already" in capsys.readouterr().out
 
 
-def test_half_precision_is_handed_on_as_it_is(tmp_path):
-    shape = ["n", 8]
-    values = numpy_helper.from_array(np.ones((8, 8), np.float16), "w")
-    node = helper.make_node("MatMul", ["x", "w"], ["y"])
+@pytest.mark.parametrize("way", ["dynamic", "int4 weights", "int8 weights"])
+def test_half_precision_is_quantized_through_float32(tmp_path, way):
     half = TensorProto.FLOAT16
-    report, _ = quantize(tmp_path, graphs.graph([node], [("x", half, shape)], [("y", half, shape)], [values]))
-    assert report.unquantized == "its weights are in half precision, and only single precision can be quantized"
-    assert list(report.left) == ["1 MatMul"]
+    values = numpy_helper.from_array(np.random.default_rng(0).standard_normal((64, 64)).astype(np.float16), "w")
+    node = helper.make_node("MatMul", ["x", "w"], ["y"])
+    model = graphs.graph([node], [("x", half, ["n", 64])], [("y", half, ["n", 64])], [values])
+    report, out = quantize(tmp_path, model, way=way)
+    assert report.quantized == {"MatMul": 1}
+    x = np.random.default_rng(1).standard_normal((3, 64)).astype(np.float16)
+    [expected, given] = [ort.run(ort.session(each), {"x": x})["y"] for each in (tmp_path / "fused", out)]
+    assert given.dtype == np.float16
+    assert np.corrcoef(expected.ravel(), given.ravel())[0, 1] > 0.98
 
 
 def test_an_old_opset_is_lifted_to_one_that_can_be_quantized(tmp_path):

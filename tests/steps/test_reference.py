@@ -311,6 +311,26 @@ def test_answers_that_are_no_numbers_are_mentioned(bert, samples, tmp_path, caps
     assert "the original's outputs for line 1 contain infinities or NaN\n" in capsys.readouterr().out
 
 
+def test_texts_of_an_onnx_file_that_does_not_say_its_limit_are_cut_to_the_profiles(tmp_path):
+    words = len(models.vocabulary())
+    nodes = [
+        helper.make_node("Gather", ["table", "input_ids"], ["words"]),
+        helper.make_node("Shape", ["input_ids"], ["length"], start=1, end=2),
+        helper.make_node("Slice", ["positions", "zero", "length"], ["places"]),
+        helper.make_node("Add", ["words", "places"], ["y"]),
+    ]
+    stored = [graphs.weight("table", words, 4), graphs.weight("positions", 8, 4)]
+    stored.append(numpy_helper.from_array(np.array([0]), "zero"))
+    inputs, outputs = [("input_ids", graphs.INT64, ["batch", "length"])], [("y", graphs.FLOAT, ["batch", "length", 4])]
+    graphs.write(tmp_path / "model", graphs.graph(nodes, inputs, outputs, stored, opset=17, ir=9))
+    models.save_tokenizer(tmp_path / "model")
+    with pytest.raises(StepError, match="fails on built-in"):
+        Reference(onnx=True).run(tmp_path / "uncut", checkpoint=tmp_path / "model")
+    profile = {"length": Range(min=1, opt=4, max=8)}
+    Reference(onnx=True, profiles=(profile,)).run(tmp_path / "out", checkpoint=tmp_path / "model")
+    assert max(case.inputs["input_ids"].shape[1] for case in cases.load(tmp_path / "out")) == 8
+
+
 def recipe(source, **model):
     profile = {"batch": Range(min=1, opt=1, max=1)}
     samples = model.pop("samples", None)
@@ -318,12 +338,13 @@ def recipe(source, **model):
     return Recipe(name="r", model=section, profiles=(profile,), validate=Validation(samples=samples), precision="int8")
 
 
-def test_profiles_count_only_where_random_tensors_are_drawn_within_them():
+def test_profiles_count_only_where_random_tensors_are_drawn_within_them_or_texts_of_an_onnx_file_are_cut_to_them():
+    assert Reference.for_recipe(recipe("file:/net.onnx", tokenizer="file:/tokenizer")).profiles
     assert Reference.for_recipe(recipe("file:/net.onnx")).profiles
     assert Reference.for_recipe(recipe("timm:resnet18")).profiles
     for other in (
         recipe("file:/net.onnx", samples="file:/samples.npz"),
-        recipe("file:/net.onnx", tokenizer="file:/tokenizer"),
+        recipe("file:/net.onnx", tokenizer="file:/tokenizer", samples="file:/samples.npz"),
         recipe("hf:some/model"),
     ):
         assert Reference.for_recipe(other).profiles == ()

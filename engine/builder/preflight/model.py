@@ -11,7 +11,7 @@ from engine.builder.preflight.checked_variant import CheckedVariant
 from engine.builder.variant import PlannedVariant
 from engine.feasibility.facts import ModelFacts
 from engine.kit.checkpoints import checkpoint as checkpoints
-from engine.kit.checkpoints import json_files, model_files, published, quantized, sentences, weights
+from engine.kit.checkpoints import json_files, model_files, published, quantized, sentences, unbuildable, weights
 from engine.recipe import paths
 from engine.step import Source
 from engine.store.opening import open_store
@@ -63,6 +63,9 @@ def look(subject: CheckedVariant) -> None:
             inputs.refuse(subject.checkpoint, task, tokenizer=subject.variant.loaded.recipe.model.tokenizer)
         with subject.at("model", "task" if requested else "source"):
             architecture.refuse(subject.checkpoint, task)
+            unbuildable.refuse(subject.checkpoint, task)
+        with subject.at("model", "source"):
+            inputs.refuse_tokenizer(subject.checkpoint, task, tokenizer=subject.variant.loaded.recipe.model.tokenizer)
 
 
 def untried(subject: CheckedVariant) -> str | None:
@@ -96,7 +99,9 @@ def _look_at_named_tokenizer(uri: str) -> None:
     place = sources.place_of(Source(uri=uri))
     if place is not None:
         model_files.tokenizer_at(place)
-        _look_at_tokenizer(place if place.is_dir() else place.parent)
+        directory = place if place.is_dir() else place.parent
+        _look_at_tokenizer(directory)
+        inputs.refuse_unconvertible(directory)
 
 
 def tokenizer_place(subject: CheckedVariant) -> Path | None:

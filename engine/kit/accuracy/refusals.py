@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from engine.errors import JudgementError
+from engine.errors import JudgementError, PrecisionError
 from engine.kit.accuracy import thresholds
 from engine.kit.accuracy.report import AccuracyReport, Work
 from engine.kit.accuracy.thresholds import DEFAULTS, Miss
@@ -102,12 +102,12 @@ def unmeasured(number: str, why: str) -> JudgementError:
     )
 
 
-def too_little(miss: Miss, reached: float, work: Work, precision: Precision, *, weights_only: bool) -> JudgementError:
+def too_little(miss: Miss, reached: float, work: Work, precision: Precision, *, weights_only: bool) -> PrecisionError:
     """Return the error for a model of which only the share `reached` has the precision of the recipe."""
     does = "has weights in" if weights_only else "computes in"
     enough = math.floor(reached * 100) / 100
     bound = f"; or, if this share is enough for you: `validate: {{precision_share: {{at_least: {enough:g}}}}}`"
-    return JudgementError(
+    return PrecisionError(
         f"Too little of the model {does} {precision}: {miss}",
         [f"multiplications: {work.in_words()}", *_operators(work, precision, weights_only=weights_only)],
         f"build it in {_usual(work)}{bound if enough else ''}",

@@ -9,7 +9,7 @@ from typing import Any
 
 from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
-from engine.kit.checkpoints import custom_code, json_files, sentences
+from engine.kit.checkpoints import custom_code, exportable, json_files, sentences
 from engine.kit.inputs import lowercase, tokenizer_trouble
 from engine.kit.inputs.token_rows import Row, Side
 from engine.text import distribution, reasons
@@ -18,6 +18,8 @@ _ENDLESS = 1_000_000
 """A tokenizer's limit of this length or more means no limit; some tokenizers have a limit of 10^30 tokens."""
 _SHOWN = 80
 """The largest number of characters of a text that an error quotes."""
+_OTHER = f"name a folder with a tokenizer.json as `tokenizer` beside `source`; or {exportable.OWN_EXPORT}"
+"""The hint for a tokenizer without a tokenizer.json."""
 _LEFT = frozenset(
     {
         "CodeLlamaTokenizer", "CohereTokenizer", "CpmAntTokenizer", "GemmaTokenizer", "LlamaTokenizer",
@@ -112,7 +114,7 @@ def _limits(checkpoint: Path, tokenizer: dict[str, object], longest: int | None)
 def _backend(checkpoint: Path) -> Any:
     path = checkpoints.tokenizer_file(checkpoint)
     if path is None:
-        return _converted(checkpoint) if checkpoints.has_tokenizer(checkpoint) else None
+        return convert(checkpoint) if checkpoints.has_tokenizer(checkpoint) else None
     return read(path)
 
 
@@ -126,8 +128,11 @@ def read(path: Path) -> Any:
         raise StepError(f"{path.name} cannot be read", reasons.facts(error), "save the tokenizer again") from error
 
 
-def _converted(checkpoint: Path) -> Any:
-    """Return the fast tokenizer that transformers makes from the files of a slow tokenizer. Raises StepError."""
+def convert(checkpoint: Path) -> Any:
+    """Return the tokenizer that transformers makes from other files than a tokenizer.json.
+
+    Raises StepError where transformers cannot read the files, or has no form of the tokenizer as tokenizer.json.
+    """
     try:
         import transformers
     except ImportError as error:
@@ -136,16 +141,24 @@ def _converted(checkpoint: Path) -> Any:
             hint=f"{distribution.install('cpu')}, or save the tokenizer once with save_pretrained()",
         ) from error
     try:
-        return transformers.AutoTokenizer.from_pretrained(
+        own = transformers.AutoTokenizer.from_pretrained(
             str(checkpoint), local_files_only=True, trust_remote_code=False
-        ).backend_tokenizer
+        )
     except Exception as error:  # transformers raises whatever its converters do
         custom_code.refuse(checkpoint)
         raise StepError(
             "the tokenizer has no tokenizer.json, and its files cannot be converted",
             tokenizer_trouble.of_files(checkpoint, error),
-            "save it once with save_pretrained(), or give samples as .npz",
+            _OTHER,
         ) from error
+    backend = getattr(own, "backend_tokenizer", None)
+    if backend is None:
+        raise StepError(
+            f"{type(own).__name__} has no form as tokenizer.json, which a package needs",
+            ["transformers writes no tokenizer.json for a tokenizer of this class"],
+            _OTHER,
+        )
+    return backend
 
 
 def prompt_tokens(checkpoint: Path, tokenizer: Tokenizer) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,7 @@ _QUANTIZED = {
 def read(path: Path) -> onnx.ModelProto:
     """Return the model at `path` without reading its external data.
 
-    Raises StepError where the file is no ONNX model, or a git-lfs pointer.
+    Raises StepError where the file is no ONNX model or a git-lfs pointer, and where a name in it is not UTF-8.
     """
     weights.refuse_pointer(path)
     try:
@@ -42,7 +43,27 @@ def read(path: Path) -> onnx.ModelProto:
         raise _no_model(path, f"{type(error).__name__}: {reasons.of_error(error)}") from error
     if not model.HasField("graph") or not model.graph.output:
         raise _no_model(path, "it holds no graph with outputs")
+    broken = next((text for text in _texts(model) if not isinstance(text, str)), None)
+    if broken is not None:
+        raise StepError(
+            f"{path.name} has a name that is not UTF-8",
+            [f"the name of a tensor, an axis, a node or a file: {broken!r}"],
+            "ONNX asks for UTF-8: rename it, or export the model again with plain names",
+        )
     return model
+
+
+def _texts(model: onnx.ModelProto) -> Iterator[object]:
+    """Yield the names in a model; protobuf gives a name that is not UTF-8 as bytes."""
+    for graph in onnx_files.graphs(model.graph):
+        for value in (*graph.input, *graph.output, *graph.value_info):
+            yield value.name
+            yield from (dim.dim_param for dim in value.type.tensor_type.shape.dim)
+    for tensor in onnx_files.tensors(model):
+        yield tensor.name
+        yield from (entry.value for entry in tensor.external_data)
+    for node in onnx_files.nodes(model):
+        yield from (node.name, *node.input, *node.output)
 
 
 def data_files(path: Path) -> list[str]:

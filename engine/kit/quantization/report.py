@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self, cast
 
 from engine.reporting import TypedReport
+from engine.text import lists
 
 Sizes = tuple[int, int]
 """The size of the model in bytes, before and after quantization."""
+
+
+_DYNAMIC: Mapping[str, str] = {
+    **dict.fromkeys(("Conv", "ConvTranspose"), "dynamic int8 makes convolutions slower and less exact"),
+    **dict.fromkeys(("Einsum", "GRU", "RNN"), "this kind of operator has no form in dynamic int8"),
+}
+"""Why operators of a kind stay in floating point in dynamic int8; of any other kind, see `_UNFIT`."""
+_UNFIT = "without float32 weights in a stored matrix, or with inputs that the quantized form of the operator lacks"
+_COMPUTED = "products of two computed tensors have no weights to quantize"
+_NAMED = 3
+"""The largest number of layers that a reason names."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +55,13 @@ class QuantizeReport(TypedReport):
     looked_at: Inputs | None = None
     unquantized: str | None = None
     """The reason why the model was left unchanged; None where its precision was lowered."""
+
+    def reasons(self) -> list[str]:
+        """Return the reason why the model was left unchanged, else the reasons why its operators were."""
+        return [*self._reasons()] if self.unquantized is None else [f"not quantized: {self.unquantized}"]
+
+    def _reasons(self) -> Iterator[str]:
+        return iter(())
 
     @classmethod
     def from_json(cls, raw: object, version: int | None = None) -> Self:
@@ -86,6 +105,12 @@ class DynamicReport(QuantizeReport):
     """The operators whose weights stay in floating point, such as "2 Conv"."""
     evened: ActivationScaling | None = None
 
+    def _reasons(self) -> Iterator[str]:
+        left = [each for each in self.left if not each.endswith(" Gather")]  # which multiplies nothing
+        yield from (f"{each} in floating point: {_DYNAMIC.get(each.partition(' ')[2], _UNFIT)}" for each in left)
+        if not left:
+            yield f"the rest in floating point: {_COMPUTED}"
+
 
 @dataclass(frozen=True, kw_only=True)
 class WeightOnlyReport(QuantizeReport):
@@ -97,6 +122,11 @@ class WeightOnlyReport(QuantizeReport):
     """The number of operators that read such weights, by the name of the operator before quantization."""
     left: tuple[str, ...]
     """The operators whose weights stay in floating point, such as "2 Conv"."""
+
+    def _reasons(self) -> Iterator[str]:
+        yield from (
+            f"{each} in floating point: no MatMul with a stored matrix of 8 outputs or more" for each in self.left
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,6 +167,9 @@ class HalfReport(QuantizeReport):
     path: tuple[HalfTry, ...]
     samples: int
     casts: int
+
+    def _reasons(self) -> Iterator[str]:
+        yield from (f"{lists.counts(each.operators)} in fp32: {each.reason}" for each in self.kept)
 
 
 @dataclass(frozen=True)
@@ -196,12 +229,18 @@ class StaticReport(QuantizeReport):
     samples: int
     held_out: int
 
+    def _reasons(self) -> Iterator[str]:
+        yield from _named(self.left)
+
 
 @dataclass(frozen=True, kw_only=True)
 class GraphsReport(QuantizeReport):
     """The report of a quantization for a CPU, for a model of several graphs: a report for each graph."""
 
     graphs: Mapping[str, WeightOnlyReport | DynamicReport | StaticReport]
+
+    def _reasons(self) -> Iterator[str]:
+        yield from (f"{name}: {reason}" for name, report in self.graphs.items() for reason in report.reasons())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,3 +266,17 @@ class QdqReport(QuantizeReport):
     def quantized(self) -> Quantized | None:
         """The quantized MatMuls, from the one field among `int8`, `fp8` and `int4` that is set."""
         return self.int8 or self.fp8 or self.int4
+
+    def _reasons(self) -> Iterator[str]:
+        quantized = self.quantized
+        yield from () if quantized is None else _named(quantized.left)
+        if quantized is not None and quantized.convolutions:
+            count = lists.counted(quantized.convolutions, "convolution")
+            yield f"{count}: only products are quantized to {self.precision}"
+
+
+def _named(left: Sequence[Left]) -> Iterator[str]:
+    """Yield the layers that were not quantized, a text for each reason."""
+    for reason in dict.fromkeys(each.reason for each in left):
+        names = [each.name for each in left if each.reason == reason]
+        yield f"{lists.first_of(names, _NAMED)} not quantized: {reason}"

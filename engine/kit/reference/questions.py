@@ -34,7 +34,8 @@ def ask(
 
     Where the recipe names no file of samples, a text model with a tokenizer gets the texts that come with this project.
     A text model without a tokenizer gets random tokens, and a model that takes no text gets random tensors, both within
-    `profiles`. `values` are the values of inputs that the profiles state.
+    `profiles`. Texts for a model without a known limit of tokens are cut to `profiles`, too. `values` are the values of
+    inputs that the profiles state.
 
     Raises StepError where the samples do not suit the model.
     """
@@ -44,7 +45,8 @@ def ask(
             return drawn(original, profiles, values)
         tensors = samples.read(file, checkpoint, specs)
         return [*tensors, *batches.of_tensors(tensors, specs)]
-    limits = RowLimits.of(specs, original.longest)
+    longest = _longest(original, profiles)
+    limits = RowLimits.of(specs, longest)
     tokenizer = tokenizers.load(checkpoint, longest=limits.sequence[1])
     if file is None and tokenizer is None:
         return drawn(original, profiles)
@@ -52,7 +54,7 @@ def ask(
         cases = samples.read(file, checkpoint, specs)
     else:
         texts = samples.texts(file) if file else samples.built_in(paired=tasks.find(task).paired)
-        cases = samples.tokenize(texts, checkpoint, specs, longest=original.longest)
+        cases = samples.tokenize(texts, checkpoint, specs, longest=longest)
         if original.tokenizer is not None and tokenizer is not None:
             cases = own_tokens.attach(cases, texts, original.tokenizer, tokenizer)
             if not tasks.generates(task):  # a package that generates text pads its prompts itself
@@ -78,6 +80,13 @@ def padding(original: Original, checkpoint: Path, *, task: str) -> Padding | Non
     if tokenizer is None:
         return None
     return Padding(tokenizer.pad, "left" if tasks.find(task).generates is Generates.CONTINUES else tokenizer.side)
+
+
+def _longest(original: Original, profiles: Sequence[Profile]) -> int | None:
+    """Return the number of tokens to which texts are cut: the model's limit, or where none is known, the profiles'."""
+    axis = original.input_specs["input_ids"].shape[1]
+    sizes = [int(profile[axis].max) for profile in profiles if isinstance(axis, str) and axis in profile]
+    return original.longest or max(sizes, default=None)
 
 
 def drawn(

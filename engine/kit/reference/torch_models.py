@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from engine import tasks
 from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
-from engine.kit.checkpoints import model_inputs, quantized
+from engine.kit.checkpoints import model_inputs, quantized, unbuildable
 from engine.kit.generation import modules
 from engine.kit.inputs.token_rows import Vocabulary
 from engine.kit.onnx.onnx_files import Input
@@ -53,6 +53,7 @@ def load(
     if images is not None and checkpoints.kind(checkpoint) == "timm":
         return timm_models.load(checkpoint, task_name, images, **head)
     task = _supported(checkpoint, task_name)
+    unbuildable.refuse(checkpoint, task.name)
     with _quiet():
         tokenizer = own_tokenizer.load(checkpoint)
     with _quiet(), seeded():

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.errors import StepError
-from engine.kit.onnx import onnx_files, opsets
+from engine.kit.onnx import external_data, onnx_files, opsets, wide
 from engine.runtimes.onnxruntime import session as ort
 from engine.text import lists
 
@@ -19,6 +19,8 @@ _TRIED_BYTES = 64 << 20
 """The largest size of a model, with its external data, that is opened; of a larger model only the header is read."""
 _SAFE_IR, _SAFE_OPSET = 8, 17
 """An IR version and an opset that every supported version of ONNX Runtime reads."""
+_COMPLETE_OPSET = 13
+"""ONNX Runtime has code for the operators of this opset and of newer ones, and not for all of older ones."""
 _INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 _NUMBERS = ("bool", "float16", "float32", "float64", *_INTEGERS)
 """The types of inputs and outputs that numpy can hold, and so samples."""
@@ -133,17 +135,33 @@ def _refuse_types(model: onnx.ModelProto) -> None:
 
 
 def _refuse_by_trial(model: onnx.ModelProto, path: Path) -> None:
-    """Open the file. Raises StepError with what ONNX Runtime says, and with advice for an operator without code."""
+    """Open the file, as `fetch` copies it. Raises StepError with what ONNX Runtime says, and with advice."""
     try:
-        ort.refuse_unloadable(path)
+        ort.refuse_unloadable(_in_float32(model, path) if wide.has_half(model, "BFLOAT16") else path)
     except StepError as error:
         if not any("NOT_IMPLEMENTED" in fact for fact in error.facts):
             raise
         raise StepError(
             f"{path.name} has an operator that ONNX Runtime {_version()} has no code for",
             [*error.facts, f"the model uses opset {opsets.version(model)}"],
-            "export it for opset 13 or newer (or convert it with onnx.version_converter), and in float32",
+            _other_export(model),
         ) from error
+
+
+def _in_float32(model: onnx.ModelProto, path: Path) -> bytes:
+    """Return a small model in bf16 as `fetch` copies it: in float32."""
+    copy = onnx_files.copied(model)
+    for tensor in onnx_files.tensors(copy):
+        external_data.read(tensor, path.parent)
+    serialized: bytes = wide.widened(copy).SerializeToString()
+    return serialized
+
+
+def _other_export(model: onnx.ModelProto) -> str:
+    """Return the hint for an operator without code: what about the model may be the reason."""
+    if opsets.version(model) < _COMPLETE_OPSET:
+        return "export it for opset 13 or newer (or convert it with onnx.version_converter), and in float32"
+    return "export it in float32, and where it is in float32 already with other operators in place of this one"
 
 
 def _version() -> str:

@@ -170,3 +170,49 @@ def test_a_processor_without_images_and_a_model_that_generates_text_pass(model):
     api.check("tiny.yaml")
     model("llama", "LlamaForCausalLM", files={"preprocessor_config.json": {"image_processor_type": "P"}})
     api.check("tiny.yaml")
+
+
+HYBRID = {"layer_types": ["conv", "full_attention"], "num_hidden_layers": 2}
+
+
+@pytest.mark.parametrize("fields", [HYBRID, {"text_config": HYBRID}])
+def test_layers_with_another_past_than_keys_and_values_are_refused_for_generation_and_for_no_other_task(model, fields):
+    model("lfm2", "Lfm2ForCausalLM", **fields)
+    error = refused()
+    assert "does not carry keys and values alone" in error.what
+    assert error.facts == ("config.json has layers of another kind: conv",)
+    assert "task: feature-extraction" in error.hint
+    model("lfm2", "Lfm2Model", **fields)
+    assert api.check("tiny.yaml")
+
+
+def test_a_nystromformer_that_takes_one_number_of_tokens_only_is_refused_with_the_number(model):
+    model("nystromformer", "NystromformerForMaskedLM", segment_means_seq_len=512, num_landmarks=64)
+    error = refused()
+    assert error.what == "the model takes texts of exactly 512 tokens, and no others"
+    model("nystromformer", "NystromformerForMaskedLM")
+    assert api.check("tiny.yaml")
+
+
+@pytest.mark.parametrize("task", ["feature-extraction", "text-classification"])
+def test_qwen3_next_is_refused_by_the_table(model, task):
+    head = {"feature-extraction": "Model", "text-classification": "ForSequenceClassification"}[task]
+    model("qwen3_next", f"Qwen3Next{head}", task=task)
+    assert "grouped matrix products" in refused().facts[0]
+
+
+def test_a_tokenizer_that_has_no_form_as_tokenizer_json_is_refused_with_a_hint_that_helps(model, tmp_path):
+    files = {"tokenizer_config.json": {"tokenizer_class": "ByT5Tokenizer"}}
+    model("t5", "T5EncoderModel", task="feature-extraction", files=files)
+    error = refused()
+    assert error.what == "ByT5Tokenizer has no form as tokenizer.json, which a package needs"
+    assert "save_pretrained" not in error.hint
+    assert "`tokenizer` beside `source`" in error.hint
+    recipe = tmp_path / "tiny.yaml"
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "tokenizer.json").write_text('{"model": {}}')
+    recipe.write_text(recipe.read_text().replace("source: model", "source: model, tokenizer: other"))
+    assert api.check("tiny.yaml")
+    (tmp_path / "other" / "tokenizer.json").rename(tmp_path / "other" / "tokenizer_config.json")
+    (tmp_path / "other" / "tokenizer_config.json").write_text(json.dumps(files["tokenizer_config.json"]))
+    assert "ByT5Tokenizer" in refused().what

@@ -85,3 +85,15 @@ def test_an_input_that_no_package_can_take_is_refused_before_anything_else(kind,
         onnx_source.describe(helper.make_model(graph))
     assert caught.value.what == text
     assert hint in caught.value.hint
+
+
+@pytest.mark.parametrize("name", [b"xxxx", b"axis", b"data.bin"])
+def test_a_name_that_is_not_utf8_is_refused_and_shown(tmp_path, name):
+    stored = TensorProto(name="w", data_type=FLOAT, dims=[2], data_location=TensorProto.EXTERNAL)
+    stored.external_data.add(key="location", value="data.bin")
+    node = helper.make_node("Add", ["xxxx", "w"], ["y"])
+    model = graphs.graph([node], [("xxxx", FLOAT, ["axis", 2])], [("y", FLOAT, ["axis", 2])], [stored])
+    (tmp_path / "model.onnx").write_bytes(model.SerializeToString().replace(name, name[:-1] + b"\xe9"))
+    with pytest.raises(StepError, match="a name that is not UTF-8") as caught:
+        onnx_source.read(tmp_path / "model.onnx")
+    assert repr(name[:-1] + b"\xe9") in caught.value.facts[0]

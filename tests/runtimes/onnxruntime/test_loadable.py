@@ -18,6 +18,15 @@ def model(op="Relu", domain="", *, opset=20, ir=10, dtype=TensorProto.FLOAT, imp
     return helper.make_model(graph, opset_imports=opsets, ir_version=ir)
 
 
+def in_bf16():
+    """A graph that computes in bf16 behind a Cast."""
+    proto = model()
+    nodes = [helper.make_node("Cast", ["x"], ["h"], to=TensorProto.BFLOAT16), helper.make_node("Erf", ["h"], ["e"])]
+    proto.graph.ClearField("node")
+    proto.graph.node.extend([*nodes, helper.make_node("Cast", ["e"], ["y"], to=TensorProto.FLOAT)])
+    return proto
+
+
 def refuse(proto, tmp_path, size=1000):
     onnx.save(proto, tmp_path / "model.onnx")
     loadable.refuse(proto, tmp_path / "model.onnx", size=size)
@@ -34,6 +43,7 @@ FAULTS = {
     ),
     "no opset": (model(imports=[]), "names no opset", "opset_import is empty", "export the model again"),
     "an opset without code": (model(opset=5), "ONNX Runtime", "opset 5", "opset 13 or newer"),
+    "a type without code": (in_bf16(), "has an operator that ONNX Runtime", "opset 20", "export it in float32, and"),
     "custom operator": (
         model("Foo", "com.acme", imports=[STANDARD, helper.make_opsetid("com.acme", 1)]),
         "has operators that ONNX Runtime",

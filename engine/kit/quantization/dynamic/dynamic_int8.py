@@ -50,7 +50,6 @@ def _quantized(
 ) -> tuple[onnx.ModelProto, ActivationScaling]:
     graph = onnx_files.load_graph(fused)
     precisions.refuse_quantized(graph)
-    precisions.refuse_half(graph)
     print("folding constants")
     ort.optimize(fused, scratch / "folded", level="basic", disabled=("ConstantSharing",))
     try:

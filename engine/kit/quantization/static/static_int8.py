@@ -86,7 +86,6 @@ def _prepared(fused: Path, scratch: Path) -> ir.Model:
     """Return the model with folded constants and fused activation functions, in an opset with scales per channel."""
     graph = onnx_files.load_graph(fused)
     precisions.refuse_quantized(graph)
-    precisions.refuse_half(graph)
     try:
         raised = opsets.raised(onnx_files.load_mapped(fused), static_nodes.OLDEST_OPSET)
     except OpsetError as error:

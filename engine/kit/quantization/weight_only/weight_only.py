@@ -23,7 +23,6 @@ def quantize(fused: Path, out: Path, *, bits: int) -> WeightOnlyReport:
     """
     graph = onnx_files.load_graph(fused)
     precisions.refuse_quantized(graph)
-    precisions.refuse_half(graph)
     with TemporaryDirectory(dir=out.parent) as folder, mapped_weights.spilling(Path(folder)):
         passes = Pipeline(ir_models.load(fused))
         passes.run(linear_layers.split)
