@@ -15,6 +15,8 @@ SCALARS = {
     "model.weights": ("choice", NAME + "model: {source: model, weights: V}"),
     "model.num_labels": ("count", NAME + "model: {source: model, num_labels: V}"),
     "model.random_head": ("flag", NAME + "model: {source: model, random_head: V}"),
+    "model.prompt": ("text", NAME + "model: {source: model, prompt: V}"),
+    "model.truncate_dim": ("count", NAME + "model: {source: model, truncate_dim: V}"),
     "model.trust_remote_code": ("flag", NAME + "model: {source: model, trust_remote_code: V}"),
     "target.device": ("text", MINIMAL + "target: {device: V}"),
     "target.runtime": ("choice", MINIMAL + "target: {runtime: V}"),

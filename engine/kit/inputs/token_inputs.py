@@ -21,8 +21,8 @@ _MOST_TYPES = 16
 def renamed(model: onnx.ModelProto) -> Mapping[str, str]:
     """Return {the model's name of an input: the name that a tokenizer gives it}, for those that differ.
 
-    The input that looks rows up in a large table is `input_ids`, the one that looks them up in a small table
-    `token_type_ids`, and the one without a table `attention_mask`. Raises StepError where that is not clear.
+    The input that looks rows up in a large table, or in the only one, is `input_ids`, the one that looks them up in a
+    small table `token_type_ids`, and the one without a table `attention_mask`. Raises StepError if that is not clear.
     """
     inputs = onnx_files.inputs(model)
     if token_rows.are_tokens(inputs):
@@ -53,6 +53,7 @@ def standardized(model: onnx.ModelProto) -> onnx.ModelProto:
 def _by_use(inputs: Mapping[str, Input], rows: Mapping[str, int]) -> dict[str, str] | None:
     """Return each input's name -> its name as a tokenizer gives it; None where the use does not tell."""
     roles: dict[str, str] = {}
+    alone = len(rows.keys() & inputs.keys()) == 1
     for name, spec in inputs.items():
         if len(spec.shape) != len(("batch", "sequence")) or not spec.dtype.startswith(("int", "bool", "float")):
             return None
@@ -61,7 +62,7 @@ def _by_use(inputs: Mapping[str, Input], rows: Mapping[str, int]) -> dict[str, s
         elif name not in rows:
             role = _MASK
         else:
-            role = _IDS if rows[name] > _MOST_TYPES else _TYPES
+            role = _IDS if alone or rows[name] > _MOST_TYPES else _TYPES
         if role in roles.values() or (role in {_IDS, _TYPES} and not spec.dtype.startswith("int")):
             return None
         roles[name] = role

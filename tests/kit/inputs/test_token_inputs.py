@@ -34,6 +34,9 @@ def test_a_name_that_only_one_input_lacks_is_told_by_its_use(tmp_path, name):
 
 
 def test_what_is_not_clear_is_refused(tmp_path):
-    for options in ({"vocabulary": 9, "names": ["a", "b", "c"], "types": True}, {"vocabulary": 9, "names": ["a", "b"]}):
-        with pytest.raises(StepError, match="not those that a tokenizer fills"):
-            token_inputs.renamed(model(tmp_path, **options))
+    with pytest.raises(StepError, match="not those that a tokenizer fills"):
+        token_inputs.renamed(model(tmp_path, vocabulary=9, names=["a", "b", "c"], types=True))
+
+
+def test_the_only_table_is_the_vocabulary_however_small(tmp_path):
+    assert token_inputs.renamed(model(tmp_path, vocabulary=9, names=["a", "attention_mask"])) == {"a": "input_ids"}

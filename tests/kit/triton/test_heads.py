@@ -15,6 +15,10 @@ from onnx import TensorProto, helper
 
 from engine.errors import Exit, RecipeError
 from engine.kit.inputs import tokenizer as tokenizers
+from engine.kit.onnx import onnx_files
+from engine.kit.triton.answers import by_task
+from engine.kit.triton.config import Signature
+from engine.kit.triton.served.classify import Work as Classify
 from engine.runtimes.onnxruntime import session as ort
 
 NODE = helper.make_node
@@ -127,6 +131,19 @@ def test_the_scores_of_tokens_are_made_once(tmp_path, ending):
     [rows] = score(original(source, TEXTS[0], {}))
     assert answer["scores"][0] == pytest.approx(rows.max(axis=1), abs=1e-5)
     assert [int(label) for label in answer["labels"][0]] == rows.argmax(axis=1).tolist()
+
+
+@pytest.mark.parametrize("ending", ["logits", "Softmax", "LogSoftmax", "Sigmoid"])
+def test_the_scores_of_a_classifier_of_images_are_made_once(tmp_path, ending):
+    tail, _, score = ENDINGS[ending]
+    folder = onnx_file(tmp_path / "model.onnx", *tail).parent
+    signature = Signature({}, onnx_files.outputs(onnx_files.load_graph(folder)))
+    answer = by_task.of("image-classification", signature, folder, None)
+    ids = np.arange(12).reshape(2, 6)
+    logits = ort.run(ort.session(folder, threads=1), {"input_ids": ids, "attention_mask": np.ones_like(ids)})["logits"]
+    classes = Classify(folder, answer.settings)({"logits": logits})
+    expected = np.sort(score(logits), axis=1)[:, ::-1]
+    assert classes["scores"] == pytest.approx(expected, abs=1e-6)
 
 
 WHOLE = {"type": TensorProto.INT64}
