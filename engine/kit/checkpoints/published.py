@@ -46,7 +46,9 @@ def table_rows(config: dict[str, Any]) -> int | None:
 def refuse_more_tokens(tokenizer: Path, rows: int | None) -> None:
     """Raise StepError where a tokenizer has tokens for which a model with so many rows has no embedding.
 
-    `tokenizer` is the directory with tokenizer.json, or the file itself; a tokenizer in other files is not looked at.
+    `tokenizer` is the directory with tokenizer.json, or the file itself; a tokenizer in other files is not looked at. A
+    special token of another part of the model, such as Gemma's `<image_soft_token>`, is none of a text: a package's
+    tokenizer lacks it (`kit/inputs/tokenizer.py`).
     """
     path = tokenizer if tokenizer.is_file() else checkpoints.tokenizer_file(tokenizer)
     beyond = {} if rows is None or path is None else _beyond(json_files.load(path), rows)
@@ -67,5 +69,6 @@ def _beyond(content: Any, rows: int) -> dict[str, int]:
     vocabulary = model.get("vocab") if isinstance(model, dict) else None
     if isinstance(vocabulary, list):
         vocabulary = {str(entry[0]): number for number, entry in enumerate(vocabulary[rows:], rows)}
-    tokens = {**(vocabulary or {}), **{str(each.get("content")): each.get("id") for each in added or ()}}
+    plain = (each for each in added or () if not each.get("special"))
+    tokens = {**(vocabulary or {}), **{str(each.get("content")): each.get("id") for each in plain}}
     return {text: number for text, number in tokens.items() if isinstance(number, int) and number >= rows}

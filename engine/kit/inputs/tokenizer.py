@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
-from engine.kit.checkpoints import custom_code, exportable, json_files, sentences
+from engine.kit.checkpoints import custom_code, exportable, json_files, published, sentences
 from engine.kit.inputs import lowercase, tokenizer_trouble
 from engine.kit.inputs.token_rows import Row, Side
 from engine.text import distribution, reasons
@@ -115,7 +116,19 @@ def _backend(checkpoint: Path) -> Any:
     path = checkpoints.tokenizer_file(checkpoint)
     if path is None:
         return convert(checkpoint) if checkpoints.has_tokenizer(checkpoint) else None
-    return read(path)
+    rows = published.table_rows(checkpoints.config(checkpoint))
+    return read(path) if rows is None else _without_later_tokens(path, rows)
+
+
+def _without_later_tokens(path: Path, rows: int) -> Any:
+    """Return the tokenizer in a tokenizer.json without special tokens for which the model has no embedding."""
+    backend = read(path)
+    later = [token.content for number, token in backend.get_added_tokens_decoder().items() if number >= rows]
+    if not later:
+        return backend
+    content = json.loads(path.read_bytes())
+    content["added_tokens"] = [each for each in content["added_tokens"] if each["content"] not in later]
+    return type(backend).from_str(json.dumps(content))
 
 
 def read(path: Path) -> Any:

@@ -9,7 +9,7 @@ import models
 import pytest
 
 from engine.errors import StepError
-from engine.kit.checkpoints import json_files
+from engine.kit.checkpoints import json_files, published
 from engine.kit.inputs import tokenizer, tokenizer_trouble
 
 FILES = {
@@ -139,3 +139,19 @@ def test_lower_case_is_what_sentence_transformers_makes(lowercasing):
     text = "The Film WAS good"
     theirs = Transformer.load(str(lowercasing)).tokenizer([text])["input_ids"]
     assert theirs == tokenizer.load(lowercasing).row(text)["input_ids"].tolist()
+
+
+def test_a_special_token_of_another_part_of_the_model_is_none_of_its_texts(tmp_path):
+    folder = models.checkpoint(tmp_path / "model", "bert", task="text-classification")
+    content = json.loads((folder / "tokenizer.json").read_text())
+    rows = len(models.vocabulary())
+    image = {**content["added_tokens"][0], "id": rows, "content": "<image_soft_token>", "special": True}
+    content["added_tokens"].append(image)
+    (folder / "tokenizer.json").write_text(json.dumps(content))
+    published.refuse_more_tokens(folder, rows)
+    row = tokenizer.load(folder).row("a <image_soft_token> film")
+    assert row["input_ids"].max() < rows
+    content["added_tokens"][-1]["special"] = False
+    (folder / "tokenizer.json").write_text(json.dumps(content))
+    with pytest.raises(StepError, match="the model has only"):
+        published.refuse_more_tokens(folder, rows)
