@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, GetCoreSchemaHandler, GetJsonSchemaHandler, SerializerFunctionWrapHandler, TypeAdapter
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, TypeAdapter
 from pydantic_core import core_schema
 
 if TYPE_CHECKING:
@@ -24,8 +24,7 @@ class Later:
 
     def __get_pydantic_core_schema__(self, source: Any, _handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
         self._type = source
-        dumped = core_schema.wrap_serializer_function_ser_schema(_dumped, schema=core_schema.any_schema())
-        return core_schema.no_info_plain_validator_function(self._validated, serialization=dumped)
+        return core_schema.no_info_plain_validator_function(self._validated)
 
     def __get_pydantic_json_schema__(
         self, _schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
@@ -40,10 +39,3 @@ class Later:
     def _validated(self, value: Any) -> Any:
         """Return a section. The errors of pydantic become errors of the recipe, under the place of the section."""
         return self._adapter.validate_python(value)
-
-
-def _dumped(section: Any, dump: SerializerFunctionWrapHandler) -> Any:
-    """Return a section as plain data. Before 2.14, pydantic dumps no section whose class it has not built yet."""
-    if isinstance(section, BaseModel):
-        type(section).model_rebuild()
-    return dump(section)
