@@ -31,6 +31,12 @@ def refuse(checkpoint: Path, task: str) -> None:
             [f"config.json has layers of another kind: {', '.join(other)}"],
             alternatives.nearest(checkpoint, task),
         )
+    if config.get("model_type") == "longt5" and config.get("encoder_attention_type") == "transient-global":
+        raise StepError(
+            "the model's encoder cannot be exported: it reads no text that is shorter than its blocks",
+            ['config.json has encoder_attention_type: transient-global; "local" can be built'],
+            exportable.OWN_EXPORT,
+        )
     length = config.get("segment_means_seq_len", _LANDMARKS)
     if config.get("model_type") == "nystromformer" and config.get("num_landmarks", _LANDMARKS) != length:
         raise StepError(

@@ -182,6 +182,15 @@ def test_a_nystromformer_that_takes_one_number_of_tokens_only_is_refused_with_th
     assert api.check("tiny.yaml")
 
 
+def test_a_longt5_with_global_attention_is_refused_and_one_with_local_attention_is_not(model):
+    model(
+        "longt5", "LongT5ForConditionalGeneration", is_encoder_decoder=True, encoder_attention_type="transient-global"
+    )
+    assert "transient-global" in refused().facts[0]
+    model("longt5", "LongT5ForConditionalGeneration", is_encoder_decoder=True, encoder_attention_type="local")
+    assert api.check("tiny.yaml")
+
+
 @pytest.mark.parametrize("task", ["feature-extraction", "text-classification"])
 def test_qwen3_next_is_refused_by_the_table(model, task):
     head = {"feature-extraction": "Model", "text-classification": "ForSequenceClassification"}[task]
