@@ -15,6 +15,7 @@ from engine.kit.checkpoints import checkpoint as checkpoints
 
 _WITHOUT_KEYS = frozenset({"conv", "hybrid", "hybrid_sliding", "linear_attention", "mamba", "recurrent"})
 """The kinds of layers that keep another state than keys and values (`ALLOWED_ATTN_LAYER_TYPES` of transformers)."""
+_FNET = "tpu_short_seq_length"
 _LANDMARKS = 64
 """The default of the fields `num_landmarks` and `segment_means_seq_len` of a Nyströmformer."""
 
@@ -31,13 +32,27 @@ def refuse(checkpoint: Path, task: str) -> None:
             [f"config.json has layers of another kind: {', '.join(other)}"],
             alternatives.nearest(checkpoint, task),
         )
-    length = config.get("segment_means_seq_len", _LANDMARKS)
-    if config.get("model_type") == "nystromformer" and config.get("num_landmarks", _LANDMARKS) != length:
-        raise StepError(
-            f"the model takes texts of exactly {length} tokens, and no others",
-            [f"config.json has segment_means_seq_len: {length} and num_landmarks: {config.get('num_landmarks')}"],
-            exportable.OWN_EXPORT,
-        )
+    if (reason := _reason(config)) is not None:
+        raise StepError(*reason, exportable.OWN_EXPORT)
+
+
+def _reason(config: Mapping[str, Any]) -> tuple[str, list[str]] | None:
+    """Return why an architecture cannot be built for any task, and the field of config.json that tells; or None."""
+    landmarks, length = (config.get(name, _LANDMARKS) for name in ("num_landmarks", "segment_means_seq_len"))
+    match config.get("model_type"):
+        case "fnet" if config.get("use_tpu_fourier_optimizations"):
+            fact = f"config.json has use_tpu_fourier_optimizations, and tpu_short_seq_length: {config.get(_FNET, 512)}"
+            return "the model takes texts of one number of tokens, and no others", [fact]
+        case "longt5" if config.get("encoder_attention_type") == "transient-global":
+            fact = 'config.json has encoder_attention_type: transient-global; "local" can be built'
+            return "the model's encoder cannot be exported: it reads no text that is shorter than its blocks", [fact]
+        case "nystromformer" if landmarks != length:
+            fact = f"config.json has segment_means_seq_len: {length}, and another number of num_landmarks: {landmarks}"
+            return f"the model takes texts of exactly {length} tokens, and no others", [fact]
+        case "yoso" if config.get("use_expectation") is False:
+            fact = "config.json has use_expectation: false"
+            return "the model's attention hashes by code for NVIDIA GPUs, which no exporter can write", [fact]
+    return None
 
 
 def _other_layers(config: Mapping[str, Any]) -> list[str]:

@@ -186,11 +186,24 @@ def test_layers_with_another_past_than_keys_and_values_are_refused_for_generatio
     assert api.check("tiny.yaml")
 
 
-def test_a_nystromformer_that_takes_one_number_of_tokens_only_is_refused_with_the_number(model):
-    model("nystromformer", "NystromformerForMaskedLM", segment_means_seq_len=512, num_landmarks=64)
+FIELDS = {
+    "FNetForMaskedLM": ("fnet", {"use_tpu_fourier_optimizations": True}, "one number of tokens"),
+    "LongT5ForConditionalGeneration": ("longt5", {"encoder_attention_type": "transient-global"}, "shorter than"),
+    "NystromformerForMaskedLM": ("nystromformer", {"segment_means_seq_len": 512}, "exactly 512 tokens"),
+    "YosoForMaskedLM": ("yoso", {"use_expectation": False}, "NVIDIA"),
+}
+
+
+@pytest.mark.parametrize("architecture", FIELDS)
+def test_a_field_with_which_an_architecture_cannot_be_built_is_refused_and_named(model, architecture):
+    model_type, fields, what = FIELDS[architecture]
+    kind = {"is_encoder_decoder": architecture.endswith("Generation")}
+    model(model_type, architecture, **kind, **fields)
     error = refused()
-    assert error.what == "the model takes texts of exactly 512 tokens, and no others"
-    model("nystromformer", "NystromformerForMaskedLM")
+    assert what in error.what
+    assert next(iter(fields)) in error.facts[0]
+    assert error.hint == exportable.OWN_EXPORT
+    model(model_type, architecture, **kind)
     assert api.check("tiny.yaml")
 
 
