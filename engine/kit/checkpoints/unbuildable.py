@@ -40,6 +40,8 @@ def _reason(config: Mapping[str, Any]) -> tuple[str, list[str]] | None:
     """Return why an architecture cannot be built for any task, and the field of config.json that tells; or None."""
     landmarks, length = (config.get(name, _LANDMARKS) for name in ("num_landmarks", "segment_means_seq_len"))
     match config.get("model_type"):
+        case "falcon" if config.get("alibi"):
+            return "the model's positions (ALiBi) cannot be exported", ["config.json has alibi: true"]
         case "fnet" if config.get("use_tpu_fourier_optimizations"):
             fact = f"config.json has use_tpu_fourier_optimizations, and tpu_short_seq_length: {config.get(_FNET, 512)}"
             return "the model takes texts of one number of tokens, and no others", [fact]

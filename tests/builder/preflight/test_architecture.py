@@ -187,6 +187,7 @@ def test_layers_with_another_past_than_keys_and_values_are_refused_for_generatio
 
 
 FIELDS = {
+    "FalconForSequenceClassification": ("falcon", {"alibi": True}, "ALiBi"),
     "FNetForMaskedLM": ("fnet", {"use_tpu_fourier_optimizations": True}, "one number of tokens"),
     "LongT5ForConditionalGeneration": ("longt5", {"encoder_attention_type": "transient-global"}, "shorter than"),
     "NystromformerForMaskedLM": ("nystromformer", {"segment_means_seq_len": 512}, "exactly 512 tokens"),

@@ -92,6 +92,7 @@ ENDINGS = {
 }
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_the_scores_of_a_file_are_made_once(tmp_path, ending):
     tail, options, score = ENDINGS[ending]
@@ -204,6 +205,7 @@ PROBLEMS = {
 }
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_scores_are_those_of_the_pipeline(classifiers, tmp_path, problem):
     import transformers
@@ -252,6 +254,7 @@ RANKERS = {
 }
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("ranker", RANKERS)
 def test_scores_of_a_cross_encoder_are_those_of_predict(classifiers, tmp_path, ranker):
     from sentence_transformers import CrossEncoder
@@ -331,6 +334,7 @@ ENCODERS = {
 }
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("name", ENCODERS)
 def test_vectors_are_those_of_encode(encoder, tmp_path, name):
     from sentence_transformers import SentenceTransformer
@@ -414,6 +418,7 @@ REFUSED_ENCODERS = {
 }  # fmt: skip
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("name", REFUSED_ENCODERS)
 def test_an_encoder_that_a_package_would_not_serve_as_it_is_is_refused(encoder, tmp_path, name):
     change, why, task = REFUSED_ENCODERS[name]
