@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from engine.kit.accuracy import batching
-from engine.kit.accuracy.batching import Batching
+from engine.kit.accuracy.batching import RowBatching
 from engine.kit.choice import candidates
 from engine.kit.choice import layouts as kept
 from engine.kit.choice.candidates import Lead
@@ -52,7 +52,7 @@ class ChooseLayout(Step):
         if figures.paddings:
             padding, padding_leads = candidates.fastest(figures.paddings, NO_PADDING)
         joins = batching.read(validated)
-        if joins is not Batching.TOGETHER:
+        if joins is not RowBatching.TOGETHER:
             print(joins.note())
             padding, padding_leads = NO_PADDING, {}
             if len(figures.layouts) > 1:

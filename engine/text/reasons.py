@@ -16,7 +16,7 @@ _ADVICE = r"^(For (more|extended|C\+\+)|If you suspect|consider using|Caused by|
 """The beginnings of lines that advise the developers of PyTorch."""
 _SPEAKING = ("RuntimeError", "ValueError", "OSError", "ImportError", "ModuleNotFoundError", "NotImplementedError")
 """Classes of Python's own errors whose texts are sentences, clear without the name of the class."""
-_ASKED = "trust_remote_code=True"
+_OF_ITS_CALLER = "trust_remote_code=True"
 """What transformers asks its caller to pass for a checkpoint with code of its own: no recipe can say it."""
 _LISTED = 8
 """The largest number of lines of a library's message that an error quotes."""
@@ -69,7 +69,7 @@ def _root(error: BaseException) -> BaseException:
 def _worded(error: BaseException) -> str:
     """Return an error's text; "KeyError: there is no entry 'x'" and the like where the text alone says too little."""
     name, text = type(error).__name__, plain(str(error)).strip()
-    if _ASKED in text:
+    if _OF_ITS_CALLER in text:
         return "the checkpoint has code of its own, and that code is never run (trust_remote_code)"
     if isinstance(error, KeyError) and text:
         return f"{name}: there is no entry {text}"

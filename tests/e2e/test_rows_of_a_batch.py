@@ -15,7 +15,7 @@ from onnx import helper, numpy_helper
 from tritonclient import grpc
 
 from engine.kit.accuracy import batching
-from engine.kit.accuracy.batching import Batching
+from engine.kit.accuracy.batching import RowBatching
 from engine.kit.triton.serving import Serving
 from engine.runtimes.onnxruntime import session as ort
 from engine.steps.export import Export
@@ -32,12 +32,12 @@ TEXTS = tuple(" ".join(WORDS.split()[: 1 + number % 13]) for number in range(CLI
 AUTO = {CLASSES: transformers.AutoModelForSequenceClassification, TAGS: transformers.AutoModelForTokenClassification}
 # name: architecture, task, the side on which its tokenizer pads, and which rows its package joins
 CHECKPOINTS = {
-    "bert": ("bert", CLASSES, "right", Batching.TOGETHER),
-    "electra_left": ("electra", CLASSES, "left", Batching.EQUAL_LENGTHS),
-    "roberta_left": ("roberta", CLASSES, "left", Batching.EQUAL_LENGTHS),
-    "tags_left": ("albert", TAGS, "left", Batching.EQUAL_LENGTHS),
+    "bert": ("bert", CLASSES, "right", RowBatching.TOGETHER),
+    "electra_left": ("electra", CLASSES, "left", RowBatching.EQUAL_LENGTHS),
+    "roberta_left": ("roberta", CLASSES, "left", RowBatching.EQUAL_LENGTHS),
+    "tags_left": ("albert", TAGS, "left", RowBatching.EQUAL_LENGTHS),
 }
-ONNX = {"no_mask": Batching.EQUAL_LENGTHS, "joined": Batching.ALONE}
+ONNX = {"no_mask": RowBatching.EQUAL_LENGTHS, "joined": RowBatching.ALONE}
 
 
 def checkpoint(folder, architecture, task, side):
@@ -76,7 +76,7 @@ def packaged(folder, name, source, model, task):
         validated, compiled=model, reference=folder / f"{name}-reference", checkpoint=source
     )
     joins = batching.read(validated)
-    assert (joins.note() in report.notes) == (joins is not Batching.TOGETHER)
+    assert (joins.note() in report.notes) == (joins is not RowBatching.TOGETHER)
     serving = Serving(largest={"batch": 8, "sequence": 64}, **own)
     Package(serving=serving).run(folder / "packages" / name, validated=validated, checkpoint=source)
     return joins

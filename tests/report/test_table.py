@@ -40,7 +40,7 @@ def test_what_validation_measures_beside_the_distance_has_a_line_each():
     lines = [line.strip() for line in table(summary(validation=report)).splitlines()]
     assert {
         "variation 0.993 (logits)",
-        "in a batch: cosine mean 0.991, worst 0.9861 (batch 2)",
+        "in a batch: mean 0.991, worst 0.9861 (batch 2)",
         "multiplications: 97% in int8, 3% in fp32 (batch 8 x sequence 128)",
         "note: z is near zero",
     } <= set(lines)

@@ -3,7 +3,7 @@
 import pytest
 
 from engine.kit.accuracy import batching
-from engine.kit.accuracy.batching import Batching
+from engine.kit.accuracy.batching import RowBatching
 from engine.kit.choice import layouts
 from engine.kit.choice.candidates import Latency
 from engine.kit.choice.layouts import LayoutsReport, TimedLayout
@@ -69,7 +69,7 @@ def test_without_figures_the_padding_is_that_of_the_recipe(tmp_path, named, padd
     assert chosen(tmp_path, ChooseLayout(padding=named), ensemble=())[0].padding == padding
 
 
-@pytest.mark.parametrize("joins", [Batching.EQUAL_LENGTHS, Batching.ALONE])
+@pytest.mark.parametrize("joins", [RowBatching.EQUAL_LENGTHS, RowBatching.ALONE])
 def test_a_model_whose_rows_depend_on_each_other_has_an_ensemble_and_no_padding(joins, tmp_path):
     (tmp_path / "validated").mkdir()
     batching.write(tmp_path / "validated", joins)

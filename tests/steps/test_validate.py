@@ -8,7 +8,7 @@ import pytest
 from onnx import helper, numpy_helper
 
 from engine.errors import JudgementError, StepError
-from engine.kit.accuracy.batching import Batching
+from engine.kit.accuracy.batching import RowBatching
 from engine.kit.accuracy.report import AccuracyReport, Agreement, MetricReport, Worst
 from engine.kit.inputs import cases
 from engine.kit.inputs import tokenizer as tokenizers
@@ -226,11 +226,11 @@ BY_LENGTH = replace(MEASURED, in_batch=OTHER, in_equal_batch=ALIKE)
 @pytest.mark.parametrize(
     ("report", "joins"),
     [
-        (MEASURED, Batching.TOGETHER),
-        (replace(MEASURED, in_batch=ALIKE, in_equal_batch=ALIKE), Batching.TOGETHER),
-        (BY_LENGTH, Batching.EQUAL_LENGTHS),
-        (ALONE, Batching.ALONE),
-        (replace(MEASURED, joins_no_rows="y has the shape [4, 4] for 2 rows"), Batching.ALONE),
+        (MEASURED, RowBatching.TOGETHER),
+        (replace(MEASURED, in_batch=ALIKE, in_equal_batch=ALIKE), RowBatching.TOGETHER),
+        (BY_LENGTH, RowBatching.EQUAL_LENGTHS),
+        (ALONE, RowBatching.ALONE),
+        (replace(MEASURED, joins_no_rows="y has the shape [4, 4] for 2 rows"), RowBatching.ALONE),
     ],
 )
 def test_a_package_joins_the_rows_that_are_answered_alike(report, joins):

@@ -42,10 +42,10 @@ def test_a_clear_error_is_quoted_without_the_folder_and_without_empty_lines():
 
 
 def test_nobody_is_told_to_pass_what_no_recipe_can_say():
-    asked = "The repository x contains custom code.\nPlease pass the argument `trust_remote_code=True` to allow it."
-    [fact] = reasons.facts(raised(ValueError, asked))
+    advice = "The repository x contains custom code.\nPlease pass the argument `trust_remote_code=True` to allow it."
+    [fact] = reasons.facts(raised(ValueError, advice))
     assert fact == "the checkpoint has code of its own, and that code is never run (trust_remote_code)"
-    assert reasons.of_error(raised(ValueError, asked)) == fact
+    assert reasons.of_error(raised(ValueError, advice)) == fact
 
 
 def test_at_most_eight_lines_are_quoted():

@@ -14,7 +14,7 @@ _FILE = "batching.json"
 _ROWS = "rows"
 
 
-class Batching(Enum):
+class RowBatching(Enum):
     """Which rows of requests run together; the value stands in reports, in `batching.json` and in config.pbtxt."""
 
     TOGETHER = "together"
@@ -30,23 +30,23 @@ class Batching(Enum):
 
 
 _NOTES = {
-    Batching.EQUAL_LENGTHS: "padding changes the answers: texts of different lengths are packaged one by one",
-    Batching.ALONE: "a row's answer depends on the rows beside it: packaged without batching, one by one",
+    RowBatching.EQUAL_LENGTHS: "padding changes the answers: texts of different lengths are packaged one by one",
+    RowBatching.ALONE: "a row's answer depends on the rows beside it: packaged without batching, one by one",
 }
 
 
-def write(directory: Path, batching: Batching) -> None:
+def write(directory: Path, batching: RowBatching) -> None:
     """Write which rows may be joined beside the model in `directory`; nothing where all may be."""
-    if batching is not Batching.TOGETHER:
+    if batching is not RowBatching.TOGETHER:
         (directory / _FILE).write_text(json.dumps({_ROWS: batching.value}) + "\n", "utf-8")
 
 
-def read(directory: Path) -> Batching:
+def read(directory: Path) -> RowBatching:
     """Return which rows of the model in `directory` may be joined. Raises StepError for a file that does not say it."""
     path = directory / _FILE
     if not path.is_file():
-        return Batching.TOGETHER
+        return RowBatching.TOGETHER
     try:
-        return Batching(json.loads(regular.read(path))[_ROWS])
+        return RowBatching(json.loads(regular.read(path))[_ROWS])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StepError(f"nothing says which rows may be joined: {_FILE} cannot be read", [f"{error}"]) from None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, TypedDict
 
 from engine import tasks
 from engine.kit.accuracy import refusals, thresholds
-from engine.kit.accuracy.batching import Batching
+from engine.kit.accuracy.batching import RowBatching
 from engine.kit.accuracy.report import AccuracyReport, Work
 from engine.kit.accuracy.thresholds import DEFAULTS, Miss
 from engine.kit.accuracy.variation import RANKED
@@ -171,14 +171,14 @@ class Bounded(Step):
         return misses
 
     @staticmethod
-    def batching(report: AccuracyReport, least: float) -> Batching:
+    def batching(report: AccuracyReport, least: float) -> RowBatching:
         """Return which rows a package of the model may join; `least` is the bound on the likeness `in_batch`."""
         if report.joins_no_rows is not None:
-            return Batching.ALONE
+            return RowBatching.ALONE
         if report.in_equal_batch is not None and report.in_equal_batch.worst < least:
-            return Batching.ALONE
+            return RowBatching.ALONE
         is_alike = report.in_batch is None or report.in_batch.worst >= least
-        return Batching.TOGETHER if is_alike else Batching.EQUAL_LENGTHS
+        return RowBatching.TOGETHER if is_alike else RowBatching.EQUAL_LENGTHS
 
     def _judge_batches(self, report: AccuracyReport) -> None:
         """Raise JudgementError where the recipe asks for batches, and a row's answer depends on the rows beside it."""
@@ -186,8 +186,8 @@ class Bounded(Step):
             raise refusals.unmeasured("in_batch", "the model takes no batches")
         least = thresholds.in_batch(self.precision, self.in_batch)
         batching = self.batching(report, least)
-        joins = self.asks_to_join if batching is Batching.ALONE else ()
-        pads = ("padding: buckets",) if self.asks_to_pad and batching is not Batching.TOGETHER else ()
+        joins = self.asks_to_join if batching is RowBatching.ALONE else ()
+        pads = ("padding: buckets",) if self.asks_to_pad and batching is not RowBatching.TOGETHER else ()
         if joins or pads:
             raise refusals.joined([*joins, *pads], report, least)
 

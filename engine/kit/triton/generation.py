@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from engine.kit.accuracy.batching import Batching
+from engine.kit.accuracy.batching import RowBatching
 from engine.kit.generation import settings
 from engine.kit.generation.settings import Settings
 from engine.kit.inputs import tokenizer as tokenizers
@@ -50,7 +50,7 @@ _KINDS: Mapping[str, GraphPart] = {graphs.WHOLE: "model", graphs.ENCODER: "encod
 
 
 def parts(
-    serving: Serving, validated: Path, checkpoint: Path, scratch: Path, *, task: str, batching: Batching
+    serving: Serving, validated: Path, checkpoint: Path, scratch: Path, *, task: str, batching: RowBatching
 ) -> tuple[list[Part], dict[str, Files]]:
     """Return the models of the repository, and for each graph the files of its model, by the model's name.
 
@@ -75,7 +75,7 @@ def parts(
     print("\n".join(generation_settings.notes) or "text is generated greedily, as the model's own settings have it")
     tokenizer.backend.no_truncation()
     generation_json = _generation_json(generation_settings, by_folder, serving)
-    if batching is not Batching.TOGETHER:
+    if batching is not RowBatching.TOGETHER:
         print(batching.note())
         generation_json["alone"] = True
     shipped = _files(tokenizer.backend, generation_json)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from engine.errors import StepError
-from engine.kit.accuracy.batching import Batching
+from engine.kit.accuracy.batching import RowBatching
 from engine.kit.triton import parts, served
 from engine.kit.triton.parts import Part
 from engine.kit.triton.serving import BUCKETS, FUSED, Serving
@@ -21,9 +21,9 @@ _INSTANCES = 4
 """The processes of the splitter, each of which waits for the answer to one row."""
 
 
-def unjoined(model: Served, batching: Batching) -> Served:
+def unjoined(model: Served, batching: RowBatching) -> Served:
     """Return how a model is served whose rows must not stand in one batch; `model` itself where they may."""
-    if batching is not Batching.ALONE:
+    if batching is not RowBatching.ALONE:
         return model
     router = model.router
     if router is not None:
@@ -31,16 +31,16 @@ def unjoined(model: Served, batching: Batching) -> Served:
     return model._replace(joined=False, router=router)
 
 
-def in_front(listed: Sequence[Part], batching: Batching, serving: Serving) -> list[Part]:
+def in_front(listed: Sequence[Part], batching: RowBatching, serving: Serving) -> list[Part]:
     """Return the models of a package, with a python model as the entry that sends the ensemble one row at a time.
 
     A package without an ensemble takes tensors: what stands in one request is one input of the model. Raises StepError
     where the recipe asks for something that joins rows.
     """
     *others, entry = listed
-    if batching is not Batching.TOGETHER:
+    if batching is not RowBatching.TOGETHER:
         entry.config.parameters[MARK].string_value = batching.value
-    if batching is Batching.TOGETHER or entry.config.platform != "ensemble":
+    if batching is RowBatching.TOGETHER or entry.config.platform != "ensemble":
         return list(listed)
     _refuse(serving, batching)
     name = entry.config.name
@@ -60,7 +60,7 @@ def in_front(listed: Sequence[Part], batching: Batching, serving: Serving) -> li
     return [*others, entry, front]
 
 
-def _refuse(serving: Serving, batching: Batching) -> None:
+def _refuse(serving: Serving, batching: RowBatching) -> None:
     asks = {
         "package.triton.layout: fused": serving.layout == FUSED,
         "package.triton.padding: buckets": serving.padding == BUCKETS,

@@ -2,14 +2,14 @@ import pytest
 
 from engine.errors import StepError
 from engine.kit.accuracy import batching
-from engine.kit.accuracy.batching import Batching
+from engine.kit.accuracy.batching import RowBatching
 
 
-@pytest.mark.parametrize("joins", Batching)
+@pytest.mark.parametrize("joins", RowBatching)
 def test_what_is_written_beside_a_model_is_read_again(joins, tmp_path):
     batching.write(tmp_path, joins)
     assert batching.read(tmp_path) is joins
-    assert (joins.note() is None) == (joins is Batching.TOGETHER) == (list(tmp_path.iterdir()) == [])
+    assert (joins.note() is None) == (joins is RowBatching.TOGETHER) == (list(tmp_path.iterdir()) == [])
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[]", '{"rows": "some"}'])

@@ -50,12 +50,12 @@ def depends(result):
 
 def graph(*nodes, out=("batch", 8), dtype=TensorProto.FLOAT, inits=(), opset=20, kind=TensorProto.FLOAT, shape=(8,)):
     """Return the function that runs a graph from x [batch, ...] to y."""
-    made = helper.make_graph(
+    body = helper.make_graph(
         list(nodes), "g", [helper.make_tensor_value_info("x", kind, ["batch", *shape])],
         [helper.make_tensor_value_info("y", dtype, list(out))],
         [numpy_helper.from_array(np.asarray(value), name) for name, value in (("W", W), *inits)],
     )  # fmt: skip
-    model = helper.make_model(made, opset_imports=[helper.make_opsetid("", opset)], ir_version=9)
+    model = helper.make_model(body, opset_imports=[helper.make_opsetid("", opset)], ir_version=9)
     onnx.checker.check_model(model)
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4

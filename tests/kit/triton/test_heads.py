@@ -390,7 +390,7 @@ def with_one_token_more(source):
     path = source / "tokenizer.json"
     content = json.loads(path.read_text())
     number = max(content["model"]["vocab"].values()) + 1
-    content["added_tokens"].append({**content["added_tokens"][0], "id": number, "content": "[NEW]"})
+    content["added_tokens"].append({**content["added_tokens"][0], "id": number, "content": "[NEW]", "special": False})
     path.write_text(json.dumps(content))
 
 
