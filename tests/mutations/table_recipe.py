@@ -6,7 +6,7 @@ from mutations.actions_links import answered
 from mutations.mutation import changes, nothing
 
 B, N = "bert", "net"
-_PRECISION = {"validate": ("inputs.compiled", "recipe.precision")}
+_PRECISION = {"validate": ("inputs.compiled", "options.least_in_batch", "recipe.precision")}
 _TRITON = "bench:"
 _LENGTHS = (
     write("lengths.jsonl", '{"text": "the plot was bad"}\n{"text": "bad"}\n'),
@@ -58,6 +58,8 @@ TABLE = (
     nothing("the cosine's bound lower", B, recipe("cosine: {at_least: 0.5}", "cosine: {at_least: 0.4}")),
     nothing("the cosine's bound left to its default", B, recipe("  cosine: {at_least: 0.5}\n", "")),
     nothing("the agreement's bound another one", B, recipe("agreement: {at_least: 0.1}", "agreement: {at_least: 0.2}")),
+    changes("the bound by which a package joins rows", B, recipe("agreement: {at_least: 0.1}",
+            "agreement: {at_least: 0.1}\n  in_batch: 0.5"), causes={"validate": "options.least_in_batch"}),
     nothing("the largest error's bound another one", B, recipe("max_abs: {at_most: 100}", "max_abs: {at_most: 50}")),
     nothing("a bound at the end of its range", B, recipe("{at_least: 0.5}", "{at_least: -1, at_most: 1}")),
     nothing("a bound as a bare number", B, recipe("cosine: {at_least: 0.5}", "cosine: 0.5")),
