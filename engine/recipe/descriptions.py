@@ -126,9 +126,7 @@ FIELDS: Mapping[str, Mapping[str, FieldMeaning]] = {
         "max_abs": _about("The greatest difference of an output.", 0.05, {"at_most": 0.05}),
         "variation": _about("The least share of the original's variation that outputs explain, at most 1.", 0.9),
         "rank": _about("The least correlation of ranks with the original, -1 to 1.", 0.99),
-        "in_batch": _about(
-            "The least likeness of a row in a batch to the row alone, for a package that joins rows.", 0.98
-        ),
+        "in_batch": _about("The least likeness of a row in a batch to the row alone, -1 to 1.", 0.98),
         "precision_share": _about("The least share of the work in the recipe's precision, 0 to 1.", 0.5),
         "perplexity": _about("The perplexity on a text, for models that generate text.", {"text": "corpus.txt"}),
         "metric": _about("A metric on labelled samples.", {"name": "accuracy", "at_least": 0.9}),
