@@ -160,6 +160,7 @@ def check_model(loaded: LoadedRecipe, facts: ModelFacts) -> None:
     """
     _answers(loaded, facts.task)
     _numbers(loaded, facts)
+    _empty(loaded, facts)
     leading = next(iter(facts.axes.values()), ())[:1]
     if loaded.recipe.package.triton.max_batch_size and leading:
         _refuse_larger(loaded, greatest(shapes.profiles(loaded, facts)).get(str(leading[0])))
@@ -184,6 +185,16 @@ def _numbers(loaded: LoadedRecipe, facts: ModelFacts) -> None:
     hint += f"or use runtime: onnxruntime{on_gpu}, which serves it as [1]"
     what = f"Triton's {runtime.title} backend serves no tensor without axes, and `{name}` is one"
     raise loaded.error(what, *at, facts=[f"{name}: {lists.extents(())}", _SOURCE_OF_NUMBERS], hint=hint)
+
+
+def _empty(loaded: LoadedRecipe, facts: ModelFacts) -> None:
+    """Raise RecipeError for an input or output with an axis of size 0, which no configuration of Triton can have."""
+    shapes_by_name = {**facts.axes, **{name: shape for name, (_, shape) in facts.outputs.items()}}
+    for name, shape in shapes_by_name.items():
+        if 0 in (shape or ()) and registry.of(loaded.recipe).loads_in_triton:
+            what = f"Triton serves no tensor without numbers, and `{name}` is one"
+            hint = "leave the tensor out of the ONNX model"
+            raise loaded.error(what, "model", "source", facts=[f"{name}: {lists.extents(shape or ())}"], hint=hint)
 
 
 def _refuse_larger(loaded: LoadedRecipe, largest: int | None) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from engine import tasks
 from engine.errors import StepError
 from engine.kit.accuracy import chance, perplexity
+from engine.kit.accuracy.outputs import has_empty_row
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.checkpoints import labels, published
 from engine.kit.generation import modules
@@ -186,11 +187,15 @@ def _answered(original: Original, unanswered: Sequence[Case]) -> Iterator[Case]:
         if sample.kind not in tried or number % _AGAIN == 0:
             _refuse_chance(original, case, outputs)
         tried.add(sample.kind)
+        case = replace(case, outputs=outputs)
+        if case.kind == "blank-row" and has_empty_row(case):
+            print(f"{case.name} is left out: the original gives its other rows no numbers")
+            continue
         if not all(np.isfinite(output).all() for output in outputs.values() if output.dtype.kind == "f"):
             print(f"the original's outputs for {case.name} contain infinities or NaN")
         if number % _PROGRESS == 0:
             print(f"{number} of {len(unanswered)} cases")
-        yield replace(case, outputs=outputs)
+        yield case
 
 
 def _completed(original: Original, case: Case) -> Case:

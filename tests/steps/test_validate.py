@@ -238,7 +238,7 @@ def test_a_package_joins_the_rows_that_are_answered_alike(report, joins):
     Validate().judge(report)  # a recipe that asks for no batches gets a package without them
 
 
-@pytest.mark.parametrize("asks", [{"asks_to_join": ("max_batch_size: 4",)}, {"asks_to_pad": True}])
+@pytest.mark.parametrize("asks", [{"asks_to_join": ("max_batch_size: 4",)}, {"asks_to_mix": ("layout: fused",)}])
 def test_a_recipe_that_asks_for_batches_of_rows_that_depend_on_each_other_fails(asks):
     with pytest.raises(JudgementError, match="depends on the rows beside it") as caught:
         Validate(**asks).judge(ALONE)
@@ -250,7 +250,7 @@ def test_a_recipe_that_asks_for_batches_of_rows_that_depend_on_each_other_fails(
 def test_equal_lengths_may_be_joined_but_not_padded():
     Validate(asks_to_join=("dynamic_batching",)).judge(BY_LENGTH)
     with pytest.raises(JudgementError, match="padding: buckets"):
-        Validate(asks_to_pad=True).judge(BY_LENGTH)
+        Validate(asks_to_mix=("padding: buckets",)).judge(BY_LENGTH)
 
 
 def test_the_fields_of_a_recipe_that_ask_for_batches():
@@ -261,6 +261,10 @@ def test_the_fields_of_a_recipe_that_ask_for_batches():
     assert asks() == asks(max_batch_size=1) == asks(max_batch_size=0) == ()
     assert asks(max_batch_size=4) == ("max_batch_size: 4",)
     assert asks(dynamic_batching={}) == ("dynamic_batching",)
+    package = {"triton": {"layout": "fused", "padding": "buckets"}, "answers": {"doc_stride": 16}}
+    recipe = Recipe(name="m", model=ModelSection(source="m.onnx"), package=package)
+    assert Validate.for_recipe(recipe).asks_to_mix == ("layout: fused", "padding: buckets", "doc_stride: 16")
+    assert Validate.for_recipe(Recipe(name="m", model=ModelSection(source="m.onnx"))).asks_to_mix == ()
 
 
 def test_a_bound_on_the_agreement_is_on_equal_choices_and_the_default_lets_near_ties_pass():

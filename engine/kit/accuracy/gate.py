@@ -17,7 +17,7 @@ from engine.runtimes.preparation import Lowering
 from engine.step import Step, TypedReport
 
 if TYPE_CHECKING:
-    from engine.recipe.schema import Recipe, Triton
+    from engine.recipe.schema import PackageSection, Recipe, Triton
 
 
 class JudgedFields(TypedDict):
@@ -32,7 +32,7 @@ class JudgedFields(TypedDict):
     rank: Bound | None
     in_batch: Bound | None
     asks_to_join: tuple[str, ...]
-    asks_to_pad: bool
+    asks_to_mix: tuple[str, ...]
     precision_share: Bound | None
     perplexity: Bound | None
     metric: Metric | None
@@ -55,8 +55,8 @@ class Bounded(Step):
     in_batch: Bound | None = None
     asks_to_join: tuple[str, ...] = ()
     """The fields under `package.triton` by which a recipe asks for batches of several requests."""
-    asks_to_pad: bool = False
-    """Whether the recipe asks for texts that are padded to buckets."""
+    asks_to_mix: tuple[str, ...] = ()
+    """The fields under `package` by which a recipe asks for texts of different lengths in one batch."""
     precision_share: Bound | None = None
     perplexity: Bound | None = None
     metric: Metric | None = None
@@ -87,7 +87,7 @@ class Bounded(Step):
             "rank": validation.rank,
             "in_batch": validation.in_batch,
             "asks_to_join": _asks_to_join(recipe.package.triton),
-            "asks_to_pad": recipe.package.triton.padding == "buckets",
+            "asks_to_mix": _asks_to_mix(recipe.package),
             "precision_share": validation.precision_share,
             "perplexity": None if validation.perplexity is None else validation.perplexity.bound,
             "metric": validation.metric,
@@ -187,9 +187,9 @@ class Bounded(Step):
         least = thresholds.in_batch(self.precision, self.in_batch)
         batching = self.batching(report, least)
         joins = self.asks_to_join if batching is RowBatching.ALONE else ()
-        pads = ("padding: buckets",) if self.asks_to_pad and batching is not RowBatching.TOGETHER else ()
-        if joins or pads:
-            raise refusals.joined([*joins, *pads], report, least)
+        mixes = self.asks_to_mix if batching is not RowBatching.TOGETHER else ()
+        if joins or mixes:
+            raise refusals.joined([*joins, *mixes], report, least)
 
     def _judge_work(self, work: Work) -> None:
         """Raise JudgementError where too few of the multiplications are in the precision of the recipe.
@@ -251,12 +251,23 @@ def _asks_to_join(triton: Triton) -> tuple[str, ...]:
     return (*fields, *(["dynamic_batching"] if "dynamic_batching" in (triton.model_extra or {}) else []))
 
 
+def _asks_to_mix(package: PackageSection) -> tuple[str, ...]:
+    """Return the fields of a recipe that ask for texts of different lengths in one batch, as the recipe has them."""
+    triton, stride = package.triton, package.answers.doc_stride
+    asks = {
+        "layout: fused": triton.layout == "fused",
+        "padding: buckets": triton.padding == "buckets",
+        f"doc_stride: {stride}": stride is not None,
+    }
+    return tuple(field for field, is_there in asks.items() if is_there)
+
+
 class Judged(Bounded):
     """A step that compares a model with the original, and fails where a bound of the recipe is missed."""
 
     report: ClassVar[type[TypedReport] | None] = AccuracyReport
     judged: ClassVar[tuple[str, ...]] = (
-        "precision", "cosine", "agreement", "max_abs", "variation", "rank", "in_batch", "asks_to_join", "asks_to_pad",
+        "precision", "cosine", "agreement", "max_abs", "variation", "rank", "in_batch", "asks_to_join", "asks_to_mix",
         "precision_share", "perplexity", "metric", "weights_only", "lowers_fp32", "has_full_range",
     )  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -75,7 +76,8 @@ def measure(
         return None
     try:
         model = _Model(answer, takes, pooling, usual)
-        equal = _among_equal(model, rows, batched)
+        largest = max(len(case.inputs[name]) for case in cases for name in batched)
+        equal = _among_equal(model, rows, batched, largest)
         longer = [] if padding is None or equal is None else _among_longer(model, rows, padding)
     except _FirstAxisError as error:
         return InBatch(reason=str(error))
@@ -144,10 +146,11 @@ def _rows(cases: Sequence[Case], batched: set[str]) -> list[_Row]:
     return [every[number * len(every) // count] for number in range(count)]
 
 
-def _among_equal(model: _Model, rows: Sequence[_Row], batched: set[str]) -> list[RowOfBatch] | None:
+def _among_equal(model: _Model, rows: Sequence[_Row], batched: set[str], largest: int) -> list[RowOfBatch] | None:
     """Return the likeness of rows among others of their shape; None where the model takes one size of a batch only.
 
-    Among the others are a row backwards and a row of larger numbers. All rows get the shape of the middle one.
+    Among the others are a row backwards, a row of larger numbers and the row itself again. All rows get the shape of
+    the middle one. The batch has `largest` rows, the largest batch of the cases, where the model takes so many.
     """
     import numpy as np
 
@@ -158,6 +161,7 @@ def _among_equal(model: _Model, rows: Sequence[_Row], batched: set[str]) -> list
     backwards = {name: _backwards(name, each) if name in batched else each for name, each in first.inputs.items()}
     every = [first.inputs, larger, backwards, *(row.inputs for row in fitted[1:])]
     compared = {0: first, **dict(enumerate(fitted[1:], 3))}
+    every += list(itertools.islice(itertools.cycle(every), max(1, largest - len(every))))
     while len(every) > 1:
         joined = {
             name: np.concatenate([each[name] for each in every]) if name in batched else first.inputs[name]
@@ -173,7 +177,7 @@ def _among_equal(model: _Model, rows: Sequence[_Row], batched: set[str]) -> list
         each
         for place, row in compared.items()
         if place < len(every)
-        for each in _likeness(model, row, row.inputs, row.inputs, _of_row(together, place))
+        for each in _likeness(model, row, row.inputs, row.inputs, _of_row(together, place), is_padded=False)
     ]
 
 
@@ -204,7 +208,7 @@ def _among_longer(model: _Model, rows: Sequence[_Row], padding: Padding) -> list
         inputs["attention_mask"] = token_rows.batch(
             [{"input_ids": own["attention_mask"]}], pad=0, side=padding.side, length=padded["input_ids"].shape[1]
         )["input_ids"]
-        measured += _likeness(model, row, own, inputs, _of_row(together, place))
+        measured += _likeness(model, row, own, inputs, _of_row(together, place), is_padded=True)
     return measured
 
 
@@ -251,10 +255,13 @@ def _of_row(outputs: Tensors, place: int) -> dict[str, np.ndarray]:
     return {name: output[place : place + 1] for name, output in outputs.items()}
 
 
-def _likeness(model: _Model, row: _Row, own: Tensors, inputs: Tensors, among: Tensors) -> Iterator[RowOfBatch]:
+def _likeness(
+    model: _Model, row: _Row, own: Tensors, inputs: Tensors, among: Tensors, *, is_padded: bool
+) -> Iterator[RowOfBatch]:
     """Yield for each output the likeness of a row alone and among others.
 
-    `own` are the inputs of the row alone, and `inputs` its inputs among others; both with a mask for texts.
+    `own` are the inputs of the row alone, and `inputs` its inputs among others; both with a mask for texts. An output
+    of a padded row has another shape where it grows with the text in two axes, and is left out then.
     """
     import numpy as np
 
@@ -262,6 +269,9 @@ def _likeness(model: _Model, row: _Row, own: Tensors, inputs: Tensors, among: Te
         if first.dtype.kind != "f":
             same = first.shape == among[name].shape and np.mean(first == among[name])
             yield RowOfBatch(row.case, name, float(same))
+            continue
+        if not is_padded and first.shape != among[name].shape:
+            yield RowOfBatch(row.case, name, -1.0)
             continue
         one, other = (
             vectors(name, output, each, pooling=model.pooling) for output, each in ((first, own), (among[name], inputs))

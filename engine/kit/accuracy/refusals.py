@@ -77,7 +77,7 @@ def undecided(names: Sequence[str]) -> JudgementError:
 
 def joined(asks: Sequence[str], report: AccuracyReport, least: float) -> JudgementError:
     """Return the error for a recipe that asks for batches of a model whose answer to a row depends on other rows."""
-    facts = [f"the recipe asks for: {', '.join(asks)} (package.triton)"]
+    facts = [f"the recipe asks for: {', '.join(asks)} (package)"]
     if report.joins_no_rows is not None:
         facts.append(report.joins_no_rows)
     for rows, worst in (("rows of one length", report.in_equal_batch), ("padded texts", report.in_batch)):

@@ -18,6 +18,7 @@ _PASS_ON = frozenset(
 """Operators that change a tensor's shape or type but not its values."""
 _OPERATORS: Mapping[str, Ending] = {
     "Softmax": "softmax",
+    "Hardmax": "softmax",
     "LogSoftmax": "log_softmax",
     "Sigmoid": "sigmoid",
     "HardSigmoid": "sigmoid",
@@ -52,7 +53,7 @@ class _Walk:
         if node is None:
             return None
         kind = node.op_type
-        if kind in {"Softmax", "LogSoftmax"} and not moved:
+        if kind in {"Hardmax", "LogSoftmax", "Softmax"} and not moved:
             stated = [attribute.i for attribute in node.attribute if attribute.name == "axis"]
             if (stated[0] if stated else self.default) not in {-1, self.last}:
                 return None

@@ -23,6 +23,8 @@ The operator then multiplies integers, where ONNX Runtime has such a kernel for 
 of its own, so that the scales of a row do not depend on the other rows of a batch.
 """
 
+_LEAST_BLOCK = 16
+"""The least size of a block, which is a power of two."""
 _OUTPUTS = 32
 _BYTE = 8
 _SUMMED = 1e-4
@@ -44,6 +46,18 @@ def precisions(directory: Path) -> dict[tuple[int, ...], str]:
             computed = "int8" if level == BY_INTEGERS and _has_integer_kernel(bits, block) else "fp32"
             named[shapes[node.input[1]]] = f"{computed} with int{bits} weights"
     return named
+
+
+def of_fused(weight: tuple[int, ...], inputs: int) -> str:
+    """Return the precision of a product that ONNX Runtime itself has made of a DequantizeLinear and a MatMul.
+
+    `weight` is the shape of the packed weight, [outputs, blocks, bytes of a block], and `inputs` the number of inputs
+    of the product. ONNX Runtime lets such a product round activations (`session.qdq_matmulnbits_accuracy_level`).
+    """
+    _, blocks, size = weight
+    block = max(_LEAST_BLOCK, 1 << (-(-inputs // blocks) - 1).bit_length())
+    bits = size * _BYTE // block
+    return f"{'int8' if _has_integer_kernel(bits, block) else 'fp32'} with int{bits} weights"
 
 
 @cache

@@ -109,7 +109,7 @@ def _of_kernel(
         return _of_attention(operator, inputs, result)
     precision = "int8" if operator in _INTEGERS else _NAMES.get(kind, kind)
     if operator == few_bits.OPERATOR:
-        precision = packed[inputs[1][1]]
+        precision = packed.get(inputs[1][1]) or few_bits.of_fused(inputs[1][1], first[-1])
     count = _count(operator, first, inputs, result)
     return [(precision, count)] if count else []
 

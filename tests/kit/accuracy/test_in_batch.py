@@ -277,6 +277,25 @@ def test_a_model_that_padding_does_not_change_is_not_suspected(name):
     assert worst([*result.equal, *result.padded]) >= LEAST
 
 
+def more_than_eight(inputs):
+    return {"y": inputs["x"] * (2 if len(inputs["x"]) > 8 else 1)}
+
+
+def counted(inputs):
+    """Each row times the number of rows that are equal to it."""
+    equal = (inputs["x"][:, None] == inputs["x"][None]).all(axis=2).sum(axis=1)
+    return {"y": inputs["x"] * equal[:, None]}
+
+
+def as_long_as_the_largest(inputs):
+    return {"y": np.ones((len(inputs["x"]), 1 + int(abs(inputs["x"]).max())), "f4")}
+
+
+@pytest.mark.parametrize("answer", [more_than_eight, counted, as_long_as_the_largest])
+def test_many_rows_equal_rows_and_outputs_of_another_size_are_noticed(answer):
+    assert depends(measured(answer, rows(count=16)))
+
+
 def test_a_row_of_another_length_counts_although_its_direction_is_the_same():
     result = measured(DEPENDENT["divided by the largest number"], rows())
     assert worst(result.equal) < 0.9

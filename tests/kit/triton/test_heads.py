@@ -71,6 +71,7 @@ ENDINGS = {
     "Unsqueeze, Softmax, Squeeze": (SQUEEZED, {}, same),
     "Softmax in its parts": (PARTS, {}, same),
     "LogSoftmax, Exp": (chain("LogSoftmax", "Exp"), {}, same),
+    "Hardmax": (chain("Hardmax"), {}, same),
     "LogSoftmax": (chain("LogSoftmax"), {}, np.exp),
     "LogSoftmax, Identity": (chain("LogSoftmax", "Identity"), {}, np.exp),
     "Softmax, Log": (chain("Softmax", "Log"), {}, np.exp),

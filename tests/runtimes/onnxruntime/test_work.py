@@ -97,3 +97,17 @@ def test_an_integer_kernel_is_claimed_only_where_rounding_shows(tmp_path, monkey
     few_bits._has_integer_kernel.cache_clear()
     assert not few_bits._has_integer_kernel(4, 32)
     few_bits._has_integer_kernel.cache_clear()
+
+
+@pytest.mark.parametrize(("kind", "bits"), [(onnx.TensorProto.INT4, 4), (onnx.TensorProto.INT8, 8)])
+def test_a_product_that_onnx_runtime_makes_of_quantized_weights_is_counted_by_their_bits(kind, bits, tmp_path):
+    scales = onnx.numpy_helper.from_array(np.full((2, 32), 0.1, np.float32), "s")
+    weight = onnx.helper.make_tensor("w", kind, [64, 32], [number % 7 - 3 for number in range(64 * 32)])
+    nodes = [
+        onnx.helper.make_node("DequantizeLinear", ["w", "s"], ["f"], axis=0, block_size=32),
+        onnx.helper.make_node("MatMul", ["x", "f"], ["y"]),
+    ]
+    ends = [("x", graphs.FLOAT, ["b", 64])], [("y", graphs.FLOAT, ["b", 32])]
+    folder = graphs.write(tmp_path / "model", graphs.graph(nodes, *ends, [weight, scales], opset=21, ir=10))
+    [(precision, count)] = counted(folder, {"x": drawn(3, 64)}).items()
+    assert (precision.partition(" with ")[2], count) == (f"int{bits} weights", 3 * 64 * 32)
