@@ -81,6 +81,8 @@ def parts(
     shipped = _files(tokenizer.backend, generation_json)
     for name, streams in ((f"{serving.model_name}_stream", True), (serving.ensemble, False)):
         listed.append(_entry(name, by_folder, shipped, task=task, streams=streams))
+        if batching is not RowBatching.TOGETHER:
+            listed[-1].config.parameters[python_models.ROWS].string_value = RowBatching.ALONE.value
         fields.overridden(listed[-1].config, serving, "stream" if streams else "generate")
     return listed, files
 

@@ -18,6 +18,8 @@ TASK = "recipe_task"
 """The parameter of a configuration that marks a model as one that clients call; the value is the model's task."""
 MASK = "recipe_mask"
 """The parameter of a configuration that holds the mask token, for clients of a model that fills masks."""
+ROWS = "recipe_rows"
+"""The parameter of a configuration that says which rows run together, where not all rows may."""
 _EMPTY = b"An ensemble has no files of its own, but Triton looks for the folder of its version.\n"
 SETTINGS, REQUIREMENTS = "settings.json", "requirements.txt"
 

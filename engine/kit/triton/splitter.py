@@ -15,8 +15,6 @@ from engine.kit.triton.serving import BUCKETS, FUSED, Serving
 from engine.kit.triton.text import DOC_STRIDE
 from engine.runtimes.served import Served
 
-MARK = "recipe_rows"
-"""The parameter of a configuration that says which rows run together, where not all rows may."""
 _INSTANCES = 4
 """The processes of the splitter, each of which waits for the answer to one row."""
 
@@ -39,7 +37,7 @@ def in_front(listed: Sequence[Part], batching: RowBatching, serving: Serving) ->
     """
     *others, entry = listed
     if batching is not RowBatching.TOGETHER:
-        entry.config.parameters[MARK].string_value = batching.value
+        entry.config.parameters[parts.ROWS].string_value = batching.value
     if batching is RowBatching.TOGETHER or entry.config.platform != "ensemble":
         return list(listed)
     _refuse(serving, batching)

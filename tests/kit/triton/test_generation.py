@@ -10,6 +10,9 @@ from onnx import helper
 from tritonclient.grpc import model_config_pb2
 
 from engine.errors import StepError
+from engine.kit.accuracy import batching
+from engine.kit.accuracy.batching import RowBatching
+from engine.kit.onnx import onnx_files
 from engine.kit.triton import repository
 from engine.kit.triton.serving import Serving
 
@@ -76,6 +79,16 @@ def test_the_entries_put_rows_together_and_the_graph_does_not_unless_it_is_told_
     assert not config(tmp_path, "m").HasField("dynamic_batching")
     package(tmp_path / "told", built, checkpoint, fields={"dynamic_batching": {"max_queue_delay_microseconds": 9}})
     assert config(tmp_path / "told", "m").dynamic_batching.max_queue_delay_microseconds == 9
+
+
+def test_texts_that_depend_on_each_other_are_generated_one_by_one(tmp_path, built, checkpoint):
+    alone = tmp_path / "alone"
+    onnx_files.link(built, alone)
+    batching.write(alone, RowBatching.EQUAL_LENGTHS)
+    package(tmp_path, alone, checkpoint)
+    settings = json.loads((tmp_path / "out" / "m_text" / "1" / "generation.json").read_text())
+    assert settings["alone"] is True
+    assert config(tmp_path, "m_stream").parameters["recipe_rows"].string_value == "alone"
 
 
 def test_the_prompt_is_bounded_by_the_profiles_and_the_answer_by_the_recipe(tmp_path, built, checkpoint):
