@@ -16,6 +16,9 @@ from generated import Oracle, ask, inputs, joined, pieces, post
 from tritonclient import grpc
 from tritonclient.utils import InferenceServerException
 
+from engine.kit.accuracy import batching
+from engine.kit.accuracy.batching import RowBatching
+from engine.kit.onnx import onnx_files
 from engine.kit.triton.serving import Serving
 from engine.steps.export import Export
 from engine.steps.package import Package
@@ -46,7 +49,10 @@ MOST = {"opt": LONG}
 
 @pytest.fixture(scope="module")
 def built(environment, tmp_path_factory):
-    """A checkpoint and a package of every family, and one of GPT-2 whose rows Triton does not know: no profile."""
+    """A checkpoint and a package of every family, and two more of GPT-2.
+
+    Triton does not know the rows of one of them, which has no profile. The other generates each text alone.
+    """
     folder = tmp_path_factory.mktemp("generators")
     for family in generators.FAMILIES:
         checkpoint = folder / "checkpoints" / family
@@ -57,13 +63,18 @@ def built(environment, tmp_path_factory):
         validated.parent.mkdir(exist_ok=True)
         Export().run(validated, checkpoint=checkpoint)
         profiles = {family: {"batch": 8}}
-        for name, largest in (profiles | {"whole": {}} if family == "gpt2" else profiles).items():
+        if family == "gpt2":
+            onnx_files.link(validated, folder / "alone")
+            batching.write(folder / "alone", RowBatching.ALONE)
+            profiles |= {"whole": {}, "alone": {"batch": 8}}
+        for name, largest in profiles.items():
             serving = Serving(
                 model_name=name, ensemble=f"{name}_text", largest=largest, max_new_tokens=MOST.get(family, NEW)
             )
             package = folder / "packages" / name
             package.parent.mkdir(exist_ok=True)
-            Package(serving=serving).run(package, validated=validated, checkpoint=checkpoint)
+            model = folder / "alone" if name == "alone" else validated
+            Package(serving=serving).run(package, validated=model, checkpoint=checkpoint)
             shutil.copytree(package, folder / "repository", dirs_exist_ok=True)
     return folder
 
@@ -72,7 +83,7 @@ def built(environment, tmp_path_factory):
 def oracles(built):
     positions = dict.fromkeys(generators.FAMILIES, generators.POSITIONS) | POSITIONS | {"t5": None}
     every = {each: Oracle(built / "checkpoints" / each, each, positions[each]) for each in generators.FAMILIES}
-    return every | {"whole": every["gpt2"]}
+    return every | {"whole": every["gpt2"], "alone": every["gpt2"]}
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +98,7 @@ def client(server):
         yield client
 
 
-@pytest.mark.parametrize("family", [*generators.FAMILIES, "whole"])
+@pytest.mark.parametrize("family", [*generators.FAMILIES, "whole", "alone"])
 def test_every_text_of_a_batch_gets_the_tokens_and_the_text_of_generate(client, oracles, family):
     answers = ask(client, f"{family}_text", TEXTS, most=NEW)
     assert [(ids, text) for ids, text, _ in answers] == [oracles[family](text) for text in TEXTS]
@@ -104,7 +115,7 @@ def test_plain_http_gets_the_same(server, oracles, family):
 
 
 @pytest.mark.sample(3)
-@pytest.mark.parametrize("family", [*generators.FAMILIES, "whole"])
+@pytest.mark.parametrize("family", [*generators.FAMILIES, "whole", "alone"])
 def test_the_pieces_of_a_stream_joined_are_the_whole_answer(server, oracles, family):
     for text in TEXTS:
         ids, whole, reason = joined(pieces(server, f"{family}_stream", text, most=NEW))
