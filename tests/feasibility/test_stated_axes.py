@@ -134,6 +134,7 @@ _BY_HAND = {
     "widen a profile, or measure a shape inside one",  # the same: shapes that no profile takes
     "widen a profile (and package.triton.max_batch_size), or use via: [in-process]",  # the same: through a server
     "leave threads out",  # tests/feasibility/test_feasibility.py: threads are of models on a CPU
+    "leave the tensor out of the ONNX model",  # tests/builder/preflight/test_onnx_file.py: an axis of size 0
     "give `",  # tests/steps/test_shape_tensors.py: a number that Triton's backend does not serve
     "is the sample one that the model is made for?",  # a question about the user's own file
 }
