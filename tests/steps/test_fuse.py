@@ -23,7 +23,7 @@ def fuse(tmp_path, model, **options):
 
 
 def operators(directory):
-    return [node.op_type for node in onnx_files.load_graph(directory).graph.node]
+    return [node.op_type for node in onnx_files.nodes(onnx_files.load_graph(directory))]
 
 
 @pytest.mark.parametrize(
