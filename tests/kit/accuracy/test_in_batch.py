@@ -201,6 +201,64 @@ INDEPENDENT = {
 }  # fmt: skip
 
 
+OVER_ROWS = {
+    "sorted columns": lambda x: np.sort(x, axis=0),
+    "the median of the batch": lambda x: x - np.median(x, axis=0),
+    "a quantile of the batch": lambda x: np.clip(x, None, np.quantile(x, 0.6, axis=0)),
+    "ranks in the batch": lambda x: x.argsort(axis=0).argsort(axis=0).astype("f4"),
+    "cumulative products": lambda x: np.cumprod(x, axis=0),
+    "divided by the spread": lambda x: x / (x.std(axis=0) + 0.1),
+    "whitened": lambda x: x @ np.linalg.inv(x.T @ x + np.eye(8)),
+    "the next row": lambda x: np.roll(x, 1, axis=0),
+    "differences of rows": lambda x: np.diff(x, axis=0, prepend=0),
+    "the running maximum": lambda x: np.maximum.accumulate(x, axis=0),
+    "between 0 and 1": lambda x: (x - x.min()) / (x.max() - x.min()),
+    "less the logarithm of a sum": lambda x: x - np.log(np.exp(x).sum(axis=0)),
+    "the place of a row": lambda x: x * np.arange(1, len(x) + 1)[:, None],
+    "by the root of the number of rows": lambda x: x / len(x) ** 0.5,
+    "only the largest numbers": lambda x: np.where(x >= np.sort(x.ravel())[-8], x, 0),
+    "the number of the largest row": lambda x: np.full((len(x), 1), x.sum(axis=1).argmax()),
+    "whether another row is larger": lambda x: x.sum(axis=1, keepdims=True) < x.sum(axis=1).max(),
+    "half of each number from the first row": lambda x: x / 2 + x[:1] / 2,
+    "similarity to the other rows": lambda x: (x @ x.T).sum(axis=1, keepdims=True),
+    "rounded by the largest number": lambda x: np.round(x / abs(x).max() * 127) * abs(x).max() / 127,
+}
+WITHIN_ROWS = {
+    "sorted numbers": lambda x: np.sort(x, axis=1),
+    "the median of a row": lambda x: x - np.median(x, axis=1, keepdims=True),
+    "a quantile of a row": lambda x: np.clip(x, None, np.quantile(x, 0.6, axis=1)[:, None]),
+    "ranks in a row": lambda x: x.argsort(axis=1).argsort(axis=1).astype("f4"),
+    "cumulative products of a row": lambda x: np.cumprod(x, axis=1),
+    "divided by the spread of a row": lambda x: x / (x.std(axis=1, keepdims=True) + 0.1),
+    "the next number": lambda x: np.roll(x, 1, axis=1),
+    "differences of numbers": lambda x: np.diff(x, axis=1, prepend=0),
+    "the running maximum of a row": lambda x: np.maximum.accumulate(x, axis=1),
+    "a row between 0 and 1": lambda x: (x - x.min(1)[:, None]) / (x.max(1) - x.min(1))[:, None],
+    "the place of a number": lambda x: x * np.arange(1, 9),
+    "only the largest numbers of a row": lambda x: np.where(x >= np.sort(x, axis=1)[:, -2:-1], x, 0),
+    "the number of the largest": lambda x: x.argmax(axis=1)[:, None],
+    "a constant": lambda x: np.ones((len(x), 2), "f4"),
+    "outer products": lambda x: x[:, :, None] * x[:, None, :],
+    "signs": np.sign,
+    "exponentials": np.exp,
+    "text": lambda x: np.where(x > 0, "up", "down").astype(object),
+    "rounded by the largest number of a row": lambda x: np.round(x / abs(x).max(1)[:, None] * 127),
+    "norms": lambda x: np.linalg.norm(x, axis=1),
+    "tiny differences of rounding": lambda x: x * (1 + 1e-7 * len(x)),
+}
+
+
+@pytest.mark.parametrize("name", OVER_ROWS)
+def test_a_function_over_rows_is_noticed(name):
+    assert depends(measured(lambda inputs: {"y": OVER_ROWS[name](inputs["x"])}, rows()))
+
+
+@pytest.mark.parametrize("name", WITHIN_ROWS)
+def test_a_function_within_rows_is_not_suspected(name):
+    result = measured(lambda inputs: {"y": WITHIN_ROWS[name](inputs["x"])}, rows())
+    assert worst(result.equal) >= LEAST
+
+
 @pytest.mark.parametrize("name", DEPENDENT)
 def test_a_graph_whose_rows_depend_on_each_other_is_noticed(name):
     assert depends(measured(DEPENDENT[name], rows()))
