@@ -16,19 +16,19 @@ if TYPE_CHECKING:
     from engine.kit.inputs.cases import Case
 
 NEAR_TIE = 0.05
-NEAR_TIE_IN_WORDS = "gaps of at most 5% of the largest logit"
 """The largest gap between two logits that counts as a near tie, as a share of the original's largest logit.
 
 The gap is the original's logit for the original's choice, minus the original's logit for the built model's choice.
 `NEAR_TIE` is a constant, because a tolerance that grew with the measured error would let a broken model pass.
 """
+NEAR_TIE_IN_WORDS = f"gaps of at most {NEAR_TIE:.0%} of the largest logit"
 NEAR_NEIGHBOURS = 0.02
-NEAR_NEIGHBOURS_IN_WORDS = "cosines at most 0.02 apart"
 """The largest gap between two cosines that counts as a near tie of nearest neighbours.
 
 The gap is the original's cosine with the original's nearest neighbour, minus the original's cosine with the built
 model's nearest neighbour.
 """
+NEAR_NEIGHBOURS_IN_WORDS = f"cosines at most {NEAR_NEIGHBOURS} apart"
 
 _TEXTS = 3
 """The least number of texts for a comparison of nearest neighbours, because two texts leave no choice of neighbour."""
@@ -74,7 +74,8 @@ def compare(name: str, original: np.ndarray, built: np.ndarray, real: np.ndarray
     row = np.arange(len(first))
     scale = np.where(np.isfinite(first), abs(first), 0).max(axis=1)
     differ = best != chosen
-    near = differ & (first[row, best] - np.where(differ, first[row, chosen], first[row, best]) <= NEAR_TIE * scale)
+    lost = np.where(differ, first[row, best] - first[row, chosen], 0)
+    near = differ & (lost <= NEAR_TIE * scale)
     return Choices(len(first), int(differ.sum()), int(near.sum()))
 
 

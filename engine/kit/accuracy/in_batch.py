@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -186,38 +186,41 @@ def _among_longer(model: _Model, rows: Sequence[_Row], padding: Padding) -> list
     import numpy as np
 
     base = rows[0].inputs
-    tokens = {name for name in base if name in token_rows.NAMES}
-    fitted = [_Row(row.case, {**_fitted(row.inputs, base, set(base) - tokens), **_only(row, tokens)}) for row in rows]
+    others = {name for name in base if name not in token_rows.NAMES}
+    fitted = [_Row(row.case, {**row.inputs, **_only(_fitted(row.inputs, base, others), others)}) for row in rows]
     chosen = sorted(fitted, key=_length)
     while len(chosen) > 1:
+        own = [_with_mask(row.inputs) for row in chosen]
         padded = {
-            **{name: np.concatenate([row.inputs[name] for row in chosen]) for name in set(base) - tokens},
-            **_padded([_only(row, tokens) for row in chosen], padding),
+            **{name: np.concatenate([each[name] for each in own]) for name in others},
+            **_padded([_only(each, each.keys() - others) for each in own], padding),
         }
-        if model.accepts(padded):
+        if model.accepts(_only(padded, base.keys())):
             break
         chosen.pop()
     if len(chosen) < 2 or _length(chosen[0]) == _length(chosen[-1]):  # noqa: PLR2004 - a row and another
         return []
-    together = model.together(padded, len(chosen))
-    measured: list[RowOfBatch] = []
-    for place, row in enumerate(chosen):
-        # A model may take no mask: which positions are real is known here in any case.
-        own = {**row.inputs, "attention_mask": row.inputs.get("attention_mask", np.ones_like(row.inputs["input_ids"]))}
-        inputs = {name: tensor[place : place + 1] for name, tensor in padded.items()}
-        inputs["attention_mask"] = token_rows.batch(
-            [{"input_ids": own["attention_mask"]}], pad=0, side=padding.side, length=padded["input_ids"].shape[1]
-        )["input_ids"]
-        measured += _likeness(model, row, own, inputs, _of_row(together, place), is_padded=True)
-    return measured
+    together = model.together(_only(padded, base.keys()), len(chosen))
+    return [
+        each
+        for place, row in enumerate(chosen)
+        for each in _likeness(model, row, own[place], _of_row(padded, place), _of_row(together, place), is_padded=True)
+    ]
 
 
 def _length(row: _Row) -> int:
     return int(row.inputs["input_ids"].shape[1])
 
 
-def _only(row: _Row, names: set[str]) -> dict[str, np.ndarray]:
-    return {name: tensor for name, tensor in row.inputs.items() if name in names}
+def _only(tensors: Tensors, names: Collection[str]) -> dict[str, np.ndarray]:
+    return {name: tensor for name, tensor in tensors.items() if name in names}
+
+
+def _with_mask(inputs: Tensors) -> dict[str, np.ndarray]:
+    """Return a text with a mask, also for a model that takes none: the mask tells the real positions of outputs."""
+    import numpy as np
+
+    return {"attention_mask": np.ones_like(inputs["input_ids"]), **inputs}
 
 
 def _padded(rows: Sequence[Tensors], padding: Padding) -> dict[str, np.ndarray]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,7 @@ from engine.errors import StepError
 from engine.kit.accuracy import agreement, chance, comparison, in_batch, masked, outputs, parts, variation
 from engine.kit.accuracy.agreement import NO_CHOICES, Choices
 from engine.kit.accuracy.comparison import Distance
-from engine.kit.accuracy.in_batch import InBatch, RowOfBatch
+from engine.kit.accuracy.in_batch import RowOfBatch
 from engine.kit.accuracy.outputs import Usual
 from engine.kit.accuracy.report import AccuracyReport, Agreement, Least, MetricReport, Worst
 from engine.kit.checkpoints import checkpoint as checkpoints
@@ -25,7 +24,9 @@ from engine.text import lists
 if TYPE_CHECKING:
     import numpy as np
 
+    from engine.kit.accuracy.in_batch import Takes
     from engine.kit.checkpoints.sentences import Pooling
+    from engine.kit.inputs.token_rows import Padding
 
     Answer = Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]]
     Answered = tuple[Case, Mapping[str, np.ndarray]]
@@ -63,8 +64,8 @@ def measure(
     answers = [answer(case.inputs) for case in tried]
     embeds = tasks.find(checkpoints.task(checkpoint, task)).embeds
     pooling = (sentences.pooling(checkpoint) or "mean") if embeds else None
-    joined = functools.partial(in_batch.measure, padding=cases.padding(reference), pooling=pooling, takes=takes)
-    report = _measured(counted, tried, answers, answer=answer, joined=joined, pooling=pooling)
+    padding = cases.padding(reference)
+    report = _measured(counted, tried, answers, answer=answer, padding=padding, pooling=pooling, takes=takes)
     report = replace(report, undecided=_undecided(answer, tried, answers))
     print(_in_words(report))
     return report
@@ -110,8 +111,9 @@ def _measured(
     answers: Sequence[Mapping[str, np.ndarray]],
     *,
     answer: Answer,
-    joined: Callable[..., InBatch | None],
+    padding: Padding | None,
     pooling: Pooling | None,
+    takes: Takes,
 ) -> AccuracyReport:
     reshaped = [text for case, each in pairs(tried, answers) for text in comparison.other_sizes(case, each)]
     if reshaped:
@@ -139,7 +141,14 @@ def _measured(
         return replace(counted, nonfinite=tuple(broken))
     directions = [(case, name, each.cosine) for case, name, each in finite if each.cosine is not None]
     neighbours = None if pooling is None else agreement.neighbours(tried, answers, pooling)
-    among = joined(lambda inputs: parts.split(masked.clip(answer(inputs), hidden), divided), tried, usual=usual)
+    among = in_batch.measure(
+        lambda inputs: parts.split(masked.clip(answer(inputs), hidden), divided),
+        tried,
+        padding=padding,
+        pooling=pooling,
+        usual=usual,
+        takes=takes,
+    )
     return replace(
         _varied(replace(counted, notes=masked.notes(hidden)), tried, answers, pooling=pooling, usual=usual),
         cosine=_worst(directions, lowest=True) if directions else None,

@@ -208,11 +208,7 @@ def inputs(model: onnx.ModelProto) -> dict[str, Input]:
 
 
 def optional_inputs(model: onnx.ModelProto) -> dict[str, Input]:
-    """Return the inputs of the model that have a default value, by name, such as a temperature.
-
-    Older files, and some exporters, list every weight as an input. A file that lists a matrix does so, and has no
-    optional inputs.
-    """
+    """Return the inputs with a default value, by name; none where a file lists its weights, matrices among them."""
     stored = {tensor.name: len(tensor.dims) for tensor in model.graph.initializer}
     listed = [value for value in model.graph.input if value.name in stored]
     if model.ir_version < WEIGHTS_NEED_NO_INPUT or any(stored[value.name] > 1 for value in listed):

@@ -76,7 +76,7 @@ def padding(original: Original, checkpoint: Path, *, task: str) -> Padding | Non
     """
     if original.vocabulary is None:
         return None
-    tokenizer = tokenizers.load(checkpoint, longest=RowLimits.of(original.input_specs, original.longest).sequence[1])
+    tokenizer = tokenizers.load(checkpoint)
     if tokenizer is None:
         return None
     return Padding(tokenizer.pad, "left" if tasks.find(task).generates is Generates.CONTINUES else tokenizer.side)

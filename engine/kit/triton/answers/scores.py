@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from engine.kit.checkpoints import checkpoint as checkpoints
+from engine.kit.checkpoints import labels
 from engine.kit.onnx import endings, onnx_files
 from engine.tasks.answer import Unfit
 
 if TYPE_CHECKING:
     import onnx
 
-Score = Literal["softmax", "sigmoid", "number", "exp"]
+Score = labels.Score | Literal["exp"]
 _BEHIND: dict[str, Score] = {"softmax": "number", "sigmoid": "number", "log_softmax": "exp"}
 
 

@@ -58,10 +58,10 @@ def _dense(vectors: np.ndarray, options: dict[str, Any]) -> np.ndarray:
     import numpy as np
 
     given = vectors @ options["linear.weight"].T + options.get("linear.bias", 0)
-    made = _activated(given, options["activation"])
+    vector = _activated(given, options["activation"])
     if options["residual"]:
-        made = made + (vectors @ options["residual.weight"].T if "residual.weight" in options else vectors)
-    return np.asarray(made)
+        vector = vector + (vectors @ options["residual.weight"].T if "residual.weight" in options else vectors)
+    return np.asarray(vector)
 
 
 def _layer_norm(vectors: np.ndarray, options: dict[str, Any]) -> np.ndarray:
