@@ -35,6 +35,16 @@ _NOTES = {
 }
 
 
+def mixing(*, layout: str, padding: str, doc_stride: int | None) -> dict[str, str]:
+    """Return the fields of a recipe that ask for texts of different lengths in one batch, with their values."""
+    stated = {
+        "package.triton.layout": layout if layout == "fused" else None,
+        "package.triton.padding": padding if padding == "buckets" else None,
+        "package.answers.doc_stride": None if doc_stride is None else str(doc_stride),
+    }
+    return {field: value for field, value in stated.items() if value is not None}
+
+
 def write(directory: Path, batching: RowBatching) -> None:
     """Write which rows may be joined beside the model in `directory`; nothing where all may be."""
     if batching is not RowBatching.TOGETHER:

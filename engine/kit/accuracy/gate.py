@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, TypedDict
 
 from engine import tasks
-from engine.kit.accuracy import refusals, thresholds
+from engine.kit.accuracy import batching, refusals, thresholds
 from engine.kit.accuracy.batching import RowBatching
 from engine.kit.accuracy.report import AccuracyReport, Work
 from engine.kit.accuracy.thresholds import DEFAULTS, Miss
@@ -185,9 +185,9 @@ class Bounded(Step):
         if self.in_batch is not None and report.in_batch is None and report.joins_no_rows is None:
             raise refusals.unmeasured("in_batch", "the model takes no batches")
         least = thresholds.in_batch(self.precision, self.in_batch)
-        batching = self.batching(report, least)
-        joins = self.asks_to_join if batching is RowBatching.ALONE else ()
-        mixes = self.asks_to_mix if batching is not RowBatching.TOGETHER else ()
+        rows = self.batching(report, least)
+        joins = self.asks_to_join if rows is RowBatching.ALONE else ()
+        mixes = self.asks_to_mix if rows is not RowBatching.TOGETHER else ()
         if joins or mixes:
             raise refusals.joined([*joins, *mixes], report, least)
 
@@ -253,13 +253,9 @@ def _asks_to_join(triton: Triton) -> tuple[str, ...]:
 
 def _asks_to_mix(package: PackageSection) -> tuple[str, ...]:
     """Return the fields of a recipe that ask for texts of different lengths in one batch, as the recipe has them."""
-    triton, stride = package.triton, package.answers.doc_stride
-    asks = {
-        "layout: fused": triton.layout == "fused",
-        "padding: buckets": triton.padding == "buckets",
-        f"doc_stride: {stride}": stride is not None,
-    }
-    return tuple(field for field, is_there in asks.items() if is_there)
+    triton = package.triton
+    fields = batching.mixing(layout=triton.layout, padding=triton.padding, doc_stride=package.answers.doc_stride)
+    return tuple(f"{field.rpartition('.')[2]}: {value}" for field, value in fields.items())
 
 
 class Judged(Bounded):

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from engine.errors import StepError
+from engine.kit.accuracy import batching
 from engine.kit.accuracy.batching import RowBatching
 from engine.kit.triton import parts, served
 from engine.kit.triton.parts import Part
-from engine.kit.triton.serving import BUCKETS, FUSED, Serving
+from engine.kit.triton.serving import Serving
 from engine.kit.triton.text import DOC_STRIDE
 from engine.runtimes.served import Served
 
@@ -19,28 +20,28 @@ _INSTANCES = 4
 """The processes of the splitter, each of which waits for the answer to one row."""
 
 
-def unjoined(model: Served, batching: RowBatching) -> Served:
+def unjoined(model: Served, joins: RowBatching) -> Served:
     """Return how a model is served whose rows must not stand in one batch; `model` itself where they may."""
-    if batching is not RowBatching.ALONE:
+    if joins is not RowBatching.ALONE:
         return model
     router = model.router
     if router is not None:
-        router = router._replace(models={end: unjoined(each, batching) for end, each in router.models.items()})
+        router = router._replace(models={end: unjoined(each, joins) for end, each in router.models.items()})
     return model._replace(joined=False, router=router)
 
 
-def in_front(listed: Sequence[Part], batching: RowBatching, serving: Serving) -> list[Part]:
+def in_front(listed: Sequence[Part], joins: RowBatching, serving: Serving) -> list[Part]:
     """Return the models of a package, with a python model as the entry that sends the ensemble one row at a time.
 
     A package without an ensemble takes tensors: what stands in one request is one input of the model. Raises StepError
     where the recipe asks for something that joins rows.
     """
     *others, entry = listed
-    if batching is not RowBatching.TOGETHER:
-        entry.config.parameters[parts.ROWS].string_value = batching.value
-    if batching is RowBatching.TOGETHER or entry.config.platform != "ensemble":
+    if joins is not RowBatching.TOGETHER:
+        entry.config.parameters[parts.ROWS].string_value = joins.value
+    if joins is RowBatching.TOGETHER or entry.config.platform != "ensemble":
         return list(listed)
-    _refuse(serving, batching)
+    _refuse(serving, joins)
     name = entry.config.name
     front = parts.python(
         name,
@@ -58,12 +59,7 @@ def in_front(listed: Sequence[Part], batching: RowBatching, serving: Serving) ->
     return [*others, entry, front]
 
 
-def _refuse(serving: Serving, batching: RowBatching) -> None:
-    asks = {
-        "package.triton.layout: fused": serving.layout == FUSED,
-        "package.triton.padding: buckets": serving.padding == BUCKETS,
-        f"package.answers.{DOC_STRIDE}": DOC_STRIDE in serving.answers,
-    }
-    for field, is_there in asks.items():
-        if is_there:
-            raise StepError(f"{field} is not possible: {batching.note()}", hint=f"leave {field} out")
+def _refuse(serving: Serving, joins: RowBatching) -> None:
+    stride = serving.answers.get(DOC_STRIDE)
+    for field, value in batching.mixing(layout=serving.layout, padding=serving.padding, doc_stride=stride).items():
+        raise StepError(f"{field}: {value} is not possible: {joins.note()}", hint=f"leave {field} out")
