@@ -120,15 +120,19 @@ def architecture(checkpoint: Path) -> str | None:
     return next(iter(_architectures(config(checkpoint))), None)
 
 
+def text_config(fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the fields of config.json about a model of texts: those of `text_config` in a model of several kinds."""
+    nested = fields.get("text_config")
+    return nested if isinstance(nested, dict) else fields
+
+
 def max_sequence(checkpoint: Path) -> int | None:
     """Return the largest number of tokens that the position embeddings allow; None where the config names no limit.
 
     RoBERTa and similar models begin to count positions after the padding token's id, so `pad_token_id + 1` of their
     `max_position_embeddings` positions are never used (`create_position_ids_from_input_ids` in transformers).
     """
-    fields = config(checkpoint)
-    nested = fields.get("text_config")
-    fields = nested if isinstance(nested, dict) else fields
+    fields = text_config(config(checkpoint))
     limit = fields.get("max_position_embeddings", fields.get("n_positions"))
     if fields.get("model_type") == "t5" or not isinstance(limit, int) or limit <= 0:
         return None

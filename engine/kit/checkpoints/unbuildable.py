@@ -59,6 +59,5 @@ def _reason(config: Mapping[str, Any]) -> tuple[str, list[str]] | None:
 
 def _other_layers(config: Mapping[str, Any]) -> list[str]:
     """Return the kinds of a decoder's layers that keep another state than keys and values."""
-    nested = config.get("text_config")
-    kinds = (nested if isinstance(nested, dict) else config).get("layer_types")
+    kinds = checkpoints.text_config(config).get("layer_types")
     return sorted(_WITHOUT_KEYS.intersection(map(str, kinds))) if isinstance(kinds, list) else []

@@ -19,3 +19,22 @@ def test_a_tensor_without_numbers_is_refused(tmp_path, monkeypatch, inputs, outp
     (tmp_path / "r.yaml").write_text("name: net\nmodel: {source: net/model.onnx}\nprofiles: [{batch: [1, 2, 4]}]\n")
     with pytest.raises(RecipeError, match=f"no tensor without numbers, and `{name}` is one"):
         api.check("r.yaml")
+
+
+@pytest.mark.parametrize(("axis", "is_refused"), [("rows", True), ("batch", False), (None, False), ("unk__7", False)])
+def test_a_batch_of_outputs_with_an_axis_of_their_own_is_refused_at_its_place(tmp_path, monkeypatch, axis, is_refused):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pyproject.toml").write_text("")
+    ends = [("x", graphs.FLOAT, ["batch", 8])], [("y", graphs.FLOAT, [axis, 4])]
+    weights = [helper.make_tensor("shape", graphs.INT64, [2], [-1, 4])]
+    nodes = [helper.make_node("Reshape", ["x", "shape"], ["y"])]
+    graphs.write(tmp_path / "net", graphs.graph(nodes, *ends, weights))
+    (tmp_path / "r.yaml").write_text(
+        "name: net\nmodel: {source: net/model.onnx}\nprofiles: [{batch: [1, 2, 4]}]\n"
+        "package: {triton: {max_batch_size: 4}}\n"
+    )
+    if not is_refused:
+        assert api.check("r.yaml")
+        return
+    with pytest.raises(RecipeError, match=r"r\.yaml:4:36.* y begins with an axis of its own, `rows`"):
+        api.check("r.yaml")
