@@ -12,6 +12,7 @@ import graphs
 import heads
 import models
 import numpy as np
+import onnx
 import pytest
 import yaml
 from onnx import helper, numpy_helper
@@ -387,3 +388,22 @@ def test_the_packaged_minilm_keeps_the_meaning_of_texts(minilm_checkpoint, tmp_p
 
     assert cosine(dog, puppy) > 0.6
     assert cosine(dog, rates) < 0.3
+
+
+def test_a_row_without_tokens_that_spoils_its_neighbours_is_left_out(tmp_path, capsys):
+    """The mean of a row without tokens is 0 / 0, and reaches the other rows by the mean over the batch."""
+    path = models.onnx_text(tmp_path / "model" / "model.onnx")
+    model = onnx.load(path)
+    model.graph.node[-1].output[0] = "own"
+    model.graph.node.extend([
+        onnx.helper.make_node("ReduceSum", ["visible", "tokens"], ["count"], keepdims=1),
+        onnx.helper.make_node("Div", ["own", "count"], ["mean"]),
+        onnx.helper.make_node("ReduceMean", ["mean"], ["all"], axes=[0], keepdims=1),
+        onnx.helper.make_node("Sub", ["mean", "all"], ["less"]),
+        onnx.helper.make_node("Add", ["less", "mean"], ["logits"]),
+    ])  # fmt: skip
+    onnx.save(model, path)
+    models.save_tokenizer(tmp_path / "model")
+    report = Reference(onnx=True, task="text-classification").run(tmp_path / "out", checkpoint=tmp_path / "model")
+    assert "blank-row" not in report.kinds
+    assert "a row without tokens is left out" in capsys.readouterr().out
