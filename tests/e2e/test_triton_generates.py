@@ -315,7 +315,7 @@ def test_clients_find_the_entries_by_their_task(client):
             )
     expected = {
         f"{family}_{kind}": (f"text{'2text' if family in generators.BEHIND_AN_ENCODER else ''}-generation", streams)
-        for family in (*generators.FAMILIES, "whole")
+        for family in (*generators.FAMILIES, "whole", "alone")
         for kind, streams in (("text", False), ("stream", True))
     }
     assert marked == expected
