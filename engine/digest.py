@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Iterable, Mapping
+from io import FileIO
 from pathlib import Path
 from typing import NewType
 
@@ -29,13 +30,18 @@ def of_bytes(data: bytes) -> Digest:
 
 def of_file(path: str | Path) -> Digest:
     """Return the digest of a file's content, which is read in chunks. Raises OSError."""
-    state = xxhash.xxh3_128()
     with open_file(path) as file:
-        # The buffer is no larger than the file: most files are small, and Python fills a fresh buffer with zeros.
-        buffer = bytearray(min(_CHUNK, os.fstat(file.fileno()).st_size + 1))
-        view = memoryview(buffer)
-        while count := file.readinto(buffer):
-            state.update(view[:count])
+        return of_open(file)
+
+
+def of_open(file: FileIO) -> Digest:
+    """Return the digest of the content of an open file, from its position on. Raises OSError."""
+    state = xxhash.xxh3_128()
+    # The buffer is no larger than the file: most files are small, and Python fills a fresh buffer with zeros.
+    buffer = bytearray(min(_CHUNK, os.fstat(file.fileno()).st_size + 1))
+    view = memoryview(buffer)
+    while count := file.readinto(buffer):
+        state.update(view[:count])
     return Digest(state.hexdigest())
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -11,12 +13,14 @@ from typing import TYPE_CHECKING, Self
 from engine.builder import inputs, remake
 from engine.builder.executors import environment
 from engine.builder.executors.executor import LackingInputError, RunOrder
+from engine.builder.input_ways import InputWays
 from engine.builder.trace import declaring, reads, traces
 from engine.builder.worker_task import Outcome, WorkerTask
 from engine.errors import StepError, UserError
 from engine.key import digest_of
 from engine.store import binding, kept
 from engine.store.disk import explained
+from engine.store.mount_events import MountEvents
 from engine.store.record import Record
 from engine.store.stat_cache import Row
 from engine.system import regular
@@ -38,9 +42,11 @@ class Attempt:
     cleanup: contextlib.ExitStack
     rows: Mapping[str, Sequence[Row | None]]
     """The stat rows that the files of each input had when the run began."""
+    ways: InputWays
+    """The ways to everything that the job reads, as they were when the run began."""
 
     @classmethod
-    def prepare(cls, order: RunOrder) -> Self:
+    def prepare(cls, order: RunOrder, mounts: MountEvents) -> Self:
         """Return an Attempt, with a new folder for the job's output and log.
 
         Raises LackingInputError for an input that is not in the store and cannot be brought, and StoreError.
@@ -71,7 +77,7 @@ class Attempt:
         if traits.kept_by:
             kept.lend(store, kept.name_of(job.name, traits.kept_by, key), _kept_file(folder))
         rows = {name: inputs.rows(store, record) for name, record in taken.items()}
-        return cls(order, task, cleanup, rows)
+        return cls(order, task, cleanup, rows, InputWays(_paths_of(order, places), mounts))
 
     @property
     def node(self) -> str:
@@ -127,8 +133,9 @@ class Attempt:
         """Raise UserError if the worker failed, or if an input changed during the run."""
         try:
             # A step fails for the reason that its source or input is not what it was: the reason comes first.
-            self._refuse_changed_sources()
+            self._refuse_changed_files(self.order.lookup.changed_meanwhile(self.order.job))
             self._refuse_damaged_inputs()
+            self._refuse_changed_files(self.ways.changed())
             if outcome.error is not None:
                 raise outcome.error
             self._refuse_foreign_answer(outcome)
@@ -164,8 +171,8 @@ class Attempt:
                 "build again, and report the error if it comes back",
             )
 
-    def _refuse_changed_sources(self) -> None:
-        changed = self.order.lookup.changed_meanwhile(self.order.job)
+    def _refuse_changed_files(self, changed: Path | str | None) -> None:
+        """Raise StepError if a file, or something on the way to a file, changed during the run."""
         if changed is not None:
             raise StepError(
                 f"{changed} changed while {self.order.job.name!r} was reading it",
@@ -178,6 +185,19 @@ class Attempt:
         for name, record in order.inputs.items():
             if not store.is_whole(record):
                 raise inputs.fault(store, record, self.rows[name], step=order.job.name, name=name)
+
+
+def _paths_of(order: RunOrder, places: Mapping[str, str]) -> Iterator[str]:
+    """Yield the paths of everything that a job reads on this machine; `places` are its inputs."""
+    lookup, traits = order.lookup, order.job.traits
+    yield from filter(os.path.isabs, places.values())
+    for name, record in order.inputs.items():
+        yield from (os.path.join(places[name], file) for file in record.files)
+    for source in traits.sources.values():
+        yield from lookup.source_rows(source)
+    yield from (str(path) for path, _ in lookup.code_read(order.job))
+    if traits.tools:
+        yield from filter(os.path.isdir, map(os.path.abspath, sys.path))
 
 
 def _gpu_of(job: Job) -> str:

@@ -88,8 +88,8 @@ class SourceReadings:
         digests: dict[Path, Digest] = {}
 
         def digest_file(path: Path) -> Digest:
-            rows[path] = settled_row(path)  # before the content is read
-            digests[path] = self._store.contents.digest(path)
+            settled_row(path)  # a change while the content is read gets another change time
+            rows[path], digests[path] = self._store.contents.read(path)
             return digests[path]
 
         resolved = sources.resolve(

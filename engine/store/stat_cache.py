@@ -12,6 +12,7 @@ from engine import digest
 from engine.digest import Digest
 from engine.store.file_systems import mounted, tells_changes, write_back
 from engine.store.notes import Notes
+from engine.system import regular
 from engine.system.watched import stat_fields
 
 TICK_NS = 20_000_000
@@ -55,17 +56,26 @@ class StatCache:
 
     def digest(self, path: str | Path) -> Digest:
         """Return the digest of a file's content; a file with a known stat row is not read. Raises OSError."""
+        return self.read(path)[1]
+
+    def read(self, path: str | Path) -> tuple[Row, Digest]:
+        """Return a file's stat row and the digest of its content: of one file, whatever the path leads to meanwhile.
+
+        A file with a known stat row is not read. Raises OSError.
+        """
         row = stat_row(path)
         known = self.known(row)
         if known is not None:
-            return known
+            return row, known
         started = time.time_ns()
         tells = tells_changes(path) and write_back(path)
-        content = digest.of_file(path)
+        with regular.open_file(path) as file:
+            row = row_of(os.fstat(file.fileno()))
+            content = digest.of_open(file)
         self._compare(path, row, content)
         if tells and is_settled(row, started) and stat_row(path) == row:
             self._remember(path, row, content)
-        return content
+        return row, content
 
     def known(self, row: Row) -> Digest | None:
         """Return the remembered digest of the file with this stat row; None if no digest is remembered."""
@@ -178,6 +188,15 @@ def entry(row: Row, content: str) -> list[int | str]:
 def is_about(entry: Sequence[int | str] | None, row: Row) -> bool:
     """Say whether an entry of a table of digests was made from a file with the stat row `row`."""
     return entry is not None and tuple(entry[:3]) == row[2:]
+
+
+def is_moved(before: Sequence[int], now: Sequence[int]) -> bool:
+    """Say whether a folder was moved or replaced since it had the row `before`, also if it is at its place again.
+
+    A new or removed entry sets the times of change and of modification to one moment; a move of the folder sets only
+    the time of change.
+    """
+    return before[:2] != now[:2] or (before[4] != now[4] and now[4] != now[3])
 
 
 def settled_row(path: str | Path) -> Row:

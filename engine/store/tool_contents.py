@@ -19,7 +19,7 @@ from engine.machine.tool_files import ToolFiles
 from engine.machine.wheel import Wheel, wheel_of
 from engine.store.file_systems import mounted, tells_changes, write_back
 from engine.store.notes import Notes
-from engine.store.stat_cache import settled_row, stat_row
+from engine.store.stat_cache import is_moved, settled_row, stat_row
 from engine.store.store import Store
 from engine.system import regular
 from engine.system.watched import stat_fields
@@ -93,8 +93,8 @@ class ToolContents:
         """Return a file of a tool that changed after the tool's code was read; None if none changed.
 
         A file counts as unchanged if only its change time is another one and its content is the same: another
-        installation may have made a hard link to the file. A folder counts as unchanged if it has the same modules:
-        Python may have written compiled modules.
+        installation may have made a hard link to the file. A folder counts as unchanged if it has the same modules and
+        was not moved: Python may have written compiled modules.
         """
         reading = self._readings.get(content.rows)
         rows = _stat_rows(content.watched)
@@ -106,7 +106,10 @@ class ToolContents:
         if other_modules:
             return Path(min(other_modules))
         for path, before, now in zip(content.watched, reading.rows, rows, strict=True):
-            if before != now and not os.path.isdir(path):
+            if before and now and before != now and os.path.isdir(path):
+                if is_moved(before, now):
+                    return Path(path)
+            elif before != now:
                 is_written = before is None or now is None or before[:_WRITTEN] != now[:_WRITTEN]
                 expected = reading.differing.get(names.get(path, ""), tool.expected.get(names.get(path, "")))
                 if is_written or (path in names and _checksum(path) != expected):

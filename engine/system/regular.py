@@ -54,6 +54,11 @@ def _refuse(mode: int, path: str | os.PathLike[str]) -> None:
 
 def read(path: str | os.PathLike[str]) -> bytes:
     """Return the content of a regular file. Raises OSError."""
+    return read_with_status(path)[0]
+
+
+def read_with_status(path: str | os.PathLike[str]) -> tuple[bytes, os.stat_result]:
+    """Return the content of a regular file, and its status from before it was read. Raises OSError."""
     handle = os.open(path, _FLAGS)
     try:
         status = os.fstat(handle)
@@ -62,7 +67,7 @@ def read(path: str | os.PathLike[str]) -> bytes:
         if len(pieces[0]) != status.st_size:
             while pieces[-1]:
                 pieces.append(os.read(handle, _PIECE))
-        return b"".join(pieces)
+        return b"".join(pieces), status
     finally:
         os.close(handle)
 

@@ -22,10 +22,10 @@ def harm(monkeypatch):
         prepare = Attempt.prepare.__func__
         left = [act]
 
-        def trapped(cls, order):
+        def trapped(cls, order, mounts):
             if order.job.name == name and left:
                 left.pop()(order.lookup.store)
-            return prepare(cls, order)
+            return prepare(cls, order, mounts)
 
         monkeypatch.setattr(Attempt, "prepare", classmethod(trapped))
 

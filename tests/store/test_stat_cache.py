@@ -21,8 +21,12 @@ def notes(tmp_path):
 def reads(monkeypatch):
     """The paths that were read."""
     paths = []
-    real = stat_cache.digest.of_file
-    monkeypatch.setattr(stat_cache.digest, "of_file", lambda path: paths.append(str(path)) or real(path))
+
+    def path_of(file):
+        return os.readlink(f"/proc/self/fd/{file.fileno()}")
+
+    real = stat_cache.digest.of_open
+    monkeypatch.setattr(stat_cache.digest, "of_open", lambda file: paths.append(path_of(file)) or real(file))
     return paths
 
 

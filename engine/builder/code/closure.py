@@ -140,8 +140,8 @@ def _read(name: str) -> Module:
     if path is None:
         return Module(name, digest.of_rows([("folder" if modules.exists(name) else "missing", "")]))
     _seen.update({each: _state(each) for each in (path.parent, path)})
-    before = {path: os.stat(path)}
-    content = regular.read(path)
+    content, status = regular.read_with_status(path)
+    before = {path: status}
     try:
         tree = ast.parse(content)
         form = normal_form.of(tree, name if path.name == "__init__.py" else name.rpartition(".")[0])

@@ -17,6 +17,7 @@ from engine.builder.executors.outcomes import crash, outcome, overtime
 from engine.builder.executors.zygotes import Lineage, ZygoteHandle
 from engine.builder.worker_task import Outcome, WorkerTask
 from engine.errors import StepError
+from engine.store.mount_events import MountEvents
 from engine.system import processes
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ PRELOADED = ("torch", "transformers", "timm", "onnx", "sympy") if sys.platform =
 Two steps share the zygotes of the tools that both name first, in this order.
 """
 _POLL_SECONDS = 0.2
+_LONGEST_LOOK_SECONDS = 1.0
+"""The most time between two looks at a job that counts for its limit: a stopped builder (SIGSTOP) looks at no job."""
 _SERIAL = itertools.count()
 
 
@@ -45,6 +48,8 @@ class _Job:
     modules: tuple[str, ...]
     started: float
     time_limit: float
+    watched_seconds: float = 0.0
+    """How long the job has run while this process was looking."""
     peak_bytes: int = 0
     anonymous_bytes: int = 0
 
@@ -65,6 +70,9 @@ class LocalExecutor:
         self._alone: set[str] = set()
         """Modules that no zygote imports, because a zygote with the module has several threads or dies."""
         self._selector = selectors.DefaultSelector()
+        self._mounts = MountEvents()
+        if self._mounts.descriptor is not None:
+            self._selector.register(self._mounts.descriptor, selectors.EVENT_READ)
         self._watched = 0.0
         self._demands: dict[str, Demand] = {}
         """What the running jobs take, by their `ident`."""
@@ -102,7 +110,7 @@ class LocalExecutor:
         """Start a job. Raises OSError where the system allows no further process or open file, and StoreError."""
         from engine.builder.attempt import Attempt
 
-        attempt = Attempt.prepare(order)
+        attempt = Attempt.prepare(order, self._mounts)
         traits = order.job.traits
         try:
             self.submit(
@@ -178,17 +186,20 @@ class LocalExecutor:
         """Wait up to `timeout` seconds for outcomes, and return each outcome with the `ident` of its task."""
         done: list[tuple[str, Outcome]] = []
         for event, _ in self._selector.select(timeout):
-            zygote: ZygoteHandle = event.data
+            zygote: ZygoteHandle | None = event.data
+            if zygote is None:
+                self._mounts.look(is_changed=True)
+                continue
             try:
                 for message in zygote.messages():
                     done += self._handle(zygote, message)
             except EOFError:
                 if zygote in self._zygotes:
                     done += self._ended(zygote)
-        now = time.monotonic()
-        if now - self._watched > _POLL_SECONDS:
+        last, now = self._watched, time.monotonic()
+        if now - last > _POLL_SECONDS:
             self._watched = now
-            done += self._watch(now)
+            done += self._watch(last, now)
         return done
 
     def _handle(self, zygote: ZygoteHandle, message: Mapping[str, Any]) -> Iterator[tuple[str, Outcome]]:
@@ -227,13 +238,17 @@ class LocalExecutor:
             self._jobs.remove(job)
             self._start(job.ident, job.task, zygote.lineage.variables, job.modules, job.time_limit)
 
-    def _watch(self, now: float) -> Iterator[tuple[str, Outcome]]:
-        """Remember the peak memory of each worker, and yield the outcome of each job that is past its time limit."""
+    def _watch(self, last: float, now: float) -> Iterator[tuple[str, Outcome]]:
+        """Remember the peak memory of each worker, and yield the outcome of each job that is past its time limit.
+
+        `last` is the time of the last look.
+        """
         for job in list(self._jobs):
             pids = processes.children(job.zygote.pid) if job.zygote.pid else []
             job.peak_bytes = max([job.peak_bytes, *map(processes.peak_of, pids)])
             job.anonymous_bytes = max([job.anonymous_bytes, *map(processes.anonymous_of, pids)])
-            if now > job.started + job.time_limit:
+            job.watched_seconds += min(now - max(last, job.started), _LONGEST_LOOK_SECONDS)
+            if job.watched_seconds > job.time_limit:
                 self._remove(job.zygote)
                 yield self._finish(job, _failure(job, overtime(job.task, job.time_limit)))
 
@@ -244,6 +259,7 @@ class LocalExecutor:
         self._jobs.clear()
         self._demands.clear()
         self._selector.close()
+        self._mounts.close()
 
     def _job_of(self, zygote: ZygoteHandle) -> _Job | None:
         return next((job for job in self._jobs if job.zygote is zygote), None)

@@ -1,0 +1,65 @@
+"""The ways to what a running job reads: the links, folders and mounts on them, which must stay as they are."""
+
+# A file that is moved away and back has another change time, so the stat rows of a job's files tell of it. The stat
+# row of a file tells nothing of a link or folder above the file, nor of a file system that is mounted over it.
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+
+from engine.recipe import ways
+from engine.store.mount_events import UNSEEN, MountEvents
+from engine.store.stat_cache import Row, is_moved, row_of
+
+_Row = tuple[int, Row]
+"""The kind of a file (S_IFMT), and its stat row without following links."""
+
+
+class InputWays:
+    """The ways to some files and folders, as they were when the object was made."""
+
+    def __init__(self, paths: Iterable[str], mounts: MountEvents) -> None:
+        """The paths are absolute. `mounts` notes what is mounted and unmounted from now on."""
+        self._paths = frozenset(paths)
+        self._rows = {place: _row(place) for place in _places(self._paths)}
+        self._mounts, self._count = mounts, mounts.count
+
+    def changed(self) -> str | None:
+        """Return a place on the ways that was moved, replaced or mounted over, also if it is there again; else None."""
+        moved = (place for place, before in self._rows.items() if _differs(before, _row(place)))
+        return next(moved, None) or next(filter(self._holds, self._mounts.after(self._count)), None)
+
+    def _holds(self, mounted: str) -> bool:
+        """Say whether a mount at the place `mounted` can hide something that lies at one of the paths."""
+        folders = (os.path.join(os.path.realpath(path), "") for path in self._paths)
+        return mounted == UNSEEN or mounted in self._rows or mounted.startswith(tuple(folders))
+
+
+def _places(paths: Iterable[str]) -> Iterator[str]:
+    """Yield every link and folder on the way to each path, and the paths themselves; none twice."""
+    known: dict[str, None] = {}
+    for folder in dict.fromkeys(map(os.path.dirname, paths)):
+        known.update(dict.fromkeys(ways.way_to(folder)))
+    for path in paths:
+        known.update(dict.fromkeys(ways.way_to(path) if os.path.islink(path) else [path]))
+    yield from known
+
+
+def _row(place: str) -> _Row | None:
+    """Return the kind and the stat row of what is at a place; None where nothing is."""
+    try:
+        status = os.lstat(place)
+    except OSError:
+        return None
+    return stat.S_IFMT(status.st_mode), row_of(status)
+
+
+def _differs(before: _Row | None, now: _Row | None) -> bool:
+    """Say whether a link or a folder was moved or replaced. The job's other checks tell of files."""
+    if before is None or now is None or before[0] != now[0]:
+        return before != now
+    if stat.S_ISDIR(now[0]):
+        return is_moved(before[1], now[1])
+    return stat.S_ISLNK(now[0]) and before != now
