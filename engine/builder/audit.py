@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import os
 import sys
 from collections.abc import Callable, Mapping
@@ -14,13 +15,20 @@ from typing import Any
 Handler = Callable[[tuple[Any, ...], FrameType], None]
 """Takes the arguments of an event, and the frame of the code that caused the event."""
 
-_SILENT = (
-    *("stat", "lstat", "access", "readlink"),
-    *("cpu_count", "process_cpu_count", "sched_getaffinity", "getlogin", "getloadavg"),
-)
-"""Functions of the module `os` that answer without an audit event of Python."""
-_replaced: dict[str, Callable[..., Any]] = {}
-"""Functions of the module `os` that raise an event at present, as they were before."""
+_SILENT: Mapping[str, tuple[str, ...]] = {
+    "os": (
+        *("stat", "lstat", "access", "readlink"),
+        *("cpu_count", "process_cpu_count", "sched_getaffinity", "getlogin", "getloadavg"),
+        *("getuid", "geteuid", "getresuid", "getgid", "getegid", "getresgid", "getgroups", "umask"),
+    ),
+    "resource": ("getrlimit",),
+    "_posixsubprocess": ("fork_exec",),  # with which `multiprocessing` starts processes
+}
+"""Functions by their module that answer without an audit event of Python."""
+_ABILITIES = (os.supports_dir_fd, os.supports_follow_symlinks, os.supports_effective_ids)
+"""Sets of the functions of the module `os` with an ability, which other modules ask."""
+_replaced: dict[tuple[str, str], Callable[..., Any]] = {}
+"""Functions that raise an event at present, as they were before, by their module and name."""
 _handlers: Mapping[str, Handler] = {}
 _without: tuple[str, ...] = ()
 
@@ -35,13 +43,26 @@ def hand_to(handlers: Mapping[str, Handler], *, without: tuple[str, ...] = ()) -
     global _handlers, _without  # an audit hook cannot be removed, so it is told whom to call
     _install()
     _handlers, _without = handlers, without
-    for name, function in _replaced.items():
-        setattr(os, name, function)
+    for (module, name), function in _replaced.items():
+        setattr(sys.modules[module], name, function)
     _replaced.clear()
-    for name in _SILENT:
-        if f"os.{name}" in handlers and hasattr(os, name):
-            _replaced[name] = getattr(os, name)
-            setattr(os, name, _with_event(f"os.{name}", _replaced[name]))
+    for module, names in _SILENT.items():
+        for name in names:
+            if f"{module}.{name}" in handlers:
+                _replace(module, name)
+
+
+def _replace(module: str, name: str) -> None:
+    """Let a function raise an event, if this system has the function."""
+    function = getattr(importlib.import_module(module), name, None)
+    if function is None:
+        return
+    _replaced[module, name] = function
+    audited = _with_event(f"{module}.{name}", function)
+    setattr(sys.modules[module], name, audited)
+    for each in _ABILITIES:
+        if function in each:
+            each.add(audited)
 
 
 @cache
@@ -63,7 +84,8 @@ def _on_event(event: str, arguments: tuple[Any, ...]) -> None:
 def _with_event(event: str, function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def audited(*arguments: Any, **named: Any) -> Any:
-        _on_event(event, arguments or tuple(named.values()))
+        if named.get("dir_fd") is None:  # else the path is relative to another folder
+            _on_event(event, arguments or tuple(named.values()))
         return function(*arguments, **named)
 
     return audited

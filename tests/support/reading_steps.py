@@ -56,6 +56,21 @@ BODIES = {
         '(out / "b").write_text("x")\n(out / "b").read_text()\nos.rename(out / "b", out / "c")\nopen(out / "c").read()'
     ),
     "Relative": 'os.chdir(HERE)\nopen("words.txt").read()',
+    "Exists": '(HERE / "override.txt").exists()',
+    "IsDir": '(HERE / "overrides").is_dir()',
+    "Status": 'os.stat(HERE / "words.txt").st_mode',
+    "Access": 'os.access(HERE / "words.txt", os.W_OK)',
+    "ReadLink": 'try:\n    os.readlink(HERE / "words.txt")\nexcept OSError:\n    pass',
+    "StatusInChild": (
+        'pid = os.fork()\nif pid == 0:\n    (HERE / "override.txt").exists()\n    os._exit(0)\nos.waitpid(pid, 0)'
+    ),
+    "User": "os.getuid()",
+    "UserByName": "__import__('getpass').getuser()",
+    "Groups": "os.getgroups()",
+    "Umask": "os.umask(os.umask(0))",
+    "Limit": "__import__('resource').getrlimit(7)",
+    "Spawn": "each = multiprocessing.get_context('spawn').Process(target=print)\neach.start()\neach.join()",
+    "Resolved": "(out.parent / 'x').resolve()\n(out / 'y').mkdir()\n(out / 'y').exists()\n(out.parent).is_dir()",
     "Appended": 'open(HERE / "words.txt", "r+").read()',
 }
 """What each step does, by the name of its class."""

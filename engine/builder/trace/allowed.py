@@ -106,6 +106,16 @@ ALLOWED: tuple[Allowed, ...] = (
         "Libraries choose the number of threads and the size of buffers. A result that depends on them has a fact.",
     ),
     Allowed(
+        ("machine:the user", "machine:the user's groups", "machine:the umask", "machine:a limit of processes"),
+        _NOT_THE_STEP,
+        "Libraries name their caches by the user, give files their mode, and raise their limits.",
+    ),
+    Allowed(
+        ("status:*",),
+        (ReadingCode.RECIPE,),
+        "This program asks which files a model has: the files that it reads then are rows.",
+    ),
+    Allowed(
         ("file:/proc/self/*", "folder:/proc/self/*", "file:/proc/mounts", "file:/proc/sys/kernel/*", "file:/dev/*"),
         _NOT_THE_STEP,
         "What the kernel says of itself and of this process, and devices such as /dev/null.",

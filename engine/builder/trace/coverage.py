@@ -112,6 +112,7 @@ class _Judge:
         self._by_kind: Mapping[Kind, Callable[[Read], _Cover | None]] = {
             Kind.FILE: self._path,
             Kind.FOLDER: self._path,
+            Kind.STATUS: self._status,
             Kind.PACKAGE: self._package,
             Kind.MACHINE: self._machine,
             Kind.PROGRAM: self._program,
@@ -120,7 +121,7 @@ class _Judge:
 
     def cover(self, read: Read) -> _Cover | None:
         """Return what covers a read; None for a gap."""
-        is_path = read.kind in (Kind.FILE, Kind.FOLDER)
+        is_path = read.kind in (Kind.FILE, Kind.FOLDER, Kind.STATUS)
         if is_path and (own := self._input(read.name)) is not None:
             return own
         general = self._covers.get(read)
@@ -153,6 +154,13 @@ class _Judge:
         if path in self._rows.code:
             return _Cover("code" if path.endswith(".py") else _DATA, self._naming.portable(read))
         return None
+
+    def _status(self, read: Read) -> _Cover | None:
+        """Return the row of the path, or of a file below it: a folder with a file exists."""
+        below = os.path.join(read.name, "")
+        files = (file for files in (*self._rows.sources.values(), self._rows.code) for file in files)
+        inner = next((file for file in files if file.startswith(below)), None)
+        return self._path(read) or (None if inner is None else self._row_of(inner, read))
 
     def _path_of_fact(self, read: Read) -> _Cover | None:
         facts = (name for name, fact in self._facts.items() if read.name in fact.paths)

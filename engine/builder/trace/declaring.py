@@ -14,6 +14,7 @@ from engine.store.record import Record
 
 FACTS: Mapping[str, str] = {"the number of CPUs": "cpu.count"}
 """The fact that stands for a property of the machine."""
+_WORDS: Mapping[str, str] = {Kind.STATUS: "existence or status of"}
 OURS = "engine"
 """The Python package whose steps belong to this program."""
 
@@ -37,7 +38,7 @@ def gaps_of(record: Record) -> tuple[Gap, ...]:
 def sentence(gap: Gap) -> str:
     """Return what a job read without a row of its key, where, and how the step declares it."""
     where = f"{gap.at} reads" if gap.at else "native code reads"
-    name = gap.name if gap.kind == Kind.MACHINE else f"the {gap.kind} {gap.name}"
+    name = gap.name if gap.kind == Kind.MACHINE else f"the {_WORDS.get(gap.kind, gap.kind)} {gap.name}"
     return f"{where} {name}: {gap.hint}"
 
 
@@ -68,7 +69,7 @@ def refuse(job: str, gaps: Sequence[Gap]) -> None:
 def _hint(read: Read, naming: Naming) -> str:
     name = naming.portable(read)
     match read.kind:
-        case Kind.FILE | Kind.FOLDER:
+        case Kind.FILE | Kind.FOLDER | Kind.STATUS:
             hint = _hint_for_path(read, naming)
         case Kind.PACKAGE:
             hint = f'declare it in the step: tools = ("{name.removeprefix("metadata of ")}",)'

@@ -30,6 +30,10 @@ _MACHINE: Mapping[str, str] = {
     "os.process_cpu_count": "the number of CPUs",
     "os.sched_getaffinity": "the number of CPUs",
     "os.getlogin": "the user's name",
+    **dict.fromkeys(("os.getuid", "os.geteuid", "os.getresuid"), "the user"),
+    **dict.fromkeys(("os.getgid", "os.getegid", "os.getresgid", "os.getgroups"), "the user's groups"),
+    "os.umask": "the umask",
+    "resource.getrlimit": "a limit of processes",
     "os.getloadavg": "the load of the machine",
     "socket.gethostname": "the host's name",
 }
@@ -108,6 +112,19 @@ def _on_list(arguments: tuple[Any, ...], frame: FrameType) -> None:
     _RECORDER.read_path(os.curdir if path is None else os.fsdecode(path), Kind.FOLDER, frame)
 
 
+def _on_status(arguments: tuple[Any, ...], frame: FrameType) -> None:
+    path = arguments[0]
+    if not isinstance(path, int):
+        _RECORDER.status(os.fsdecode(path), frame)
+
+
+def _on_process(arguments: tuple[Any, ...], frame: FrameType) -> None:
+    if (
+        os.path.basename(frame.f_back.f_code.co_filename if frame.f_back else "") != "subprocess.py"
+    ):  # has its own event
+        _RECORDER.read(Kind.PROGRAM, os.fsdecode(arguments[1][0]), frame)
+
+
 def _on_program(arguments: tuple[Any, ...], frame: FrameType) -> None:
     program = arguments[0]
     _RECORDER.read(Kind.PROGRAM, os.fsdecode(program), frame)
@@ -146,11 +163,13 @@ _HANDLERS: Mapping[str, Handler] = {
     "open": _on_open,
     "os.listdir": _on_list,
     "os.scandir": _on_list,
+    **dict.fromkeys(("os.stat", "os.lstat", "os.access", "os.readlink"), _on_status),
     "os.mkdir": _on_folder,
     "os.rename": _on_move,
     "os.link": _on_move,
     "os.symlink": _on_move,
     "subprocess.Popen": _on_program,
+    "_posixsubprocess.fork_exec": _on_process,
     "os.exec": _on_program,
     "os.posix_spawn": _on_program,
     "os.system": _on_program,

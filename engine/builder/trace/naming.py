@@ -11,6 +11,7 @@ from engine.plugins import METADATA
 
 _ENGINE = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(__file__))), "")
 _PYTHON = os.path.dirname(os.__file__)
+_PATHS = (Kind.FILE, Kind.FOLDER, Kind.STATUS, Kind.PROGRAM)
 
 
 class Naming:
@@ -30,7 +31,7 @@ class Naming:
         """Return the name of a read: relative to the package of the step, to this program or to the home folder."""
         if read.kind is Kind.PACKAGE:
             return _package(read.name)
-        return self.path(read.name) if read.kind in (Kind.FILE, Kind.FOLDER, Kind.PROGRAM) else read.name
+        return self.path(read.name) if read.kind in _PATHS else read.name
 
     def path(self, path: str) -> str:
         """Return the portable name of a path."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from types import FrameType
 
+from engine.builder import audit
 from engine.builder.trace import distributions
 from engine.plugins import METADATA
 
@@ -19,6 +20,8 @@ PYTHON = os.path.dirname(os.__file__)
 """The folder of the standard library."""
 ENGINE = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(__file__))), "")
 """The folder of this program."""
+_AUDIT = audit.__file__
+_WITHOUT_LINKS = os.path.realpath.__name__
 _INTERPRETER = os.path.realpath(sys.executable)
 _NAME_OF_LIBRARY = f"{os.sep}libpython3."
 
@@ -62,6 +65,18 @@ def site_of(frame: FrameType | None, roots: tuple[str, ...]) -> ReadSite:
                 owner = str(frame.f_globals.get("__name__", ""))
         frame = frame.f_back
     return ReadSite(at, by, owner, tuple(lines) if owner else ())
+
+
+def asks(frame: FrameType | None, roots: tuple[str, ...]) -> bool:
+    """Say whether code below the paths in `roots` asks about a path, by itself or through the standard library.
+
+    A path without its links is no answer: Python looks at each folder of the path to compute it.
+    """
+    while frame is not None and (is_standard(frame.f_code.co_filename) or frame.f_code.co_filename == _AUDIT):
+        if frame.f_code.co_name == _WITHOUT_LINKS:
+            return False
+        frame = frame.f_back
+    return frame is not None and (file := frame.f_code.co_filename).startswith(roots) and not file.startswith(_BUILDER)
 
 
 def is_standard(file: str) -> bool:

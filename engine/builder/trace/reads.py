@@ -18,6 +18,8 @@ class Kind(StrEnum):
     FILE = "file"
     FOLDER = "folder"
     """The list of names in a folder."""
+    STATUS = "status"
+    """Whether a path exists, and what is there: the step asked without reading a content."""
     PACKAGE = "package"
     """Files of an installed Python package. The name of the read is the package's folder or file in site-packages."""
     MACHINE = "machine"

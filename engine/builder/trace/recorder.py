@@ -16,7 +16,7 @@ from engine.builder.trace.preloaded import Identity, PreloadedReads, ReadKey
 from engine.builder.trace.reads import FILE_NAME, Kind, Read, encode, joined, line_of
 
 _Reads = dict[ReadKey, ReadSite]
-_PATHS = (Kind.FILE, Kind.FOLDER)
+_PATHS = (Kind.FILE, Kind.FOLDER, Kind.STATUS)
 
 
 class Recorder:
@@ -114,9 +114,14 @@ class Recorder:
     def read_path(self, path: str, kind: Kind, frame: FrameType | None) -> None:
         """Note that the present job reads a file or folder, unless the job has written it before."""
         path = places.source_of(os.path.abspath(path))
-        if self.is_active and (path in self._written or path.startswith(self._folders)):
+        if self.is_active and (path in self._written or f"{path}{os.sep}".startswith(self._folders)):
             return
         self.read(kind, path, frame)
+
+    def status(self, path: str, frame: FrameType | None) -> None:
+        """Note that the step's own code asks whether a path exists, or what is there. Libraries ask all the time."""
+        if self.is_active and places.asks(frame, self._roots):
+            self.read_path(path, Kind.STATUS, frame)
 
     def code(self, path: str, frame: FrameType | None) -> None:
         """Note that a module's file is loaded. Of the modules of an installed package, the first one is noted."""

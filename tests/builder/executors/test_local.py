@@ -107,6 +107,14 @@ def test_a_worker_that_dies_is_the_error_of_that_job_alone(executor, run, how, w
     assert only(executor).error is None
 
 
+def test_the_time_in_which_the_builder_is_stopped_does_not_count_for_the_limit_of_a_step(executor, run):
+    run("Begin")
+    only(executor)  # the zygote is ready
+    run("Slow", seconds=2.5, time_limit=2.0)
+    time.sleep(2.2)  # as after SIGSTOP, the builder looks at nothing
+    assert only(executor).error is None
+
+
 def test_a_job_that_runs_too_long_is_stopped(executor, run):
     run("Misbehave", how="sleep", variables=(), time_limit=1.5)
     assert "ran longer than its limit of 1.5 s" in only(executor).error.what

@@ -73,6 +73,18 @@ EXPECTED = {
     "Missing": (Kind.FILE, "override.txt"),
     "Program": (Kind.PROGRAM, "/bin/true"),
     "Shell": (Kind.PROGRAM, "true"),
+    "Exists": (Kind.STATUS, "override.txt"),
+    "IsDir": (Kind.STATUS, "overrides"),
+    "Status": (Kind.STATUS, "words.txt"),
+    "Access": (Kind.STATUS, "words.txt"),
+    "ReadLink": (Kind.STATUS, "words.txt"),
+    "StatusInChild": (Kind.STATUS, "override.txt"),
+    "User": (Kind.MACHINE, "the user"),
+    "UserByName": (Kind.MACHINE, "the user"),
+    "Groups": (Kind.MACHINE, "the user's groups"),
+    "Umask": (Kind.MACHINE, "the umask"),
+    "Limit": (Kind.MACHINE, "a limit of processes"),
+    "Spawn": (Kind.PROGRAM, sys.executable),
     "Network": (Kind.NETWORK, "127.0.0.1:9"),
     "Child": (Kind.FILE, "words.txt"),
     "HardLink": (Kind.FILE, "words.txt"),
@@ -87,14 +99,14 @@ BY_NATIVE_CODE = {"Mapped"}
 
 
 def test_the_table_has_every_step():
-    assert EXPECTED.keys() == reading_steps.BODIES.keys() - {"Own"}
+    assert EXPECTED.keys() == reading_steps.BODIES.keys() - {"Own", "Resolved"}
 
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_read_is_recorded_with_the_line_of_the_step(recorded, name):
     package, items = recorded[name]
     kind, thing = EXPECTED[name]
-    path = kind in (Kind.FILE, Kind.FOLDER)
+    path = kind in (Kind.FILE, Kind.FOLDER, Kind.STATUS)
     full_name = str((package / thing).resolve()) if path else thing
     matches = [read for read in items if (read.kind, read.name) == (kind, full_name)]
     assert matches, [(read.kind.value, read.name) for read in items]
@@ -116,6 +128,11 @@ def test_what_a_job_writes_itself_is_no_read(recorded):
     assert all("/probe_package/" in name for name in files), files
     written = {"a", "b", "c"}
     assert not written & {Path(read.name).name for read in items}
+
+
+def test_a_path_without_its_links_and_the_jobs_own_folder_are_no_read(recorded):
+    _, items = recorded["Resolved"]
+    assert [read for read in items if read.kind is Kind.STATUS] == []
 
 
 def test_the_bytecode_of_modules_is_no_read(recorded):
