@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable
 
 from engine.recipe import ways
 from engine.store.mount_events import UNSEEN, MountEvents
@@ -23,28 +23,29 @@ class InputWays:
     def __init__(self, paths: Iterable[str], mounts: MountEvents) -> None:
         """The paths are absolute. `mounts` notes what is mounted and unmounted from now on."""
         self._paths = frozenset(paths)
-        self._rows = {place: _row(place) for place in _places(self._paths)}
+        self._rows = _rows(self._paths)
         self._mounts, self._count = mounts, mounts.count
 
     def changed(self) -> str | None:
         """Return a place on the ways that was moved, replaced or mounted over, also if it is there again; else None."""
-        moved = (place for place, before in self._rows.items() if _differs(before, _row(place)))
+        noted = ((place, row) for place, row in self._rows.items() if row is None or not stat.S_ISREG(row[0]))
+        moved = (place for place, before in noted if _differs(before, _row(place)))
         return next(moved, None) or next(filter(self._holds, self._mounts.after(self._count)), None)
 
     def _holds(self, mounted: str) -> bool:
         """Say whether a mount at the place `mounted` can hide something that lies at one of the paths."""
-        folders = (os.path.join(os.path.realpath(path), "") for path in self._paths)
-        return mounted == UNSEEN or mounted in self._rows or mounted.startswith(tuple(folders))
+        inside = (os.path.join(os.path.realpath(path), "") for path in self._paths)
+        return mounted == UNSEEN or mounted in self._rows or os.path.join(mounted, "").startswith(tuple(inside))
 
 
-def _places(paths: Iterable[str]) -> Iterator[str]:
-    """Yield every link and folder on the way to each path, and the paths themselves; none twice."""
-    known: dict[str, None] = {}
-    for folder in dict.fromkeys(map(os.path.dirname, paths)):
-        known.update(dict.fromkeys(ways.way_to(folder)))
-    for path in paths:
-        known.update(dict.fromkeys(ways.way_to(path) if os.path.islink(path) else [path]))
-    yield from known
+def _rows(paths: Collection[str]) -> dict[str, _Row | None]:
+    """Return the row of each path, and of every link and folder on the way to it."""
+    rows: dict[str, _Row | None] = {}
+    for path in (*paths, *dict.fromkeys(map(os.path.dirname, paths))):
+        row = rows[path] = _row(path)
+        if row is None or not stat.S_ISREG(row[0]):  # the way to a file is the way to its folder
+            rows.update({place: _row(place) for place in ways.way_to(path) if place not in rows})
+    return rows
 
 
 def _row(place: str) -> _Row | None:
@@ -57,9 +58,9 @@ def _row(place: str) -> _Row | None:
 
 
 def _differs(before: _Row | None, now: _Row | None) -> bool:
-    """Say whether a link or a folder was moved or replaced. The job's other checks tell of files."""
+    """Say whether a link or a folder was moved or replaced."""
     if before is None or now is None or before[0] != now[0]:
         return before != now
     if stat.S_ISDIR(now[0]):
         return is_moved(before[1], now[1])
-    return stat.S_ISLNK(now[0]) and before != now
+    return before != now
