@@ -105,6 +105,25 @@ def test_a_hermetic_recipe_fails_and_builds_once_everything_is_declared(project)
     assert "  NOT covered: nothing\n" in text
 
 
+ASKS = {
+    'str(Path("/nowhere").exists())': "reads the existence or status of /nowhere",
+    "str(os.getgroups())": "reads the user's groups: make it an option of the step",
+    "str(os.umask(os.umask(0)))": "reads the umask: make it an option of the step",
+    'str(__import__("resource").getrlimit(7))': "reads a limit of processes: make it an option of the step",
+    'str(__import__("multiprocessing").get_context("spawn").Process(target=print).start())': "reads the program ",
+}
+
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("question", ASKS)
+def test_a_hermetic_job_fails_if_it_asks_what_no_row_answers(project, question):
+    text = '(Path(__file__).parents[1] / f"{which}.txt").read_text() + str(os.cpu_count())'
+    (project.folder / "site" / "stamp_package.py").write_text(STEP.replace(text, question))
+    (project.folder / "r.yaml").write_text(f"{RECIPE}hermetic: true\n")
+    done = project("build", *BUILD, expect=1)
+    assert ASKS[question] in done.stderr
+
+
 CLOCK = STEP.replace("import os\n", "import os, time, locale\n").replace(
     '(Path(__file__).parents[1] / f"{which}.txt").read_text() + str(os.cpu_count())',
     'f"{time.tzname} {locale.getlocale()}"',
