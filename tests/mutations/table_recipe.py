@@ -82,7 +82,7 @@ TABLE = (
     nothing("a bound that is missed: measured once, judged anew, withheld", B, recipe("at_least: 0.5",
             "at_least: 1"), exit=4),
     changes("no samples: built-in sentences", B, recipe("  samples: samples.jsonl\n", ""),
-            causes={"reference": "inputs.samples"}, spreads="validate"),
+            causes={"quantize": "options.profiles", "reference": "inputs.samples"}, spreads="validate"),
     nothing("no bounds at all", N, recipe("name: net", "validate: {}\nname: net")),
     changes("another file of samples", B, write("more.jsonl", '{"text": "a great movie"}\n'), recipe("samples.jsonl",
             "more.jsonl"),

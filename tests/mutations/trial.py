@@ -41,7 +41,7 @@ def try_it(mutation: Mutation, place: Workplace) -> None:
     if not mutation.rebuilt:
         judged = mutation.exit == Exit.JUDGED  # then the package was moved away, and has no marker any more
         kept = contents(place.path("build/.previous" if judged else "build"))
-        expected = {name for name in packages if not (judged and name.endswith(".artifact"))}
+        expected = {name for name in packages if not (judged and name.endswith((".artifact", ".gitignore")))}
         assert {name: content for name, content in kept.items() if name in packages} == {
             name: packages[name] for name in expected
         }
