@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from engine.builder import inputs, remake
-from engine.builder.executors import environment
 from engine.builder.executors.executor import LackingInputError, RunOrder
 from engine.builder.trace import declaring, reads, traces
 from engine.builder.worker_task import Outcome, WorkerTask
@@ -20,6 +19,7 @@ from engine.store.disk import explained
 from engine.store.record import Record
 from engine.store.stat_cache import Row
 from engine.system import regular
+from engine.text import redaction
 
 if TYPE_CHECKING:
     from engine.builder.job import Job
@@ -145,7 +145,7 @@ class Attempt:
     def _redacted_log(self) -> bytes:
         """Return the job's log, with `[redacted]` in the place of secrets."""
         try:
-            return environment.redacted(regular.read(self.log))
+            return redaction.redacted_bytes(regular.read(self.log))
         except OSError:
             return b""
 

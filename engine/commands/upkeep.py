@@ -47,7 +47,7 @@ def collect(arguments: argparse.Namespace) -> Exit:
             "no age is named: what is old at the remote?",
             hint="`--older-than 90d`, or `retention_days` under `[remote]` in the user's config.toml",
         )
-    place = places.place_of(settings.url, environ=settings.environ, writes=True)
+    place = places.place_of(settings.url, environ=settings.environ, writes=True).checked()
     result = asyncio.run(_collected(place, age, dry_run=arguments.dry_run, yes=arguments.yes))
     if arguments.json:
         print(json.dumps(vars(result)))
@@ -95,7 +95,7 @@ def verify(arguments: argparse.Namespace) -> Exit:
             "no record of the remote counts: no key is trusted",
             hint="`recipe cache trust --key KEY` adds the key of whoever pushes; RECIPE_TRUST=none trusts everything",
         )
-    place = places.place_of(settings.url, environ=settings.environ, writes=False)
+    place = places.place_of(settings.url, environ=settings.environ, writes=False).checked()
     verdict = asyncio.run(_verdict(place, settings, deep=arguments.deep))
     if arguments.json:
         faults = [vars(fault) for fault in verdict.faults]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Protocol
-from urllib.parse import urlsplit, urlunsplit
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,8 @@ class RemotePlace(Protocol):
 
 def shown(url: str) -> str:
     """Return a URL for messages: without user, password, query and fragment."""
-    parts = urlsplit(url)
-    host = parts.netloc.rpartition("@")[2]
-    return urlunsplit((parts.scheme, host, parts.path, "", ""))
+    scheme, colon, rest = url.partition("://")
+    authority = re.split("[/?#]", rest, maxsplit=1)[0]
+    if "@" in authority or ":" in authority:  # a password may have any character
+        rest = rest.rpartition("@")[2]
+    return f"{scheme}{colon}{re.split('[?#]', rest, maxsplit=1)[0]}"
