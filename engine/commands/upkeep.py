@@ -15,7 +15,7 @@ from engine.text import sizes
 if TYPE_CHECKING:
     from engine.store.remote.checking import RemoteVerdict
     from engine.store.remote.expiry import RemoteCollected
-    from engine.store.remote.objects import RemotePlace
+    from engine.store.remote.guard import GuardedPlace
     from engine.store.remote.settings import RemoteSettings
 
 _MOST = 0.5
@@ -56,7 +56,7 @@ def collect(arguments: argparse.Namespace) -> Exit:
     return Exit.OK
 
 
-async def _collected(place: RemotePlace, age: float, *, dry_run: bool, yes: bool) -> RemoteCollected:
+async def _collected(place: GuardedPlace, age: float, *, dry_run: bool, yes: bool) -> RemoteCollected:
     from engine.store.remote import attempts, expiry
 
     try:
@@ -106,7 +106,7 @@ def verify(arguments: argparse.Namespace) -> Exit:
     return Exit.FAILED if verdict.faults else Exit.OK
 
 
-async def _verdict(place: RemotePlace, settings: RemoteSettings, *, deep: bool) -> RemoteVerdict:
+async def _verdict(place: GuardedPlace, settings: RemoteSettings, *, deep: bool) -> RemoteVerdict:
     from engine.store.remote import attempts, checking
 
     try:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from engine.store.remote.errors import MissingError, RefusedError, RemoteError
-from engine.store.remote.guard import GuardedPlace, Transport, first_line
+from engine.store.remote.guard import GuardedPlace, first_line
 from engine.store.remote.objects import Entry
 from engine.system import regular
 
@@ -32,7 +32,7 @@ def opened(path: Path, *, mode: Literal["r", "x"]) -> GuardedPlace:
     return GuardedPlace(str(path), lambda: transport)
 
 
-class _Archive(Transport):
+class _Archive:
     """The objects of an archive. Nothing is unpacked: an object is read by its name, up to a size."""
 
     def __init__(self, path: Path, *, mode: Literal["r", "x"]) -> None:

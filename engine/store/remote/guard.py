@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 from engine.errors import UserError
 from engine.store.remote import pace
@@ -19,58 +19,35 @@ _LONGEST_TEXT = 300
 T = TypeVar("T")
 
 
-class Transport:
+class Transport(Protocol):
     """What a place needs of a library or a protocol. Its methods raise whatever they raise.
 
-    The methods are those of `RemotePlace`, except that `entry` raises for a missing object, and that `list` yields many
-    objects at a time.
+    `entry` raises for a missing object, and `list` yields many objects at a time. `meaning` returns what an error says
+    about the remote, or None.
     """
 
-    async def read(self, name: str, *, most: int) -> bytes:
-        """Return an object."""
-        raise NotImplementedError
-
-    async def write(self, name: str, data: bytes, *, create: bool = False) -> bool:
-        """Write an object."""
-        raise NotImplementedError
-
-    async def entry(self, name: str) -> Entry:
-        """Return what is known of an object."""
-        raise NotImplementedError
-
-    def list(self, prefix: str) -> AsyncIterator[list[Entry]]:
-        """Yield the objects of a folder."""
-        raise NotImplementedError
-
-    async def remove(self, name: str) -> None:
-        """Remove an object."""
-        raise NotImplementedError
-
-    async def upload(self, name: str, pieces: AsyncIterator[bytes]) -> None:
-        """Write an object in parts. Only places of model repositories do."""
-        raise NotImplementedError
-
-    async def sha256(self, name: str) -> str:
-        """Return the SHA-256 of an object, in hexadecimal digits. Only places of model repositories do."""
-        raise NotImplementedError
-
-    async def close(self) -> None:
-        """Close all connections."""
-
-    def meaning(self, error: BaseException, place: str) -> RemoteError | None:
-        """Return what an error of the library says about the remote; None for an error without a special meaning."""
+    async def read(self, name: str, *, most: int) -> bytes: ...
+    async def write(self, name: str, data: bytes, *, create: bool = False) -> bool: ...
+    async def entry(self, name: str) -> Entry: ...
+    def list(self, prefix: str) -> AsyncIterator[list[Entry]]: ...
+    async def remove(self, name: str) -> None: ...
+    async def close(self) -> None: ...
+    def meaning(self, error: BaseException, place: str) -> RemoteError | None: ...
 
 
 class GuardedPlace:
-    """A place of a remote, as `RemotePlace` describes: nothing that a server or a library does gets past it."""
+    """Objects by name. A write is atomic: no reader sees a part of an object.
+
+    Nothing that a server or a library does gets past this class: whatever fails is a RemoteError.
+    """
 
     def __init__(self, shown: str, opened: Callable[[], Transport]) -> None:
-        """`opened` opens the place, when it is first used."""
+        """`opened` opens the place, when it is first used. `shown` is the URL without its secrets."""
         self.shown = shown
         self._opened = opened
 
     @cached_property
-    def transport(self) -> Transport:
+    def transport(self) -> Any:
         """The open place. Raises DeniedError for settings that no place can be opened with."""
         with _explained(self.shown, lambda error, place: DeniedError(f"{place}: {first_line(error)}")):
             return self._opened()
@@ -81,11 +58,14 @@ class GuardedPlace:
         return self
 
     async def read(self, name: str, *, most: int) -> bytes:
-        """Return an object, as `RemotePlace.read` describes."""
+        """Return an object. Raises MissingError, RefusedError for more than `most` bytes, and RemoteError."""
         return await self._within(pace.limit(most), name, lambda: self.transport.read(name, most=most))
 
     async def write(self, name: str, data: bytes, *, create: bool = False) -> bool:
-        """Write an object, as `RemotePlace.write` describes."""
+        """Write an object. With `create`, an object that exists stays; returns whether the object was written.
+
+        A web server may not know `create`; there, two writers at the same moment may both write. Raises RemoteError.
+        """
         try:
             seconds = pace.limit(len(data)) + create * pace.PATIENCE
             return await self._within(seconds, name, lambda: self.transport.write(name, data, create=create))
@@ -104,17 +84,18 @@ class GuardedPlace:
         return await self._within(pace.limit(size), name, lambda: self.transport.sha256(name))
 
     async def entry(self, name: str) -> Entry | None:
-        """Return what is known of an object, as `RemotePlace.entry` describes."""
+        """Return what is known of an object, or None for a missing object. Raises RemoteError."""
         try:
             return await self._within(pace.PATIENCE, name, lambda: self.transport.entry(name))
         except MissingError:
             return None
 
     async def list(self, prefix: str) -> AsyncIterator[Entry]:
-        """Yield the objects of a folder, as `RemotePlace.list` describes."""
-        listing = self.transport.list(prefix)
+        """Yield the objects whose names begin with the folder `prefix`. Raises RemoteError where nothing can list."""
+        listing: AsyncIterator[list[Entry]] = self.transport.list(prefix)
+        none: list[Entry] = []
         seen: set[str] = set()
-        while entries := await self._within(_LISTED, prefix, lambda: anext(listing, [])):
+        while entries := await self._within(_LISTED, prefix, lambda: anext(listing, none)):
             if seen.intersection(names := [entry.name for entry in entries]):
                 raise RemoteError(f"{self.shown}/{prefix}: the listing begins again and again")
             seen.update(names)
@@ -122,7 +103,7 @@ class GuardedPlace:
                 yield entry
 
     async def remove(self, name: str) -> None:
-        """Remove an object, as `RemotePlace.remove` describes."""
+        """Remove an object; a missing object is no error. Raises RemoteError."""
         try:
             await self._within(pace.PATIENCE, name, lambda: self.transport.remove(name))
         except MissingError:

@@ -16,7 +16,7 @@ from obstore import exceptions
 
 from engine.store.remote import buckets, pace
 from engine.store.remote.errors import DeniedError, MissingError, RefusedError, RemoteError
-from engine.store.remote.guard import Transport, first_line
+from engine.store.remote.guard import first_line
 from engine.store.remote.objects import Entry
 from engine.system import regular
 
@@ -37,7 +37,7 @@ _CREDENTIALS: Mapping[str, str] = {
 }
 
 
-class ObjectStoreTransport(Transport):
+class ObjectStoreTransport:
     """A prefix of a bucket, or a folder. obstore never shows a partly written object."""
 
     def __init__(self, url: str, *, environ: Mapping[str, str], writes: bool) -> None:
@@ -116,6 +116,9 @@ class ObjectStoreTransport(Transport):
     async def remove(self, name: str) -> None:
         """Remove an object."""
         await obstore.delete_async(self._store, name)
+
+    async def close(self) -> None:
+        """Do nothing: obstore closes its connections itself."""
 
     def meaning(self, error: BaseException, place: str) -> RemoteError | None:
         """Return what an error of obstore says about the remote."""

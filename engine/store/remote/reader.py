@@ -22,9 +22,10 @@ from engine.store.remote.blobs import Blob
 from engine.store.remote.counts import Counts
 from engine.store.remote.downloads import AT_ONCE, Download
 from engine.store.remote.errors import MissingError, RefusedError, RemoteError
+from engine.store.remote.guard import GuardedPlace
 from engine.store.remote.many import each
 from engine.store.remote.moving import Moving
-from engine.store.remote.objects import Entry, RemotePlace
+from engine.store.remote.objects import Entry
 from engine.store.remote.settings import RemoteSettings
 from engine.store.remote.statement import Statement
 from engine.store.store import Store
@@ -43,7 +44,7 @@ class RemoteReader:
     """Brings what a store lacks from a remote. Looking up raises nothing, as `Tier` describes."""
 
     def __init__(
-        self, store: Store, place: RemotePlace, attempts: Attempts, background: Background, counts: Counts, *,
+        self, store: Store, place: GuardedPlace, attempts: Attempts, background: Background, counts: Counts, *,
         settings: RemoteSettings, anew: Anew, moving: Moving,
     ) -> None:  # fmt: skip
         """What cannot be brought goes to `anew`."""

@@ -11,7 +11,6 @@ import httpx
 
 from engine.store.remote import pace
 from engine.store.remote.errors import DeniedError, MissingError, RefusedError, RemoteError
-from engine.store.remote.guard import Transport
 from engine.store.remote.objects import Entry, shown
 
 _TOKEN, _WRITE_TOKEN = "RECIPE_REMOTE_TOKEN", "RECIPE_WRITE_REMOTE_TOKEN"
@@ -21,7 +20,7 @@ _NO_LISTING = "the server's own retention removes what is old; or use an object 
 _CONNECTIONS = 32
 
 
-class WebTransport(Transport):
+class WebTransport:
     """A folder of a web server. Redirections are errors: credentials go to the named server only."""
 
     def __init__(self, url: str, *, environ: Mapping[str, str], writes: bool) -> None:
@@ -97,9 +96,7 @@ class WebTransport(Transport):
 
     def meaning(self, error: BaseException, place: str) -> RemoteError | None:
         """Return what an error of httpx says about the remote."""
-        if isinstance(error, httpx.TimeoutException):
-            return RemoteError(f"{place}: no answer in time")
-        return None
+        return RemoteError(f"{place}: no answer in time") if isinstance(error, httpx.TimeoutException) else None
 
     def _address(self, name: str) -> str:
         return f"{self._base}/{quote(name)}"
