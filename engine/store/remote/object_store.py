@@ -26,9 +26,11 @@ _SMALL = 1 << 16
 """An object of at most so many bytes comes in one answer."""
 _PAGE = 1000
 """Objects of a listing that come at a time."""
+_REASON = re.compile(r"(?<=status code: )\d{3} [A-Za-z ]+|(?<=<Code>)\w+")
+_NO_BUCKET = re.compile("NoSuchBucket|ContainerNotFound|bucket does not exist")
 _UNFINISHED = re.compile(r".*#[0-9]+")
 """What obstore calls a file of a folder that is not written to its end."""
-_CREDENTIALS: Mapping[str, str] = {
+_RIGHTS: Mapping[str, str] = {
     "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY must belong to a user with the rights s3:GetObject, "
     "s3:ListBucket and, to push, s3:PutObject",
     "gs": "the variables GOOGLE_... must name an account that may read, list and, to push, write objects",
@@ -122,15 +124,19 @@ class ObjectStoreTransport:
 
     def meaning(self, error: BaseException, place: str) -> RemoteError | None:
         """Return what an error of obstore says about the remote."""
+        text = str(error)
+        reason = ", ".join(_REASON.findall(text)) or first_line(error)
         match error:
-            case exceptions.NotFoundError() if "NoSuchBucket" in str(error) or "ContainerNotFound" in str(error):
+            case _ if _NO_BUCKET.search(text):
                 return RemoteError(f"{place}: there is no such bucket", hint="make it, or correct the remote's URL")
-            case exceptions.NotFoundError() | FileNotFoundError():
+            case FileNotFoundError() | exceptions.NotFoundError():
                 return MissingError(f"{place}: there is no such object")
             case exceptions.PermissionDeniedError() | exceptions.UnauthenticatedError() | PermissionError():
-                reason = f"the credentials are refused: {first_line(error)}"
-                return DeniedError(f"{place}: {reason}", hint=_CREDENTIALS[self._scheme])
-        return None
+                return DeniedError(f"{place}: the credentials are refused ({reason})", hint=_RIGHTS[self._scheme])
+            case exceptions.BaseError() if "redirect" in text or reason.startswith("3"):
+                hint = "the bucket is elsewhere: AWS_REGION and AWS_ENDPOINT_URL say where"
+                return RemoteError(f"{place}: the server answers with a redirection ({reason})", hint=hint)
+        return RemoteError(f"{place}: {reason}")
 
     def _refuse_special_file(self, name: str) -> None:
         """Raise RefusedError for a named pipe, a device or another object of a folder that is no regular file."""
