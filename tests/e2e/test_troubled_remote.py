@@ -3,7 +3,6 @@
 import base64
 import gzip
 import os
-import socket
 import time
 from urllib.parse import quote
 
@@ -211,53 +210,6 @@ def test_settings_that_the_library_refuses_fail_no_build(machine, variables):
     assert not leaks(machine, line, "first-line\nsecond-line")
 
 
-def _socket(path):
-    path.unlink()
-    with socket.socket(socket.AF_UNIX) as each:
-        home = os.getcwd()
-        os.chdir(path.parent)
-        try:
-            each.bind("s")
-        finally:
-            os.chdir(home)
-    (path.parent / "s").rename(path)
-
-
-def _instead(make):
-    def put(path):
-        path.unlink()
-        make(path)
-
-    return put
-
-
-SPECIAL = {
-    "a named pipe": _instead(os.mkfifo),
-    "a socket": _socket,
-    "a device": _instead(lambda path: path.symlink_to("/dev/zero")),
-    "a link to itself": _instead(lambda path: path.symlink_to(path.name)),
-    "a link to nowhere": _instead(lambda path: path.symlink_to("/nowhere")),
-    "a folder": _instead(lambda path: path.mkdir()),
-    "no bytes": lambda path: path.write_bytes(b""),
-}
-
-
-@pytest.mark.parametrize("folder", ["records", "blobs"])
-@pytest.mark.parametrize("make", SPECIAL.values(), ids=SPECIAL)
-@pytest.mark.sample(6)
-def test_what_is_no_file_in_a_shared_folder_fails_no_build(machine, files, tmp_path, make, folder):
-    shared = tmp_path / "shared"
-    machine.uses(f"file://{shared}")(*_BUILD, expect=0)
-    other = Machine(tmp_path / "other", files).uses(f"file://{shared}")
-    other("cache", "trust", "--key", (machine.settings / "signing.key.pub").read_text().strip(), expect=0)
-    for path in [each for each in (shared / "v1" / folder).rglob("*") if each.is_file()]:
-        make(path)
-    start = time.monotonic()
-    done = other(*_BUILD, expect=0)
-    assert time.monotonic() - start < _HANG
-    assert len([line for line in done.stderr.splitlines() if "remote" in line]) <= 1
-
-
 def test_names_that_are_no_text_do_not_stop_a_collection(machine, tmp_path):
     shared = tmp_path / "shared"
     machine.uses(f"file://{shared}")(*_BUILD, expect=0)
@@ -268,3 +220,20 @@ def test_names_that_are_no_text_do_not_stop_a_collection(machine, tmp_path):
     done = machine("cache", "gc", "--remote", "--older-than", "1d", expect=0)
     assert "removed 0 records" in done.stdout
     assert "1 records" in machine("cache", "verify", "--remote", "--deep", expect=0).stdout
+
+
+def test_a_build_with_a_remote_leaves_no_secret_anywhere(machine, nginx, tmp_path):
+    token = "hf_own-token-of-the-hub"
+    machine.uses(nginx.url("secrets"), HF_TOKEN=token, AWS_SECRET_ACCESS_KEY=SECRET)
+    printed = [machine(*_BUILD, *more, expect=0) for more in ((), ("--json",), ("--refresh",), ("-v", "--refresh"))]
+    for words in (
+        ("cache", "push", "r.yaml", "--remote", nginx.url("secrets")), ("why", "r.yaml"), ("show", "r.yaml"),
+        ("doctor", "--bundle", str(machine.folder / "build" / "bundle.tar.gz")), ("cache", "verify", "--remote"),
+    ):  # fmt: skip
+        (machine.folder / "build").mkdir(exist_ok=True)
+        printed.append(machine(*words))
+    with Troubled(status("500 Oh")) as server:
+        machine.uses(f"http://user:{nginx.password}@127.0.0.1:{server.port}/x")
+        printed.append(machine(*_BUILD, "--refresh", expect=0))
+    text = "".join(done.stdout + done.stderr for done in printed)
+    assert not leaks(machine, text, nginx.password, token)
