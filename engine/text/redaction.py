@@ -60,7 +60,8 @@ def redacted_bytes(raw: bytes, environment: Mapping[str, str] = os.environ) -> b
 
 def _of_variables(environment: Mapping[str, str]) -> Iterator[str]:
     for name, value in environment.items():
-        if is_secret(name) and len(value) >= _SHORTEST and not os.path.exists(value):
+        is_path = name == "RECIPE_SIGNING_KEY" and not value.startswith(_PEM)
+        if is_secret(name) and len(value) >= _SHORTEST and not is_path and not os.path.exists(value):
             yield value
         if "://" in value:
             yield from _of_url(value)

@@ -85,7 +85,8 @@ def test_logs_show_no_secrets():
     "environment",
     [
         {"API_KEY": "short"},
-        {"RECIPE_SIGNING_KEY": "/etc/hosts"},
+        {"RECIPE_SIGNING_KEY": "/no/such/key"},
+        {"TLS_KEY": "/etc/hosts"},
         {"HF_TOKEN_PATH": "/home/ada/token"},
         {"AWS_ACCESS_KEY_ID": "AKIAEXAMPLE"},
         {"RECIPE_REMOTE": "s3://bucket/prefix@v1"},

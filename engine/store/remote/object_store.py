@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
 import re
@@ -50,7 +51,7 @@ class ObjectStoreTransport:
 
     async def read(self, name: str, *, most: int) -> bytes:
         """Return an object."""
-        self._refuse_special_file(name)
+        await self._refuse_special_file(name)
         if 0 < most <= _SMALL:
             return await self._small(name, most)
         return await self._whole(name, most)
@@ -93,7 +94,7 @@ class ObjectStoreTransport:
 
     async def sha256(self, name: str) -> str:
         """Return the SHA-256 of an object."""
-        self._refuse_special_file(name)
+        await self._refuse_special_file(name)
         digest = hashlib.sha256()
         async for piece in (await obstore.get_async(self._store, name)).stream(min_chunk_size=_PIECE):
             digest.update(piece)
@@ -101,7 +102,7 @@ class ObjectStoreTransport:
 
     async def entry(self, name: str) -> Entry:
         """Return what is known of an object."""
-        self._refuse_special_file(name)
+        await self._refuse_special_file(name)
         meta = await obstore.head_async(self._store, name)
         return Entry(name, int(meta["size"]), meta["last_modified"].timestamp())
 
@@ -109,7 +110,7 @@ class ObjectStoreTransport:
         """Yield the objects of a folder, many at a time."""
         if self._folder is not None:
             files = _files(self._folder, prefix)
-            while entries := list(islice(files, _PAGE)):
+            while entries := await asyncio.to_thread(lambda: list(islice(files, _PAGE))):
                 yield entries
             return
         async for batch in obstore.list(self._store, prefix, chunk_size=_PAGE):
@@ -138,11 +139,11 @@ class ObjectStoreTransport:
                 return RemoteError(f"{place}: the server answers with a redirection ({reason})", hint=hint)
         return RemoteError(f"{place}: {reason}")
 
-    def _refuse_special_file(self, name: str) -> None:
+    async def _refuse_special_file(self, name: str) -> None:
         """Raise RefusedError for a named pipe, a device or another object of a folder that is no regular file."""
         if self._folder is not None:
-            try:
-                regular.open_file(self._folder / name).close()
+            try:  # in a thread, like all that touches the folder: its disk may not answer
+                (await asyncio.to_thread(regular.open_file, self._folder / name)).close()
             except regular.NotRegularError as error:
                 raise RefusedError("no regular file", f"{name}: {error.strerror}") from None
 
@@ -158,17 +159,7 @@ def _files(folder: Path, prefix: str) -> Iterator[Entry]:
     for place, folders, names in os.walk(folder / prefix, onerror=refuse, followlinks=True):
         seen.add(os.path.realpath(place))
         folders[:] = [each for each in folders if os.path.realpath(os.path.join(place, each)) not in seen]
-        for name in names:
-            path = os.path.join(place, name)
-            if _is_text(path) and not _UNFINISHED.fullmatch(name) and os.path.isfile(path):
+        for path in (os.path.join(place, name) for name in names if not _UNFINISHED.fullmatch(name)):
+            if os.path.isfile(path) and os.fsencode(path).decode(errors="ignore") == path:
                 status = os.stat(path)
                 yield Entry(os.path.relpath(path, folder), status.st_size, status.st_mtime)
-
-
-def _is_text(name: str) -> bool:
-    """Say whether a name is text: no object of ours has another one."""
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

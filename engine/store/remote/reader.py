@@ -66,7 +66,7 @@ class RemoteReader:
         just_missed = time.monotonic() - self._missed.get(digest, -_MISS_SECONDS) < _MISS_SECONDS
         if not self.reads or just_missed or digest in self._anew.keys:
             return None
-        record = self._asked(self._looked_up(key))
+        record = self._looked_for(self._looked_up(key))
         if record is None:
             self._missed[digest] = time.monotonic()
         return record
@@ -76,7 +76,7 @@ class RemoteReader:
 
         The envelope is judged like one of the remote; None is returned for one that is refused, or cannot be filed.
         """
-        return self._asked(self._added(key, raw))
+        return self._looked_for(self._added(key, raw))
 
     async def _added(self, key: Key | None, raw: bytes) -> Record:
         read, signer = judged(raw, key, self._trust)
@@ -84,7 +84,7 @@ class RemoteReader:
         with self._store.adding():
             return self._filed([(read, signer, raw)])[0]
 
-    def _asked(self, work: Coroutine[Any, Any, T]) -> T | None:
+    def _looked_for(self, work: Coroutine[Any, Any, T]) -> T | None:
         """Return the result of a look-up; None where the remote is in trouble, which is counted."""
         try:
             return self._background.run(work)
@@ -132,7 +132,7 @@ class RemoteReader:
         The builder decides which of them fits.
         """
         if self.reads:
-            self._asked(self._gathered(key))
+            self._looked_for(self._gathered(key))
 
     def take_all(self) -> list[Record]:
         """Add every record of the remote to the store, and return those that the store has now. Raises RemoteError."""
