@@ -237,3 +237,14 @@ def test_a_build_with_a_remote_leaves_no_secret_anywhere(machine, nginx, tmp_pat
         printed.append(machine(*_BUILD, "--refresh", expect=0))
     text = "".join(done.stdout + done.stderr for done in printed)
     assert not leaks(machine, text, nginx.password, token)
+
+
+def test_a_name_server_that_does_not_answer_is_not_waited_for(machine, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(
+        "import socket, time\nreal = socket.getaddrinfo\n"
+        "def slow(host, *rest, **more):\n"
+        "    if host in ('slow.invalid', b'slow.invalid'):\n        time.sleep(300)\n    return real(host, *rest, **more)\n"
+        "socket.getaddrinfo = slow\n"
+    )
+    machine.environment["PYTHONPATH"] = str(tmp_path)
+    assert "no answer in time" in built(machine, RECIPE_REMOTE="http://slow.invalid/x")
