@@ -57,8 +57,9 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
         from engine.system import interrupts
 
         interrupts.restore()
-    elif _AT_ONCE.intersection(words[:1]) or "obstore" in sys.modules:
-        # A thread of obstore that comes back to Python during Python's clean-up aborts the process.
+    elif _AT_ONCE.intersection(words[:1]) or "engine.store.remote.tier" in sys.modules or "obstore" in sys.modules:
+        # A thread of obstore that comes back to Python during Python's clean-up aborts the process, and a thread that
+        # waits for a name server would be waited for.
         _write_what_is_left()
         _end_at_once(code)
     sys.exit(code)
@@ -187,7 +188,10 @@ def _run(words: list[str], changes: ChangedFiles | None) -> int:
     import signal
 
     from engine.commands import parse
+    from engine.text import redaction
 
+    redaction.learn(words)
+    streams.redact(redaction.redacted)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # `nohup` ignores it: a build goes on without its terminal
         signal.signal(signal.SIGHUP, signal.default_int_handler)

@@ -201,8 +201,11 @@ def names_in(path: str) -> list[str]:
 
 
 def sealed(path: str, content: Mapping[str, Any]) -> bytes:
-    """Return the bytes of a snapshot's file, or of a stored plan's file, for the path `path`."""
-    return _SEAL.close(marshal.dumps(dict(content)), _place_of(path))
+    """Return the bytes of a snapshot's file, or of a stored plan's file, for the path `path`: texts without secrets."""
+    from engine.text.redaction import redacted
+
+    clean = {name: redacted(value) if isinstance(value, str) else value for name, value in content.items()}
+    return _SEAL.close(marshal.dumps(clean), _place_of(path))
 
 
 def read(path: str) -> Mapping[str, Any]:

@@ -436,3 +436,12 @@ def test_another_layout_of_mig_slices_is_noticed(folder, tmp_path, monkeypatch):
     (slices / "gi2").mkdir()
     assert not builds.build("r1.yaml").answered
     assert builds.settled("r1.yaml").answered
+
+
+def test_the_texts_of_a_snapshot_have_no_secret(tmp_path, monkeypatch):
+    monkeypatch.setenv("RECIPE_REMOTE", "https://user:open#sesame@host/x")
+    path = str(tmp_path / "12345678")
+    raw = snapshot.sealed(path, {"talk": "user:open#sesame, \0 s", "token": b"token"})
+    assert b"sesame" not in raw
+    (tmp_path / "12345678").write_bytes(raw)
+    assert snapshot.read(path) == {"talk": "[redacted], \0 s", "token": b"token"}

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from engine.builder import inputs, remake
-from engine.builder.executors import environment
 from engine.builder.executors.executor import LackingInputError, RunOrder
 from engine.builder.input_ways import InputWays
 from engine.builder.trace import declaring, reads, traces
@@ -24,6 +23,7 @@ from engine.store.mount_events import MountEvents
 from engine.store.record import Record
 from engine.store.stat_cache import Row
 from engine.system import regular
+from engine.text import redaction
 
 if TYPE_CHECKING:
     from engine.builder.job import Job
@@ -152,7 +152,7 @@ class Attempt:
     def _redacted_log(self) -> bytes:
         """Return the job's log, with `[redacted]` in the place of secrets."""
         try:
-            return environment.redacted(regular.read(self.log))
+            return redaction.redacted_bytes(regular.read(self.log))
         except OSError:
             return b""
 

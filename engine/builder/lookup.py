@@ -18,6 +18,7 @@ from engine.store.heads import Heads
 from engine.store.record import Record
 from engine.store.stat_cache import Row, row_of
 from engine.store.store import Store
+from engine.text import redaction
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -225,9 +226,13 @@ class Lookup:
         return self._tools.reasons
 
     def variables(self, names: Iterable[str]) -> dict[str, str]:
-        """Return the values of environment variables by name; a variable that is not set is left out."""
+        """Return the values of environment variables by name; a variable that is not set is left out.
+
+        A value that is a secret is a digest here: records, locks and texts have these values.
+        """
         seen = {name: self.note(Known(os.environ.get(name, ""), variables=(name,))) for name in names}
-        return {name: value for name, value in seen.items() if name in os.environ}
+        shown = {name: redaction.digest(value) if redaction.is_secret(name) else value for name, value in seen.items()}
+        return {name: value for name, value in shown.items() if name in os.environ}
 
     def code(self, step: Step) -> Digest:
         """Return the digest of the code that a step with its options runs."""

@@ -10,7 +10,6 @@ from functools import cached_property
 from pathlib import Path
 
 from engine.builder import facts
-from engine.builder.executors import environment
 from engine.builder.executors.executor import LackingInputError, RunOrder
 from engine.builder.executors.local import LocalExecutor
 from engine.builder.job import Job, SourceName
@@ -30,6 +29,7 @@ from engine.store.file_lock import FileLock
 from engine.store.opening import join, open_store
 from engine.store.record import Record
 from engine.system import regular
+from engine.text import redaction
 
 STORE = "RECIPE_NODE_STORE"
 """The variable that names the folder of the store in which a node works."""
@@ -183,7 +183,7 @@ class NodeStore:
                 piece = whole_lines(_from(log, sent))
                 sent += len(piece)
                 if piece:
-                    send(environment.redacted(piece))
+                    send(redaction.redacted_bytes(piece))
 
     def _answer(self, record: Record, seconds: float, peak_bytes: int, anonymous_bytes: int) -> NodeAnswer:
         """Return the answer about a record that the remote has, with its envelope if that is small."""
@@ -272,5 +272,5 @@ def _from(log: Path, start: int) -> bytes:
 
 
 def _tail(log: Path) -> str:
-    raw = environment.redacted(_from(log, 0))
+    raw = redaction.redacted_bytes(_from(log, 0))
     return raw[-_LONGEST_LOG:].decode("utf-8", "replace")

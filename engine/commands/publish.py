@@ -118,7 +118,7 @@ def _publish(arguments: argparse.Namespace) -> Exit:
             result = asyncio.run(publisher.plan() if arguments.dry_run else publisher.publish())
         results.append(_result_fields(package, result, repository.shown))
         if not arguments.json:
-            print(_text(package, result, repository.shown))
+            print("\n".join([*_damaged(package, result, repository.shown), _text(package, result, repository.shown)]))
     if arguments.json:
         print(json.dumps(results, ensure_ascii=False, indent=1))
     return code
@@ -167,7 +167,16 @@ def _result_fields(package: PackageContent, result: Published, where: str) -> di
         "package_name": package.name, "version": result.version, "state": str(result.state), "url": where,
         "recipe": package.recipe, "key": package.key, "sha256": package.sha256, "bytes": result.manifest.size,
         "models": list(result.manifest.models), "files": list(result.written), "serves": result.serves,
+        "damaged": {str(version): file for version, file in result.damaged.items()},
     }  # fmt: skip
+
+
+def _damaged(package: PackageContent, result: Published, where: str) -> list[str]:
+    return [
+        f"{where}: {package.name} version {version} is damaged: {file} is not as it was published; version "
+        f"{result.version} takes its place, and version {version} can be removed"
+        for version, file in result.damaged.items()
+    ]
 
 
 def _text(package: PackageContent, result: Published, where: str) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from engine.commands import options
 from engine.errors import Exit, UsageError
+from engine.text import redaction
 
 _DEFAULT = Path("report.html")
 
@@ -47,4 +48,4 @@ def _write(path: Path, page: str) -> None:
         raise UsageError(f"{path} is no file", hint="name another one with -o")
     if not path.absolute().parent.is_dir():
         raise UsageError(f"there is no folder {path.absolute().parent}", hint="make it, or name another file with -o")
-    disk.replace(path, page.encode(), fresh=path.with_name(f".{path.name}-{os.getpid()}"))
+    disk.replace(path, redaction.redacted(page).encode(), fresh=path.with_name(f".{path.name}-{os.getpid()}"))

@@ -65,10 +65,10 @@ def _push(arguments: argparse.Namespace) -> Exit:
 
 
 def _export(arguments: argparse.Namespace) -> Exit:
-    from engine.store.remote.archive import ArchivePlace
+    from engine.store.remote import archive
 
     session = _session(arguments)
-    tier = _tier(session.lookup.store, ArchivePlace(arguments.output, mode="x"))
+    tier = _tier(session.lookup.store, archive.opened(arguments.output, mode="x"))
     try:
         return _pushed(session, tier)
     except BaseException:
@@ -117,9 +117,9 @@ def _pull(arguments: argparse.Namespace) -> Exit:
 def _import(arguments: argparse.Namespace) -> Exit:
     from engine.builder.selection import store_of
     from engine.store.opening import open_store
-    from engine.store.remote.archive import ArchivePlace
+    from engine.store.remote import archive
 
-    place = ArchivePlace(arguments.file, mode="r")
+    place = archive.opened(arguments.file, mode="r")
     store = open_store(store_of(arguments.cache, Path("recipe.yaml")))
     store.tier = tier = _tier(store, place)
     with _progress(tier):

@@ -15,7 +15,7 @@ from engine.text import sizes
 if TYPE_CHECKING:
     from engine.store.remote.checking import RemoteVerdict
     from engine.store.remote.expiry import RemoteCollected
-    from engine.store.remote.objects import RemotePlace
+    from engine.store.remote.guard import GuardedPlace
     from engine.store.remote.settings import RemoteSettings
 
 _MOST = 0.5
@@ -47,7 +47,7 @@ def collect(arguments: argparse.Namespace) -> Exit:
             "no age is named: what is old at the remote?",
             hint="`--older-than 90d`, or `retention_days` under `[remote]` in the user's config.toml",
         )
-    place = places.place_of(settings.url, environ=settings.environ, writes=True)
+    place = places.place_of(settings.url, environ=settings.environ, writes=True).checked()
     result = asyncio.run(_collected(place, age, dry_run=arguments.dry_run, yes=arguments.yes))
     if arguments.json:
         print(json.dumps(vars(result)))
@@ -56,7 +56,7 @@ def collect(arguments: argparse.Namespace) -> Exit:
     return Exit.OK
 
 
-async def _collected(place: RemotePlace, age: float, *, dry_run: bool, yes: bool) -> RemoteCollected:
+async def _collected(place: GuardedPlace, age: float, *, dry_run: bool, yes: bool) -> RemoteCollected:
     from engine.store.remote import attempts, expiry
 
     try:
@@ -95,7 +95,7 @@ def verify(arguments: argparse.Namespace) -> Exit:
             "no record of the remote counts: no key is trusted",
             hint="`recipe cache trust --key KEY` adds the key of whoever pushes; RECIPE_TRUST=none trusts everything",
         )
-    place = places.place_of(settings.url, environ=settings.environ, writes=False)
+    place = places.place_of(settings.url, environ=settings.environ, writes=False).checked()
     verdict = asyncio.run(_verdict(place, settings, deep=arguments.deep))
     if arguments.json:
         faults = [vars(fault) for fault in verdict.faults]
@@ -106,7 +106,7 @@ def verify(arguments: argparse.Namespace) -> Exit:
     return Exit.FAILED if verdict.faults else Exit.OK
 
 
-async def _verdict(place: RemotePlace, settings: RemoteSettings, *, deep: bool) -> RemoteVerdict:
+async def _verdict(place: GuardedPlace, settings: RemoteSettings, *, deep: bool) -> RemoteVerdict:
     from engine.store.remote import attempts, checking
 
     try:

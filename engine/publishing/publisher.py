@@ -55,6 +55,8 @@ class Published:
     written: tuple[str, ...]
     serves: int | None
     """The version that the repository serves now."""
+    damaged: Mapping[int, str]
+    """Versions that should have this package, each with a file that is not as it was published."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +82,7 @@ class Publisher:
         self._repository, self._package = repository, package
         self._waits, self._on_bytes = waits, on_bytes
         self._names = tuple(model.name for model in package.models)
+        self._damaged: dict[int, str] = {}
 
     async def plan(self) -> Published:
         """Return what `publish` would do, and write nothing."""
@@ -91,10 +94,12 @@ class Publisher:
         if known is not None:
             state = PublishState.UNCHANGED if known.version == current else PublishState.SERVED_AGAIN
             written = () if state is PublishState.UNCHANGED else self._configs()
-            return Published(state, known.version, known, written, current)
+            return Published(state, known.version, known, written, current, self._damaged)
         version = max(listing.numbers(self._package.name, self._names), default=0) + 1
         planned = manifest.of_package(self._package, version, 0.0)
-        return Published(PublishState.PLANNED, version, planned, (*planned.files, *self._configs()), current)
+        return Published(
+            PublishState.PLANNED, version, planned, (*planned.files, *self._configs()), current, self._damaged
+        )
 
     async def publish(self) -> Published:
         """Publish the package. Raises UserError; what a failed or killed run leaves is never loaded."""
@@ -105,7 +110,7 @@ class Publisher:
         known = await self._known(listing)
         if known is not None:
             if known.version == served.current(self._package.name, published):
-                return Published(PublishState.UNCHANGED, known.version, known, (), known.version)
+                return Published(PublishState.UNCHANGED, known.version, known, (), known.version, self._damaged)
             return await self._serve(known, again=True)
         version = await self._claimed(listing)
         return await self._serve(await self._stored(version), again=False)
@@ -125,14 +130,25 @@ class Publisher:
         return there
 
     async def _known(self, listing: Listing) -> Manifest | None:
-        """Return the newest complete version with the same digest, if all its files are there."""
+        """Return the newest version with this package. The bytes of its files are read, and damaged versions noted."""
         for owner, version in reversed(listing.decided()):
             if owner == self._package.name:
                 decision = await decided(self._repository, owner, version)
-                same = decision.complete and decision.sha256 == self._package.sha256
-                if same and not listing.lacks(decision):
-                    return decision
+                if decision.complete and decision.sha256 == self._package.sha256:
+                    damaged = await self._damaged_file(listing, decision)
+                    if not damaged:
+                        return decision
+                    self._damaged[version] = damaged
         return None
+
+    async def _damaged_file(self, listing: Listing, decision: Manifest) -> str:
+        """Return the name of a file that is not as it was published; "" where all are."""
+        for name in listing.lacks(decision):
+            return name
+        for name, (size, sha256) in decision.files.items():
+            if not await self._repository.is_whole(name, size, sha256):
+                return name
+        return ""
 
     async def _swept(self, listing: Listing) -> Listing:
         """Abandon claims of killed publishers, and remove the files of abandoned versions."""
@@ -224,7 +240,7 @@ class Publisher:
             current = served.current(package.name, published)
             files = () if again else tuple(decision.files)
             if current is not None and current > version and not again:
-                return Published(PublishState.NEWER_SERVED, version, decision, files, current)
+                return Published(PublishState.NEWER_SERVED, version, decision, files, current, self._damaged)
             before = await self._models_of(current)
             behind = [model for model in package.models if model is not package.entry]
             written: list[str] = []
@@ -238,7 +254,7 @@ class Publisher:
                 await own_turn.write(name, text.encode())
                 written.append(name)
         state = PublishState.SERVED_AGAIN if again else PublishState.PUBLISHED
-        return Published(state, version, decision, (*files, *written), version)
+        return Published(state, version, decision, (*files, *written), version, self._damaged)
 
     async def _models_of(self, version: int | None) -> tuple[str, ...]:
         if version is None:

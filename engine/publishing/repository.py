@@ -8,20 +8,18 @@ import os
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 from urllib.parse import unquote, urlsplit
 
 from engine.errors import StepError, UsageError
 from engine.publishing.manifest import Listing
 from engine.publishing.package import PackageFile
 from engine.store.remote import attempts
-from engine.store.remote.errors import MissingError
+from engine.store.remote.errors import MissingError, RefusedError
+from engine.store.remote.guard import GuardedPlace
 from engine.store.remote.objects import shown
 from engine.store.remote.places import OBJECT_STORES, place_of
 from engine.system import regular
-
-if TYPE_CHECKING:
-    from engine.store.remote.object_store import ObjectStorePlace
 
 T = TypeVar("T")
 _WHOLE = 8 << 20
@@ -50,7 +48,7 @@ class ModelRepository:
         self._attempts = attempts.patient()
         # A reader must not make the folder that it reads; obstore would.
         absent = not writes and self._folder is not None and not self._folder.is_dir()
-        self._place = None if absent else place_of(url, environ=os.environ, writes=writes)
+        self._place = None if absent else place_of(url, environ=os.environ, writes=writes).checked()
 
     @property
     def is_folder(self) -> bool:
@@ -77,6 +75,16 @@ class ModelRepository:
             return await self._created(lambda: place.read(name, most=most))
         except MissingError:
             return None
+
+    async def is_whole(self, name: str, size: int, sha256: str) -> bool:
+        """Say whether an object of `size` bytes has this SHA-256; all its bytes are read."""
+        place = self._place
+        if place is None:
+            return False
+        try:
+            return await self._created(lambda: place.sha256(name, size)) == sha256
+        except (MissingError, RefusedError):
+            return False
 
     async def write(self, name: str, data: bytes) -> None:
         """Write an object, over the one that is there."""
@@ -118,10 +126,8 @@ class ModelRepository:
             with contextlib.suppress(OSError):
                 shutil.rmtree(self._folder / name)
 
-    def _writable(self) -> ObjectStorePlace:
-        from engine.store.remote.object_store import ObjectStorePlace
-
-        if not isinstance(self._place, ObjectStorePlace):
+    def _writable(self) -> GuardedPlace:
+        if self._place is None:
             raise TypeError(f"{self.shown} was opened for reading only")
         return self._place
 

@@ -6,7 +6,6 @@ import contextlib
 import getpass
 import io
 import json
-import os
 import platform
 import re
 import socket
@@ -16,11 +15,12 @@ from pathlib import Path
 
 from engine.errors import StoreError
 from engine.system import regular
+from engine.text import redaction
 
 _LARGEST = 4 << 20
 """The largest file in bytes that a bundle takes; of a larger log, the end."""
-_SECRET, _WORD = 8, 3
-"""The shortest value of a variable that counts as a secret, and the shortest name that is replaced."""
+_WORD = 3
+"""The shortest name that is replaced."""
 _SECRETS = re.compile(
     r"\b(?:hf_|gh[pousr]_|github_pat_|glpat-|nvapi-|sk-|AKIA)[A-Za-z0-9_-]{8,}"
     r"|(?i:(?<=bearer )[\w.~+/-]{8,}=*)"
@@ -43,6 +43,7 @@ def redacted(text: str, private: Mapping[str, str]) -> str:
 
     `private` maps the words of this machine to what stands in their place.
     """
+    text = redaction.redacted(text)
     for word, replacement in sorted(private.items(), key=lambda pair: -len(pair[0])):
         text = re.sub(rf"(?<![A-Za-z0-9]){re.escape(word)}(?![A-Za-z0-9])", replacement, text)
     for pattern, replacement in (
@@ -57,8 +58,6 @@ def private_words() -> dict[str, str]:
     words = {str(Path.home()): "HOME", socket.gethostname(): "HOST", platform.node(): "HOST"}
     with contextlib.suppress(KeyError, OSError):  # a container may run as a number without a name
         words[getpass.getuser()] = "USER"
-    secrets = [value for name, value in os.environ.items() if re.search(r"TOKEN|KEY|SECRET|PASSWORD", name)]
-    words |= {value: "TOKEN" for value in secrets if len(value) >= _SECRET}
     return {word: replacement for word, replacement in words.items() if len(word) >= _WORD and word != "root"}
 
 

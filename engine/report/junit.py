@@ -16,6 +16,7 @@ from engine.errors import UserError
 from engine.events import Ended, Event, Refused
 from engine.store import disk
 from engine.system import regular
+from engine.text import redaction
 
 FILE = "recipe-junit.xml"
 """The name of the report in the folder of the project that GitLab has checked out."""
@@ -96,7 +97,7 @@ def _add(suites: Mapping[str, Iterable[ET.Element]]) -> None:
         for name, cases in suites.items():
             root.append(_suite(name, list(cases)))
         ET.indent(root)
-        data = ET.tostring(root, encoding="utf-8", xml_declaration=True)
+        data = redaction.redacted_bytes(ET.tostring(root, encoding="utf-8", xml_declaration=True))
         disk.replace(path, data, fresh=path.with_name(f".{path.name}.{os.getpid()}"))
 
 

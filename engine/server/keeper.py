@@ -46,8 +46,9 @@ def main(folder: Path, lock: int) -> int:
             if os.getppid() != own:
                 os._exit(1)
 
+    environment = {name: os.environ[name] if value is None else value for name, value in plan["environment"].items()}
     server = subprocess.Popen(  # noqa: S603 - what `server.py` put together
-        plan["command"], env=plan["environment"], cwd=folder, stdin=subprocess.DEVNULL, stdout=sys.stderr,
+        plan["command"], env=environment, cwd=folder, stdin=subprocess.DEVNULL, stdout=sys.stderr,
         preexec_fn=end_with_keeper, pass_fds=(lock,),  # noqa: PLW1509 - there are no threads here
     )  # fmt: skip
     sys.stdout.write(f"{server.pid}\n")

@@ -182,7 +182,8 @@ def _start_keeper(plan: _Plan, own: Scratch, ports: Ports, log: Path) -> Keeping
         raise StepError("the files of the Triton server cannot be written", [str(error)]) from error
     keeper_plan = {
         "command": list(launch.command),
-        "environment": dict(launch.environment),
+        # The keeper has the variables of this process; a file must not have their values.
+        "environment": {k: None if os.environ.get(k) == v else v for k, v in launch.environment.items()},
         "afterwards": [list(each) for each in launch.afterwards],
         "patience": STOP_SECONDS,
         "shared_memory": f"{own.name}_",

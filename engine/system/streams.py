@@ -11,12 +11,28 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import TextIO
 
     from _typeshed import ReadableBuffer
 
 _STDIN, _STDOUT, _STDERR = range(3)
 _ERRORS = "recipe.escape"
+
+
+class _Text(io.TextIOWrapper):
+    """A text file that changes each text by `redact` before it writes it."""
+
+    redact: Callable[[str], str] = str
+
+    def write(self, text: str, /) -> int:
+        super().write(type(self).redact(text))
+        return len(text)
+
+
+def redact(by: Callable[[str], str]) -> None:
+    """Let the standard streams write every text as `by` returns it: without secrets."""
+    _Text.redact = staticmethod(by)
 
 
 class OutputError(OSError):
@@ -90,7 +106,7 @@ def _fill(number: int) -> None:
 def _text(raw: io.FileIO, before: TextIO | None) -> io.TextIOWrapper:
     """Return the text file of a standard stream; `before` is the text file that Python itself has made."""
     encoding = getattr(before, "encoding", None) or "utf-8"
-    return io.TextIOWrapper(
+    return _Text(
         io.BufferedWriter(raw), encoding, _ERRORS, newline="\n", line_buffering=raw.isatty() or raw.fileno() == _STDERR
     )
 

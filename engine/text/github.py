@@ -9,6 +9,8 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from engine.text import redaction
+
 if TYPE_CHECKING:
     from engine.errors import UserError
 
@@ -31,7 +33,7 @@ def summarize(title: str, tables: str, environment: Mapping[str, str] = os.envir
     with contextlib.suppress(OSError):
         handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
         with open(handle, "w", encoding="utf-8") as file:
-            file.write(f"### {title}\n\n{block}")
+            file.write(redaction.redacted(f"### {title}\n\n{block}"))
 
 
 def _command(error: UserError, environment: Mapping[str, str]) -> str:

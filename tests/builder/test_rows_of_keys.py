@@ -36,3 +36,14 @@ def test_the_keys_of_the_shipped_recipes_have_these_rows(lookup, snapshot):
         for names, variants in kinds.items():
             lines += [f"{name} of {', '.join(variants)}", *(f"  {row}" for row in names.split())]
     assert "\n".join(lines) == snapshot
+
+
+def test_a_secret_is_a_digest_in_a_key_and_its_change_shows(tmp_path, monkeypatch):
+    rows = []
+    for value in ("open-sesame-1", "open-sesame-2"):
+        monkeypatch.setenv("TEAM_TOKEN", value)
+        monkeypatch.setenv("SEED", value)
+        rows.append(Lookup(Store(tmp_path / "cache")).variables(["TEAM_TOKEN", "SEED"]))
+        assert rows[-1]["SEED"] == value
+        assert "sesame" not in rows[-1]["TEAM_TOKEN"]
+    assert rows[0]["TEAM_TOKEN"] != rows[1]["TEAM_TOKEN"]

@@ -2,8 +2,8 @@
 
 import pytest
 
-from engine.builder.executors.environment import redacted
 from engine.cluster.node import whole_lines
+from engine.text.redaction import redacted_bytes
 
 LOG = b"loads\ntoken abcdefgh1234 is taken\r10 %\r90 %\ndone"
 SECRETS = {"HF_TOKEN": "abcdefgh1234"}
@@ -20,5 +20,5 @@ def test_a_piece_ends_with_a_line(piece, sent):
 @pytest.mark.parametrize("border", range(1, len(LOG)))
 def test_no_border_between_pieces_lets_a_secret_through(border):
     first = whole_lines(LOG[:border])
-    pieces = redacted(first, SECRETS) + redacted(whole_lines(LOG[len(first) :]), SECRETS)
-    assert pieces == redacted(whole_lines(LOG), SECRETS)
+    pieces = redacted_bytes(first, SECRETS) + redacted_bytes(whole_lines(LOG[len(first) :]), SECRETS)
+    assert pieces == redacted_bytes(whole_lines(LOG), SECRETS)

@@ -108,3 +108,34 @@ def test_a_killed_publishers_number_is_not_used_again_and_its_files_are_removed(
     assert [(row.version, bool(row.decision and row.decision.complete), row.served) for row in rows] == [
         (1, True, False), (2, False, False), (3, True, False), (4, True, True),
     ]  # fmt: skip
+
+
+def flip(repository, name, look):
+    """Change one bit of a published file."""
+    data = bytearray(look.read(name))
+    data[len(data) // 2] ^= 1
+    asyncio.run(repository.write(name, bytes(data)))
+
+
+def test_a_version_with_a_flipped_bit_is_named_and_replaced(publish, built, look, url):
+    publish(built(1))
+    repository = ModelRepository(url, writes=True)
+    flip(repository, "films_first/1/model.py", look)
+    assert publish(built(1), dry=True).damaged == {1: "films_first/1/model.py"}
+    again = publish(built(1))
+    assert (again.state, again.version, again.serves) == (PublishState.PUBLISHED, 2, 2)
+    assert again.damaged == {1: "films_first/1/model.py"}
+    assert publish(built(1)).state == PublishState.UNCHANGED
+
+
+def test_a_version_with_a_missing_file_is_named_and_replaced(publish, built, url):
+    publish(built(1))
+    asyncio.run(ModelRepository(url, writes=True).remove("films_first/1/model.py"))
+    again = publish(built(1))
+    assert (again.version, again.damaged) == (2, {1: "films_first/1/model.py"})
+
+
+def test_a_damaged_version_that_is_not_of_this_package_is_not_read(publish, built, look, url):
+    publish(built(1))
+    flip(ModelRepository(url, writes=True), "films_first/1/model.py", look)
+    assert publish(built(2)).damaged == {}

@@ -1,9 +1,8 @@
-"""The environment variables that a worker sees, and the removal of secrets from logs."""
+"""The environment variables that a worker sees."""
 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Mapping
 
 _NAMES = frozenset({
@@ -53,12 +52,6 @@ All workers have one time zone, one locale and one order of sets; they neither r
 are quiet.
 """
 
-_SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|_KEY$", re.IGNORECASE)
-_SHORTEST_SECRET = 8
-"""The least length in characters of a secret that is removed from logs: a shorter value could be an ordinary word."""
-_HUB_TOKEN = re.compile(rb"hf_[A-Za-z0-9]{20,}")
-_URL_LOGIN = re.compile(rb"(://)[^/\s:@]+:[^/\s@]+@")
-
 
 def for_worker(variables: Iterable[str] = (), environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Return the environment of a worker, including the `variables` that its steps name."""
@@ -70,16 +63,3 @@ def for_worker(variables: Iterable[str] = (), environment: Mapping[str, str] = o
 
 def _is_of_locale(variable: str) -> bool:
     return variable.startswith(("LANG", "LC_"))
-
-
-def redacted(text: bytes, environment: Mapping[str, str] = os.environ) -> bytes:
-    """Return a log without secrets: values of secret variables, tokens of a hub, and logins in URLs."""
-    if not text:
-        return text
-    secrets = {
-        value.encode() for name, value in environment.items() if _SECRET.search(name) and len(value) >= _SHORTEST_SECRET
-    }
-    for secret in sorted(secrets, key=len, reverse=True):
-        text = text.replace(secret, b"[redacted]")
-    text = _HUB_TOKEN.sub(b"[redacted]", text)
-    return _URL_LOGIN.sub(rb"\1[redacted]@", text)

@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from engine.builder.answers import MissingPackageError, WorkerAnswer, error_of
-from engine.builder.executors import environment
 from engine.builder.worker_task import Outcome, WorkerTask
 from engine.digest import Digest
 from engine.errors import StepError, UserError
 from engine.system import regular
-from engine.text import sizes
+from engine.text import redaction, sizes
 
 _LAST_LINES = 3
 """The number of log lines that the error about a dead worker shows."""
@@ -117,7 +116,7 @@ def last_lines(log: Path, count: int) -> list[str]:
     try:
         with regular.open_file(log) as file:
             file.seek(max(0, log.stat().st_size - _TAIL_BYTES))
-            text = environment.redacted(file.read()).decode("utf-8", "replace")
+            text = redaction.redacted_bytes(file.read()).decode("utf-8", "replace")
     except OSError:
         return []
     return [line.strip() for line in text.splitlines() if line.strip()][-count:]

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from urllib.parse import urlsplit
 
 from engine.errors import StepError, causes
+from engine.text import redaction
 
 LOCAL = "copy the model to a local directory and write `source: path/to/it`"
 """A hint that helps with every failed download from the hub."""
 
-_TOKEN = re.compile(r"hf_\w{6,}")
-_LOGIN = re.compile(r"(://)[^/\s@]+@")
 _QUERY = re.compile(r"(https?://[^\s?'\"]+)\?[^\s'\"]*")
 
 
@@ -34,8 +34,8 @@ class Hub:
 
     def redacted(self, text: str) -> str:
         """Return `text` without access tokens, logins, and signatures in URLs."""
-        text = text.replace(self.token, "[redacted]") if self.token else text
-        return _QUERY.sub(r"\1", _LOGIN.sub(r"\1", _TOKEN.sub("[redacted]", text)))
+        environment = {**os.environ, "HF_TOKEN": self.token or ""}
+        return _QUERY.sub(r"\1", redaction.redacted(text, environment))
 
 
 def explain(error: Exception, *, target: str, repository: str, revision: str, hub: Hub) -> StepError:

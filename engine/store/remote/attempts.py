@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import time
 from collections.abc import Awaitable, Callable
@@ -12,22 +13,28 @@ from typing import TypeVar
 from engine.store.remote.errors import DeniedError, MissingError, RefusedError, RemoteError
 
 T = TypeVar("T")
+_SLOW = 1.0
+"""Seconds: an answer that brings nothing and takes longer counts as lost."""
 
 
 @dataclass
 class Attempts:
     """The attempts of one command or build at one remote.
 
-    `lost` sums the seconds of failed attempts and of pauses. When it reaches `budget`, the remote is `gone`: no further
-    request is made.
+    `lost` sums the seconds of failed attempts, of pauses, and of slow answers that bring nothing. When it reaches
+    `budget`, the remote is `gone`: no further request is made. A remote that has answered nothing yet has `first`.
     """
 
     tries: int
     budget: float
+    first: float = math.inf
     pause: float = 0.2
     """The pause in seconds before the second attempt; each further pause is twice as long."""
+    look_up: float = math.inf
+    """The seconds that one look-up may take."""
     lost: float = 0.0
     gone: RemoteError | None = None
+    _has_answered: bool = False
     _counted: float = 0.0
     """The moment up to which lost time is counted: requests that fail side by side lose the same seconds."""
 
@@ -35,12 +42,21 @@ class Attempts:
         """Begin to count the lost seconds anew."""
         self.lost, self.gone = 0.0, None
 
-    def _lose(self, start: float, end: float) -> None:
+    def _lose(self, start: float, end: float, error: RemoteError | None = None) -> None:
         self.lost += max(0.0, end - max(start, self._counted))
         self._counted = max(self._counted, end)
+        if self.lost >= (self.budget if self._has_answered else min(self.budget, self.first)):
+            self.gone = self.gone or error
 
-    async def make(self, request: Callable[[], Awaitable[T]]) -> T:
-        """Return the result of a request that is made up to `tries` times.
+    async def _within(self, seconds: float, request: Callable[[], Awaitable[T]]) -> T:
+        try:
+            async with asyncio.timeout(None if math.isinf(seconds) else seconds):
+                return await request()
+        except TimeoutError:
+            raise RemoteError(f"an answer took longer than {seconds:.0f} s") from None
+
+    async def make(self, request: Callable[[], Awaitable[T]], *, seconds: float = math.inf) -> T:
+        """Return the result of a request that is made up to `tries` times, each time for at most some seconds.
 
         Raises MissingError, DeniedError and RefusedError at once, and RemoteError after the last attempt.
         """
@@ -49,15 +65,19 @@ class Attempts:
                 raise self.gone
             start = time.monotonic()
             try:
-                return await request()
-            except (MissingError, DeniedError, RefusedError):
+                result = await self._within(seconds, request)
+            except (MissingError, DeniedError, RefusedError) as error:
+                self._has_answered = True
+                if time.monotonic() - start > _SLOW:
+                    self._lose(start, time.monotonic(), error)
                 raise
             except RemoteError as error:
-                self._lose(start, time.monotonic())
-                if self.lost >= self.budget:
-                    self.gone = self.gone or error
+                self._lose(start, time.monotonic(), error)
                 if number == self.tries or self.gone is not None:
                     raise
+            else:
+                self._has_answered = True
+                return result
             pause = self.pause * 2 ** (number - 1) * random.uniform(0.5, 1.0)  # noqa: S311 - spreads clients
             now = time.monotonic()
             self._lose(now, now + pause)
@@ -67,9 +87,9 @@ class Attempts:
 
 def patient() -> Attempts:
     """Return the attempts of a command whose purpose is the remote, such as `recipe cache push`."""
-    return Attempts(tries=6, budget=60.0, pause=0.5)
+    return Attempts(tries=6, budget=60.0, first=9.0, pause=0.5)
 
 
 def brief() -> Attempts:
     """Return the attempts of a build, which goes on without the remote after a few seconds."""
-    return Attempts(tries=2, budget=4.0)
+    return Attempts(tries=2, budget=4.0, look_up=8.0)

@@ -52,7 +52,21 @@ def _config(prefix: str, environ: Mapping[str, str], *, writes: bool) -> dict[st
     if writes:
         own = {name.removeprefix(_WRITE): value for name, value in environ.items() if name.startswith(_WRITE)}
         config |= {name.lower(): value for name, value in own.items() if value and name.startswith(prefix)}
+    config = {name: value.strip() for name, value in config.items()}
+    for name, value in config.items():  # obstore ends with a panic where it makes a header or a URL of such a value
+        if not (value.isascii() and value.isprintable()):
+            raise ValueError(f"the variable {name.upper()} must be one line of ASCII characters")
+        if name in _ENDPOINTS and not _has_host(value):
+            raise ValueError(f"the variable {name.upper()} must be a URL like https://HOST")
     return config
+
+
+def _has_host(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return bool(parts.hostname) and parts.port != 0 and " " not in parts.netloc
+    except ValueError:
+        return False
 
 
 def _from_url(url: str, config: dict[str, str], options: Any) -> Any:

@@ -11,8 +11,9 @@ from engine.store.remote.admission import LARGEST_RECORD, admitted
 from engine.store.remote.attempts import Attempts
 from engine.store.remote.blobs import Blob
 from engine.store.remote.errors import MissingError, RefusedError
+from engine.store.remote.guard import GuardedPlace
 from engine.store.remote.many import each, listed
-from engine.store.remote.objects import Entry, RemotePlace
+from engine.store.remote.objects import Entry
 from engine.store.remote.trust import Trust
 
 
@@ -44,7 +45,7 @@ class RemoteVerdict:
         return Counter(fault.kind for fault in self.faults)
 
 
-async def check(place: RemotePlace, attempts: Attempts, trust: Trust, *, deep: bool) -> RemoteVerdict:
+async def check(place: GuardedPlace, attempts: Attempts, trust: Trust, *, deep: bool) -> RemoteVerdict:
     """Check each record as a build would, and that each of its blobs is there with its size. Changes nothing.
 
     With `deep`, every blob is read and held against its SHA-256. Raises RemoteError.
@@ -53,7 +54,7 @@ async def check(place: RemotePlace, attempts: Attempts, trust: Trust, *, deep: b
 
 
 class _Check:
-    def __init__(self, place: RemotePlace, attempts: Attempts, trust: Trust, *, deep: bool) -> None:
+    def __init__(self, place: GuardedPlace, attempts: Attempts, trust: Trust, *, deep: bool) -> None:
         self._place = place
         self._attempts = attempts
         self._trust = trust

@@ -25,7 +25,9 @@ class Counts:
     reasons: dict[str, str] = field(default_factory=dict)
     """The first message of each kind."""
     error: UserError | None = None
-    """The first error that was not a refusal of an object."""
+    """The first error that was not a refusal of an object: nothing more is pushed."""
+    unread: UserError | None = None
+    """The first error of a look-up."""
     on_bytes: Callable[[int], None] = lambda _: None
     """Called with the number of bytes of each object that came or went."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -55,9 +57,11 @@ class Counts:
 
     def trouble(self, remote: str, gone: UserError | None) -> str:
         """Return one line about what went wrong at a remote; "" if nothing did. `gone` is why it is left alone."""
-        error = gone or self.error
+        error = gone or self.error or self.unread
         if error is not None:
-            return f"the remote {remote} is left alone: {error.what}"
+            state = "is left alone" if gone or self.error else "cannot be read, and jobs run here"
+            what = error.what.removeprefix(f"{remote}/")
+            return f"the remote {remote} {state}: {'; '.join(filter(None, [what, *error.facts, error.hint]))}"
         if self.refused:
             kinds = ", ".join(f"{count} {kind}" for kind, count in self.refused.most_common())
             first = next(iter(self.reasons.values()))

@@ -18,8 +18,8 @@ from engine.store.remote.attempts import Attempts
 from engine.store.remote.background import together
 from engine.store.remote.blobs import Blob
 from engine.store.remote.errors import MissingError, RefusedError
+from engine.store.remote.guard import GuardedPlace
 from engine.store.remote.moving import Moving
-from engine.store.remote.objects import RemotePlace
 from engine.store.remote.statement import Statement, StoredFile
 from engine.store.store import Store
 
@@ -35,7 +35,7 @@ class Download:
     """Brings artifacts into a store. What a killed download brought whole is not brought again."""
 
     def __init__(
-        self, store: Store, place: RemotePlace, attempts: Attempts, *, on_bytes: Callable[[int], None],
+        self, store: Store, place: GuardedPlace, attempts: Attempts, *, on_bytes: Callable[[int], None],
         moving: Moving,
     ) -> None:  # fmt: skip
         """`on_bytes` is called with the number of bytes of each blob that has arrived."""

@@ -10,8 +10,9 @@ from engine.store.remote import envelope, names, statement
 from engine.store.remote.admission import LARGEST_RECORD
 from engine.store.remote.attempts import Attempts
 from engine.store.remote.errors import MissingError, RefusedError, RemoteError
+from engine.store.remote.guard import GuardedPlace
 from engine.store.remote.many import each, listed
-from engine.store.remote.objects import Entry, RemotePlace
+from engine.store.remote.objects import Entry
 
 GRACE = 86400.0
 """Seconds: a push may go on for so long between the first blob that it finds or writes and its record."""
@@ -40,7 +41,7 @@ class RemoteCollected:
 
 
 async def collect(
-    place: RemotePlace, attempts: Attempts, *, older_than: float, dry_run: bool, grace: float = GRACE
+    place: GuardedPlace, attempts: Attempts, *, older_than: float, dry_run: bool, grace: float = GRACE
 ) -> RemoteCollected:
     """Remove the records and lists that were written more than `older_than` seconds ago, and the blobs of no record.
 
@@ -53,7 +54,7 @@ async def collect(
 
 class _Expiry:
     def __init__(
-        self, place: RemotePlace, attempts: Attempts, older_than: float, grace: float, *, dry_run: bool
+        self, place: GuardedPlace, attempts: Attempts, older_than: float, grace: float, *, dry_run: bool
     ) -> None:
         self._place = place
         self._attempts = attempts

@@ -92,7 +92,7 @@ def decode(raw: bytes) -> tuple[ListedRecord, ...]:
             )
             for each in untrusted.parse(raw)
         )
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except untrusted.WRONG:
         raise RefusedError("wrong list", "a list of other machines' records is in an unknown form") from None
 
 

@@ -8,13 +8,14 @@ from typing import TypeVar
 
 from engine.store.remote.attempts import Attempts
 from engine.store.remote.background import together
-from engine.store.remote.objects import Entry, RemotePlace
+from engine.store.remote.guard import GuardedPlace
+from engine.store.remote.objects import Entry
 
 T = TypeVar("T")
 _AT_ONCE = 16
 
 
-async def listed(place: RemotePlace, attempts: Attempts, folder: str) -> list[Entry]:
+async def listed(place: GuardedPlace, attempts: Attempts, folder: str) -> list[Entry]:
     """Return the objects in a folder of a remote, by name. Raises RemoteError, also where nothing can list."""
 
     async def every() -> list[Entry]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
+from typing import Any, TypeVar
 
 from engine.digest import Digest
 from engine.errors import UserError
@@ -20,10 +21,11 @@ from engine.store.remote.batches import Batches
 from engine.store.remote.blobs import Blob
 from engine.store.remote.counts import Counts
 from engine.store.remote.downloads import AT_ONCE, Download
-from engine.store.remote.errors import RefusedError, RemoteError
+from engine.store.remote.errors import MissingError, RefusedError, RemoteError
+from engine.store.remote.guard import GuardedPlace
 from engine.store.remote.many import each
 from engine.store.remote.moving import Moving
-from engine.store.remote.objects import Entry, RemotePlace
+from engine.store.remote.objects import Entry
 from engine.store.remote.settings import RemoteSettings
 from engine.store.remote.statement import Statement
 from engine.store.store import Store
@@ -33,6 +35,7 @@ _BATCH = 32
 """The most records that are added to the store at a time."""
 _SMALL = 1 << 16
 """The bytes of an envelope up to which it is opened between two requests."""
+T = TypeVar("T")
 _Opened = tuple[Statement, str, bytes]
 """The statement of an envelope, the identifier of the key that signed it, and the envelope."""
 
@@ -41,7 +44,7 @@ class RemoteReader:
     """Brings what a store lacks from a remote. Looking up raises nothing, as `Tier` describes."""
 
     def __init__(
-        self, store: Store, place: RemotePlace, attempts: Attempts, background: Background, counts: Counts, *,
+        self, store: Store, place: GuardedPlace, attempts: Attempts, background: Background, counts: Counts, *,
         settings: RemoteSettings, anew: Anew, moving: Moving,
     ) -> None:  # fmt: skip
         """What cannot be brought goes to `anew`."""
@@ -63,7 +66,7 @@ class RemoteReader:
         just_missed = time.monotonic() - self._missed.get(digest, -_MISS_SECONDS) < _MISS_SECONDS
         if not self.reads or just_missed or digest in self._anew.keys:
             return None
-        record = self._background.run(self._looked_up(key))
+        record = self._looked_for(self._looked_up(key))
         if record is None:
             self._missed[digest] = time.monotonic()
         return record
@@ -73,12 +76,24 @@ class RemoteReader:
 
         The envelope is judged like one of the remote; None is returned for one that is refused, or cannot be filed.
         """
+        return self._looked_for(self._added(key, raw))
+
+    async def _added(self, key: Key | None, raw: bytes) -> Record:
+        read, signer = judged(raw, key, self._trust)
+        await self._check_files(read)
+        with self._store.adding():
+            return self._filed([(read, signer, raw)])[0]
+
+    def _looked_for(self, work: Coroutine[Any, Any, T]) -> T | None:
+        """Return the result of a look-up; None where the remote is in trouble, which is counted."""
         try:
-            read, signer = judged(raw, key, self._trust)
-            with self._store.adding():
-                return self._filed([(read, signer, raw)])[0]
+            return self._background.run(work)
         except RefusedError as error:
             self._counts.refuse(error)
+        except MissingError:
+            pass
+        except RemoteError as error:
+            self._counts.unread = self._counts.unread or error
         return None
 
     def look_again(self) -> None:
@@ -117,7 +132,7 @@ class RemoteReader:
         The builder decides which of them fits.
         """
         if self.reads:
-            self._background.run(self._gathered(key))
+            self._looked_for(self._gathered(key))
 
     def take_all(self) -> list[Record]:
         """Add every record of the remote to the store, and return those that the store has now. Raises RemoteError."""
@@ -197,18 +212,8 @@ class RemoteReader:
             self._counts.refuse(error)
             raise
 
-    async def _looked_up(self, key: Key) -> Record | None:
-        try:
-            raw = await self._read(names.record(key))
-            read, signer = judged(raw, key, self._trust)
-            await self._check_files(read)
-            with self._store.adding():
-                return self._filed([(read, signer, raw)])[0]
-        except RefusedError as error:
-            self._counts.refuse(error)
-        except RemoteError:
-            pass
-        return None
+    async def _looked_up(self, key: Key) -> Record:
+        return await self._added(key, await self._read(names.record(key)))
 
     async def _check_files(self, read: Statement) -> None:
         """Raise RefusedError if the remote lacks a blob of a record that has outlived the remote's retention."""
@@ -244,19 +249,10 @@ class RemoteReader:
         return None
 
     async def _gathered(self, key: Key) -> None:
-        try:
-            raw = await self._attempts.make(lambda: self._place.read(names.machines(key), most=machines.LARGEST))
-            chosen = machines.nearest(machines.decode(raw), key)
-            for name in chosen:
-                if not self._store.record_path(name.key).exists():
-                    raw = await self._read(name.object)
-                    read, signer = judged(raw, None, self._trust)
-                    with self._store.adding():
-                        self._filed([(read, signer, raw)])
-        except RefusedError as error:
-            self._counts.refuse(error)
-        except RemoteError:
-            return
+        raw = await self._read(names.machines(key), most=machines.LARGEST)
+        for name in machines.nearest(machines.decode(raw), key):
+            if not self._store.record_path(name.key).exists():
+                await self._added(None, await self._read(name.object))
 
     async def _read_listed(self, entry: Entry) -> bytes:
         if entry.size < LARGEST_RECORD:
@@ -266,4 +262,4 @@ class RemoteReader:
 
     async def _read(self, name: str, *, most: int | None = None) -> bytes:
         most = LARGEST_RECORD if most is None else most
-        return await self._attempts.make(lambda: self._place.read(name, most=most))
+        return await self._attempts.make(lambda: self._place.read(name, most=most), seconds=self._attempts.look_up)

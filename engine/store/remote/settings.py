@@ -19,6 +19,7 @@ from engine.store.remote.keys import Signer
 from engine.store.remote.trust import NONE, Trust, TrustedKey
 from engine.store.revocations import TRUST, folder
 from engine.system import regular
+from engine.text import redaction
 
 REMOTE, PUSH = "RECIPE_REMOTE", "RECIPE_PUSH"
 _TABLES: Mapping[str, Sequence[str]] = {"remote": ("url", "push", "retention_days"), "sign": ("command", "key")}
@@ -64,6 +65,7 @@ def of(project: Path, environ: Mapping[str, str] = os.environ, *, url: str = "")
         proposed = bool(chosen)
     if not chosen or chosen == NONE:
         return None
+    redaction.learn([str(chosen)])
     sign = user.get("sign", {})
     signer = keys.signer(environ, signing_key_path(), sign.get("command", ()), sign.get("key", ""))
     trusted = trust_of(environ, signer)

@@ -13,8 +13,8 @@ from engine.store.remote import places
 from engine.store.remote.anew import Anew
 from engine.store.remote.background import Background
 from engine.store.remote.counts import Counts
+from engine.store.remote.guard import GuardedPlace
 from engine.store.remote.moving import Moving, Watch
-from engine.store.remote.objects import RemotePlace
 from engine.store.remote.reader import RemoteReader
 from engine.store.remote.settings import RemoteSettings
 from engine.store.remote.writer import RemoteWriter
@@ -28,7 +28,7 @@ class Tier:
     """
 
     def __init__(
-        self, store: Store, settings: RemoteSettings, *, brief: bool, place: RemotePlace | None = None
+        self, store: Store, settings: RemoteSettings, *, brief: bool, place: GuardedPlace | None = None
     ) -> None:
         """With `brief`, the remote is left alone after a few lost seconds, as a build needs it. Raises UsageError.
 

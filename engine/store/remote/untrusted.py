@@ -15,7 +15,7 @@ _SURROGATES = ("\\ud", "\\uD")
 _STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]+|\\.?)*"?|[][{}]', re.DOTALL)
 
 
-WRONG = (ValueError, KeyError, TypeError, AttributeError, StopIteration)
+WRONG = (ArithmeticError, ValueError, LookupError, TypeError, AttributeError, StopIteration, RecursionError)
 """The errors of code that reads fields of JSON that have another form than expected."""
 
 

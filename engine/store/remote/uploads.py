@@ -16,9 +16,9 @@ from engine.store.remote.attempts import Attempts
 from engine.store.remote.background import together
 from engine.store.remote.blobs import Blob
 from engine.store.remote.envelope import seal
+from engine.store.remote.guard import GuardedPlace
 from engine.store.remote.keys import Signer
 from engine.store.remote.moving import Moving
-from engine.store.remote.objects import RemotePlace
 from engine.store.remote.statement import StoredFile
 from engine.store.store import Store
 from engine.system import regular
@@ -45,7 +45,7 @@ class Upload:
     """Pushes records. A blob is pushed once; a record is pushed after all its blobs."""
 
     def __init__(
-        self, store: Store, place: RemotePlace, attempts: Attempts, *, signer: Signer | None,
+        self, store: Store, place: GuardedPlace, attempts: Attempts, *, signer: Signer | None,
         retention: float | None, on_bytes: Callable[[int], None], moving: Moving,
     ) -> None:  # fmt: skip
         """`retention` is the age in seconds at which the remote removes objects; None if it keeps all.

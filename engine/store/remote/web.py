@@ -1,12 +1,10 @@
-"""A place on a web server that takes GET, HEAD, PUT and DELETE, for example nginx with DAV."""
+"""A web server that takes GET, HEAD, PUT and DELETE, for example nginx with DAV."""
 
 from __future__ import annotations
 
 import email.utils
-import http
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import contextmanager
-from typing import NoReturn
+import http.client
+from collections.abc import AsyncIterator, Mapping
 from urllib.parse import quote, urlsplit
 
 import httpx
@@ -17,16 +15,23 @@ from engine.store.remote.objects import Entry, shown
 
 _TOKEN, _WRITE_TOKEN = "RECIPE_REMOTE_TOKEN", "RECIPE_WRITE_REMOTE_TOKEN"
 _DENIED = (http.HTTPStatus.UNAUTHORIZED, http.HTTPStatus.FORBIDDEN, http.HTTPStatus.METHOD_NOT_ALLOWED)
+_CREDENTIALS = f"user and password in the remote's URL, or {_TOKEN}, must be those that the server knows"
+_NO_LISTING = "the server's own retention removes what is old; or use an object store or a shared folder"
 _CONNECTIONS = 32
 
 
-class WebPlace:
+class WebTransport:
     """A folder of a web server. Redirections are errors: credentials go to the named server only."""
 
     def __init__(self, url: str, *, environ: Mapping[str, str], writes: bool) -> None:
-        self.shown = shown(url)
+        """Raises DeniedError for a token that no header may have."""
+        self._shown = shown(url)
         self._base = url.rstrip("/")
-        token = (environ.get(_WRITE_TOKEN) if writes else None) or environ.get(_TOKEN)
+        name = _WRITE_TOKEN if writes and environ.get(_WRITE_TOKEN) else _TOKEN
+        token = environ.get(name, "").strip()
+        if not (token.isascii() and token.isprintable()):
+            what = f"{self._shown}: the token in {name} cannot be sent"
+            raise DeniedError(what, hint=f"{name} must be one line of ASCII characters")
         limits = httpx.Limits(max_connections=_CONNECTIONS, max_keepalive_connections=_CONNECTIONS)
         timeout = httpx.Timeout(None, connect=pace.PATIENCE, read=pace.PATIENCE)
         self._client = httpx.AsyncClient(
@@ -35,66 +40,63 @@ class WebPlace:
         )  # fmt: skip
 
     async def read(self, name: str, *, most: int) -> bytes:
-        """Return an object, as `RemotePlace.read` describes."""
-        with self._explained(name):
-            # `identity`: the bytes are those of the object, and no compressed bytes can grow.
-            headers = {"Accept-Encoding": "identity"}
-            async with self._client.stream("GET", self._address(name), headers=headers) as response:
-                self._check(response, name)
-                meter = pace.Meter(name)
-                stream = aiter(response.aiter_raw())
-                pieces, size = [], 0
-                while (piece := await meter.next(stream)) is not None:
-                    pieces.append(piece)
-                    size += len(piece)
-                    if size > most:
-                        raise RefusedError("too long", f"{name} has more than the {most} bytes that are allowed")
-                return b"".join(pieces)
+        """Return an object."""
+        # `identity`: the bytes are those of the object, and no compressed bytes can grow.
+        request = self._client.build_request("GET", self._address(name), headers={"Accept-Encoding": "identity"})
+        response = await pace.within(pace.PATIENCE, self._client.send(request, stream=True))
+        try:
+            self._check(response, name)
+            meter = pace.Meter(name)
+            stream = aiter(response.aiter_raw())
+            pieces, size = [], 0
+            while (piece := await meter.next(stream)) is not None:
+                pieces.append(piece)
+                size += len(piece)
+                if size > most:
+                    raise RefusedError("too long", f"{name} has more than the {most} bytes that are allowed")
+            return b"".join(pieces)
+        finally:
+            await response.aclose()
 
     async def write(self, name: str, data: bytes, *, create: bool = False) -> bool:
-        """Write an object, as `RemotePlace.write` describes."""
-        if create and await self.entry(name) is not None:
-            return False
+        """Write an object."""
         headers = {"If-None-Match": "*"} if create else {}
-        with self._explained(name):
-            put = self._client.put(self._address(name), content=data, headers=headers)
-            response = await pace.within(pace.limit(len(data)), put)
-            if create and response.status_code == http.HTTPStatus.PRECONDITION_FAILED:
+        if create:
+            head = await self._client.head(self._address(name))
+            if head.status_code != http.HTTPStatus.NOT_FOUND:
+                self._check(head, name)
                 return False
-            self._check(response, name)
+        response = await self._client.put(self._address(name), content=data, headers=headers)
+        if create and response.status_code == http.HTTPStatus.PRECONDITION_FAILED:
+            return False
+        self._check(response, name)
         return True
 
-    async def entry(self, name: str) -> Entry | None:
-        """Return what is known of an object, as `RemotePlace.entry` describes."""
-        with self._explained(name):
-            response = await pace.within(pace.PATIENCE, self._client.head(self._address(name)))
-            if response.status_code == http.HTTPStatus.NOT_FOUND:
-                return None
-            self._check(response, name)
+    async def entry(self, name: str) -> Entry:
+        """Return what is known of an object."""
+        response = await self._client.head(self._address(name))
+        self._check(response, name)
         modified = response.headers.get("Last-Modified")
         seconds = email.utils.parsedate_to_datetime(modified).timestamp() if modified else 0.0
         return Entry(name, int(response.headers.get("Content-Length", 0)), seconds)
 
-    def list(self, prefix: str) -> AsyncIterator[Entry]:
+    async def list(self, prefix: str) -> AsyncIterator[list[Entry]]:
         """Raise RemoteError: HTTP has no listing."""
-        self._no_listing(prefix)
-
-    def _no_listing(self, prefix: str) -> NoReturn:
-        raise RemoteError(
-            f"{self.shown}/{prefix}: the objects of a web server cannot be listed",
-            hint="the server's own retention removes what is old; or use an object store or a shared folder",
-        )
+        what = f"{self._shown}/{prefix}: the objects of a web server cannot be listed"
+        raise RemoteError(what, hint=_NO_LISTING)
+        yield []
 
     async def remove(self, name: str) -> None:
-        """Remove an object, as `RemotePlace.remove` describes."""
-        with self._explained(name):
-            response = await pace.within(pace.PATIENCE, self._client.delete(self._address(name)))
-            if response.status_code != http.HTTPStatus.NOT_FOUND:
-                self._check(response, name)
+        """Remove an object."""
+        self._check(await self._client.delete(self._address(name)), name)
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._client.aclose()
+        await pace.within(pace.PATIENCE, self._client.aclose())
+
+    def meaning(self, error: BaseException, place: str) -> RemoteError | None:
+        """Return what an error of httpx says about the remote."""
+        return RemoteError(f"{place}: no answer in time") if isinstance(error, httpx.TimeoutException) else None
 
     def _address(self, name: str) -> str:
         return f"{self._base}/{quote(name)}"
@@ -102,20 +104,12 @@ class WebPlace:
     def _check(self, response: httpx.Response, name: str) -> None:
         if response.is_success:
             return
-        place = f"{self.shown}/{name}"
-        status = f"{response.status_code} {response.reason_phrase}"
-        if response.status_code == http.HTTPStatus.NOT_FOUND:
+        place = f"{self._shown}/{name}"
+        code = response.status_code
+        status = f"{code} {http.client.responses.get(code, '')}".strip()
+        if code == http.HTTPStatus.NOT_FOUND:
             raise MissingError(f"{place}: there is no such object")
-        if response.status_code in _DENIED:
-            raise DeniedError(f"{place}: the credentials are refused", [status])
-        raise RemoteError(f"{place}: the server answers {status}")
-
-    @contextmanager
-    def _explained(self, name: str) -> Iterator[None]:
-        place = f"{self.shown}/{name}"
-        try:
-            yield
-        except TimeoutError:
-            raise RemoteError(f"{place}: no answer in time") from None
-        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
-            raise RemoteError(f"{place}: {str(error) or type(error).__name__}") from None
+        if code in _DENIED:
+            raise DeniedError(f"{place}: the credentials are refused ({status})", hint=_CREDENTIALS)
+        hint = "write the address that the server sends to into the remote's URL" if response.is_redirect else ""
+        raise RemoteError(f"{place}: the server answers {status}", hint=hint)

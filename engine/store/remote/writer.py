@@ -11,8 +11,8 @@ from engine.store.remote.anew import Anew
 from engine.store.remote.attempts import Attempts
 from engine.store.remote.background import Background
 from engine.store.remote.counts import Counts
+from engine.store.remote.guard import GuardedPlace
 from engine.store.remote.moving import Moving
-from engine.store.remote.objects import RemotePlace
 from engine.store.remote.pushes import Pushes
 from engine.store.remote.settings import RemoteSettings
 from engine.store.remote.uploads import Upload
@@ -23,7 +23,7 @@ class RemoteWriter:
     """Pushes what a store has made to a remote, in the background. The first error ends the pushing."""
 
     def __init__(
-        self, store: Store, place: RemotePlace, attempts: Attempts, background: Background, counts: Counts, *,
+        self, store: Store, place: GuardedPlace, attempts: Attempts, background: Background, counts: Counts, *,
         settings: RemoteSettings, anew: Anew, moving: Moving,
     ) -> None:  # fmt: skip
         """The records and blobs in `anew` are written although the remote has them."""

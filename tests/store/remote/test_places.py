@@ -104,9 +104,10 @@ def test_objects_are_listed_where_the_place_can_list(remote):
 def test_settings_of_the_connection_are_no_settings_of_the_bucket(scheme, prefix):
     environ = {f"{prefix}_ALLOW_HTTP": "true", f"{prefix}_PROXY_URL": "http://127.0.0.1:1", f"{prefix}_PAGER": "less"}
     credentials = {"GOOGLE_BEARER_TOKEN": "token", "AZURE_STORAGE_ACCOUNT_NAME": "team"}
-    place_of(f"{scheme}://bucket/x", environ=environ | credentials, writes=True)
+    place_of(f"{scheme}://bucket/x", environ=environ | credentials, writes=True).checked()
+    wrong = credentials | {f"{prefix}_ALLOW_HTTP": "banana"}
     with pytest.raises(RemoteError, match="banana"):
-        place_of(f"{scheme}://bucket/x", environ=credentials | {f"{prefix}_ALLOW_HTTP": "banana"}, writes=True)
+        place_of(f"{scheme}://bucket/x", environ=wrong, writes=True).checked()
 
 
 def test_an_url_is_shown_without_its_secrets():

@@ -1,0 +1,141 @@
+"""The guard before every remote: each request has a time limit, and all that goes wrong in it is a RemoteError."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any, Protocol, Self, TypeVar
+
+from engine.errors import UserError
+from engine.store.remote import pace
+from engine.store.remote.errors import DeniedError, MissingError, RemoteError
+from engine.store.remote.objects import Entry
+
+_LISTED = 10.0
+"""Seconds for each thousand names of a listing."""
+_LONGEST_TEXT = 300
+T = TypeVar("T")
+
+
+class Transport(Protocol):
+    """What a place needs of a library or a protocol. Its methods raise whatever they raise.
+
+    `entry` raises for a missing object, and `list` yields many objects at a time. `meaning` returns what an error says
+    about the remote, or None.
+    """
+
+    async def read(self, name: str, *, most: int) -> bytes: ...
+    async def write(self, name: str, data: bytes, *, create: bool = False) -> bool: ...
+    async def entry(self, name: str) -> Entry: ...
+    def list(self, prefix: str) -> AsyncIterator[list[Entry]]: ...
+    async def remove(self, name: str) -> None: ...
+    async def close(self) -> None: ...
+    def meaning(self, error: BaseException, place: str) -> RemoteError | None: ...
+
+
+class GuardedPlace:
+    """Objects by name. A write is atomic: no reader sees a part of an object.
+
+    Nothing that a server or a library does gets past this class: whatever fails is a RemoteError.
+    """
+
+    def __init__(self, shown: str, opened: Callable[[], Transport]) -> None:
+        """`opened` opens the place, when it is first used. `shown` is the URL without its secrets."""
+        self.shown = shown
+        self._opened = opened
+
+    @cached_property
+    def transport(self) -> Any:
+        """The open place. Raises DeniedError for settings that no place can be opened with."""
+        with _explained(self.shown, lambda error, place: DeniedError(f"{place}: {first_line(error)}")):
+            return self._opened()
+
+    def checked(self) -> Self:
+        """Open the place, and return it. Raises RemoteError for settings that no place can be opened with."""
+        self.transport  # noqa: B018 - this opens it
+        return self
+
+    async def read(self, name: str, *, most: int) -> bytes:
+        """Return an object. Raises MissingError, RefusedError for more than `most` bytes, and RemoteError."""
+        return await self._within(pace.limit(most), name, lambda: self.transport.read(name, most=most))
+
+    async def write(self, name: str, data: bytes, *, create: bool = False) -> bool:
+        """Write an object. With `create`, an object that exists stays; returns whether the object was written.
+
+        A web server may not know `create`; there, two writers at the same moment may both write. Raises RemoteError.
+        """
+        try:
+            seconds = pace.limit(len(data)) + create * pace.PATIENCE
+            return await self._within(seconds, name, lambda: self.transport.write(name, data, create=create))
+        except MissingError as error:
+            raise RemoteError(f"{error.what}, and none can be written", error.facts, error.hint) from None
+
+    async def upload(self, name: str, pieces: AsyncIterator[bytes], size: int) -> None:
+        """Write an object of `size` bytes, in parts where it is large; nothing is seen before its last byte is there.
+
+        Raises RemoteError, and the UserErrors of `pieces`.
+        """
+        await self._within(pace.limit(size), name, lambda: self.transport.upload(name, pieces))
+
+    async def sha256(self, name: str, size: int) -> str:
+        """Return the SHA-256 of an object of `size` bytes, in hexadecimal digits. Raises MissingError, RemoteError."""
+        return await self._within(pace.limit(size), name, lambda: self.transport.sha256(name))
+
+    async def entry(self, name: str) -> Entry | None:
+        """Return what is known of an object, or None for a missing object. Raises RemoteError."""
+        try:
+            return await self._within(pace.PATIENCE, name, lambda: self.transport.entry(name))
+        except MissingError:
+            return None
+
+    async def list(self, prefix: str) -> AsyncIterator[Entry]:
+        """Yield the objects whose names begin with the folder `prefix`. Raises RemoteError where nothing can list."""
+        listing: AsyncIterator[list[Entry]] = self.transport.list(prefix)
+        none: list[Entry] = []
+        seen: set[str] = set()
+        while entries := await self._within(_LISTED, prefix, lambda: anext(listing, none)):
+            if seen.intersection(names := [entry.name for entry in entries]):
+                raise RemoteError(f"{self.shown}/{prefix}: the listing begins again and again")
+            seen.update(names)
+            for entry in entries:
+                yield entry
+
+    async def remove(self, name: str) -> None:
+        """Remove an object; a missing object is no error. Raises RemoteError."""
+        try:
+            await self._within(pace.PATIENCE, name, lambda: self.transport.remove(name))
+        except MissingError:
+            return
+
+    async def close(self) -> None:
+        """Close all connections."""
+        if "transport" in vars(self):
+            with _explained(self.shown, self.transport.meaning):
+                await self.transport.close()
+
+    async def _within(self, seconds: float, name: str, request: Callable[[], Awaitable[T]]) -> T:
+        meaning = self.transport.meaning
+        with _explained(f"{self.shown}/{name}", meaning):
+            async with asyncio.timeout(seconds):
+                return await request()
+
+
+@contextmanager
+def _explained(place: str, meaning: Callable[[BaseException, str], RemoteError | None]) -> Iterator[None]:
+    try:
+        yield
+    except (UserError, asyncio.CancelledError, KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # noqa: BLE001 - a panic of obstore is no Exception
+        if isinstance(error, TimeoutError):
+            raise RemoteError(f"{place}: no answer in time") from None
+        raise meaning(error, place) or RemoteError(f"{place}: {first_line(error)}") from None
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error, without the query of a URL, which may hold a signature."""
+    line = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    words = [word.partition("?")[0] if "://" in word else word for word in line[:_LONGEST_TEXT].split(" ")]
+    return "".join(each if each.isprintable() else " " for each in " ".join(words))
