@@ -140,7 +140,7 @@ class FrozenLookup(Lookup):
         Raises LockError where the job's output could be another one than the lock names.
         """
         outputs = [*self._locks[job.recipe].outputs_of(job.recipe, job.name)]
-        lacking = [f"neither the store nor a remote has a record of its locked key {each.key}" for each in outputs[:1]]
+        lacking = [f"the store has no record of its locked key {each.key}" for each in outputs[:1]]
         away = self.away(job)
         if not outputs and away is not None:
             self._refuse_other_code(job, lacking)

@@ -89,7 +89,7 @@ def checked(
 def frozen(
     store: Store, locks: Mapping[Path, RecipeLock], refusals: Refusals, *, partly: bool, overridden: bool = False
 ) -> Lookup:
-    """Return the look-up of a `--frozen` build, after comparing the recipes and their jobs with the locks, as `checked`.
+    """Return the look-up of a `--frozen` build, after comparing recipes and jobs with the locks, as `checked`.
 
     Neither sources nor tools nor code are read.
     """
