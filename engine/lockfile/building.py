@@ -14,6 +14,7 @@ from engine.key import Key, digest_of, inputs_of, key_of
 from engine.lockfile import differences, names, observe, reported
 from engine.lockfile.content import Lock, LockedOutput, Place, Rows
 from engine.lockfile.differences import Difference
+from engine.step import Hardware
 from engine.store.record import Record
 from engine.store.store import Store
 from engine.text import distribution, lists
@@ -39,6 +40,11 @@ class LockedLookup(Lookup):
         """Return the record of a job; for a measurement whose figures the lock has, the record with these figures."""
         locked = self._outputs[job.recipe].get((job.recipe, job.name))
         return reported.filed(self, job, key, locked) or super().find(job, key)
+
+    def from_elsewhere(self, job: Job, key: Key, away: Hardware) -> Iterator[Record]:
+        """Yield the records of a job from machines with the hardware `away`, those with a locked key first."""
+        keys = {each.key for each in self._locks[job.recipe].outputs_of(job.recipe, job.name)}
+        return iter(sorted(super().from_elsewhere(job, key, away), key=lambda record: record.digest not in keys))
 
     def accept(self, job: Job, record: Record) -> None:
         """Raise LockError for another output than the lock names for the key, or than it names for another machine."""

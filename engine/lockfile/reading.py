@@ -17,7 +17,9 @@ from engine.text.places import Position, Text
 _CONFLICT = re.compile(r"<{7}|={7}$|>{7}|\|{7}")
 _ANEW = "take back the edit (`git checkout` brings the lock back), or delete the lock and write it anew: `recipe lock`"
 _ONE_SIDE = "take one side of it (`git checkout --ours` or `--theirs`), then `recipe lock` writes what is true here"
-EDITED = "take back the edit, or take one side of the merge (`git checkout`); `recipe lock` then writes what is here"
+EDITED = (
+    "take back the edit, or take one side of the merge (`git checkout`), or delete the lock; then run `recipe lock`"
+)
 
 Node = Any
 """A node of PyYAML's tree; PyYAML ships no type hints."""
