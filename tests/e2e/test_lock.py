@@ -212,7 +212,7 @@ MUTATIONS = {
     ),
     "a conflict in the lock": (
         lambda folder, _: edit(folder / "r.lock", "tools:\n", "<<<<<<< HEAD\ntools:\n"),
-        "r.lock:8:1: a merge conflict is not resolved",
+        "r.lock:9:1: a merge conflict is not resolved",
     ),
     "the lock cut off": (lambda folder, _: edit(folder / "r.lock", "\n...\n", "\n"), "the lock is cut off"),
     "the lock gone": (lambda folder, _: (folder / "r.lock").unlink(), "r.yaml has no lock"),
