@@ -178,11 +178,9 @@ def _lookup(selection: Selection, planned: Plan, *, remote: bool) -> tuple[Looku
     if not (selection.locked or selection.frozen):
         return Lookup(store, refresh=selection.refresh), ()
     locks = locking.locks_of(planned.without_refused(), planned.refusals)
-    if selection.frozen:
-        return locking.frozen(store, locks), tuple(locks)
     partly = bool(selection.set or selection.only or selection.to)
-    overridden = bool(selection.set)
-    return locking.checked(store, locks, planned.refusals, partly=partly, overridden=overridden), tuple(locks)
+    look = locking.frozen if selection.frozen else locking.checked
+    return look(store, locks, planned.refusals, partly=partly, overridden=bool(selection.set)), tuple(locks)
 
 
 def lock(recipes: Recipes, **reading: Unpack[Reading]) -> list[Locked]:

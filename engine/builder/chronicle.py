@@ -22,18 +22,19 @@ _RAN = ("built", "reproduced", "failed")
 _WORST_FIRST = ("failed", "interrupted", "waiting")
 
 
-def note(lookup: Lookup, tickets: Iterable[Ticket], heads: Mapping[str, Head], *, state: str) -> None:
+def note(lookup: Lookup, tickets: Iterable[Ticket], before: Mapping[str, tuple[Head, str]], *, state: str) -> None:
     """Add the build to the history of each variant in which a job ran, or whose jobs have other keys than before.
 
-    `heads` are the last builds before this one, by the name of the variant; `state` is the state of the whole build.
+    `before` are the last builds before this one, as `Heads.before` returns them, by the name of the variant; `state` is
+    the state of the whole build. The first build of a variant is added, too.
     """
     for name, own in groupby(tickets, key=lambda ticket: ticket.variant.name):
-        every, head = list(own), heads[name]
-        if any(_ran(ticket) or _is_other(ticket, head) for ticket in every):
-            _note(lookup, every, head, state=state)
+        every, (head, other) = list(own), before[name]
+        if other or any(_ran(ticket) or _is_other(ticket, head) for ticket in every):
+            _note(lookup, every, head, other, state=state)
 
 
-def _note(lookup: Lookup, tickets: list[Ticket], head: Head, *, state: str) -> None:
+def _note(lookup: Lookup, tickets: list[Ticket], head: Head, other: str, *, state: str) -> None:
     states = {each.ended.state for each in tickets if each.ended is not None} | {state} & {"interrupted"}
     build = PastBuild(
         at=round(time.time(), 3),
@@ -42,6 +43,7 @@ def _note(lookup: Lookup, tickets: list[Ticket], head: Head, *, state: str) -> N
         jobs={each.job.name: each.digest for each in tickets if each.record is not None and each.key is not None},
         runs=tuple(_run(lookup, each, each.ended, head) for each in tickets if each.ended is not None and _ran(each)),
         figures=_figures(lookup, tickets),
+        compared_with=other,
     )
     history.add(lookup.store.notes, tickets[0].variant.subject, build)
 

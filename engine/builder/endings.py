@@ -33,7 +33,8 @@ class Endings:
         self._exits: list[Exit] = []
         self._packages: dict[str, Path] = {}
         self._ran: set[Digest] = set()
-        self._heads = {variant.name: lookup.heads.of(variant.subject) for variant in variants}
+        self._before = {variant.name: lookup.heads.before(variant.subject) for variant in variants}
+        self._heads = {name: head for name, (head, _) in self._before.items()}
         self._notes: dict[str, dict[str, JobNote]] = {variant.name: {} for variant in variants}
         self.board = Board(variants, self._heads)
 
@@ -183,7 +184,7 @@ class Endings:
             state = "interrupted"
         elif "waiting" in states:
             state = "waiting"
-        chronicle.note(self._lookup, self.board.tickets, self._heads, state=state)
+        chronicle.note(self._lookup, self.board.tickets, self._before, state=state)
         return Finished(state, round(time.monotonic() - self._started, 3), code, dict(self._packages))
 
     def _note(self, ticket: Ticket, *, passed: bool) -> None:

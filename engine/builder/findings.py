@@ -46,6 +46,8 @@ class Finding:
 
     For the row `code`, which version of this program made the last result, if it was another one.
     """
+    compared_with: str = ""
+    """The recipe file whose last build the changes are compared with, if it is another than the job's recipe."""
     maker_version: str | None = None
     """The version of this program that made the last result of a job that is not cached; None without a last result.
 
@@ -77,12 +79,12 @@ class Finding:
 
 def examine(variant: PlannedVariant, lookup: Lookup) -> list[Finding]:
     """Return for each job of a variant whether it is cached, and if not, the rows that changed."""
-    head = lookup.heads.of(variant.subject)
+    head, other = lookup.heads.before(variant.subject)
     recipe = _recipe_changes(head, variant)
     findings: dict[str, Finding] = {}
     for job in variant.jobs:
         finding = _examine(job, findings, head, lookup, recipe)
-        findings[job.name] = finding if finding.state == "cached" else _with_cost(finding, head, lookup)
+        findings[job.name] = finding if finding.state == "cached" else _with_cost(finding, head, other, lookup)
     reasons = {f"tools.{name}": reason for name, reason in lookup.tool_reasons().items()}
     return [finding.explained(reasons) for finding in findings.values()]
 
@@ -112,14 +114,17 @@ def _examine(job: Job, earlier: Mapping[str, Finding], head: Head, lookup: Looku
     return Finding(job, "unknown" if missing else "stale", (*rows, *rewired), maker_version=before.maker_version)
 
 
-def _with_cost(finding: Finding, head: Head, lookup: Lookup) -> Finding:
-    """Return a finding with the cost of the job's last run, which the record or, without a record, the head tells."""
+def _with_cost(finding: Finding, head: Head, other: str, lookup: Lookup) -> Finding:
+    """Return a finding with the cost of the job's last run, which the record or, without a record, the head tells.
+
+    `other` is the recipe file that the head is of, if it is another.
+    """
     last, away = head.jobs.get(finding.job.name), lookup.away(finding.job)
     record = lookup.store.read(last.key) if last and last.key else None
     cost = Cost(last.seconds) if last and last.seconds is not None else None
     if record is not None:
         cost = Cost(record.seconds, _machine_of(record, lookup.machine))
-    return replace(finding, cost=cost, waits_for=None if away is None else str(away))
+    return replace(finding, cost=cost, compared_with=other, waits_for=None if away is None else str(away))
 
 
 def _machine_of(record: Record, here: Mapping[str, str]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -155,13 +155,14 @@ class Lookup:
         without a trace.
         """
         away = self.away(job)
-        if away is None:
-            return self._read(job, key)
+        return self._read(job, key) if away is None else next(self.from_elsewhere(job, key, away), None)
+
+    def from_elsewhere(self, job: Job, key: Key, away: Hardware) -> Iterator[Record]:
+        """Yield the records of a job from machines with the hardware `away`, the latest first."""
         if self.store.tier is not None:
             self.store.tier.gather(key)
-        records = self.elsewhere.fitting(key, away)
-        readable = (self._read(job, each.key) for each in records)
-        return next((record for record in readable if record is not None), None)
+        readable = (self._read(job, each.key) for each in self.elsewhere.fitting(key, away))
+        return (record for record in readable if record is not None)
 
     def _read(self, job: Job, key: Key) -> Record | None:
         record = self.store.find(key)

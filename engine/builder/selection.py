@@ -105,7 +105,7 @@ def _refuse_contradictions(reading: Reading) -> None:
     if len(chosen) > 1:
         raise UsageError(
             f"{' and '.join(chosen)} contradict each other",
-            hint="--locked compares with the lock, --frozen trusts it, --refresh looks for newer revisions: choose one",
+            hint="--locked compares with the lock, --frozen delivers what it names, --refresh asks the hub: choose one",
         )
 
 

@@ -100,7 +100,9 @@ def since_last_build(place: SidePlace, **reading: Unpack[Reading]) -> tuple[Side
     with _planned(place, reading) as (planned, lookup):
         last = [_of_last_build(each, lookup) for each in planned]
         built = tuple(side for side in last if side is not None)
-        return Side(f"last build of {place.title}", built), _now(place, planned, lookup)
+        others = (lookup.heads.before(each.subject)[1] for each in planned)
+        title = ", ".join(dict.fromkeys(other or place.title for other in others))
+        return Side(f"last build of {title}", built), _now(place, planned, lookup)
 
 
 @contextmanager
@@ -193,7 +195,7 @@ def _of_job(finding: Finding, findings: Mapping[str, Finding], lookup: Lookup) -
 
 def _of_last_build(variant: PlannedVariant, lookup: Lookup) -> SideVariant | None:
     """Return a variant as its last build left it; None for a variant that was never built."""
-    notes = lookup.heads.of(variant.subject).jobs
+    notes = lookup.heads.before(variant.subject)[0].jobs
     builds = history.of(lookup.store.notes, variant.subject)
     names = builds[-1].jobs.keys() if builds else {job.name for job in variant.jobs}
     jobs = {}
@@ -203,4 +205,4 @@ def _of_last_build(variant: PlannedVariant, lookup: Lookup) -> SideVariant | Non
             jobs[name] = SideJob(record.key, note.needs or {}, is_stored=True)
     if not jobs:
         return None
-    return SideVariant(variant.name, variant.loaded.variant, jobs, headline.of(summarize(lookup, variant)))
+    return SideVariant(variant.name, variant.loaded.variant, jobs, headline.of(summarize(lookup, variant, notes)))

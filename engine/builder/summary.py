@@ -17,6 +17,7 @@ from engine.kit.bench.report import BenchReport
 from engine.kit.bench.sample_report import SampleLengths
 from engine.reporting import TypedReport
 from engine.step import Section
+from engine.store.heads import JobNote
 from engine.store.record import Record
 from engine.text import lists, sizes
 
@@ -169,9 +170,12 @@ def carrying(jobs: Sequence[Job]) -> set[str]:
     return names
 
 
-def summarize(lookup: Lookup, variant: PlannedVariant) -> Summary:
-    """Return the records of a variant's last build, as far as the store still has the records."""
-    notes = lookup.heads.of(variant.subject).jobs
+def summarize(lookup: Lookup, variant: PlannedVariant, notes: Mapping[str, JobNote] | None = None) -> Summary:
+    """Return the records of a variant's last build, as far as the store still has the records.
+
+    `notes` are the notes about the jobs of another build.
+    """
+    notes = lookup.heads.of(variant.subject).jobs if notes is None else notes
     records = {}
     for job in variant.jobs:
         note = notes.get(job.name)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import engine
 from engine.commands import amounts, options
-from engine.errors import Exit, UsageError, UserError
+from engine.errors import Exit, LockError, UsageError, UserError
 from engine.system import bytecode, interrupts
 
 if TYPE_CHECKING:
@@ -266,6 +266,9 @@ def _dry_run(session: Session, parallel: int | None, *, as_json: bool) -> Exit:
     if upgraded is not None and not as_json:
         print(upgraded)
     session.refusals.refuse(len(session.selection.paths))
+    for finding in findings:
+        if isinstance(finding.error, LockError):
+            raise finding.error
     return Exit.OK
 
 

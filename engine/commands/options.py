@@ -76,7 +76,7 @@ def add_refresh(parser: argparse.ArgumentParser) -> None:
 
 def add_frozen(parser: argparse.ArgumentParser) -> None:
     """Add the option to build from the lock alone."""
-    parser.add_argument("--frozen", action="store_true", help="trust the lock: look at no source, tool or code")
+    parser.add_argument("--frozen", action="store_true", help="deliver what the lock names, else exit 2")
 
 
 def reading(arguments: argparse.Namespace) -> Reading:

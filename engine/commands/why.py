@@ -86,6 +86,8 @@ def _fields(finding: Finding) -> dict[str, object]:
     }
     if choice := choices.of_job(finding):
         fields["choice"] = choice
+    if finding.compared_with:
+        fields["compared_with"] = finding.compared_with
     if finding.error is not None:
         fields["error"] = finding.error.fields()
     return fields
@@ -100,9 +102,13 @@ def _lines(findings: list[Finding]) -> list[str]:
     from engine.report import grid
 
     lines: list[str] = []
-    for recipe, own in groupby(findings, key=lambda finding: finding.job.recipe):
+    for recipe, group in groupby(findings, key=lambda finding: finding.job.recipe):
+        own = list(group)
         rows = [row for finding in own for row in _rows(finding)]
-        lines += [f"{recipe}:", *grid.lines(rows, indent=2)]
+        other = next(
+            (f" compared with the last build of {each.compared_with}" for each in own if each.compared_with), ""
+        )
+        lines += [f"{recipe}:{other}", *grid.lines(rows, indent=2)]
     return lines
 
 

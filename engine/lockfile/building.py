@@ -1,21 +1,23 @@
-"""Look-ups of builds with a lock: `--locked` compares each job with the lock, `--frozen` trusts the lock."""
+"""Look-ups of builds with a lock: `--locked` and `--frozen` deliver what the lock names, or raise LockError."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from engine.builder.job import Job
 from engine.builder.lookup import Lookup
 from engine.builder.variant import PlannedVariant
 from engine.errors import LockError, StepError, UserError
-from engine.key import Key, digest_of, key_of
+from engine.key import Key, digest_of, inputs_of, key_of
 from engine.lockfile import differences, names, observe, reported
 from engine.lockfile.content import Lock, LockedOutput, Place, Rows
+from engine.lockfile.differences import Difference
+from engine.step import Hardware
 from engine.store.record import Record
 from engine.store.store import Store
-from engine.text import distribution
+from engine.text import distribution, lists
 
 
 class LockedLookup(Lookup):
@@ -27,6 +29,7 @@ class LockedLookup(Lookup):
         Raises LockError if two locks have different commits of one hub revision.
         """
         super().__init__(store, pinned=_pinned(locks))
+        self._locks = locks
         self.locked_tools = {name: value for lock in _distinct(locks) for name, value in lock.tools.items()}
         outputs = {id(lock): lock.outputs_where(lambda facts: observe.holds(facts, self)) for lock in _distinct(locks)}
         self._outputs: dict[str, Mapping[Place, LockedOutput]] = {
@@ -38,16 +41,25 @@ class LockedLookup(Lookup):
         locked = self._outputs[job.recipe].get((job.recipe, job.name))
         return reported.filed(self, job, key, locked) or super().find(job, key)
 
+    def from_elsewhere(self, job: Job, key: Key, away: Hardware) -> Iterator[Record]:
+        """Yield the records of a job from machines with the hardware `away`, those with a locked key first."""
+        keys = {each.key for each in self._locks[job.recipe].outputs_of(job.recipe, job.name)}
+        return iter(sorted(super().from_elsewhere(job, key, away), key=lambda record: record.digest not in keys))
+
     def accept(self, job: Job, record: Record) -> None:
-        """Raise LockError where the lock has the same key as the record, but another artifact."""
-        _refuse_other_artifact(self._outputs[job.recipe].get((job.recipe, job.name)), job, record)
+        """Raise LockError for another output than the lock names for the key, or than it names for another machine."""
+        outputs = [*self._locks[job.recipe].outputs_of(job.recipe, job.name)]
+        if self.away(job) is None:
+            locked = self._outputs[job.recipe].get((job.recipe, job.name))
+            outputs = [locked] if locked is not None and locked.key == record.digest else []
+        _refuse_other_output(job, record, outputs)
 
 
 class FrozenLookup(Lookup):
-    """A look-up that takes the rows of sources, tools and code from the locks, without reading sources and code.
+    """A look-up that delivers what the locks name, without reading the sources, tools and code of stored jobs.
 
-    A job whose locked key is not in the store gets the key of this machine, and is built if need be, if its code is the
-    locked code: another version of this program delivers what is stored, and builds nothing anew.
+    A job whose locked output is not stored is built, if its code and the sources of its recipe are the locked ones; its
+    output must be the locked artifact. An output without a locked artifact is delivered only if it is stored.
     """
 
     def __init__(self, store: Store, locks: Mapping[str, Lock], variants: Mapping[str, PlannedVariant]) -> None:
@@ -61,38 +73,39 @@ class FrozenLookup(Lookup):
         self._trusted: set[Place] = set()
 
     def key(self, job: Job, inputs: Mapping[str, str]) -> Key:
-        """Return the job's key in the lock where the store has a record of that key, else the key of this machine."""
-        locked_keys = [*self._locked_keys(job, inputs), *self._recorded_keys(job)]
-        for key in locked_keys:
-            if self.find(job, key) is not None:
+        """Return the job's key in the lock where the store has a record of that key, else the key of this machine.
+
+        Raises LockError for a job that cannot give what the lock names.
+        """
+        for key in (*self._locked_keys(job, inputs), *self._recorded_keys(job)):
+            record = self._stored(job, key)
+            if record is not None:
+                self.accept(job, record)
                 self._trusted.add((job.recipe, job.name))
                 return key
-        self._refuse_other_code(job, locked_keys)
-        try:
-            return super().key(job, inputs)
-        except UserError as error:
-            keys = [f"the store has no record of its locked key {digest_of(key)}" for key in locked_keys[:1]]
-            raise StepError(error.what, [*error.facts, *keys], error.hint) from error
+        return self._unlocked_key(job, inputs)
 
     def find(self, job: Job, key: Key) -> Record | None:
-        """Return the record of a job; for a measurement whose figures the lock has, the record with these figures."""
-        lock = self._locks[job.recipe]
-        locked = next((each for each in lock.outputs_of(job.recipe, job.name) if each.key == digest_of(key)), None)
-        return reported.filed(self, job, key, locked) or super().find(job, key)
+        """Return the record of a job; of a job with a locked key, the record of exactly this key."""
+        is_locked = (job.recipe, job.name) in self._trusted
+        return self._stored(job, key) if is_locked else super().find(job, key)
 
     def accept(self, job: Job, record: Record) -> None:
-        """Raise LockError where the lock has the same key as the record, but another artifact."""
+        """Raise LockError for another output than the lock names."""
+        _refuse_other_output(job, record, [*self._locks[job.recipe].outputs_of(job.recipe, job.name)])
+
+    def placed(self, job: Job, key: Key, lane: Hashable = None) -> Key:
+        """Return the key under which a job runs. A job with a locked key runs only if its output is gone meanwhile."""
+        if (job.recipe, job.name) not in self._trusted:
+            return super().placed(job, key, lane)
+        self._trusted.remove((job.recipe, job.name))
+        return self._unlocked_key(job, {name: row for name, row in inputs_of(key).items() if name in job.needs})
+
+    def _stored(self, job: Job, key: Key) -> Record | None:
+        """Return the record of exactly this key; for figures that the lock has, the record with these figures."""
         outputs = self._locks[job.recipe].outputs_of(job.recipe, job.name)
-        _refuse_other_artifact(next((each for each in outputs if each.key == record.digest), None), job, record)
-
-    def changed_meanwhile(self, job: Job) -> Path | None:
-        """Return the recipe's path for a job whose key was taken from the lock, so that the job fails.
-
-        A job with a locked key runs only if its record has vanished since the look-up.
-        """
-        if (job.recipe, job.name) in self._trusted:
-            return self._variants[job.recipe].loaded.path
-        return super().changed_meanwhile(job)
+        locked = next((each for each in outputs if each.key == digest_of(key)), None)
+        return reported.filed(self, job, key, locked) or self._read(job, key)
 
     def _locked_keys(self, job: Job, inputs: Mapping[str, str]) -> Iterator[Key]:
         """Yield the keys that the lock allows for a job; the key with this machine's facts comes first."""
@@ -104,8 +117,9 @@ class FrozenLookup(Lookup):
         if code is None or not tools <= lock.tools.keys() or not set(sources.values()) <= lock.sources.keys():
             return
         rows = {name: names.row_of(source, lock.sources[source]) for name, source in sources.items()}
+        outputs = {output.key for output in lock.outputs_of(job.recipe, job.name)}
         for facts in self._facts(job, lock):
-            yield key_of(
+            key = key_of(
                 options=job.step.options(),
                 code=code,
                 inputs={**rows, **inputs},
@@ -113,36 +127,96 @@ class FrozenLookup(Lookup):
                 facts=facts,
                 variables={name: lock.variables[name] for name in job.step.variables if name in lock.variables},
             )
+            if not outputs or digest_of(key) in outputs:
+                yield key
 
     def _recorded_keys(self, job: Job) -> Iterator[Key]:
         """Yield the keys whose digests a lock of another version has, as the store's records have them.
 
-        That version may have given its keys other rows, so they cannot be computed. They count only as long as the
-        recipe is as it was locked.
+        That version may have given its keys other rows, so they cannot be computed.
         """
-        lock, variant = self._locks[job.recipe], self._variants[job.recipe]
-        was = lock.variants.get(job.recipe)
-        if lock.version == distribution.version() or was is None or was.recipe != names.recipe_rows(variant):
-            return
-        records = (self.store.read(output.key) for output in lock.outputs_of(job.recipe, job.name))
-        yield from (record.key for record in records if record is not None)
+        lock = self._locks[job.recipe]
+        if lock.version != distribution.version():
+            records = (self.store.read(output.key) for output in lock.outputs_of(job.recipe, job.name))
+            yield from (record.key for record in records if record is not None)
 
-    def _refuse_other_code(self, job: Job, locked_keys: Sequence[Key]) -> None:
+    def _unlocked_key(self, job: Job, inputs: Mapping[str, str]) -> Key:
+        """Return the key of a job whose locked output is not stored.
+
+        Raises LockError where the job's output could be another one than the lock names.
+        """
+        outputs = [*self._locks[job.recipe].outputs_of(job.recipe, job.name)]
+        lacking = [f"the store has no record of its locked key {each.key}" for each in outputs[:1]]
+        away = self.away(job)
+        if not outputs and away is not None:
+            self._refuse_other_code(job, lacking)
+            fitting = [*self.from_elsewhere(job, super().key(job, inputs), away)]
+            if len(fitting) == 1:
+                self._trusted.add((job.recipe, job.name))
+                return fitting[0].key
+            lacking = [
+                f"{lists.counted(len(fitting), 'record')} fit the job",
+                *(f"key: {each.digest}" for each in fitting),
+            ]
+        if not any(output.artifact for output in outputs):
+            raise LockError(
+                f"the lock names no output of {job.name!r} of {job.recipe}, and no output is stored under its key",
+                lacking or ["the job was not built when the lock was written"],
+                f"`recipe build --locked {self._path(job)}` builds it; or bring the store or the remote that has it",
+            )
+        self._refuse_other_code(job, lacking)
+        self._refuse_other_sources(job)
+        try:
+            return super().key(job, inputs)
+        except UserError as error:
+            raise StepError(error.what, [*error.facts, *lacking], error.hint) from error
+
+    def _refuse_other_code(self, job: Job, lacking: Sequence[str]) -> None:
         """Raise LockError for a job that is not stored, and whose code is not the locked code."""
         lock, variant = self._locks[job.recipe], self._variants[job.recipe]
-        if lock.code_of(job.recipe, job.name) in (None, str(self.code(job.step))):
+        if lock.code_of(job.recipe, job.name) == str(self.code(job.step)):
             return
-        every = ((each.name, lock.code_of(job.recipe, each.name), self.code(each.step)) for each in variant.jobs)
-        changed = [name for name, locked, here in every if locked not in (None, str(here))]
-        facts = [f"the store has no record of its locked key {digest_of(key)}" for key in locked_keys[:1]]
-        facts.append(f"`recipe lock` would change {differences.code_of(changed)}")
+        changed = [
+            each.name for each in variant.jobs if lock.code_of(job.recipe, each.name) != str(self.code(each.step))
+        ]
+        facts = [*lacking, f"`recipe lock` would change {differences.code_of(changed)}"]
         if lock.version != distribution.version():
             facts.insert(0, f"the lock {differences.of_another_version(lock)}")
         raise LockError(
             f"{job.name!r} of {job.recipe} would run with other code than the lock names",
             facts,
-            f"build with the locked version and code, or accept what is here: `recipe lock {variant.loaded.path}`",
+            f"build with the locked version and code, or accept what is here: `recipe lock {self._path(job)}`",
         )
+
+    def _refuse_other_sources(self, job: Job) -> None:
+        """Raise LockError for a job that must run, if any source of its recipe has other content than the lock names.
+
+        A source that is missing fails only the job that reads it. A repository on a hub has its locked commit.
+        """
+        lock = self._locks[job.recipe]
+        sources = {
+            names.name_of(source, variant): source
+            for variant in self._variants.values()
+            if self._locks[variant.name] is lock
+            for each in variant.jobs
+            for source in each.step.sources().values()
+            if not names.is_on_hub(source)
+        }
+        here: dict[str, str] = {}
+        for name, source in sources.items():
+            with contextlib.suppress(UserError):
+                here[name] = self.source(source).row
+        facts = [str(Difference(name, lock.sources.get(name), row)) for name, row in here.items()
+                 if lock.sources.get(name) != row]  # fmt: skip
+        if facts:
+            raise LockError(
+                f"{job.name!r} of {job.recipe} would be built from other sources than the lock names",
+                facts,
+                f"take back the change, or accept it with `recipe lock {self._path(job)}`",
+            )
+
+    def _path(self, job: Job) -> Path:
+        return self._variants[job.recipe].loaded.path
 
     def _facts(self, job: Job, lock: Lock) -> list[Rows]:
         """Return the facts that a job's key may have: first this machine's facts, then the facts in the lock."""
@@ -157,16 +231,25 @@ class FrozenLookup(Lookup):
         return facts
 
 
-def _refuse_other_artifact(locked: LockedOutput | None, job: Job, record: Record) -> None:
-    if locked is None or locked.artifact is None or locked.key != record.digest:
+def _refuse_other_output(job: Job, record: Record, outputs: Sequence[LockedOutput]) -> None:
+    """Raise LockError if a lock has outputs of a job, and the record has none of them.
+
+    A locked output without an artifact is that of its key, whatever its bytes.
+    """
+    same_key = [each for each in outputs if each.key == record.digest]
+    if not outputs or any(each.artifact in (None, record.artifact) for each in same_key):
         return
-    if locked.artifact != record.artifact:
-        raise LockError(
-            f"the output of {job.name!r} of {job.recipe} differs from the locked output",
-            [f"artifact of {job.name} in {job.recipe}: locked {locked.artifact}, here {record.artifact}",
-             "the inputs, tools and code are the same: the job's key is the locked key"],
-            "compare the two artifacts; `recipe lock` accepts the new one",
-        )  # fmt: skip
+    if not same_key and any(each.artifact == record.artifact for each in outputs):
+        return
+    locked = (same_key or outputs)[0]
+    kind, here = ("artifact", record.artifact) if locked.artifact else ("key", record.digest)
+    raise LockError(
+        f"the output of {job.name!r} of {job.recipe} differs from the locked output",
+        [f"{kind} of {job.name} in {job.recipe}: locked {locked.artifact or locked.key}, here {here}",
+         "the inputs, tools and code are the same: the job's key is the locked key" if same_key
+         else f"the lock has another key than this record, which has {record.digest}: the tools or the machine differ"],
+        "bring the store or the remote that has the locked output, or compare both; `recipe lock` accepts the new one",
+    )  # fmt: skip
 
 
 def _pinned(locks: Mapping[str, Lock]) -> dict[str, str]:

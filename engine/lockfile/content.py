@@ -76,6 +76,8 @@ class Lock:
     """The values of the environment variables that are rows of the jobs' keys, without variables that are not set."""
     version: str = ""
     """The version of this program that wrote the lock, if the lock states one. It explains, and is never compared."""
+    is_sealed: bool = True
+    """Whether the lock's text ends with a digest of its lines. A lock of version 0.1.0 has none."""
 
     def code_of(self, variant: str, job: str) -> str | None:
         """Return the digest of a job's code; None for a job that the lock does not have."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from engine.builder.lookup import Lookup
@@ -15,7 +15,7 @@ from engine.lockfile.content import Lock
 from engine.lockfile.differences import Comparison, refuse
 from engine.lockfile.merging import merged
 from engine.lockfile.names import pins
-from engine.lockfile.observe import observe
+from engine.lockfile.observe import Observed, observe, planned
 from engine.store.store import Store
 
 
@@ -81,18 +81,32 @@ def checked(
     rows.
     """
     lookup = LockedLookup(store, _by_variant(locks))
-    for path, own in locks.items():
-        with refusals.collecting(own.recipe):
-            here = observe(own.variants, lookup, own.lock, ask=False)
-            comparison = Comparison(whole=not partly, elsewhere=here.elsewhere, overridden=overridden)
-            refuse(own.lock, here.lock, comparison, lock=str(path), recipe=str(own.recipe))
+    whole = Comparison(whole=not partly, overridden=overridden)
+    _compare(locks, refusals, whole, lambda own: observe(own.variants, lookup, own.lock, ask=False))
     return lookup
 
 
-def frozen(store: Store, locks: Mapping[Path, RecipeLock]) -> Lookup:
-    """Return the look-up of a `--frozen` build, which trusts the locks."""
+def frozen(
+    store: Store, locks: Mapping[Path, RecipeLock], refusals: Refusals, *, partly: bool, overridden: bool = False
+) -> Lookup:
+    """Return the look-up of a `--frozen` build, after comparing recipes and jobs with the locks, as `checked`.
+
+    Neither sources nor tools nor code are read.
+    """
+    whole = Comparison(whole=not partly, overridden=overridden)
+    _compare(locks, refusals, whole, lambda own: Observed(planned(own.variants, own.lock), frozenset()))
     variants = {variant.name: variant for own in locks.values() for variant in own.variants}
     return FrozenLookup(store, _by_variant(locks), variants)
+
+
+def _compare(
+    locks: Mapping[Path, RecipeLock], refusals: Refusals, whole: Comparison, here: Callable[[RecipeLock], Observed]
+) -> None:
+    for path, own in locks.items():
+        with refusals.collecting(own.recipe):
+            now = here(own)
+            comparison = replace(whole, elsewhere=now.elsewhere)
+            refuse(own.lock, now.lock, comparison, lock=str(path), recipe=str(own.recipe))
 
 
 def _by_recipe(variants: Sequence[PlannedVariant]) -> dict[Path, tuple[PlannedVariant, ...]]:

@@ -12,7 +12,7 @@ def merged(old: Lock | None, new: Lock, *, elsewhere: Collection[str]) -> Lock:
     """Return the new lock with the old lock's entries for other machines.
 
     The old lock's sections for other machines stay for each variant whose sources, tools, code and jobs are unchanged.
-    A lock in which no row changes keeps the version that wrote it, so that its bytes stay.
+    A lock in which no row changes keeps its form and the version that wrote it, so that its bytes stay.
     `elsewhere` names the tools and environment variables that are used only by jobs that wait for other hardware; the
     returned lock has the old lock's rows of these tools and variables.
     """
@@ -32,7 +32,7 @@ def merged(old: Lock | None, new: Lock, *, elsewhere: Collection[str]) -> Lock:
     ]
     own = [(section.facts, place, output) for section in new.machines for place, output in section.outputs.items()]
     whole = replace(new, machines=sections([*others, *own]))
-    same_rows = replace(whole, version=old.version)
+    same_rows = replace(whole, version=old.version, is_sealed=old.is_sealed)
     return same_rows if same_rows == old else whole
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from engine.builder.job import Job
 from engine.builder.lookup import Lookup, under
@@ -49,6 +49,24 @@ def observe(variants: Sequence[PlannedVariant], lookup: Lookup, locked: Lock | N
         version=distribution.version(),
     )
     return Observed(lock, frozenset(walk.elsewhere - walk.tools - walk.variables))
+
+
+def planned(variants: Sequence[PlannedVariant], locked: Lock) -> Lock:
+    """Return the lock `locked` with the recipe and the jobs that are planned here, and without outputs.
+
+    Jobs of another version of this program may have other options, so they stay as they are locked.
+    """
+    jobs = {
+        variant.name: {
+            job.name: _locked_job(job, {name: name_of(each, variant) for name, each in job.step.sources().items()})
+            for job in variant.jobs
+        }
+        for variant in variants
+    }
+    if locked.version != distribution.version():
+        jobs = {name: dict(variant.jobs) for name, variant in locked.variants.items()}
+    planned_variants = {each.name: LockedVariant(recipe_rows(each), jobs.get(each.name, {})) for each in variants}
+    return replace(locked, variants=planned_variants, machines=())
 
 
 def holds(facts: Rows, lookup: Lookup) -> bool:
@@ -126,8 +144,7 @@ class _Walk:
             reaches[job.name] = _Reach(facts, away, _content(job, output), varies, hardware)
             if output is not None and facts:
                 self.outputs.append((self.lookup.facts(facts, hardware), (variant.name, job.name), output))
-            options = {row.removeprefix("options."): value for row, value in option_rows(job.step.options()).items()}
-            jobs[job.name] = LockedJob(job.needs, reads, job.gates, options, None if facts else output)
+            jobs[job.name] = _locked_job(job, reads, None if facts else output)
         return LockedVariant(recipe_rows(variant), jobs)
 
     def _read(self, name: str, source: Source) -> bool:
@@ -157,6 +174,11 @@ class _Walk:
         if record is None:
             return locked
         return LockedOutput(digest, str(record.artifact), reported.rows_of(job, record.report))
+
+
+def _locked_job(job: Job, reads: Rows, output: LockedOutput | None = None) -> LockedJob:
+    options = {row.removeprefix("options."): value for row, value in option_rows(job.step.options()).items()}
+    return LockedJob(job.needs, reads, job.gates, options, output)
 
 
 def _content(job: Job, output: LockedOutput | None) -> str | None:

@@ -17,6 +17,9 @@ from engine.text.places import Position, Text
 _CONFLICT = re.compile(r"<{7}|={7}$|>{7}|\|{7}")
 _ANEW = "take back the edit (`git checkout` brings the lock back), or delete the lock and write it anew: `recipe lock`"
 _ONE_SIDE = "take one side of it (`git checkout --ours` or `--theirs`), then `recipe lock` writes what is true here"
+EDITED = (
+    "take back the edit, or take one side of the merge (`git checkout`), or delete the lock; then run `recipe lock`"
+)
 
 Node = Any
 """A node of PyYAML's tree; PyYAML ships no type hints."""
@@ -96,13 +99,15 @@ class Reader:
             raise self.error(node, f"{shown(value)!r} is no digest: hexadecimal digits are meant")
         return value
 
-    def only(self, fields: Mapping[str, Node], name: str, value: str) -> None:
-        """Raise RecipeError unless the field `name` exists and has the value `value`."""
+    def one_of(self, fields: Mapping[str, Node], name: str, *values: str) -> str:
+        """Return the value of the field `name`. Raises RecipeError unless it exists and has one of the values."""
         if name not in fields:
-            raise self.error(self.root, f"this is no lock: it has no `{name}: {value}`")
-        if self.text_of(fields[name]) != value:
-            what = f"this lock has the form {shown(self.text_of(fields[name]))}, and this version reads {value}"
+            raise self.error(self.root, f"this is no lock: it has no `{name}: {values[-1]}`")
+        value = self.text_of(fields[name])
+        if value not in values:
+            what = f"this lock has the form {shown(value)}, and this version reads {' and '.join(values)}"
             raise self.error(fields[name], what, "use the version of recipe that wrote it, or write it anew")
+        return value
 
     def _tree(self) -> Node:
         try:

@@ -1,4 +1,4 @@
-"""Write a lock as text in a stable order, with one fact per line for git; and read a lock from its text."""
+"""Write a lock as text in a stable order, one fact per line, with a digest at its end; and read it from its text."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from engine import digest
 from engine.lockfile.content import Lock, LockedJob, LockedOutput, LockedVariant, MachineSection, Place, sections
-from engine.lockfile.reading import Reader
+from engine.lockfile.reading import EDITED, Reader
 
 if TYPE_CHECKING:
     from engine.text.places import Text
 
-FORMAT = "1"
+FORMAT = "2"
+_UNSEALED = "1"
+"""The form of locks without a digest, which version 0.1.0 wrote."""
 END = "..."
 """The mark at the end of a YAML document: a lock without the mark was cut off."""
 
@@ -20,6 +23,7 @@ _HEAD = """\
 # What the builds of the recipe beside this file are made of. Written by `recipe lock`: review it and commit it; edit
 # the recipe instead of this. `recipe build --locked` refuses whatever is not as it is here.
 """
+_SEAL = "digest"
 _PLAIN = re.compile(r"[A-Za-z0-9_./](?:[A-Za-z0-9_./@+*=()-]|:(?=\S)|,(?=\S)|, (?=\S)| (?=[A-Za-z0-9_./(]))*")
 _DIGEST = re.compile(r"[0-9a-f]{32}")
 _SOURCE = re.compile(r"[0-9a-f]{32}|[0-9a-f]{40}")
@@ -30,26 +34,32 @@ Tree = Mapping[str, Any]
 def dump(lock: Lock) -> str:
     """Return the lock's text. Equal locks give the same text, whatever the order of their entries."""
     tree = {
-        "lock": FORMAT,
+        "lock": FORMAT if lock.is_sealed else _UNSEALED,
         **_filled(recipe=lock.version),
         **_filled(sources=_sorted(lock.sources), tools=_sorted(lock.tools), environment=_sorted(lock.variables)),
         **_filled(steps=_sorted(lock.steps)),
         "variants": {name: _variant_tree(variant) for name, variant in sorted(lock.variants.items())},
         **_filled(machines=[_section_tree(section) for section in lock.machines]),
     }
-    return _HEAD + "\n".join([*_lines(tree, ""), END]) + "\n"
+    text = _HEAD + "\n".join(_lines(tree, "")) + "\n"
+    return sealed(text) if lock.is_sealed else f"{text}{END}\n"
+
+
+def sealed(text: str) -> str:
+    """Return the lines of a lock with their digest and the mark of the end."""
+    return f"{text}{_SEAL}: {digest.of_bytes(text.encode())}\n{END}\n"
 
 
 def parse(text: Text) -> Lock:
     """Return the lock that a text describes. Raises RecipeError with the position of the first error in the text."""
     reader = Reader(text, end=END)
     root = reader.fields(
-        reader.root, "lock", "recipe", "sources", "tools", "environment", "steps", "variants", "machines"
+        reader.root, "lock", "recipe", "sources", "tools", "environment", "steps", "variants", "machines", _SEAL
     )
-    reader.only(root, "lock", FORMAT)
+    form = reader.one_of(root, "lock", _UNSEALED, FORMAT)
     variants = {name: _variant(reader, node) for name, node in reader.entries(root.get("variants")).items()}
     outputs = [each for node in reader.items(root.get("machines")) for each in _section(reader, node)]
-    return Lock(
+    lock = Lock(
         sources=reader.rows(root.get("sources"), _SOURCE),
         tools=reader.rows(root.get("tools")),
         steps=reader.rows(root.get("steps"), _DIGEST),
@@ -57,7 +67,19 @@ def parse(text: Text) -> Lock:
         machines=sections(outputs),
         variables=reader.rows(root.get("environment")),
         version=reader.text_of(root["recipe"]) if "recipe" in root else "",
+        is_sealed=form == FORMAT,
     )
+    _refuse_edited(reader, root, lock)
+    return lock
+
+
+def _refuse_edited(reader: Reader, root: Mapping[str, Any], lock: Lock) -> None:
+    """Raise RecipeError for a lock whose lines are not those that `recipe lock` wrote. Line ends do not count."""
+    lines = reader.text.content.replace("\r\n", "\n").rstrip()
+    body = lines.rpartition(f"\n{_SEAL}: ")[0] + "\n"
+    if lines != sealed(body).rstrip() if lock.is_sealed else _SEAL in root:
+        what = f"the lock was edited or merged: its lines are not those of its `{_SEAL}`"
+        raise reader.error(root.get(_SEAL, reader.root), what, EDITED)
 
 
 def _variant(reader: Reader, node: Any) -> LockedVariant:

@@ -62,6 +62,8 @@ def when(at: float) -> str:
 def jobs(build: PastBuild) -> Iterator[str]:
     """Yield a line for each job with a cause of its own, then one line for the jobs that followed."""
     follow = [run.job for run in build.runs if not run.changes and not run.error]
+    if build.compared_with:
+        yield f"compared with the last build of {build.compared_with}"
     for run in build.runs:
         if run.job not in follow:
             yield f"{run.job}: {_cause(run)}"

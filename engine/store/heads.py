@@ -7,13 +7,13 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine import digest
 from engine.digest import Digest
-from engine.key import leaves
+from engine.key import changes, leaves
 from engine.reporting import TypedReport
 from engine.store.notes import Notes
 from engine.store.record import Record
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from engine.recipe.load import LoadedRecipe
 
 KIND = "heads"
+_IDENTITY = ("recipe.name", "recipe.model.source")
+"""The fields of which a recipe keeps one when it is renamed and edited."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,8 @@ class Head(TypedReport):
     jobs: Mapping[str, JobNote]
     used: float = 0.0
     """The time of the variant's last build, in seconds since the epoch."""
+    path: str = ""
+    """The path of the recipe file as the build named it, relative to the folder in which the store lies."""
 
 
 NEVER = Head(name="", recipe={}, jobs={})
@@ -108,13 +112,32 @@ class Heads:
             self._own[name, subject.variant] = own or NEVER
         return self._own[name, subject.variant]
 
+    def before(self, subject: Subject) -> tuple[Head, str]:
+        """Return the head that a variant is compared with, and the path of its recipe if that is another; else "".
+
+        A variant that was never built is compared with the nearest recipe of the same name or model whose file is gone,
+        or at whose path the variant's recipe now lies, because a link leads elsewhere.
+        """
+        own = self.of(subject)
+        if own is not NEVER:
+            return own, ""
+        here, name = self._path_of(subject), self._name_of(subject)
+        others = [
+            head
+            for note, head in self._every
+            if (head.path == here and note != name) or (head.path != here and not (self._folder / head.path).exists())
+            if any(head.recipe.get(field) == subject.fields.get(field) for field in _IDENTITY)
+        ]
+        nearest = min(others, key=lambda each: (_distance(each, subject), -each.used), default=NEVER)
+        return nearest, "" if nearest.path == here else nearest.path
+
     def keep(self, subject: Subject, jobs: Mapping[str, JobNote]) -> None:
         """Put the notes of a build's jobs into the head of the variant.
 
         A job that the build did not reach keeps the note of an earlier build in the head.
         """
-        name, before = self._name_of(subject), self.of(subject)
-        head = Head(subject.name, subject.fields, {**before.jobs, **jobs}, round(time.time()))
+        name, (before, _) = self._name_of(subject), self.before(subject)
+        head = Head(subject.name, subject.fields, {**before.jobs, **jobs}, round(time.time()), self._path_of(subject))
         if head != before:
             self._own[name, subject.variant] = head
             self._changed.setdefault(name, {})[subject.variant] = head
@@ -131,6 +154,23 @@ class Heads:
 
     def _name_of(self, subject: Subject) -> str:
         return _name_of(subject.path, self._notes.root)
+
+    def _path_of(self, subject: Subject) -> str:
+        return Path(os.path.relpath(subject.path.absolute(), self._folder)).as_posix()
+
+    @cached_property
+    def _folder(self) -> Path:
+        return self._notes.root.resolve().parent
+
+    @cached_property
+    def _every(self) -> list[tuple[str, Head]]:
+        """The heads that name their recipe's path, each with the name of its note."""
+        return [(name, head) for name, heads in _every(self._notes) for head in heads.values() if head.path]
+
+
+def _distance(head: Head, subject: Subject) -> int:
+    """Return in how many fields a recipe differs from that of a head."""
+    return len(changes(dict(head.recipe), dict(subject.fields)))
 
 
 def _every(notes: Notes) -> Iterator[tuple[str, dict[str, Head]]]:

@@ -80,6 +80,8 @@ class PastBuild(TypedReport):
     """The key of each job that had a record at the end of the build."""
     runs: tuple[JobRun, ...] = ()
     figures: HeadlineFigures = HeadlineFigures()
+    compared_with: str = ""
+    """The recipe file whose last build the rows of the runs are compared with, if it is another."""
 
     def __repr__(self) -> str:
         """Return the time, the state and the jobs that ran."""

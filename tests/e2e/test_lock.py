@@ -8,6 +8,7 @@ from pathlib import Path
 
 import fake_hub
 import fake_wheels
+import lock_edits
 import models
 import pytest
 from fake_hub import FIRST, REPO, SECOND, FakeHub
@@ -68,7 +69,7 @@ def recipe(old, new):
 
 
 def lock(old, new):
-    return lambda folder, _: edit(folder / "r.lock", old, new)
+    return lambda folder, _: lock_edits.edit(folder / "r.lock", old, new)
 
 
 def locked_value(name):
@@ -77,7 +78,7 @@ def locked_value(name):
     def spoil(folder, _):
         text = (folder / "r.lock").read_text()
         start = text.index(f"{name}: ") + len(name) + 2
-        (folder / "r.lock").write_text(text[:start] + "0" * 32 + text[start + 32 :])
+        lock_edits.write(folder / "r.lock", text[:start] + "0" * 32 + text[start + 32 :])
 
     return spoil
 
@@ -205,11 +206,15 @@ MUTATIONS = {
         lock("compiled: quantize", "compiled: fuse"),
         "needs.compiled of validate in tiny: locked fuse",
     ),
-    "a conflict in the lock": (
-        lock("tools:\n", "<<<<<<< HEAD\ntools:\n"),
-        "r.lock:8:1: a merge conflict is not resolved",
+    "the lock edited": (
+        lambda folder, _: edit(folder / "r.lock", "opset: 20", "opset: 21"),
+        "the lock was edited or merged",
     ),
-    "the lock cut off": (lock("\n...\n", "\n"), "the lock is cut off"),
+    "a conflict in the lock": (
+        lambda folder, _: edit(folder / "r.lock", "tools:\n", "<<<<<<< HEAD\ntools:\n"),
+        "r.lock:9:1: a merge conflict is not resolved",
+    ),
+    "the lock cut off": (lambda folder, _: edit(folder / "r.lock", "\n...\n", "\n"), "the lock is cut off"),
     "the lock gone": (lambda folder, _: (folder / "r.lock").unlink(), "r.yaml has no lock"),
     "the model gone": (lambda folder, _: shutil.rmtree(folder / "model"), "names model, which is not there"),
 }
@@ -217,7 +222,7 @@ MUTATIONS = {
 
 QUICK = {"a bound", "a byte of a sample", "one tool", "a step's code", "the lock's artifact", "a conflict in the lock"}
 """One mutation of each kind for every run of the tests; the whole table is in the slow tier."""
-BROKEN = ("r.lock:", "the lock is cut off", "names model")
+BROKEN = ("r.lock:", "the lock is cut off", "the lock was edited", "names model")
 
 
 @pytest.mark.parametrize(
@@ -359,7 +364,7 @@ def test_of_a_matrix_one_variant_may_be_built(project):
     edit(project.folder / "r.yaml", "precision: int8\n", "matrix: {precision: [int8, fp32]}\n")
     project("lock", "r.yaml", expect=0)
     assert project.states("r.yaml", "--locked", "--only", "precision=int8")["fuse"] == "cached"
-    edit(project.folder / "r.lock", "  tiny-fp32:\n    recipe:\n", "  tiny-fp32:\n    recipe:\n      x: y\n")
+    lock_edits.edit(project.folder / "r.lock", "  tiny-fp32:\n    recipe:\n", "  tiny-fp32:\n    recipe:\n      x: y\n")
     assert project.states("r.yaml", "--locked", "--only", "precision=int8")["fuse"] == "cached"
     assert "recipe.x of tiny-fp32" in project("build", "r.yaml", "--locked", expect=2).stderr
 
@@ -379,7 +384,7 @@ def test_each_recipe_has_a_lock_of_its_own(project):
 
 def test_the_section_of_another_machine_is_kept_and_not_checked_here(project):
     there = "- facts:\n    cpu.isa: asimd\n  variants:\n    tiny:\n      validate:\n        key: " + "0" * 32 + "\n"
-    edit(project.folder / "r.lock", "machines:\n", "machines:\n" + there)
+    lock_edits.edit(project.folder / "r.lock", "machines:\n", "machines:\n" + there)
     assert project.states("r.yaml", "--locked") == CACHED
     project("lock", "r.yaml", expect=0)
     assert there in (project.folder / "r.lock").read_text()
@@ -432,10 +437,20 @@ def test_a_frozen_build_without_the_record_says_what_is_missing(project):
     assert "the store has no record of its locked key" in done.stderr
 
 
-def test_an_edit_of_the_recipe_is_seen_by_a_frozen_build(project):
+def test_an_edit_of_the_recipe_is_refused_by_a_frozen_build(project):
     edit(project.folder / "r.yaml", "sequence: 8", "sequence: 9")
-    states = project.states("r.yaml", "--frozen")
-    assert {job for job, state in states.items() if state == "built"} == {"bench"}
+    refused = project("build", "r.yaml", "--frozen", expect=2).stderr
+    assert "recipe.bench.shapes.0.axes.sequence of tiny: locked 8, here 9" in refused
+
+
+def test_a_frozen_build_from_an_empty_store_refuses_what_the_lock_does_not_name(project):
+    shutil.rmtree(project.folder / "cache")
+    for words in ((), ("--dry-run",)):
+        refused = project("build", "r.yaml", "--frozen", "--to", "bench", *words, expect=2).stderr
+    assert "the lock names no output of 'bench' of tiny" in refused
+    shutil.rmtree(project.folder / "cache")
+    weights(project.folder, None)
+    assert "model: locked " in project("build", "r.yaml", "--frozen", expect=2).stderr
 
 
 @pytest.mark.slow

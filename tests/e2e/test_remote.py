@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+import lock_edits
 import pytest
 from remote_servers import Faulty
 from team_machine import Machine, project_in
@@ -121,7 +122,7 @@ def test_pull_never_builds(second):
 def test_a_lock_that_names_another_artifact_refuses_the_record(second):
     lock = (second.folder / "r.lock").read_text()
     [package] = re.findall(r"package.*?artifact: ([0-9a-f]{32})", lock, re.DOTALL)[-1:]
-    (second.folder / "r.lock").write_text(lock.replace(package, "0" * 32))
+    lock_edits.write(second.folder / "r.lock", lock.replace(package, "0" * 32))
     done = second("cache", "pull", "r.yaml", "--locked")
     assert done.returncode == 2
     assert "differs from the locked output" in done.stderr

@@ -17,7 +17,7 @@ def test_a_lock_is_read_back_as_it_was_written():
 
 def test_a_lock_begins_with_what_it_is_and_each_fact_has_a_line():
     assert TEXT.startswith("# ")
-    assert "edit" in TEXT.split("lock: 1")[0]
+    assert "edit" in TEXT.split("lock: 2")[0]
     assert "  onnx: 1.23.2\n" in TEXT
     assert f"        artifact: {B}\n" in TEXT
 

@@ -183,3 +183,52 @@ def test_a_project_that_moves_with_its_store_keeps_its_last_builds(tmp_path):
     (tmp_path / "here").rename(tmp_path / "there")
     store = Store(tmp_path / "there" / "cache")
     assert Heads(store.notes).of(loaded_from(tmp_path / "there")).jobs == {"fetch": JobNote(run=ONE, key=ONE)}
+
+
+def test_a_recipe_without_a_build_is_compared_with_the_nearest_one_whose_file_is_gone(tmp_path):
+    store = Store(tmp_path / "cache")
+    for name, recipe in (
+        ("near.yaml", RECIPE + "precision: int8\n"),
+        ("far.yaml", RECIPE + "precision: int8\nhermetic: true\n"),
+    ):
+        build_once(store, loaded_from(tmp_path, name, recipe))
+    renamed = loaded_from(tmp_path, "new.yaml")
+    assert Heads(store.notes).before(renamed) == (NEVER, "")
+    (tmp_path / "near.yaml").unlink()
+    (tmp_path / "far.yaml").unlink()
+    head, path = Heads(store.notes).before(renamed)
+    assert (head.jobs, path) == ({"fetch": JobNote(run=ONE, key=ONE)}, "near.yaml")
+    other = loaded_from(tmp_path, "other.yaml", RECIPE.replace("two", "three").replace("a/b", "c/d"))
+    assert Heads(store.notes).before(other) == (NEVER, "")
+
+
+def test_jobs_that_the_first_build_of_a_renamed_recipe_did_not_reach_keep_their_notes(tmp_path):
+    store = Store(tmp_path / "cache")
+    build_once(store, loaded_from(tmp_path))
+    (tmp_path / "one.yaml").unlink()
+    renamed = loaded_from(tmp_path, "new.yaml")
+    first = Heads(store.notes)
+    first.keep(renamed, {"export": JobNote(run=TWO)})
+    first.save()
+    assert Heads(store.notes).of(renamed).jobs == {"fetch": JobNote(run=ONE, key=ONE), "export": JobNote(run=TWO)}
+    assert Heads(store.notes).before(renamed)[1] == ""
+
+
+def test_a_link_that_leads_to_another_file_is_compared_with_its_own_last_build(tmp_path):
+    store = Store(tmp_path / "cache")
+    (tmp_path / "link.yaml").symlink_to("one.yaml")
+    build_once(store, loaded_from(tmp_path, "link.yaml"))
+    (tmp_path / "link.yaml").unlink()
+    (tmp_path / "two.yaml").write_text(RECIPE)
+    (tmp_path / "link.yaml").symlink_to("two.yaml")
+    head, path = Heads(store.notes).before(loaded_from(tmp_path, "link.yaml"))
+    assert (head.name, path) == ("two", "")
+    assert Heads(store.notes).before(loaded_from(tmp_path, "two.yaml")) == (NEVER, "")
+
+
+def test_a_new_variant_beside_the_others_is_compared_with_none(tmp_path):
+    store = Store(tmp_path / "cache")
+    (tmp_path / "one.yaml").write_text(RECIPE + "matrix: {precision: [fp32, int8]}\n")
+    first, second = map(subject_of, load(tmp_path / "one.yaml", must_exist=False))
+    build_once(store, first)
+    assert Heads(store.notes).before(second) == (NEVER, "")

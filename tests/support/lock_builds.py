@@ -47,11 +47,15 @@ def everywhere(lock):
 
 
 def locked(project, plan, *, partly=False):
+    return _looked_up(locking.checked, project, plan, partly=partly)
+
+
+def frozen(project, plan, *, partly=False):
+    return _looked_up(locking.frozen, project, plan, partly=partly)
+
+
+def _looked_up(look, project, plan, *, partly):
     refusals = Refusals()
-    lookup = locking.checked(Store(project / "cache"), locking.locks_of([plan], refusals), refusals, partly=partly)
+    lookup = look(Store(project / "cache"), locking.locks_of([plan], refusals), refusals, partly=partly)
     refusals.refuse(1)
     return lookup
-
-
-def frozen(project, plan):
-    return locking.frozen(Store(project / "cache"), locking.locks_of([plan], Refusals()))

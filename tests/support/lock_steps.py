@@ -117,3 +117,18 @@ class Elsewhere(Step):
 
     def run(self, out: Path, *, text: Path) -> None:
         (out / "text.txt").write_bytes((text / "text.txt").read_bytes())
+
+
+class Late(Step):
+    """Joins what another job made with a file from outside the store."""
+
+    makes: ClassVar[str] = "late"
+    source: Source
+
+    def run(self, out: Path, *, source: Path, local: Path) -> None:
+        (out / "text.txt").write_bytes((local / "text.txt").read_bytes() + source.read_bytes())
+
+
+def source(path: Path) -> Source:
+    """Return a file as the source of a step."""
+    return Source(uri=f"file:{path}")
