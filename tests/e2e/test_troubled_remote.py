@@ -243,7 +243,8 @@ def test_a_name_server_that_does_not_answer_is_not_waited_for(machine, tmp_path)
     (tmp_path / "sitecustomize.py").write_text(
         "import socket, time\nreal = socket.getaddrinfo\n"
         "def slow(host, *rest, **more):\n"
-        "    if host in ('slow.invalid', b'slow.invalid'):\n        time.sleep(300)\n    return real(host, *rest, **more)\n"
+        "    if host in ('slow.invalid', b'slow.invalid'):\n        time.sleep(300)\n"
+        "    return real(host, *rest, **more)\n"
         "socket.getaddrinfo = slow\n"
     )
     machine.environment["PYTHONPATH"] = str(tmp_path)
