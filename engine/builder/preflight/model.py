@@ -6,7 +6,7 @@ from pathlib import Path
 
 from engine.builder import sources
 from engine.builder.lookup import Lookup
-from engine.builder.preflight import architecture, inputs, processors
+from engine.builder.preflight import architecture, inputs
 from engine.builder.preflight.checked_variant import CheckedVariant
 from engine.builder.variant import PlannedVariant
 from engine.feasibility.facts import ModelFacts
@@ -50,7 +50,7 @@ def look(subject: CheckedVariant) -> None:
             quantized.refuse(subject.checkpoint)
         with subject.at("model", "task" if requested else "source"):
             task = checkpoints.task(subject.checkpoint, requested)
-            processors.refuse(subject.checkpoint, task)
+            inputs.refuse_processor(subject.checkpoint, task)
         model = subject.variant.loaded.recipe.model
         with subject.at("model", "source"):
             published.refuse(subject.checkpoint, requested, num_labels=model.num_labels)

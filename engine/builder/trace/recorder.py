@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from types import FrameType
 
-from engine.builder.trace import mapped, places
+from engine.builder.trace import places
 from engine.builder.trace.imports import Imports
 from engine.builder.trace.places import ReadSite
 from engine.builder.trace.preloaded import Identity, PreloadedReads, ReadKey
 from engine.builder.trace.reads import FILE_NAME, Kind, Read, encode, joined, line_of
 
 _Reads = dict[ReadKey, ReadSite]
+_MAPPED = re.compile(rb"/.*")
 _PATHS = (Kind.FILE, Kind.FOLDER, Kind.STATUS)
 
 
@@ -44,7 +46,7 @@ class Recorder:
 
     def install(self) -> None:
         """Note imports from now on. Files that Python has mapped before are no reads of a job."""
-        self._mapped = mapped.files()
+        self._mapped = _mapped_files()
         self.imports.install()
 
     @contextlib.contextmanager
@@ -81,7 +83,7 @@ class Recorder:
         self._roots, self._inputs = roots, ()
         self.imports.begin()
         imports = tuple((module, places.site_of(None, ())) for module in modules)
-        native = mapped.files()
+        native = _mapped_files()
         site = places.site_of(None, ())
         keys = {(Kind.FILE, places.source_of(os.path.abspath(path))) for path in native - self._mapped}
         every = [("", dict.fromkeys(sorted(keys), site))]
@@ -153,7 +155,7 @@ class Recorder:
 
     def _write(self) -> None:
         preloaded, roots = self._fitting(), self.imports.roots
-        for path in mapped.files() - preloaded.native:
+        for path in _mapped_files() - preloaded.native:
             self.read_path(path, Kind.FILE, None)
         reads, self._reads = self._reads or {}, None
         reached = dict(self.imports.reached(roots[len(preloaded.roots) :]))
@@ -234,3 +236,13 @@ class Recorder:
     @property
     def _root(self) -> str:
         return self._roots[0] if self._roots else ""
+
+
+def _mapped_files() -> frozenset[str]:
+    """Return the paths of the files that are mapped into this process: what native code opened; none outside Linux."""
+    try:
+        with open("/proc/self/maps", "rb") as maps:
+            paths = set(_MAPPED.findall(maps.read()))
+    except OSError:
+        return frozenset()
+    return frozenset(path.decode("utf-8", "surrogateescape") for path in paths if not path.endswith(b"(deleted)"))

@@ -10,14 +10,16 @@ from engine.key import Key
 from engine.store.record import Record
 from engine.store.remote import attempts as attempting
 from engine.store.remote import places
+from engine.store.remote.admission import admitted
 from engine.store.remote.anew import Anew
 from engine.store.remote.background import Background
 from engine.store.remote.counts import Counts
 from engine.store.remote.guard import GuardedPlace
 from engine.store.remote.moving import Moving, Watch
+from engine.store.remote.pushes import Pushes
 from engine.store.remote.reader import RemoteReader
 from engine.store.remote.settings import RemoteSettings
-from engine.store.remote.writer import RemoteWriter
+from engine.store.remote.uploads import Upload
 from engine.store.store import Store
 
 
@@ -35,6 +37,7 @@ class Tier:
         `place` replaces the place of the settings' URL, for example by an archive.
         """
         self.settings = settings
+        self._store = store
         self.counts = Counts()
         self.attempts = attempting.brief() if brief else attempting.patient()
         reading = place or places.place_of(settings.url, environ=settings.environ, writes=False)
@@ -45,7 +48,15 @@ class Tier:
         shared = (self.attempts, self._background, self.counts)
         self._coming, self._going = Moving("in"), Moving("out")
         self._reader = RemoteReader(store, reading, *shared, settings=settings, anew=anew, moving=self._coming)
-        self._writer = RemoteWriter(store, writing, *shared, settings=settings, anew=anew, moving=self._going)
+        upload = Upload(
+            store, writing, self.attempts, signer=settings.signer, retention=settings.retention,
+            on_bytes=self.counts.send, moving=self._going,
+        )  # fmt: skip
+        upload.anew = anew.objects
+        self._pushes = Pushes(
+            store, upload, self._background, self.counts, wrong=anew.keys,
+            check=lambda raw, key: admitted(raw, key, settings.trust),
+        )  # fmt: skip
         self.shown = reading.shown
         """The remote in messages."""
 
@@ -104,16 +115,22 @@ class Tier:
     # -- writing ---------------------------------------------------------------------------------------------
 
     def push(self, record: Record, *, earlier: Sequence[Record] = ()) -> None:
-        """Begin to push a record, unless the remote has it. `wait` waits for the end."""
-        self._writer.push(record, earlier=earlier)
+        """Begin to push a record in the background, unless the remote has it. The first error ends all pushing.
+
+        A record whose artifact is still at a remote is left out. `earlier` are the records of the jobs before it.
+        """
+        if self.counts.error is None and not self._store.is_away(record):
+            self._pushes.begin(record, earlier)
 
     def push_new(self, record: Record, *, earlier: Sequence[Record]) -> None:
         """Begin to push a record of a build, unless builds do not push, or this store knows that the remote has it."""
-        self._writer.push_new(record, earlier=earlier)
+        if self.settings.pushes and not record.origin and not self._store.is_pushed(record.digest, self.shown):
+            self.push(record, earlier=earlier)
 
     def wait(self) -> UserError | None:
         """Wait until everything is pushed, and return the first error, if any."""
-        return self._writer.wait()
+        self._pushes.wait()
+        return self.counts.error
 
     # -- the end ---------------------------------------------------------------------------------------------
 
