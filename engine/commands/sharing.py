@@ -6,17 +6,19 @@ import argparse
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.commands import options
-from engine.errors import Exit, StoreError, UsageError
+from engine.errors import Exit, StepError, StoreError, UsageError
 from engine.text import sizes
 
 if TYPE_CHECKING:
     from engine.api import Session
+    from engine.builder.findings import Finding
+    from engine.builder.variant import PlannedVariant
     from engine.store.remote.tier import Tier
     from engine.store.store import Store
 
@@ -77,7 +79,6 @@ def _export(arguments: argparse.Namespace) -> Exit:
 
 
 def _pushed(session: Session, tier: Tier) -> Exit:
-    from engine.builder import sharing
 
     if tier.settings.signer is None and not tier.settings.trust.everything:
         raise UsageError(
@@ -85,7 +86,7 @@ def _pushed(session: Session, tier: Tier) -> Exit:
             hint="`recipe cache keygen` makes one; RECIPE_SIGNING_KEY names one; RECIPE_TRUST=none does without",
         )
     with _progress(tier):
-        count = sharing.push(tier, session.variants, session.findings())
+        count = _push_records(tier, session.variants, session.findings())
         tier.close()
     new = tier.counts.pushed
     print(f"{tier.shown}: {count} records, {new} of them new, {sizes.decimal(tier.counts.bytes_out)} of files written")
@@ -179,3 +180,33 @@ def _progress(tier: Tier) -> Iterator[None]:
 
     with transfers.bar(tier.shown) as tier.on_bytes:
         yield
+
+
+def _push_records(tier: Tier, variants: Iterable[PlannedVariant], findings: Iterable[Finding]) -> int:
+    """Push every record of the variants that the store has, and return the number of records.
+
+    Raises UserError: the first error of the remote, or one that names jobs without a record.
+    """
+    from engine.builder.variant import before
+
+    records = {(each.job.recipe, each.job.name): each.record for each in findings}
+    count, missing = 0, []
+    for variant in variants:
+        for job in variant.jobs:
+            record = records.get((variant.name, job.name))
+            if record is None:
+                missing.append(f"{variant.name} {job.name}")
+                continue
+            earlier = [records.get((variant.name, name)) for name in before(variant, job)]
+            tier.push(record, earlier=[each for each in earlier if each is not None])
+            count += 1
+    if not count:
+        raise StepError(
+            "there is nothing to push: the store has no record of these recipes",
+            [f"without a record: {', '.join(missing)}"],
+            "build first: `recipe build`",
+        )
+    error = tier.wait()
+    if error is not None:
+        raise error
+    return count

@@ -92,8 +92,7 @@ OTHERWISE = {
     "builder/worker.py": "opens its own log",
     "builder/zygote.py": "opens the null device",
     "builder/zygote_loader.py": "reads and writes files of its own cache, before it can import a module of the program",
-    "builder/trace/recorder.py": "reads a file of /proc",
-    "builder/trace/recorder.py": "writes into the folder of its own job",
+    "builder/trace/recorder.py": "reads a file of /proc, and writes into the folder of its own job",
     "machine/cpu.py": "reads files of /proc and /sys",
     "snapshot.py": "reads a pipe of its own, its own folder, and files of /proc and /sys",
     "text/github.py": "adds lines to the file that GitHub Actions names, and never waits on a pipe",
@@ -103,6 +102,7 @@ OTHERWISE = {
     "store/disk.py": "writes a new file, and flushes a folder or a file that was checked",
     "store/file_lock.py": "opens lock files for writing, too, which never waits on a pipe",
     "store/file_systems.py": "reads files of /proc",
+    "store/mount_events.py": "reads a file of /proc",
 }
 """Modules that open files in another way, each with the reason."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from engine import feasibility
-from engine.builder.preflight import licenses, model, onnx_file, samples, servers, tools
+from engine.builder.preflight import licenses, model, onnx_file, programs, samples
 from engine.builder.preflight.checked_variant import CheckedVariant
 from engine.builder.variant import PlannedVariant
 
@@ -21,7 +21,7 @@ def look(variant: PlannedVariant, store: Path) -> CheckedVariant:
         feasibility.check_model(variant.loaded, subject.facts)
     model.look(subject)
     onnx_file.look(subject)
-    tools.look(subject)
+    programs.look_at_tools(subject)
     samples.look(subject)
-    servers.look(subject)
+    programs.look_at_server(subject)
     return subject

@@ -14,7 +14,7 @@ from engine.kit.checkpoints import model_inputs, quantized, unbuildable
 from engine.kit.generation import modules
 from engine.kit.inputs.token_rows import Vocabulary
 from engine.kit.onnx.onnx_files import Input
-from engine.kit.reference import families, last_end, own_tokenizer, text_inputs, timm_models
+from engine.kit.reference import families, own_tokenizer, text_inputs, timm_models
 from engine.kit.reference.head import HeadOptions, seeded
 from engine.kit.reference.own_tokenizer import OwnTokenizer
 from engine.kit.reference.quiet import quiet
@@ -66,7 +66,7 @@ def load(
         module = modules.whole(model)
     else:
         specs = {name: Input(name, "int64", ("batch", "sequence")) for name in names}
-        answer = last_end.answer if last_end.pools(model) else _answer
+        answer = _answer_of_last_end if _pools_last_end(model) else _answer
         module = modules.by_position(model, answer, specs, task.outputs)
     module.tokenizer = tokenizer
     return module
@@ -279,3 +279,25 @@ def _is_body(model: Any, name: str) -> bool:
 def _more(names: list[str]) -> list[str]:
     """Return a line with the number of weights that an error leaves out; [] where the error lists all weights."""
     return [f"... and {len(names) - _LISTED} more"] if len(names) > _LISTED else []
+
+
+def _pools_last_end(model: Any) -> bool:
+    """Whether a model classifies a text by the decoder's state at the text's last end token."""
+    return bool(model.config.is_encoder_decoder) and hasattr(model, "classification_head")
+
+
+def _answer_of_last_end(model: Any, tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Return `logits` [batch, classes], as the model's own `forward` computes them for each row alone.
+
+    `forward` refuses a batch whose rows have different numbers of end tokens, such as a text beside a pair of texts. A
+    graph that was traced from `forward` would not refuse such a batch, and would mix up its rows.
+    """
+    import torch
+
+    ids = tensors["input_ids"]
+    shifted = {"decoder_input_ids": model._shift_right(ids)} if hasattr(model, "_shift_right") else {}  # noqa: SLF001 - T5 has no public name for it
+    states = model.base_model(**tensors, **shifted).last_hidden_state
+    places = torch.arange(ids.shape[1], device=ids.device)
+    last = torch.where(ids == model.config.eos_token_id, places, torch.zeros_like(places)).amax(dim=1)
+    pooled = states[torch.arange(ids.shape[0], device=ids.device), last]
+    return {"logits": model.classification_head(pooled)}
