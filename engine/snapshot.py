@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from engine.recipe.ways import Mark
 
 
-FORMAT = 11
+FORMAT = 12
 TOKEN_BYTES = 16
 """The length of the random bytes that a snapshot and its stored plan have in common."""
 _VALUED = {"-j", "--jobs"}
@@ -250,7 +250,7 @@ def _identity(argv: Sequence[str], variables: Iterable[str] | None, environment:
     """Return what a plan depends on, except the content of files: the command line, the folder, the environment."""
     return (
         FORMAT,
-        tuple(_essential(argv)),
+        _digest_of(_essential(argv)),
         os.getcwd(),
         _values_of(variables, environment),
         sys.prefix,
@@ -261,17 +261,20 @@ def _identity(argv: Sequence[str], variables: Iterable[str] | None, environment:
 
 
 def _values_of(variables: Iterable[str] | None, environment: Mapping[str, str]) -> bytes:
-    """Return a digest of the values of variables: a value may be a secret, which no file may contain.
+    """Return a digest of the values of variables.
 
     The variables are those of this program, and those that `variables` names; None stands for all variables.
     """
     own = {name for name in environment if variables is None or name.startswith("RECIPE_")}
     values = [(name, environment.get(name)) for name in sorted(own.union(variables or ()))]
-    if not values:
-        return b""
+    return _digest_of(values) if values else b""
+
+
+def _digest_of(value: object) -> bytes:
+    """Return a digest of words or values, which may be secrets that no file may contain."""
     from _blake2 import blake2b  # imports faster than `hashlib`
 
-    return bytes(blake2b(repr(values).encode("utf-8", "surrogateescape"), digest_size=_DIGEST_BYTES).digest())
+    return bytes(blake2b(repr(value).encode("utf-8", "surrogateescape"), digest_size=_DIGEST_BYTES).digest())
 
 
 def _machine() -> tuple[Any, ...]:

@@ -17,7 +17,7 @@ Handler = Callable[[tuple[Any, ...], FrameType], None]
 
 _SILENT: Mapping[str, tuple[str, ...]] = {
     "os": (
-        *("stat", "lstat", "access", "readlink"),
+        *("stat", "lstat", "access", "readlink", "statvfs"),
         *("cpu_count", "process_cpu_count", "sched_getaffinity", "getlogin", "getloadavg"),
         *("getuid", "geteuid", "getresuid", "getgid", "getegid", "getresgid", "getgroups", "umask"),
     ),

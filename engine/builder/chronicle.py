@@ -17,6 +17,7 @@ from engine.key import Change, changes, input_row
 from engine.store import history
 from engine.store.heads import Head
 from engine.store.history import HeadlineFigures, JobRun, PastBuild
+from engine.text import redaction
 
 _RAN = ("built", "reproduced", "failed")
 _WORST_FIRST = ("failed", "interrupted", "waiting")
@@ -64,7 +65,7 @@ def _run(lookup: Lookup, ticket: Ticket, ended: Ended, head: Head) -> JobRun:
         state="failed" if ended.state == "failed" else "built",
         seconds=ended.seconds,
         changes=_changes(lookup, ticket, head),
-        error=ended.error.what if isinstance(ended.error, UserError) else "",
+        error=redaction.redacted(ended.error.what) if isinstance(ended.error, UserError) else "",
     )
 
 

@@ -17,6 +17,8 @@ from engine.store.remote.objects import Entry
 _NAME = re.compile(r"\.recipe\.(?P<package>.+)\.(?P<version>[1-9][0-9]*)(?P<claim>\.claim)?\.json")
 MOST = 64 << 20
 """The largest manifest, in bytes, that is read."""
+_LATEST = 1e11
+"""The latest possible time of a decision, in seconds since the epoch."""
 
 
 @dataclass(frozen=True)
@@ -49,17 +51,19 @@ class Manifest:
         return (json.dumps(fields, ensure_ascii=False, indent=1) + "\n").encode()
 
     @classmethod
-    def of_bytes(cls, data: bytes) -> Manifest:
-        """Read a manifest. Raises ValueError for a text that is none."""
+    def of_bytes(cls, data: bytes, package: str, version: int) -> Manifest:
+        """Read the manifest of a version. Raises ValueError for a text that is none, or that of another version."""
         try:
             fields: Any = json.loads(data)
             files = {str(name): (int(each["bytes"]), str(each["sha256"])) for name, each in fields["files"].items()}
             texts = {name: str(fields[name]) for name in ("package", "recipe", "key", "sha256")}
+            if (texts["package"], fields["version"]) != (package, version) or not 0 <= float(fields["when"]) <= _LATEST:
+                raise ValueError("it is the manifest of another version, or has no possible time")
             return cls(
-                version=int(fields["version"]), complete=fields["state"] == "complete", when=float(fields["when"]),
+                version=version, complete=fields["state"] == "complete", when=float(fields["when"]),
                 models=tuple(map(str, fields["models"])), files=files, **texts,
             )  # fmt: skip
-        except (KeyError, TypeError, AttributeError) as error:
+        except (KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             raise ValueError(f"no manifest of a published version: {error}") from None
 
 

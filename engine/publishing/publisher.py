@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import secrets
 import socket
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import PurePosixPath
 
@@ -92,7 +93,7 @@ class Publisher:
         current = served.current(self._package.name, published)
         known = await self._known(listing)
         if known is not None:
-            state = PublishState.UNCHANGED if known.version == current else PublishState.SERVED_AGAIN
+            state = PublishState.UNCHANGED if self._is_served(known, published) else PublishState.SERVED_AGAIN
             written = () if state is PublishState.UNCHANGED else self._configs()
             return Published(state, known.version, known, written, current, self._damaged)
         version = max(listing.numbers(self._package.name, self._names), default=0) + 1
@@ -109,7 +110,7 @@ class Publisher:
         listing = await self._swept(listing)
         known = await self._known(listing)
         if known is not None:
-            if known.version == served.current(self._package.name, published):
+            if self._is_served(known, published):
                 return Published(PublishState.UNCHANGED, known.version, known, (), known.version, self._damaged)
             return await self._serve(known, again=True)
         version = await self._claimed(listing)
@@ -117,17 +118,20 @@ class Publisher:
 
     async def _published(self) -> dict[str, Config]:
         """Return the configurations that are there, by the names of the package's models. Raises StoreError."""
-        there: dict[str, Config] = {}
-        for name in self._names:
-            data = await self._repository.read(f"{name}/{configs.FILE}")
-            if data is None:
-                continue
-            try:
-                there[name] = served.parsed(data)
-            except ValueError as error:
-                what = f"{self._repository.shown}/{name}/{configs.FILE} cannot be read"
-                raise StoreError(what, [str(error)], "repair or remove it, or choose another URL") from None
-        return there
+        there = {name: await _config(self._repository, name) for name in self._names}
+        return {name: config for name, config in there.items() if config is not None}
+
+    def _is_served(self, known: Manifest, published: Mapping[str, Config]) -> bool:
+        """Say whether the entry serves a version and no other, and each config.pbtxt is as that version has it."""
+        package = replace(self._package, recipe=known.recipe, key=known.key)
+        for model in package.models:
+            config = published.get(model.name)
+            listed = () if config is None else served.versions(config)
+            if known.version not in listed or (model is package.entry and len(listed) > 1):
+                return False
+            if config != served.parsed(served.text(model, package, known.version, listed).encode()):
+                return False
+        return True
 
     async def _known(self, listing: Listing) -> Manifest | None:
         """Return the newest version with this package. The bytes of its files are read, and damaged versions noted."""
@@ -171,7 +175,9 @@ class Publisher:
 
     async def _removed(self, listing: Listing, version: int, claim: str) -> None:
         data = await self._repository.read(claim)
-        claimed = json.loads(data)["models"] if data is not None else self._names
+        claimed = self._names
+        with contextlib.suppress(ValueError, KeyError, TypeError):  # a claim that cannot be read
+            claimed = json.loads(data or b"")["models"]
         for model in claimed:
             for entry in listing.entries:
                 if PurePosixPath(entry).parts[:2] == (model, str(version)):
@@ -257,13 +263,25 @@ class Publisher:
         return Published(state, version, decision, (*files, *written), version, self._damaged)
 
     async def _models_of(self, version: int | None) -> tuple[str, ...]:
-        if version is None:
+        """Return the models of a version; none for a version without a decision, which a damaged config.pbtxt names."""
+        try:
+            return () if version is None else (await decided(self._repository, self._package.name, version)).models
+        except StoreError:
             return ()
-        return (await decided(self._repository, self._package.name, version)).models
 
     def _configs(self) -> tuple[str, ...]:
         models = sorted(self._package.models, key=lambda model: model is self._package.entry)
         return tuple(f"{model.name}/{configs.FILE}" for model in models)
+
+
+async def _config(repository: ModelRepository, name: str) -> Config | None:
+    """Return the published configuration of a model, or None. Raises StoreError for one that cannot be read."""
+    data = await repository.read(f"{name}/{configs.FILE}")
+    try:
+        return None if data is None else served.parsed(data)
+    except ValueError as error:
+        what = f"{repository.shown}/{name}/{configs.FILE} cannot be read"
+        raise StoreError(what, [str(error)], "repair or remove it, or choose another URL") from None
 
 
 async def decided(repository: ModelRepository, package: str, version: int) -> Manifest:
@@ -271,7 +289,7 @@ async def decided(repository: ModelRepository, package: str, version: int) -> Ma
     name = manifest.name(package, version)
     data = await repository.read(name, most=manifest.MOST)
     try:
-        return Manifest.of_bytes(data or b"")
+        return Manifest.of_bytes(data or b"", package, version)
     except ValueError as error:
         what = f"{repository.shown}/{name} cannot be read"
         raise StoreError(what, [str(error)], "restore it, or publish to another URL") from None
@@ -297,9 +315,8 @@ async def versions(repository: ModelRepository) -> list[ListedVersion]:
     decisions = set(listing.decided())
     for package, version in sorted(decisions | set(listing.claimed())):
         if package not in serves:
-            data = await repository.read(f"{package}/{configs.FILE}")
-            there: Mapping[str, Config] = {} if data is None else {package: served.parsed(data)}
-            serves[package] = served.current(package, there)
+            config = await _config(repository, package)
+            serves[package] = served.current(package, {} if config is None else {package: config})
         decision = await decided(repository, package, version) if (package, version) in decisions else None
         claim = listing.entries.get(manifest.claim_name(package, version))
         whole = decision is not None and decision.complete and not listing.lacks(decision)

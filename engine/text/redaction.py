@@ -16,7 +16,7 @@ _NO_NAME = re.compile(r"_(PATH|FILE|DIR|ID)$", re.IGNORECASE)
 _SIGNED = re.compile(r"[?&][^=&]*(?:sig|token|key|secret|passw|credential)[^=&]*=([^&#\s]+)", re.IGNORECASE)
 _SHORTEST = 8
 """The least length in characters of a secret: a shorter value could be an ordinary word."""
-_SHORTEST_PART = 4
+_SHORTEST_PART = 6
 """The least length of a password in a URL, and of a line of a secret with several lines."""
 _PEM = "-----"
 _KNOWN = re.compile(r"\b(?:hf_|gh[pousr]_|github_pat_|glpat-|nvapi-)[A-Za-z0-9_-]{20,}")
@@ -109,6 +109,7 @@ def _written(text: str) -> Iterator[str]:
     yield repr(text)[1:-1]
     yield repr(raw)[2:-1]
     yield html.escape(text)
+    yield html.escape(text).replace("&quot;", "&#34;").replace("&#x27;", "&#39;")
     yield html.escape(text, quote=False)
 
 

@@ -67,3 +67,12 @@ def test_each_variant_has_a_history_of_its_own(project):
     build(project, one, two)
     build(project, variant(project, toy.Begin(text="other"), name="one"), two)
     assert [len(past(project, each)) for each in (one, two)] == [2, 1]
+
+
+def test_the_error_of_a_failed_job_is_noted_without_secrets(project, monkeypatch):
+    monkeypatch.setenv("TOY_TOKEN", "open-sesame-1")
+    monkeypatch.setattr(toy.Misbehave, "variables", ("TOY_TOKEN",))
+    one = variant(project, toy.Misbehave(how="secret error"))
+    build(project, one)
+    [failed] = past(project, one)
+    assert failed.runs[0].error == "no [redacted]"

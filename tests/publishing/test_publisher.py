@@ -1,9 +1,11 @@
 """A package becomes the next version: numbers, what is served, the same package again, two publishers, cleaning up."""
 
 import asyncio
+import re
 import threading
 from types import SimpleNamespace
 
+import pytest
 from published import SERVICE, half_versions
 
 from engine.publishing import manifest, publisher, served
@@ -53,6 +55,25 @@ def test_the_configuration_says_which_package_is_served(publish, built, look):
         assert facts["recipe_version"] == "1"
         assert facts["recipe_key"] == "key-7"
         assert facts["recipe_sha256"] == package.sha256
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [(SERVICE, "recipe_key", "recipe_kez"), (SERVICE, "versions: 1", "versions: 1\nversions: 3"),
+     ("films_first", "versions: 1", "versions: 2"), (SERVICE, 'platform: "ensemble"', 'platform: "ensembl"')],
+)  # fmt: skip
+def test_a_configuration_that_is_not_as_it_was_published_is_written_again(publish, built, look, url, edit):
+    model, old, new = edit
+    publish(built(1))
+    name = f"{model}/config.pbtxt"
+    text = look.read(name).decode()
+    edited = re.sub(r"versions: \[(\d+)\]", r"versions: \1", text).replace(old, new, 1)
+    assert edited != text
+    asyncio.run(ModelRepository(url, writes=True).write(name, edited.encode()))
+    again = publish(built(1))
+    assert (again.state, again.version) == (PublishState.SERVED_AGAIN, 1)
+    assert look.read(name).decode() == text
+    assert publish(built(1)).state is PublishState.UNCHANGED
 
 
 def test_the_same_package_again_is_no_new_version(publish, built, look):
@@ -139,3 +160,11 @@ def test_a_damaged_version_that_is_not_of_this_package_is_not_read(publish, buil
     publish(built(1))
     flip(ModelRepository(url, writes=True), "films_first/1/model.py", look)
     assert publish(built(2)).damaged == {}
+
+
+def test_a_decision_that_is_gone_does_not_keep_a_new_version_from_being_served(publish, built, url):
+    publish(built(1))
+    asyncio.run(ModelRepository(url, writes=True).remove(manifest.name(SERVICE, 1)))
+    again = publish(built(2))
+    assert (again.state, again.serves) == (PublishState.PUBLISHED, again.version)
+    assert publish(built(2)).state is PublishState.UNCHANGED

@@ -64,6 +64,11 @@ BODIES = {
     "StatusInChild": (
         'pid = os.fork()\nif pid == 0:\n    (HERE / "override.txt").exists()\n    os._exit(0)\nos.waitpid(pid, 0)'
     ),
+    "FileSystem": 'os.statvfs(HERE / "words.txt").f_bsize',
+    "Attribute": 'try:\n    os.getxattr(HERE / "words.txt", "user.x")\nexcept OSError:\n    pass',
+    "Database": 'import sqlite3\nsqlite3.connect(f"file:{HERE}/words.txt?mode=ro", uri=True).close()',
+    "ExclusiveOnly": 'os.close(os.open(HERE / "words.txt", os.O_RDWR | os.O_EXCL))',
+    "ProcessLimit": "__import__('resource').prlimit(0, 7)",
     "User": "os.getuid()",
     "UserByName": "__import__('getpass').getuser()",
     "Groups": "os.getgroups()",

@@ -125,6 +125,8 @@ class Misbehave(Step):
                 os._exit(7)
             case "secret":
                 print("token is " + os.environ["HF_TOKEN"])
+            case "secret error":
+                raise StepError("no " + os.environ["TOY_TOKEN"])
             case "symlink":
                 (out / "link").symlink_to("/etc/passwd")
 

@@ -29,6 +29,7 @@ _FORMS = {
     "in Python": repr,
     "in bytes of Python": lambda secret: repr(secret.encode()),
     "in HTML": html.escape,
+    "in HTML with numbers": lambda secret: html.escape(secret).replace("&quot;", "&#34;").replace("&#x27;", "&#39;"),
     "in base64": lambda secret: base64.b64encode(secret.encode()).decode(),
     "in base64 of URLs": lambda secret: base64.urlsafe_b64encode(secret.encode()).decode(),
     "in a URL in JSON": lambda secret: json.dumps({"url": quote(secret)}),
@@ -101,3 +102,10 @@ def test_what_is_no_secret_stays(environment):
 
 def test_bytes_that_are_no_text_stay():
     assert redacted_bytes(b"\xff open-sesame-1 \xfe", {"MY_TOKEN": "open-sesame-1"}) == b"\xff [redacted] \xfe"
+
+
+@pytest.mark.parametrize("word", ["null", "true", "false", "built"])
+def test_an_ordinary_word_as_a_password_stays_elsewhere(word):
+    environment = {"HTTP_PROXY": f"http://user:{word}@host:1"}
+    assert redacted(f'{{"a": {word}}}', environment) == f'{{"a": {word}}}'
+    assert word not in redacted(environment["HTTP_PROXY"], environment)

@@ -24,6 +24,7 @@ _OURS = (os.path.join(_HERE, ""), os.path.join(os.path.dirname(_HERE), "zygote_l
 _NOWHERE = os.path.join(environment.FIXED[environment.BYTECODE], "")
 """Where Python looks for bytecode files, in vain."""
 _MODULES = (".py", ".pyc")
+_STATUS = ("stat", "lstat", "access", "readlink", "statvfs", "getxattr", "listxattr")
 _RECORDER = Recorder()
 _MACHINE: Mapping[str, str] = {
     "os.cpu_count": "the number of CPUs",
@@ -33,7 +34,7 @@ _MACHINE: Mapping[str, str] = {
     **dict.fromkeys(("os.getuid", "os.geteuid", "os.getresuid"), "the user"),
     **dict.fromkeys(("os.getgid", "os.getegid", "os.getresgid", "os.getgroups"), "the user's groups"),
     "os.umask": "the umask",
-    "resource.getrlimit": "a limit of processes",
+    **dict.fromkeys(("resource.getrlimit", "resource.prlimit"), "a limit of processes"),
     "os.getloadavg": "the load of the machine",
     "socket.gethostname": "the host's name",
 }
@@ -95,7 +96,8 @@ def _on_open(arguments: tuple[Any, ...], frame: FrameType) -> None:
         return
     access = flags & os.O_ACCMODE
     writes = access != os.O_RDONLY
-    if writes and (flags & (os.O_TRUNC | os.O_EXCL) or not os.path.exists(path)):
+    is_new = flags & os.O_TRUNC or (flags & os.O_CREAT and flags & os.O_EXCL)
+    if writes and (is_new or not os.path.exists(path)):
         _RECORDER.written(path)
     elif access == os.O_WRONLY:
         return  # what lay there before is neither read nor made by the job
@@ -142,6 +144,13 @@ def _on_name(arguments: tuple[Any, ...], frame: FrameType) -> None:
         _RECORDER.read(Kind.NETWORK, os.fsdecode(host), frame)
 
 
+def _on_database(arguments: tuple[Any, ...], frame: FrameType) -> None:
+    path = os.fsdecode(arguments[0])
+    if path.startswith("file:"):
+        path = path.removeprefix("file:").partition("?")[0]
+    _RECORDER.read_path(path, Kind.FILE, frame)
+
+
 def _on_machine(what: str) -> Handler:
     return lambda _arguments, frame: _RECORDER.read(Kind.MACHINE, what, frame)
 
@@ -163,7 +172,7 @@ _HANDLERS: Mapping[str, Handler] = {
     "open": _on_open,
     "os.listdir": _on_list,
     "os.scandir": _on_list,
-    **dict.fromkeys(("os.stat", "os.lstat", "os.access", "os.readlink"), _on_status),
+    **dict.fromkeys((f"os.{name}" for name in _STATUS), _on_status),
     "os.mkdir": _on_folder,
     "os.rename": _on_move,
     "os.link": _on_move,
@@ -176,6 +185,6 @@ _HANDLERS: Mapping[str, Handler] = {
     "socket.connect": _on_connect,
     "socket.getaddrinfo": _on_name,
     "socket.gethostbyname": _on_name,
-    "sqlite3.connect": lambda arguments, frame: _RECORDER.read_path(os.fsdecode(arguments[0]), Kind.FILE, frame),
+    "sqlite3.connect": _on_database,
     **{event: _on_machine(what) for event, what in _MACHINE.items()},
 }

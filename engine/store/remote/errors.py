@@ -14,7 +14,7 @@ class MissingError(RemoteError):
 
 
 class DeniedError(RemoteError):
-    """The remote refuses the credentials. A further attempt is useless."""
+    """The remote refuses the credentials, or cannot do what is asked. A further attempt is useless."""
 
 
 class RefusedError(RemoteError):

@@ -21,4 +21,5 @@ def shown(url: str) -> str:
     authority = re.split("[/?#]", rest, maxsplit=1)[0]
     if "@" in authority or ":" in authority:  # a password may have any character
         rest = rest.rpartition("@")[2]
-    return f"{scheme}{colon}{re.split('[?#]', rest, maxsplit=1)[0]}"
+    url = f"{scheme}{colon}{re.split('[?#]', rest, maxsplit=1)[0]}"
+    return "".join(each if each.isprintable() else "?" for each in url)

@@ -83,7 +83,7 @@ class WebTransport:
     async def list(self, prefix: str) -> AsyncIterator[list[Entry]]:
         """Raise RemoteError: HTTP has no listing."""
         what = f"{self._shown}/{prefix}: the objects of a web server cannot be listed"
-        raise RemoteError(what, hint=_NO_LISTING)
+        raise DeniedError(what, hint=_NO_LISTING)
         yield []
 
     async def remove(self, name: str) -> None:
