@@ -185,6 +185,8 @@ class Attempt:
         for name, record in order.inputs.items():
             if not store.is_whole(record):
                 raise inputs.fault(store, record, self.rows[name], step=order.job.name, name=name)
+            if inputs.are_touched(self.rows[name], inputs.rows(store, record)):
+                raise inputs.changed(order.job.name, name, f"a file of the artifact {record.artifact} was replaced")
 
 
 def _paths_of(order: RunOrder, places: Mapping[str, str]) -> Iterator[str]:

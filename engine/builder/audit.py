@@ -19,7 +19,7 @@ _SILENT: Mapping[str, tuple[str, ...]] = {
     "os": (
         *("stat", "lstat", "access", "readlink", "statvfs"),
         *("cpu_count", "process_cpu_count", "sched_getaffinity", "getlogin", "getloadavg"),
-        *("getuid", "geteuid", "getresuid", "getgid", "getegid", "getresgid", "getgroups", "umask"),
+        *("getuid", "geteuid", "getresuid", "getgid", "getegid", "getresgid", "getgroups", "getgrouplist", "umask"),
     ),
     "resource": ("getrlimit",),
     "_posixsubprocess": ("fork_exec",),  # with which `multiprocessing` starts processes

@@ -11,6 +11,9 @@ from engine.store.record import Record
 from engine.store.stat_cache import Row, row_of
 from engine.store.store import Store
 
+_WRITTEN = 4
+"""The number of fields of a stat row that only a write changes: device, inode, size and modification time."""
+
 
 class DamagedInputError(StoreError):
     """A file of the store was damaged before a job read the file, so the result of the job is discarded."""
@@ -22,8 +25,19 @@ class DamagedInputError(StoreError):
 
 
 def rows(store: Store, record: Record) -> list[Row | None]:
-    """Return the stat rows of an artifact's files; None for a missing file."""
-    return [_row(store.artifact_path(record.artifact) / name) for name in record.files]
+    """Return the stat rows of an artifact's files and folders; None for a missing one."""
+    folder = store.artifact_path(record.artifact)
+    files = [folder / name for name in record.files]
+    return [_row(path) for path in dict.fromkeys((folder, *(file.parent for file in files), *files))]
+
+
+def are_touched(before: Sequence[Row | None], now: Sequence[Row | None]) -> bool:
+    """Say whether a file or folder of an artifact was written or replaced, also if it is as before again.
+
+    The time of change alone tells nothing: other builders make and remove hard links to stored files.
+    """
+    return any(old is None or new is None or old[:_WRITTEN] != new[:_WRITTEN]
+               for old, new in zip(before, now, strict=True))  # fmt: skip
 
 
 def fault(store: Store, record: Record, before: Sequence[Row | None], *, step: str, name: str) -> UserError:

@@ -160,6 +160,41 @@ def test_a_store_that_is_moved_and_moved_back_fails_the_job(project, is_project)
     refuse(*build(project, toy.Begin(), toy.ShoutLate(), there=there, back=back))
 
 
+@pytest.mark.parametrize("how", ["moved", "edited"])
+def test_a_stored_file_that_is_replaced_and_is_there_again_fails_the_job(project, tmp_path, how):
+    build(project, toy.Begin())
+    [file] = (project / "cache" / "artifacts").rglob("text.txt")
+    other = tmp_path / "other.txt"
+    other.write_text("wrong")
+
+    kept = tmp_path / "kept.txt"
+
+    def there():
+        if how == "moved":
+            file.rename(kept)
+            other.rename(file)
+        else:
+            file.chmod(0o644)
+            file.write_text("wrong")
+
+    def back():
+        if how == "moved":
+            kept.replace(file)
+        else:
+            file.write_text("hello")
+            file.chmod(0o444)
+
+    refuse(*build(project, toy.Begin(), toy.ShoutLate(), there=there, back=back))
+
+
+def test_a_hard_link_to_a_stored_file_fails_no_job(project, tmp_path):
+    build(project, toy.Begin())
+    [file] = (project / "cache" / "artifacts").rglob("text.txt")
+    events, [record] = build(project, toy.Begin(), toy.ShoutLate(), there=lambda: os.link(file, tmp_path / "link"))
+    assert states(events)["shout-late"] == "built"
+    assert record is not None
+
+
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("over", ["real/deep", "real/deep/a.txt", "real"])
 @pytest.mark.parametrize("pause", [0.0, 0.5], ids=["at once", "slowly"])

@@ -41,7 +41,7 @@ class Allowed:
 
 ALLOWED: tuple[Allowed, ...] = (
     Allowed(
-        ("package:python", "file:*/pyvenv.cfg"),
+        ("package:python", "file:*/pyvenv.cfg", "file:/dev/null"),
         _ANYONE,
         "The interpreter and its standard library: one artifact serves every supported version of Python.",
     ),

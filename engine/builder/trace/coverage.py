@@ -17,6 +17,7 @@ from engine.builder.trace.report import Trace, TraceGroup
 from engine.events import Gap
 from engine.key import input_row
 from engine.known import Known
+from engine.plugins import METADATA
 
 _MOST_NAMES = 40
 """The greatest number of names in a group of a trace, and the greatest number of gaps in a trace."""
@@ -167,9 +168,12 @@ class _Judge:
         return next((_Cover(f"facts.{name}", self._naming.portable(read)) for name in facts), None)
 
     def _package(self, read: Read) -> _Cover | None:
-        if self._naming.is_shared(read.name):
+        if read.name.endswith(METADATA):
+            owner: distributions.Distribution | None = distributions.described_by(read.name)
+        elif self._naming.is_shared(read.name):
             return None
-        owner = distributions.owner(read.name)
+        else:
+            owner = distributions.owner(read.name)
         if owner is None:
             return None
         tool = self._tool(owner.name, os.path.dirname(read.name))

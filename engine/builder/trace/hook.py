@@ -32,7 +32,9 @@ _MACHINE: Mapping[str, str] = {
     "os.sched_getaffinity": "the number of CPUs",
     "os.getlogin": "the user's name",
     **dict.fromkeys(("os.getuid", "os.geteuid", "os.getresuid"), "the user"),
-    **dict.fromkeys(("os.getgid", "os.getegid", "os.getresgid", "os.getgroups"), "the user's groups"),
+    **dict.fromkeys(
+        ("os.getgid", "os.getegid", "os.getresgid", "os.getgroups", "os.getgrouplist"), "the user's groups"
+    ),
     "os.umask": "the umask",
     **dict.fromkeys(("resource.getrlimit", "resource.prlimit"), "a limit of processes"),
     "os.getloadavg": "the load of the machine",

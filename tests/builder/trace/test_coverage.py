@@ -1,6 +1,7 @@
 """Which row of a key covers a read, or which line of the allow-list, and what the hint for a gap is."""
 
 import sys
+from importlib.metadata import distribution
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from engine.known import Known
 ROOT = "/work/stamps/stamp_package/"
 STEP = f"{ROOT}step.py"
 NUMPY = str(Path(np.__file__).parent)
+METADATA = str(distribution("numpy")._path)
 ROWS = Rows(
     package="stamp_package",
     inputs={"model": "/store/artifacts/abc"},
@@ -46,6 +48,9 @@ def trace(*items, rows=ROWS):
         (read("file", "/etc/sky"), "facts.sky", "/etc/sky"),
         (read("program", "/usr/bin/sky"), "facts.sky", "/usr/bin/sky"),
         (read("machine", "the number of CPUs"), "facts.cpu.count", "the number of CPUs"),
+        (read("package", METADATA), "tools.numpy", f"numpy {np.__version__}"),
+        (read("file", "/dev/null"), "allowed", "/dev/null"),
+        (read("status", "/data"), "inputs.words", "words.txt"),
         (read("package", sys.path[-1]), "allowed", "import path"),
         (read("file", "/usr/lib/x86_64-linux-gnu/libc.so.6", by="", at=""), "allowed", None),
     ],
