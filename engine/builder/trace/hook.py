@@ -25,6 +25,8 @@ _NOWHERE = os.path.join(environment.FIXED[environment.BYTECODE], "")
 """Where Python looks for bytecode files, in vain."""
 _MODULES = (".py", ".pyc")
 _STATUS = ("stat", "lstat", "access", "readlink", "statvfs", "getxattr", "listxattr")
+_WITH_EVENT = "subprocess.py"
+"""The module that starts processes and has an event of its own for each."""
 _RECORDER = Recorder()
 _MACHINE: Mapping[str, str] = {
     "os.cpu_count": "the number of CPUs",
@@ -123,9 +125,8 @@ def _on_status(arguments: tuple[Any, ...], frame: FrameType) -> None:
 
 
 def _on_process(arguments: tuple[Any, ...], frame: FrameType) -> None:
-    if (
-        os.path.basename(frame.f_back.f_code.co_filename if frame.f_back else "") != "subprocess.py"
-    ):  # has its own event
+    caller = frame.f_back
+    if caller is None or os.path.basename(caller.f_code.co_filename) != _WITH_EVENT:
         _RECORDER.read(Kind.PROGRAM, os.fsdecode(arguments[1][0]), frame)
 
 
