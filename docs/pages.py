@@ -12,7 +12,7 @@ from mkdocs.structure.files import File, Files
 ROOT = Path(__file__).parent.parent
 _LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)#\s]+)(?=[)#])")
 _PLACE = "repository"
-"""The folder of the site for what lies outside docs/."""
+"""The folder of the site for what lies outside docs/, apart from the README: this is the home of the site."""
 
 
 class _Indents(Extension):
@@ -29,7 +29,8 @@ def on_config(config: Any) -> Any:
 
 def on_files(files: Files, config: Any) -> Files:
     """Add each file outside docs/ to which a page leads, and the files to which these lead."""
-    pages = list((ROOT / "docs").rglob("*.md"))
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    files.append(File.generated(config, _place(pages[0]), abs_src_path=str(pages[0])))
     while pages:
         page = pages.pop()
         for target in (_target(page, link[1]) for link in _LINK.finditer(page.read_text("utf-8"))):
@@ -57,4 +58,6 @@ def _place(target: Path) -> str:
     """Return the path of a file in the site."""
     if target.is_relative_to(ROOT / "docs"):
         return target.relative_to(ROOT / "docs").as_posix()
+    if target == ROOT / "README.md":
+        return "index.md"
     return f"{_PLACE}/{target.relative_to(ROOT).as_posix()}"

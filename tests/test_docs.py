@@ -64,6 +64,15 @@ def unmarked(block):
     return ""
 
 
+SERVES = re.compile(r"^recipe serve (?!--install)[^&\n]*\n(.*)", re.MULTILINE | re.DOTALL)
+
+
+def test_a_command_that_serves_until_ctrl_c_is_the_last_one_of_its_block():
+    behind = {str(block): each[1] for block in documents.every_block() if (each := SERVES.search(block.text))}
+    assert len(behind) > 3
+    assert [block for block, lines in behind.items() if re.search(r"^[a-z]", lines, re.MULTILINE)] == []
+
+
 @pytest.mark.parametrize(
     "planted",
     [
@@ -161,10 +170,26 @@ def test_each_table_of_the_seeds_has_its_recipe_and_each_recipe_its_row():
         assert "extends:" in head or ("Like for like:" in head and "Not:" in head), path.name
 
 
-def test_every_command_is_in_the_readme():
+def test_the_readme_is_read_in_five_minutes_and_begins_with_the_build_and_the_tests():
+    lines = (ROOT / "README.md").read_text().splitlines()
+    assert len(lines) <= 180
+    first = [block.text.strip() for block in documents.blocks(ROOT / "README.md")[:2]]
+    assert all(line in lines[:24] for line in first)
+    build, tests = first
+    assert build.endswith("recipe build recipes/minilm_cpu.yaml")
+    assert tests in (ROOT / ".ci" / "run").read_text().splitlines()
+    assert tests in (ROOT / "CONTRIBUTING.md").read_text()
+
+
+def test_the_readme_says_what_does_not_run_before_it_praises_engines():
+    headings = re.findall(r"^## (.*)$", (ROOT / "README.md").read_text(), re.MULTILINE)
+    assert headings.index("What does not run yet") < headings.index("Engines for GPUs, without the GPU")
+
+
+def test_every_command_has_its_row():
     from engine.commands import COMMANDS
 
-    text = (ROOT / "README.md").read_text()
+    text = (ROOT / "docs" / "commands.md").read_text()
     assert [name for name in COMMANDS if f"`{name}`" not in text and f"recipe {name}" not in text] == []
 
 
@@ -219,20 +244,25 @@ def test_a_link_that_leads_nowhere_is_noticed(planted):
 
 
 def test_the_site_has_the_pages_in_the_order_of_the_map():
-    table = (ROOT / "docs" / "README.md").read_text().partition("| page | content |")[2]
+    table = (ROOT / "docs" / "map.md").read_text().partition("| page | content |")[2]
     mapped = [
         (ROOT / "docs" / target).resolve()
         for target in re.findall(r"^\| \[[^]]+\]\(([^)]+)\)", table, flags=re.MULTILINE)
     ]
-    nav = re.findall(
-        r"^ +- (?:[^:\n]+: )?(\S+\.md)$", (ROOT / "mkdocs.yml").read_text().partition("\nnav:")[2], re.MULTILINE
-    )
-    shown = [
-        ROOT / each.removeprefix("repository/") if each.startswith("repository/") else ROOT / "docs" / each
-        for each in nav
-    ]
-    assert shown == [ROOT / "docs" / "README.md", *mapped]
+    nav = (ROOT / "mkdocs.yml").read_text().partition("\nnav:")[2]
+    assert re.findall(r"^  - (.*):$", nav, re.MULTILINE), "the navigation has no groups"
+    shown = [page_of(each) for each in re.findall(r"^ +- [^:\n]+: (\S+\.md)$", nav, re.MULTILINE)]
+    shown.remove(ROOT / "docs" / "map.md")
+    assert shown == mapped
+    shown.append(ROOT / "docs" / "map.md")
     assert [page for page in (ROOT / "docs").glob("*.md") if page not in shown] == []
+
+
+def page_of(place):
+    """Return the file that the site has at a place."""
+    if place == "index.md":
+        return ROOT / "README.md"
+    return ROOT / place.removeprefix("repository/") if place.startswith("repository/") else ROOT / "docs" / place
 
 
 @pytest.mark.slow
@@ -250,8 +280,22 @@ def test_the_site_is_built_without_a_warning(tmp_path):
     assert (tmp_path / "site" / "pictures" / "concepts.svg").is_file()
     pages = list((tmp_path / "site").rglob("*.html"))
     assert len(pages) > 70
+    assert "Make for inference artifacts" in (tmp_path / "site" / "index.html").read_text()
+    assert lost_links(tmp_path / "site", pages) == []
     fetched = re.compile(r"<(?:script|link|img)[^>]+(?:src|href)=\"?https?://(?!127)")
     assert [str(page) for page in pages if fetched.search(page.read_text())] == []
+
+
+def lost_links(site, pages):
+    """Return each link of a page of the site that leads to no file of it."""
+    links = {
+        (page, link)
+        for page in pages
+        if page.name != "404.html"  # its links begin at the root of a server
+        for link in re.findall(r'(?:href|src)="?(?![a-z]+:|#|/)([^"#\s>]+)', page.read_text())
+    }
+    assert len(links) > 1000
+    return sorted({f"{page.name}: {link}" for page, link in links if not (page.parent / link).resolve().exists()})
 
 
 def test_the_pictures_are_small_and_fetch_nothing():
