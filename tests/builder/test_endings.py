@@ -92,7 +92,9 @@ def test_a_quiet_build_says_that_it_moved_a_package(project, capsys):
     assert "does not vouch for it: moved to" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("at_most", "why"), [(1000, None), (1, "failed in measure: the text has 5 letters, 1 are allowed")])
+@pytest.mark.parametrize(
+    ("at_most", "why"), [(1000, None), (1, "failed in measure: the text has 5 letters, 1 are allowed")]
+)
 def test_the_note_about_a_build_says_why_it_gave_no_result(project, at_most, why):
     one = variant(project, *chain(at_most=at_most))
     build(project, one)

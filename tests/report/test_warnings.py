@@ -1,4 +1,4 @@
-"""A warning stands beside its figure in every output: one summary of a busy machine and few samples goes to them all."""
+"""A warning stands beside its figure in every output: one summary of a busy machine and few samples goes to all."""
 
 import json
 import re
