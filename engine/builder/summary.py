@@ -40,10 +40,10 @@ class Summary:
     """The last build of the variant, which says whose results the records are."""
 
     def __repr__(self) -> str:
-        """Return the variant's name, how many of its jobs are built, and the size of its model."""
+        """Return the variant's name, how many of its jobs are built, the size of its model, and what `about` says."""
         size = "" if self.model is None else f", {sizes.decimal(self.model.size)}"
         built = f"{len(self.records)} of {lists.counted(len(self.variant.jobs), 'job')} built"
-        return f"<Summary {self.variant.name}: {built}{size}>"
+        return f"<Summary {'; '.join((f'{self.variant.name}: {built}{size}', *self.about))}>"
 
     def _repr_html_(self) -> str:
         """Return the latencies as a table, which a notebook shows."""
