@@ -215,7 +215,8 @@ def _unfinished(tickets: Sequence[Ticket]) -> Unfinished | None:
     elif away is not None:
         why = f"waits for {away}"
     else:
-        why = f"stopped before {next(ticket.job.name for ticket in tickets if ticket.record is None)}"
+        left = next((ticket.job.name for ticket in tickets if ticket.record is None), "its end")
+        why = f"stopped before {left}"
     keys = {each.job.name: each.digest for each in tickets if each.record is not None and each.key is not None}
     return Unfinished(why, is_waiting=away is not None and failed is None, jobs=keys)
 

@@ -81,15 +81,18 @@ class Summary:
 
     @property
     def about(self) -> tuple[str, ...]:
-        """Which build the results are of, where that is not the last one, or where it failed."""
-        failed = self.head.failed
-        if failed is None:
-            return ()
-        if failed.passed is None:
-            return (f"the last build {failed.why}; no build has passed so far",)
-        moment = datetime.fromtimestamp(failed.passed.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
-        which = f"results of the last successful build, {self.precision}, of {moment}"
-        return (f"{which}; the last build {failed.why}",)
+        """Which build and machine the results are of, where that is not the last build, or where they are from afar."""
+        lines, failed = [], self.head.failed
+        if failed is not None and failed.passed is None:
+            lines.append(f"the last build {failed.why}; no build has passed so far")
+        elif failed is not None and failed.passed is not None:
+            moment = datetime.fromtimestamp(failed.passed.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+            which = f"results of the last successful build, {self.precision}, of {moment}"
+            lines.append(f"{which}; the last build {failed.why}")
+        bench = self.report(Section.BENCH, BenchReport)
+        if bench is not None and any(self.records[job.name].origin for job in self._about(Section.BENCH)):
+            lines.append(f"replayed: the latencies were measured elsewhere, on {bench.device}")
+        return tuple(lines)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -97,10 +100,8 @@ class Summary:
         bench = self.report(Section.BENCH, BenchReport)
         on_device = self.report(Section.VALIDATION, AccuracyReport)
         accuracy = on_device or self.report(Section.VALIDATION_ONNX, AccuracyReport)
-        measured_by = next((self.records[job.name].origin for job in self._about(Section.BENCH)), None)
         return (
             *self.about,
-            *([f"replayed: the latencies were measured elsewhere, on {bench.device}"] if bench and measured_by else ()),
             *(() if bench is None else bench.warnings),
             *([f"{NOT_ON_DEVICE}; accuracy of ONNX on the CPU"] if accuracy and not on_device else ()),
             *(() if accuracy is None else accuracy.warnings),

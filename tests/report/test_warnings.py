@@ -109,6 +109,14 @@ def test_one_busy_row_of_two_makes_them_not_comparable():
     assert ours.speed_up(replace(rival, noise=0.35)) == "not comparable"
 
 
+def test_figures_of_another_machine_are_called_replayed():
+    one = built(0.05)
+    for record in one.records.values():
+        record.origin = {"remote": "s3://here"}
+    assert "replayed: the latencies were measured elsewhere, on a CPU" in table(one)
+    assert "replayed: " in headline.of(one).warnings[0]
+
+
 def test_each_module_that_prints_figures_is_one_of_these_outputs():
     files = [*(ENGINE / "report").rglob("*.py"), *(ENGINE / "commands").glob("*.py"), ENGINE / "builder/notebook.py"]
     names = [path.relative_to(ENGINE).as_posix() for path in files if FIGURES.search(path.read_text("utf-8"))]
