@@ -4,15 +4,17 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from summaries import accuracy, bench, summary
 
+from engine.builder import chronicle, headline
 from engine.builder import difference as compare
-from engine.builder import headline
 from engine.builder.overview import VariantOverview
 from engine.builder.sides import Side, SideJob, SideVariant
 from engine.errors import JudgementError
+from engine.events import Ended
 from engine.kit.accuracy import few_samples
 from engine.kit.accuracy.report import Work
 from engine.kit.bench import budgets
@@ -122,3 +124,17 @@ def test_each_module_that_prints_figures_is_one_of_these_outputs():
     names = [path.relative_to(ENGINE).as_posix() for path in files if FIGURES.search(path.read_text("utf-8"))]
     known = (*OUTPUTS, *PARTS_OF_THE_TABLE)
     assert [name for name in names if not name.startswith(known)] == []
+
+
+@pytest.mark.parametrize(("state", "warnings"), [("built", []), ("cached", ["replayed"])])
+def test_latencies_that_a_build_did_not_measure_are_called_replayed_in_its_history(state, warnings):
+    one = built(0.05)
+    states = {"tell-bench": state, "tell-validation": "built"}
+    tickets = [
+        SimpleNamespace(
+            job=job, record=one.records[job.name], variant=one.variant, ended=Ended("m", job.name, states[job.name])
+        )
+        for job in one.variant.jobs
+    ]
+    figures = chronicle._figures(None, tickets)
+    assert [each.partition(":")[0] for each in figures.warnings if "earlier build" in each] == warnings
