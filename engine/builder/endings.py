@@ -17,7 +17,7 @@ from engine.builder.variant import PlannedVariant, before
 from engine.digest import Digest
 from engine.errors import Exit, JudgementError, PrecisionError, StoreError, UserError
 from engine.events import Arrival, BuildState, Ended, Finished, Gap, JobState, Noticed
-from engine.store.heads import JobNote, Unfinished, job_note
+from engine.store.heads import Head, JobNote, Unfinished, job_note
 from engine.store.materialize import materialize, withdraw
 from engine.store.record import Record
 from engine.text import redaction
@@ -177,9 +177,9 @@ class Endings:
         for _, own in groupby(self.board.tickets, key=lambda ticket: ticket.variant.name):
             tickets = list(own)
             variant = tickets[0].variant
-            unfinished = _unfinished(tickets)
+            unfinished = _unfinished(tickets, self._heads[variant.name])
             self._lookup.heads.keep(variant.subject, self._notes[variant.name], unfinished)
-            if unfinished is not None and not unfinished.is_waiting:
+            if unfinished is not None and unfinished.is_failure:
                 self._lookup.store.drop_snapshots()  # an up-to-date build has to note that it passed
         self._lookup.heads.save()
         code = Exit.INTERRUPTED if interrupted else Exit.worst(self._exits)
@@ -202,11 +202,16 @@ class Endings:
             )
 
 
-def _unfinished(tickets: Sequence[Ticket]) -> Unfinished | None:
-    """Return why the jobs of a variant gave no result; None if all have passed."""
+def _unfinished(tickets: Sequence[Ticket], head: Head) -> Unfinished | None:
+    """Return why the jobs of a variant did not give all results; None if all have passed. `head` is the build before.
+
+    A build that stops early because of `--to`, with other keys than the build before, has no results of later jobs.
+    """
+    keys = {each.job.name: each.digest for each in tickets if each.record is not None and each.key is not None}
     states = {None if ticket.ended is None else ticket.ended.state for ticket in tickets}
     if states <= {"cached", "built", "reproduced"}:
-        return None
+        is_whole = any(ticket.job.traits.delivers for ticket in tickets) or keys.items() <= head.newest.items()
+        return None if is_whole else Unfinished(f"ends with {tickets[-1].job.name}", is_failure=False, jobs=keys)
     ended = [ticket.ended for ticket in tickets if ticket.ended is not None]
     failed = next((each for each in ended if each.error is not None), None)
     away = next((each.waits_for for each in ended if each.waits_for is not None), None)
@@ -217,8 +222,7 @@ def _unfinished(tickets: Sequence[Ticket]) -> Unfinished | None:
     else:
         left = next((ticket.job.name for ticket in tickets if ticket.record is None), "its end")
         why = f"stopped before {left}"
-    keys = {each.job.name: each.digest for each in tickets if each.record is not None and each.key is not None}
-    return Unfinished(why, is_waiting=away is not None and failed is None, jobs=keys)
+    return Unfinished(why, is_failure=away is None or failed is not None, jobs=keys)
 
 
 def _replayed(error: JudgementError, record: Record) -> JudgementError:

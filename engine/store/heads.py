@@ -62,12 +62,12 @@ class NotedBuild(TypedReport):
 
 @dataclass(frozen=True)
 class Unfinished(TypedReport):
-    """Why the last build of a variant gave no result, and the build before it that gave one."""
+    """Why the last build of a variant did not give all results, and the build before it that gave them."""
 
     why: str
     """What happened, as text: "failed in validate: ...", "stopped before export" or "waits for Tesla T4"."""
-    is_waiting: bool
-    """Whether nothing failed or was stopped, and jobs only wait for hardware."""
+    is_failure: bool
+    """Whether a job failed or the build was stopped. If not, the results are those of the jobs that passed."""
     jobs: Mapping[str, Digest]
     """The key of each job that had a record at the end of the build."""
     passed: NotedBuild | None = None
@@ -87,7 +87,7 @@ class Head(TypedReport):
     path: str = ""
     """The path of the recipe file as the build named it, relative to the folder in which the store lies."""
     unfinished: Unfinished | None = None
-    """Why the build gave no result; None if it gave one."""
+    """Why the build did not give all results; None if it gave them."""
 
     @property
     def keys(self) -> set[Digest]:
@@ -101,8 +101,8 @@ class Head(TypedReport):
 
     @property
     def failed(self) -> Unfinished | None:
-        """Why the build failed or was stopped; None for a build that passed or waits for hardware."""
-        return None if self.unfinished is None or self.unfinished.is_waiting else self.unfinished
+        """Why the build failed or was stopped; None for a build that passed as far as it could."""
+        return self.unfinished if self.unfinished is not None and self.unfinished.is_failure else None
 
     @property
     def results(self) -> NotedBuild:
@@ -182,7 +182,7 @@ class Heads:
         return nearest, "" if nearest.path == here else nearest.path
 
     def keep(self, subject: Subject, jobs: Mapping[str, JobNote], unfinished: Unfinished | None = None) -> None:
-        """Put the notes of a build's jobs, and why the build gave no result, into the head of the variant.
+        """Put the notes of a build's jobs, and why the build did not give all results, into the head of the variant.
 
         A job that the build did not reach keeps the note of an earlier build in the head.
         """

@@ -102,6 +102,18 @@ def test_the_note_about_a_build_says_why_it_gave_no_result(project, at_most, why
     assert (unfinished and unfinished.why) == why
 
 
+def test_a_build_that_ends_early_has_no_results_of_later_jobs_of_another_build(project):
+    def results(one):
+        build(project, one)
+        return set(Lookup(Store(project / "cache")).heads.of(one.subject).results.jobs)
+
+    whole = {"begin", "shout", "measure", "deliver"}
+    assert results(variant(project, *chain())) == whole
+    assert results(variant(project, *chain()[:2])) == whole
+    assert results(variant(project, *chain("another text")[:2])) == {"begin", "shout"}
+    assert results(variant(project, *chain("another text"))) == whole
+
+
 def test_a_folder_that_no_build_made_is_left_alone(project):
     (project / "build" / "r").mkdir(parents=True)
     (project / "build" / "r" / "mine.txt").write_text("mine")
