@@ -197,7 +197,7 @@ class BenchReport(TypedReport):
     def warnings(self) -> Sequence[str]:
         """That the machine was busy, and that a stand-in was measured in place of Triton's own backend."""
         busy = f"the machine was busy ({self.noise_in_words}), so these numbers are not reliable"
-        stand_in = "via triton stands for a stand-in in Python: Triton's own backend comes with its containers alone"
+        stand_in = "via triton: a stand-in in Python for Triton's own backend, which comes with its containers alone"
         return (
             *([f"{busy}; --force bench measures again"] if any(row.is_busy for row in self.rows) else []),
             *([stand_in] if self.server is not None and self.server.stand_in else []),
