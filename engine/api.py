@@ -107,7 +107,7 @@ def reach(recipes: Recipes, **reading: Unpack[Reading]) -> set[Digest]:
     """Return the keys of the records that recipes use at present, used in their last builds, or have in their locks."""
     current = session(recipes, **reading)
     now = {finding.record.digest for finding in current.findings() if finding.record is not None}
-    last = {record.digest for summary in current.summaries() for record in summary.records.values()}
+    last = {key for variant in current.variants for key in current.lookup.heads.of(variant.subject).keys}
     locks = [file.find(file.path_of(path)) for path in current.selection.paths]
     pinned = {Digest(key) for lock in locks if lock is not None for key in lock.output_keys()}
     return now | last | pinned
@@ -254,6 +254,7 @@ class Session:
             allow_waiting=allow_waiting,
             wait=wait,
             runs=runs,
+            is_what_if=bool(self.selection.set),
         )
         is_new = out is None and generated.is_empty(place)
         last = Finished("failed", 0.0, Exit.FAILED, {})

@@ -38,6 +38,8 @@ class Noticed:
 
     text: str
     lasting: bool = False
+    is_warning: bool = False
+    """Whether a quiet build prints the notice, too."""
 
 
 @dataclass(frozen=True)

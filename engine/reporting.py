@@ -48,6 +48,11 @@ class TypedReport:
         """Return why parts of a model are not in the precision of the recipe: facts for an error of a later job."""
         return []
 
+    @property
+    def warnings(self) -> Sequence[str]:
+        """What readers must know beside the numbers of the report, wherever the numbers stand."""
+        return ()
+
     def to_json(self) -> dict[str, object]:
         """Return the report as a JSON object."""
         return cast("dict[str, object]", _plain(self))

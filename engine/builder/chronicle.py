@@ -20,6 +20,7 @@ from engine.store.history import HeadlineFigures, JobRun, PastBuild
 from engine.text import redaction
 
 _RAN = ("built", "reproduced", "failed")
+_REPLAYED = "replayed: the latencies were measured in an earlier build"
 _WORST_FIRST = ("failed", "interrupted", "waiting")
 
 
@@ -91,10 +92,20 @@ def _figures(lookup: Lookup, tickets: list[Ticket]) -> HeadlineFigures:
     if not any(_ran(each) and each.job.traits.reads_report for each in tickets):
         earlier = history.of(lookup.store.notes, tickets[0].variant.subject)
         if earlier and isinstance(tickets[0].variant, StoredVariant):
-            return replace(earlier[-1].figures, size=None)
+            return _replayed(replace(earlier[-1].figures, size=None))
     from engine.builder import headline
     from engine.builder.summary import Summary
+    from engine.step import Section
 
     read = {each.job.name: reports.current(type(each.job.step), each.record) for each in tickets if each.record}
     records = {name: record for name, record in read.items() if record is not None}
-    return headline.of(Summary(tickets[0].variant, records))
+    figures = headline.of(Summary(tickets[0].variant, records))
+    measured = any(_ran(each) for each in tickets if each.job.step.section is Section.BENCH)
+    return figures if measured else _replayed(figures)
+
+
+def _replayed(figures: HeadlineFigures) -> HeadlineFigures:
+    """Return the figures of a build that measured no latency, with a warning beside those of an earlier build."""
+    if not figures.latencies:
+        return figures
+    return replace(figures, warnings=tuple(dict.fromkeys((*figures.warnings, _REPLAYED))))

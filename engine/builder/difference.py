@@ -86,6 +86,12 @@ class VariantDifference:
         return tuple(dict.fromkeys(device for device in sides if device))
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        """What stands beside the figures of each side."""
+        sides = (("before", self.old), ("after", self.new))
+        return tuple(f"{name}: {each}" for name, side in sides if side is not None for each in side.figures.warnings)
+
+    @property
     def is_none(self) -> bool:
         """Whether nothing differs, and nothing is to be built."""
         return self.old is not None and self.new is not None and not self.differing and not self.to_build
@@ -112,10 +118,11 @@ class SideComparison:
                 ", ".join(f"{job.job} {job.change.value}" for job in each.differing),
                 ", ".join(job.job for job in each.to_build),
                 "; ".join(f"{change.new.place}: {change.in_words()}" for change in each.latencies),
+                "; ".join(each.warnings),
             )
             for each in self.variants
         ]
-        return notebook.table(repr(self)[1:-1], ("variant", "differs", "to build", "p50"), rows)
+        return notebook.table(repr(self)[1:-1], ("variant", "differs", "to build", "p50", "warnings"), rows)
 
 
 def of(old: Side, new: Side) -> SideComparison:

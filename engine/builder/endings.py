@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import groupby
 from pathlib import Path
 
 from engine.builder import chronicle
@@ -16,9 +17,10 @@ from engine.builder.variant import PlannedVariant, before
 from engine.digest import Digest
 from engine.errors import Exit, JudgementError, PrecisionError, StoreError, UserError
 from engine.events import Arrival, BuildState, Ended, Finished, Gap, JobState, Noticed
-from engine.store.heads import JobNote, job_note
+from engine.store.heads import Head, JobNote, Unfinished, job_note
 from engine.store.materialize import materialize, withdraw
 from engine.store.record import Record
+from engine.text import redaction
 
 
 class Endings:
@@ -163,17 +165,22 @@ class Endings:
             try:
                 aside = withdraw(self._lookup.store, place)
             except StoreError as error:
-                yield Noticed(f"{error.what}; it is from an earlier build, and this build does not vouch for it")
+                text = f"{error.what}; it is from an earlier build, and this build does not vouch for it"
+                yield Noticed(text, is_warning=True)
                 continue
             if aside is not None:
-                yield Noticed(
-                    f"{place} is from an earlier build, and this build does not vouch for it: moved to {aside}"
-                )
+                text = f"{place} is from an earlier build, and this build does not vouch for it: moved to {aside}"
+                yield Noticed(text, is_warning=True)
 
     def finished(self, *, interrupted: bool) -> Finished:
         """Save the notes and return the last event of the build."""
-        for variant in self._variants:
-            self._lookup.heads.keep(variant.subject, self._notes[variant.name])
+        for _, own in groupby(self.board.tickets, key=lambda ticket: ticket.variant.name):
+            tickets = list(own)
+            variant = tickets[0].variant
+            unfinished = _unfinished(tickets, self._heads[variant.name])
+            self._lookup.heads.keep(variant.subject, self._notes[variant.name], unfinished)
+            if unfinished is not None and unfinished.is_failure:
+                self._lookup.store.drop_snapshots()  # an up-to-date build has to note that it passed
         self._lookup.heads.save()
         code = Exit.INTERRUPTED if interrupted else Exit.worst(self._exits)
         states = {ticket.ended.state for ticket in self.board.tickets if ticket.ended is not None}
@@ -193,6 +200,29 @@ class Endings:
             self._notes[ticket.variant.name][ticket.job.name] = job_note(
                 ticket.job, ticket.digest, before, ticket.record if passed else None
             )
+
+
+def _unfinished(tickets: Sequence[Ticket], head: Head) -> Unfinished | None:
+    """Return why the jobs of a variant did not give all results; None if all have passed. `head` is the build before.
+
+    A build that stops early because of `--to`, with other keys than the build before, has no results of later jobs.
+    """
+    keys = {each.job.name: each.digest for each in tickets if each.record is not None and each.key is not None}
+    states = {None if ticket.ended is None else ticket.ended.state for ticket in tickets}
+    if states <= {"cached", "built", "reproduced"}:
+        is_whole = any(ticket.job.traits.delivers for ticket in tickets) or keys.items() <= head.newest.items()
+        return None if is_whole else Unfinished(f"ends with {tickets[-1].job.name}", is_failure=False, jobs=keys)
+    ended = [ticket.ended for ticket in tickets if ticket.ended is not None]
+    failed = next((each for each in ended if each.error is not None), None)
+    away = next((each.waits_for for each in ended if each.waits_for is not None), None)
+    if failed is not None and failed.error is not None:
+        why = f"failed in {failed.job}: {redaction.redacted(failed.error.what)}"
+    elif away is not None:
+        why = f"waits for {away}"
+    else:
+        left = next((ticket.job.name for ticket in tickets if ticket.record is None), "its end")
+        why = f"stopped before {left}"
+    return Unfinished(why, is_failure=away is None or failed is not None, jobs=keys)
 
 
 def _replayed(error: JudgementError, record: Record) -> JudgementError:

@@ -23,6 +23,7 @@ def of(summary: Summary) -> HeadlineFigures:
         metrics={} if accuracy is None else _metrics(accuracy),
         latencies=tuple(_latency(row) for row in rows if row.ours),
         device="" if bench is None or not rows else bench.device,
+        warnings=summary.warnings,
     )
 
 
@@ -42,4 +43,4 @@ def _latency(row: BenchRow) -> MeasuredLatency:
     tokens = "" if row.new_tokens is None else f" + {row.new_tokens} tokens"
     low, high = row.interval("p50_ms")
     place = f"{place_of(row)}{tokens}"
-    return MeasuredLatency(place=place, p50_ms=row.p50_ms, interval=(low, high), p95_ms=row.p95_ms)
+    return MeasuredLatency(place=place, p50_ms=row.p50_ms, interval=(low, high), p95_ms=row.p95_ms, busy=row.is_busy)

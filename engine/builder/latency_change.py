@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from engine.kit.bench.report import NOT_COMPARABLE
 from engine.store.history import HeadlineFigures, MeasuredLatency
 
 
@@ -15,6 +16,8 @@ class LatencyVerdict(Enum):
     SLOWER = "slower"
     WITHIN_NOISE = "within noise"
     """The confidence intervals of both latencies overlap."""
+    NOT_COMPARABLE = NOT_COMPARABLE
+    """The machine was busy while one of the two was measured."""
 
 
 @dataclass(frozen=True)
@@ -38,13 +41,17 @@ class LatencyChange:
     @property
     def verdict(self) -> LatencyVerdict:
         """The verdict: faster or slower only if the two confidence intervals have no value in common."""
+        if self.old.busy or self.new.busy:
+            return LatencyVerdict.NOT_COMPARABLE
         low, high = self.band
         if low <= 1 <= high:
             return LatencyVerdict.WITHIN_NOISE
         return LatencyVerdict.FASTER if high < 1 else LatencyVerdict.SLOWER
 
     def in_words(self) -> str:
-        """Return the change in percent with its band: "-12.4% (-15.0 to -9.1%)", or that it is within noise."""
+        """Return the change in percent with its band: "-12.4% (-15.0 to -9.1%)", or why there is none."""
+        if self.verdict is LatencyVerdict.NOT_COMPARABLE:
+            return NOT_COMPARABLE
         low, high = self.band
         band = f"{low - 1:+.1%} to {high - 1:+.1%}"
         if self.verdict is LatencyVerdict.WITHIN_NOISE:

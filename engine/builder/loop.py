@@ -55,6 +55,8 @@ class Options:
     """For how many seconds the build waits for results of other machines; None if it does not wait."""
     runs: bool = True
     """Whether jobs run. If not, a job without a record fails, and the last outputs of each variant are brought."""
+    is_what_if: bool = False
+    """Whether the command line overrides the recipes: a build that fails then leaves older packages in place."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +147,7 @@ class _Build:
             self._retry_locked()
         yield from self._report_contradictions()
         yield from self._finish_pushes()
-        yield from self.endings.withdrawn()
+        yield from () if self.options.is_what_if else self.endings.withdrawn()
         yield self.endings.finished(interrupted=False)
 
     def _patience(self) -> float | None:

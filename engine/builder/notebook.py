@@ -17,13 +17,14 @@ def table(caption: str, header: Sequence[str], rows: Sequence[Sequence[str]]) ->
     return f"<table>{above}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def latencies(caption: str, bench: BenchReport | None) -> str:
-    """Return the latencies of a bench report as HTML; only the caption without a report."""
+def latencies(caption: str, bench: BenchReport | None, warnings: Sequence[str]) -> str:
+    """Return the latencies of a bench report and their warnings as HTML; without a report the caption and warnings."""
+    below = "".join(f"<p>warning: {escape(warning)}</p>" for warning in warnings)
     if bench is None or not bench.rows:
-        return f"<p>{escape(caption)}</p>"
+        return f"<p>{escape(caption)}</p>{below}"
     numbers = reporting.numbers(BenchRow)
     header = ("shape", "runtime", *(f"{number.label} {number.unit}".rstrip() for number in numbers.values()))
-    return table(caption, header, [tuple(_cells(row, numbers)) for row in bench.rows])
+    return table(caption, header, [tuple(_cells(row, numbers)) for row in bench.rows]) + below
 
 
 def _cells(row: BenchRow, numbers: dict[str, reporting.Number]) -> Iterator[str]:

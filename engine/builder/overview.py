@@ -47,12 +47,11 @@ def of(lookup: Lookup, summaries: Iterable[Summary], findings: Iterable[Finding]
     by_name = {name: list(own) for name, own in groupby(findings, key=lambda finding: finding.job.recipe)}
     for summary in summaries:
         variant = summary.variant
-        recipe = variant.loaded.recipe
         yield VariantOverview(
             name=variant.name,
             label=variant.loaded.variant,
-            precision=recipe.precision,
-            device=", ".join(recipe.target.devices),
+            precision=summary.precision,
+            device=", ".join(summary.devices),
             state=state_of(by_name.get(variant.name, [])),
             figures=headline.of(summary),
             builds=history.of(lookup.store.notes, variant.subject),

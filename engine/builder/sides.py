@@ -195,14 +195,14 @@ def _of_job(finding: Finding, findings: Mapping[str, Finding], lookup: Lookup) -
 
 def _of_last_build(variant: PlannedVariant, lookup: Lookup) -> SideVariant | None:
     """Return a variant as its last build left it; None for a variant that was never built."""
-    notes = lookup.heads.before(variant.subject)[0].jobs
+    head = lookup.heads.before(variant.subject)[0]
     builds = history.of(lookup.store.notes, variant.subject)
     names = builds[-1].jobs.keys() if builds else {job.name for job in variant.jobs}
     jobs = {}
-    for name, note in notes.items():
+    for name, note in head.jobs.items():
         record = lookup.store.read(note.key) if note.key is not None and name in names else None
         if record is not None:
             jobs[name] = SideJob(record.key, note.needs or {}, is_stored=True)
     if not jobs:
         return None
-    return SideVariant(variant.name, variant.loaded.variant, jobs, headline.of(summarize(lookup, variant, notes)))
+    return SideVariant(variant.name, variant.loaded.variant, jobs, headline.of(summarize(lookup, variant, head)))

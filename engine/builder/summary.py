@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import TypeVar
 
@@ -12,15 +13,17 @@ from engine.builder.job import Job
 from engine.builder.lookup import Lookup
 from engine.builder.variant import PlannedVariant
 from engine.feasibility.facts import ModelFacts
+from engine.kit.accuracy.report import AccuracyReport
 from engine.kit.bench import proposal
 from engine.kit.bench.report import BenchReport
 from engine.kit.bench.sample_report import SampleLengths
 from engine.reporting import TypedReport
 from engine.step import Section
-from engine.store.heads import JobNote
+from engine.store.heads import NEVER, Head
 from engine.store.record import Record
 from engine.text import lists, sizes
 
+NOT_ON_DEVICE = "not validated on the device yet"
 R = TypeVar("R", bound=TypedReport)
 
 
@@ -33,16 +36,18 @@ class Summary:
 
     variant: PlannedVariant
     records: Mapping[str, Record]
+    head: Head = NEVER
+    """The last build of the variant, which says whose results the records are."""
 
     def __repr__(self) -> str:
-        """Return the variant's name, how many of its jobs are built, and the size of its model."""
+        """Return the variant's name, how many of its jobs are built, the size of its model, and what `about` says."""
         size = "" if self.model is None else f", {sizes.decimal(self.model.size)}"
         built = f"{len(self.records)} of {lists.counted(len(self.variant.jobs), 'job')} built"
-        return f"<Summary {self.variant.name}: {built}{size}>"
+        return f"<Summary {'; '.join((f'{self.variant.name}: {built}{size}', *self.about))}>"
 
     def _repr_html_(self) -> str:
         """Return the latencies as a table, which a notebook shows."""
-        return notebook.latencies(repr(self)[1:-1], self.report(Section.BENCH, BenchReport))
+        return notebook.latencies(repr(self)[1:-1], self.report(Section.BENCH, BenchReport), self.warnings)
 
     def report(self, section: Section, kind: type[R]) -> R | None:
         """Return the first report of type `kind` in a section (validation, precision, bench), or None."""
@@ -53,6 +58,54 @@ class Summary:
         """Return the record of the job that made the input `name` of the job that reports on `section`; else None."""
         jobs = (job for job in self.variant.jobs if job.step.section is section)
         return next((self.records.get(job.needs.get(name, "")) for job in jobs), None)
+
+    @property
+    def precision(self) -> str:
+        """The precision of the recipe that was built, which may have changed since."""
+        return next(self._built_with("precision"), self.variant.loaded.recipe.precision)
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """The devices of the recipe that was built."""
+        return tuple(self._built_with("target.device")) or self.variant.loaded.recipe.target.devices
+
+    @property
+    def runtime(self) -> str:
+        """The runtime of the recipe that was built."""
+        return next(self._built_with("target.runtime"), self.variant.loaded.recipe.target.runtime)
+
+    def _built_with(self, name: str) -> Iterator[str]:
+        """Yield the value of a field of the recipe that was built, or each entry of its list; nothing if unknown."""
+        fields = self.head.results.recipe.items()
+        return (value for field, value in fields if f"{field}.".startswith(f"recipe.{name}."))
+
+    @property
+    def about(self) -> tuple[str, ...]:
+        """Which build and machine the results are of, where that is not the last build, or where they are from afar."""
+        lines, failed = [], self.head.failed
+        if failed is not None and failed.passed is None:
+            lines.append(f"the last build {failed.why}; no build has passed so far")
+        elif failed is not None and failed.passed is not None:
+            moment = datetime.fromtimestamp(failed.passed.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+            which = f"results of the last successful build, {self.precision}, of {moment}"
+            lines.append(f"{which}; the last build {failed.why}")
+        bench = self.report(Section.BENCH, BenchReport)
+        if bench is not None and any(self.records[job.name].origin for job in self._about(Section.BENCH)):
+            lines.append(f"replayed: the latencies were measured elsewhere, on {bench.device}")
+        return tuple(lines)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What stands beside the figures wherever they are shown."""
+        bench = self.report(Section.BENCH, BenchReport)
+        on_device = self.report(Section.VALIDATION, AccuracyReport)
+        accuracy = on_device or self.report(Section.VALIDATION_ONNX, AccuracyReport)
+        return (
+            *self.about,
+            *(() if bench is None else bench.warnings),
+            *([f"{NOT_ON_DEVICE}; accuracy of ONNX on the CPU"] if accuracy and not on_device else ()),
+            *(() if accuracy is None else accuracy.warnings),
+        )
 
     @property
     def model(self) -> Record | None:
@@ -81,17 +134,18 @@ class Summary:
         return {
             "recipe": self.variant.name,
             "variant": self.variant.loaded.variant,
-            "precision": recipe.precision,
+            "precision": self.precision,
             "target": recipe.target.model_dump(mode="json", exclude_none=True),
             "steps": [_step(job.name, self.records.get(job.name)) for job in self.variant.jobs],
             "size": self.model.size if self.model else None,
             Section.VALIDATION: self._filed(Section.VALIDATION),
             Section.VALIDATION_ONNX: self._filed(Section.VALIDATION_ONNX),
             **({Section.ENGINE: engine} if (engine := self._filed(Section.ENGINE)) else {}),
-            Section.BENCH: self._filed(Section.BENCH).get("rows", []),
+            Section.BENCH: self._latencies(),
             **({Section.RUNTIME: choice} if (choice := self._filed(Section.RUNTIME)) else {}),
             **({"licenses": self._filed_licenses()} if self._filed_licenses() else {}),
             **self._lengths(),
+            "warnings": list(self.warnings),
         }
 
     def proposal(self, lengths: SampleLengths) -> str:
@@ -100,6 +154,14 @@ class Summary:
 
     def _filed_licenses(self) -> object:
         return [] if self.facts is None else self.facts.to_json().get("licenses", [])
+
+    def _latencies(self) -> object:
+        """Return the rows of latencies, each with what a reader must know before comparing its numbers."""
+        rows, bench = self._filed(Section.BENCH).get("rows", []), self.report(Section.BENCH, BenchReport)
+        if bench is None or not isinstance(rows, Sequence):
+            return rows
+        pairs = zip(rows, bench.rows, strict=True)
+        return [{**raw, "busy": row.is_busy, "speed_up": bench.speed_ups(row)} for raw, row in pairs]
 
     def _lengths(self) -> Mapping[str, object]:
         """Return the lengths of samples, with the proposal for each; {} where no shape stands for lengths."""
@@ -170,20 +232,21 @@ def carrying(jobs: Sequence[Job]) -> set[str]:
     return names
 
 
-def summarize(lookup: Lookup, variant: PlannedVariant, notes: Mapping[str, JobNote] | None = None) -> Summary:
-    """Return the records of a variant's last build, as far as the store still has the records.
+def summarize(lookup: Lookup, variant: PlannedVariant, head: Head | None = None, *, newest: bool = False) -> Summary:
+    """Return the records of a variant's last build that gave a result, as far as the store still has the records.
 
-    `notes` are the notes about the jobs of another build.
+    Without such a build, they are those of the last build. `head` is of another recipe that the variant continues. With
+    `newest`, they are the newest record of each job, also of builds that failed.
     """
-    notes = lookup.heads.of(variant.subject).jobs if notes is None else notes
+    head = lookup.heads.of(variant.subject) if head is None else head
+    keys = head.newest if newest else head.results.jobs
     records = {}
     for job in variant.jobs:
-        note = notes.get(job.name)
-        stored = lookup.store.read(note.key) if note and note.key else None
+        stored = lookup.store.read(keys[job.name]) if job.name in keys else None
         record = None if stored is None else reports.current(type(job.step), stored)
         if record is not None:
             records[job.name] = record
-    return Summary(variant, records)
+    return Summary(variant, records, head)
 
 
 def _step(job: str, record: Record | None) -> dict[str, object]:

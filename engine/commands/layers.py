@@ -40,13 +40,15 @@ def run(arguments: argparse.Namespace) -> Exit:
     Raises UsageError where Polygraphy is missing, or where a recipe is not built so far.
     """
     from engine import api
+    from engine.builder.summary import summarize
     from engine.kit.accuracy import layers
 
     session = api.session(arguments.recipes, **options.reading(arguments))
     layers.refuse_missing()
     store = session.lookup.store
     results = []
-    for summary in session.summaries():
+    for variant in session.variants:
+        summary = summarize(session.lookup, variant, newest=True)  # also of a build that failed in `validate`
         folders = {name: store.artifact_path(artifact) for name, artifact in _artifacts(summary).items()}
         results.append((summary.variant.name, *_compared(summary, folders, arguments.cases)))
     store.leave()

@@ -55,6 +55,7 @@ def as_json(comparison: SideComparison) -> dict[str, object]:
                 "figures": [asdict(amount) for amount in variant.amounts],
                 "latencies": [_latency_fields(change) for change in variant.latencies],
                 "devices": list(variant.devices),
+                "warnings": list(variant.warnings),
             }
             for variant in comparison.variants
         ],
@@ -176,6 +177,7 @@ def _change(amount: Amount) -> str:
 
 
 def _warnings(variant: VariantDifference) -> Iterator[str]:
+    yield from variant.warnings
     if len(variant.devices) > 1 and variant.latencies:
         yield f"measured on different devices: {', '.join(variant.devices)}"
     away = dict.fromkeys(job.waits_for for job in variant.to_build if job.waits_for)

@@ -32,6 +32,7 @@ def lines(builds: Sequence[PastBuild], *, limit: int | None = None) -> Iterator[
     for line, build in zip(aligned[1:], newest, strict=True):
         yield line
         yield from (f"  {each}" for each in jobs(build))
+        yield from (f"  warning: {each}" for each in build.figures.warnings)
     if len(newest) < len(builds):
         yield f"{lists.counted(len(builds) - len(newest), 'earlier build')} not shown: --limit {len(builds)} shows all"
 

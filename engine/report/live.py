@@ -91,6 +91,7 @@ class LiveReport:
         self._bars = TransferBars(self._console)
         self._remaining = Remaining(parallel or slots.default())
         self._finished: Finished | None = None
+        self._failed: list[Event] = []
         self._reasons = Reasons()
         self._live = Live(console=self._console, get_renderable=self._view, refresh_per_second=_FRAMES_PER_SECOND)
 
@@ -108,6 +109,7 @@ class LiveReport:
             case Noticed():
                 self._console.print(f"note: {event.text}", markup=False)
             case Refused():
+                self._failed.append(event)
                 for row in plain.lines(event, many=self._many):
                     self._console.print(Text(row))
             case Planned():
@@ -124,7 +126,7 @@ class LiveReport:
                 self._finish(event)
 
     def finish(self, results: Results) -> None:
-        """Print the result of the build, the tables and the packages below the view of the jobs."""
+        """Print the result of the build, the tables and the packages below the view of the jobs, and errors last."""
         if self._finished is None:
             return
         end = self._finished
@@ -133,6 +135,8 @@ class LiveReport:
         last = Text(plain.last_line(end.state, f"{end.seconds:.1f}", int(end.exit)), style)
         self._console.print(last, highlight=False)
         streams.write_last(results.brief if self._is_folded else results.whole)
+        for row in plain.failures(self._failed, many=self._many):
+            self._console.print(Text(row, style))
 
     def _say_what_was_cut(self) -> None:
         """Print what the jobs wait for, where the view of the jobs has no room for the whole sentence."""
@@ -155,6 +159,7 @@ class LiveReport:
         for line in plain.warnings(event):
             self._live.console.print(Text(line, style="yellow"))
         if event.error is not None:
+            self._failed.append(event)
             title = f"{event.recipe} {event.job}" if self._many else event.job
             self._live.console.print(Text(f"{title} failed", style="bold red"))
             for line in self._reasons.lines(event):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterable, Iterator
 from typing import Self
 
 from engine.builder.trace import declaring
@@ -54,6 +55,7 @@ class PlainReport:
         self._folded = folding.Folded()
         self._started: dict[tuple[str, str], float] = {}
         self._reasons = Reasons()
+        self._failed: list[Event] = []
         self._state = "interrupted"
 
     def __enter__(self) -> Self:
@@ -68,6 +70,7 @@ class PlainReport:
             print(_painted(line), file=sys.stderr, flush=True)
         match event:
             case Ended(error=UserError() as error) | Refused(error=UserError() as error):
+                self._failed.append(event)
                 for line in github.of(error):
                     print(line, file=sys.stderr, flush=True)
             case Finished():
@@ -99,14 +102,21 @@ class PlainReport:
         return [*self._folded.lines(), *stopped]
 
     def finish(self, results: Results) -> None:
-        """Print the tables, and a line with the folder of each package; in GitHub Actions also into its summary."""
+        """Print the tables, and a line with the folder of each package; in GitHub Actions also into its summary.
+
+        If something is printed below the errors, one line for each error comes last.
+        """
         github.summarize(f"recipe build: {self._state}", results.whole)
-        streams.write_last(results.packages if self._quiet else results.brief if self._is_folded else results.whole)
+        text = results.packages if self._quiet else results.brief if self._is_folded else results.whole
+        streams.write_last(text)
+        for line in failures(self._failed, many=self._many) if text else ():
+            print(_painted(line), file=sys.stderr, flush=True)
 
 
 def _is_trouble(event: Event) -> bool:
     """Tell whether an event is printed in a quiet build."""
-    return isinstance(event, Refused) or (isinstance(event, Ended) and bool(event.error or event.gaps))
+    is_warning = isinstance(event, Noticed) and event.is_warning
+    return is_warning or isinstance(event, Refused) or (isinstance(event, Ended) and bool(event.error or event.gaps))
 
 
 def _painted(line: str) -> str:
@@ -134,6 +144,16 @@ def lines(event: Event, *, many: bool, reasons: Reasons | None = None) -> list[s
             return _ended(event, many=many, reasons=reasons or Reasons())
         case Finished():
             return [last_line(event.state, f"{event.seconds:.1f}", int(event.exit))]
+
+
+def failures(events: Iterable[Event], *, many: bool) -> Iterator[str]:
+    """Yield a line for each failed job and each wrong recipe, without the details of its error."""
+    for event in events:
+        match event:
+            case Ended(error=UserError() as error):
+                yield f"{_row('failed', event.recipe, event.job, many=many)}: {error.what}"
+            case Refused():
+                yield f"{'failed':<{_WIDTH}}{event.path}: {event.error.what}"
 
 
 def running(node: str) -> str:

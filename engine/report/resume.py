@@ -97,6 +97,7 @@ def _options(arguments: argparse.Namespace) -> Options:
         keep_going=arguments.keep_going,
         allow_waiting=arguments.allow_waiting,
         wait=arguments.wait,
+        is_what_if=bool(arguments.set),
     )
 
 

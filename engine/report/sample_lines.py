@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from engine.builder.summary import Summary
-from engine.kit.bench.report import BenchReport, speed_up
+from engine.kit.bench.report import BenchReport, BenchRow, speed_up
 from engine.kit.bench.sample_report import Batching, SampleFigures, SampleLengths
 from engine.text import lists
 
@@ -17,7 +17,7 @@ def lines(summary: Summary, bench: BenchReport) -> Iterator[str]:
         half = len(rows) // 2  # the rows in the order of arrival, then the same models sorted by length
         yield _about(lengths, [row.samples for row in rows if row.samples is not None])
         for arrival, by_length in zip(rows[:half], rows[half:], strict=True):
-            yield f"  {arrival.runtime}: {_gain(arrival.samples, by_length.samples)}"
+            yield f"  {arrival.runtime}: {_gain(arrival, by_length)}"
         yield f"  texts/s by batch size: {'; '.join(_sizes(lengths.batchings))}"
         fastest = lengths.fastest()
         if fastest is not None:
@@ -42,10 +42,11 @@ def _batch(lengths: SampleLengths) -> str:
     return " x ".join(str(size) for size in lengths.shape.values() if isinstance(size, int)) or "1"
 
 
-def _gain(arrival: SampleFigures | None, by_length: SampleFigures | None) -> str:
+def _gain(first: BenchRow, second: BenchRow) -> str:
+    arrival, by_length = first.samples, second.samples
     if arrival is None or by_length is None or by_length.gain is None or by_length.gain_interval is None:
         return ""
-    gain = speed_up(by_length.gain, by_length.gain_interval)
+    gain = speed_up(by_length.gain, by_length.gain_interval, busy=first.is_busy or second.is_busy)
     return f"{_throughput(arrival)} in arrival order, {_throughput(by_length)} sorted: {gain}"
 
 

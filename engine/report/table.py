@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from engine import reporting
-from engine.builder.summary import Summary
+from engine.builder.summary import NOT_ON_DEVICE, Summary
 from engine.kit.accuracy.report import AccuracyReport
 from engine.kit.bench.report import BenchReport, BenchRow, ServerReport
 from engine.kit.choice.report import ChoiceReport
@@ -20,8 +20,6 @@ from engine.server.installation import KIND_NAMES
 from engine.step import Section
 from engine.text import sizes
 
-_NOISY = 0.1
-"""The noise, as a share of the median latency, above which the table calls the machine busy: see `BenchRow.noise`."""
 _BEFORE, _BEHIND = ("shape", "runtime", "via", "size", "cosine"), ("speed-up",)
 """The columns of the table that stand before the measured numbers, and the columns that stand after them."""
 _USUAL = "ms"
@@ -29,7 +27,7 @@ _USUAL = "ms"
 
 
 def tables(summaries: Sequence[Summary]) -> str:
-    """Return the table of every variant that has been measured or validated."""
+    """Return the table of every variant that has been measured or validated, and whose last build did not fail."""
     shown_sections = (
         (Section.BENCH, BenchReport),
         (Section.VALIDATION, AccuracyReport),
@@ -40,7 +38,7 @@ def tables(summaries: Sequence[Summary]) -> str:
     return "".join(
         f"{table(summary)}\n"
         for summary in summaries
-        if any(summary.report(section, kind) for section, kind in shown_sections)
+        if summary.head.failed is None and any(summary.report(section, kind) for section, kind in shown_sections)
     )
 
 
@@ -50,7 +48,7 @@ def table(summary: Summary) -> str:
     validated = summary.report(Section.VALIDATION, AccuracyReport)
     checked = summary.report(Section.VALIDATION_ONNX, AccuracyReport)
     headline = headline_of_precision(summary)
-    lines = [_title(summary), *([] if headline is None else [headline]), *choices.lines(summary)]
+    lines = [_title(summary), *summary.about, *([] if headline is None else [headline]), *choices.lines(summary)]
     if bench is not None and bench.rows:
         lines += _measured(summary, bench, validated)
     quantized = summary.report(Section.PRECISION, QuantizeReport)
@@ -84,9 +82,7 @@ def _measured(summary: Summary, bench: BenchReport, validated: AccuracyReport | 
         *device_lines.lines(bench),
         *sample_lines.lines(summary, bench),
     ]
-    if bench.noise is not None and bench.noise > _NOISY:
-        lines.append("the machine was busy, so these numbers are not reliable; --force bench measures again")
-    return lines
+    return [*lines, *bench.warnings]
 
 
 def _title_of(number: Number) -> str:
@@ -94,21 +90,17 @@ def _title_of(number: Number) -> str:
 
 
 def _server(server: ServerReport | None) -> list[str]:
-    """Return lines about the measured server and its stand-in backend; no lines where no server was measured."""
+    """Return the line about the measured server; no line where no server was measured."""
     if server is None:
         return []
     triton = f"Triton {server.version} ({KIND_NAMES[server.kind]})"
-    line = f"via triton: {server.asked} on {triton}, one call at a time"
-    aside = "with a stand-in in Python for Triton's own backend of the model, which comes with its containers alone"
-    return [line, *([aside] if server.stand_in else [])]
+    return [f"via triton: {server.asked} on {triton}, one call at a time"]
 
 
 def _title(summary: Summary) -> str:
-    recipe = summary.variant.loaded.recipe
     size = f", {sizes.decimal(summary.model.size)}" if summary.model else ""
-    return (
-        f"{recipe.name}: {recipe.precision} for {', '.join(recipe.target.devices)} with {recipe.target.runtime}{size}"
-    )
+    name, runtime = summary.variant.loaded.recipe.name, summary.runtime
+    return f"{name}: {summary.precision} for {', '.join(summary.devices)} with {runtime}{size}"
 
 
 def headline_of_precision(summary: Summary) -> str | None:
@@ -116,10 +108,10 @@ def headline_of_precision(summary: Summary) -> str | None:
     recipe = summary.variant.loaded.recipe
     reports = (summary.report(each, AccuracyReport) for each in (Section.VALIDATION, Section.VALIDATION_ONNX))
     work = next((report.work for report in reports if report is not None and report.work is not None), None)
-    if work is None or recipe.precision == "fp32":
+    if work is None or summary.precision == "fp32":
         return None
     weights_only = registry.of(recipe).lowering(recipe) is Lowering.WEIGHTS_ONLY
-    return work.headline(recipe.precision, weights_only=weights_only)
+    return work.headline(summary.precision, weights_only=weights_only)
 
 
 def _row(
@@ -143,7 +135,7 @@ def _row(
     record = summary.taken(Section.BENCH, _rival_of(row.runtime))
     ours = bench.ours_beside(row)
     size = sizes.decimal(record.size) if record else ""
-    return (shape, row.runtime, row.via, size, "", *cells, "" if ours is None else ours.speed_up(row.runtime))
+    return (shape, row.runtime, row.via, size, "", *cells, "" if ours is None else ours.speed_up(row))
 
 
 def _sizes(shape: Mapping[str, int | str]) -> str:
@@ -191,7 +183,7 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 def _on_the_cpu(report: AccuracyReport) -> list[str]:
     """Return the accuracy of the ONNX graph on the CPU as lines, for a built model that its device has not run yet."""
     emulated = f", {report.emulated} emulated" if report.emulated else ""
-    return [f"not validated on the device yet; ONNX on the CPU{emulated}:", *_validation(report)]
+    return [f"{NOT_ON_DEVICE}; ONNX on the CPU{emulated}:", *_validation(report)]
 
 
 def _validation(report: AccuracyReport) -> list[str]:

@@ -7,13 +7,16 @@ import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from engine.builder.latency_change import LatencyVerdict
 from engine.builder.overview import VariantOverview
 from engine.report import grid, markdown
-from engine.text import sizes
+from engine.text import lists, sizes
 
+_NAMED = 3
+"""The most variants that a warning names."""
 _CSV = (
     "recipe", "variant", "precision", "device", "state", "size_bytes", "cosine", "worst_cosine", "agreement",
-    "shape", "p50_ms", "p50_low_ms", "p50_high_ms", "p95_ms", "ratio_to_last", "ratio_low", "ratio_high",
+    "shape", "p50_ms", "p50_low_ms", "p50_high_ms", "p95_ms", "ratio_to_last", "ratio_low", "ratio_high", "warnings",
 )  # fmt: skip
 
 
@@ -25,6 +28,7 @@ def as_text(overviews: Sequence[VariantOverview]) -> Iterator[str]:
     places = _places(overviews)
     if len(places) == 1:
         yield f"p50 at {places[0]}"
+    yield from _warnings(overviews)
 
 
 def as_markdown(overviews: Sequence[VariantOverview]) -> Iterator[str]:
@@ -35,6 +39,9 @@ def as_markdown(overviews: Sequence[VariantOverview]) -> Iterator[str]:
     if len(places) == 1:
         yield ""
         yield f"p50 at {places[0]}."
+    for warning in _warnings(overviews):
+        yield ""
+        yield markdown.escaped(warning)
 
 
 def as_csv(overviews: Sequence[VariantOverview]) -> Iterator[str]:
@@ -48,10 +55,12 @@ def as_csv(overviews: Sequence[VariantOverview]) -> Iterator[str]:
         fixed = (*first, figures.size, figures.cosine, figures.worst_cosine, figures.agreement)
         for number, latency in enumerate(figures.latencies or (None,)):
             change = each.change if number == 0 else None
+            if change is not None and change.verdict is LatencyVerdict.NOT_COMPARABLE:
+                change = None
             measured = () if latency is None else (latency.place, latency.p50_ms, *latency.interval, latency.p95_ms)
             ratios = () if change is None else (round(change.ratio, 4), *(round(end, 4) for end in change.band))
             row = [*fixed, *measured, *ratios]
-            writer.writerow([*row, *[""] * (len(_CSV) - len(row))])
+            writer.writerow([*row, *[""] * (len(_CSV) - len(row) - 1), "; ".join(figures.warnings)])
     yield from page.getvalue().splitlines()
 
 
@@ -60,6 +69,13 @@ FORMATS: Mapping[str, Callable[[Sequence[VariantOverview]], Iterator[str]]] = {
     "markdown": as_markdown,
     "csv": as_csv,
 }
+
+
+def _warnings(overviews: Sequence[VariantOverview]) -> Iterator[str]:
+    """Yield a line for each warning about figures of the table, with the variants that have it."""
+    for text in dict.fromkeys(warning for each in overviews for warning in each.figures.warnings):
+        names = [each.name for each in overviews if text in each.figures.warnings]
+        yield f"warning: {lists.first_of(names, _NAMED)}: {text}"
 
 
 def _is_number(name: str) -> bool:

@@ -254,7 +254,7 @@ class Bench(Step):
                 measured += rows
                 states += gpu_state.look(gpu.name, gpu.uuid) if gpu else []
                 for row, _ in rows:
-                    print(_in_words(row))
+                    print(_in_words(row, [other for other, _ in rows]))
         out.mkdir(parents=True, exist_ok=True)
         raw = [{**_about(row), "rounds_ms": rounds} for row, rounds in measured]
         (out / LATENCIES).write_text(json.dumps(raw) + "\n", "utf-8")
@@ -339,8 +339,9 @@ def _generated(row: BenchRow, new_tokens: int | None) -> BenchRow:
     return replace(row, new_tokens=new_tokens, tokens_per_s=round(tokens / row.p50_ms * 1e3, 1))
 
 
-def _in_words(row: BenchRow) -> str:
-    ratios = "".join(f", {name}: {row.speed_up(name)}" for name in row.ratio_to)
+def _in_words(row: BenchRow, beside: Sequence[BenchRow]) -> str:
+    """Return the latencies of a row and its speed-ups over the rivals in the rows `beside`."""
+    ratios = "".join(f", {other.runtime}: {text}" for other in beside if (text := row.speed_up(other)))
     tokens = "" if row.tokens_per_s is None else f", {row.tokens_per_s:g} tokens/s"
     if row.samples is not None:
         tokens = f", {row.samples.texts_per_s:g} texts/s in {row.samples.order} order"

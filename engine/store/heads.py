@@ -49,6 +49,32 @@ class JobNote(TypedReport):
 
 
 @dataclass(frozen=True)
+class NotedBuild(TypedReport):
+    """A build of a variant whose results people see."""
+
+    at: float
+    """The time of the build, in seconds since the epoch; 0 where it is not known."""
+    recipe: Mapping[str, str]
+    """A mapping from the dotted names of the recipe's fields to the fields' values at this build."""
+    jobs: Mapping[str, Digest]
+    """The key of each job that had a record at the end of the build."""
+
+
+@dataclass(frozen=True)
+class Unfinished(TypedReport):
+    """Why the last build of a variant did not give all results, and the build before it that gave them."""
+
+    why: str
+    """What happened, as text: "failed in validate: ...", "stopped before export" or "waits for Tesla T4"."""
+    is_failure: bool
+    """Whether a job failed or the build was stopped. If not, the results are those of the jobs that passed."""
+    jobs: Mapping[str, Digest]
+    """The key of each job that had a record at the end of the build."""
+    passed: NotedBuild | None = None
+    """The last build before it that gave a result; None where no build did."""
+
+
+@dataclass(frozen=True)
 class Head(TypedReport):
     """The last build of a variant."""
 
@@ -60,6 +86,30 @@ class Head(TypedReport):
     """The time of the variant's last build, in seconds since the epoch."""
     path: str = ""
     """The path of the recipe file as the build named it, relative to the folder in which the store lies."""
+    unfinished: Unfinished | None = None
+    """Why the build did not give all results; None if it gave them."""
+
+    @property
+    def keys(self) -> set[Digest]:
+        """The keys of all records of the build, and of the build whose results people see."""
+        return {*self.newest.values(), *self.results.jobs.values()}
+
+    @property
+    def newest(self) -> Mapping[str, Digest]:
+        """The key of the newest record of each job, of whichever build."""
+        return {name: note.key for name, note in self.jobs.items() if note.key is not None}
+
+    @property
+    def failed(self) -> Unfinished | None:
+        """Why the build failed or was stopped; None for a build that passed as far as it could."""
+        return self.unfinished if self.unfinished is not None and self.unfinished.is_failure else None
+
+    @property
+    def results(self) -> NotedBuild:
+        """The build whose results people see: the last one; instead of a failed one the last that passed before."""
+        if self.failed is not None and self.failed.passed is not None:
+            return self.failed.passed
+        return NotedBuild(self.used, self.recipe, self.newest if self.unfinished is None else self.unfinished.jobs)
 
 
 NEVER = Head(name="", recipe={}, jobs={})
@@ -131,13 +181,23 @@ class Heads:
         nearest = min(others, key=lambda each: (_distance(each, subject), -each.used), default=NEVER)
         return nearest, "" if nearest.path == here else nearest.path
 
-    def keep(self, subject: Subject, jobs: Mapping[str, JobNote]) -> None:
-        """Put the notes of a build's jobs into the head of the variant.
+    def keep(self, subject: Subject, jobs: Mapping[str, JobNote], unfinished: Unfinished | None = None) -> None:
+        """Put the notes of a build's jobs, and why the build did not give all results, into the head of the variant.
 
         A job that the build did not reach keeps the note of an earlier build in the head.
         """
         name, (before, _) = self._name_of(subject), self.before(subject)
-        head = Head(subject.name, subject.fields, {**before.jobs, **jobs}, round(time.time()), self._path_of(subject))
+        if unfinished is not None and before is not NEVER:
+            passed = before.results if before.unfinished is None else before.unfinished.passed
+            unfinished = replace(unfinished, passed=passed)
+        head = Head(
+            subject.name,
+            subject.fields,
+            {**before.jobs, **jobs},
+            round(time.time()),
+            self._path_of(subject),
+            unfinished,
+        )
         if head != before:
             self._own[name, subject.variant] = head
             self._changed.setdefault(name, {})[subject.variant] = head
@@ -239,7 +299,7 @@ def uses(store: Store) -> Iterator[tuple[Digest, float]]:
     """Yield the key of each job in each last build, with the time of the build in seconds since the epoch."""
     for _, heads in _every(store.notes):
         for head in heads.values():
-            yield from ((job.key, head.used) for job in head.jobs.values() if job.key)
+            yield from ((key, head.used) for key in head.keys)
 
 
 def _jobs(heads: Mapping[str, Head]) -> Iterator[JobNote]:

@@ -30,6 +30,8 @@ class MeasuredLatency:
     interval: tuple[float, float]
     """The 95 % confidence interval of `p50_ms`; from the value to itself where it is not known."""
     p95_ms: float | None = None
+    busy: bool = False
+    """Whether the machine was busy meanwhile, so that the latency is compared with no other."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +50,8 @@ class HeadlineFigures(TypedReport):
     latencies: tuple[MeasuredLatency, ...] = ()
     device: str = ""
     """What ran the measured model: the GPU, or the CPU and its threads."""
+    warnings: tuple[str, ...] = ()
+    """What stands beside the figures wherever they are shown."""
 
     def latency(self, place: str) -> MeasuredLatency | None:
         """Return the latency at a place; None where it was not measured there."""

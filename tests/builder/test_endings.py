@@ -12,6 +12,7 @@ from engine.errors import Exit
 from engine.events import Ended, Noticed
 from engine.report import json_lines, plain
 from engine.step import Device, Hardware, Source
+from engine.store.store import Store
 
 
 @pytest.fixture
@@ -70,6 +71,47 @@ def test_a_package_that_waits_for_hardware_does_not_leave_an_older_one_to_be_dep
     assert waiting[-1].state == "waiting"
     assert len(notes(waiting)) == 1
     assert not (project / "build" / "r").exists()
+
+
+def test_a_build_with_overrides_that_fails_touches_no_package(project):
+    build(project, variant(project, *chain()))
+    before = sorted((path.name, path.stat().st_mtime_ns) for path in (project / "build").iterdir())
+    missed = build(project, variant(project, *chain("a longer text", at_most=5)), is_what_if=True)
+    assert missed[-1].exit is Exit.JUDGED
+    assert notes(missed) == []
+    assert sorted((path.name, path.stat().st_mtime_ns) for path in (project / "build").iterdir()) == before
+    build(project, variant(project, *chain("a longer text")), is_what_if=True)
+    assert text(project / "build" / "r") == "A LONGER TEXT"
+
+
+def test_a_quiet_build_says_that_it_moved_a_package(project, capsys):
+    build(project, variant(project, *chain()))
+    with plain.PlainReport(many=False, quiet=True) as report:
+        for event in build(project, variant(project, *chain(at_most=1))):
+            report.on_event(event)
+    assert "does not vouch for it: moved to" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("at_most", "why"), [(1000, None), (1, "failed in measure: the text has 5 letters, 1 are allowed")]
+)
+def test_the_note_about_a_build_says_why_it_gave_no_result(project, at_most, why):
+    one = variant(project, *chain(at_most=at_most))
+    build(project, one)
+    unfinished = Lookup(Store(project / "cache")).heads.of(one.subject).unfinished
+    assert (unfinished and unfinished.why) == why
+
+
+def test_a_build_that_ends_early_has_no_results_of_later_jobs_of_another_build(project):
+    def results(one):
+        build(project, one)
+        return set(Lookup(Store(project / "cache")).heads.of(one.subject).results.jobs)
+
+    whole = {"begin", "shout", "measure", "deliver"}
+    assert results(variant(project, *chain())) == whole
+    assert results(variant(project, *chain()[:2])) == whole
+    assert results(variant(project, *chain("another text")[:2])) == {"begin", "shout"}
+    assert results(variant(project, *chain("another text"))) == whole
 
 
 def test_a_folder_that_no_build_made_is_left_alone(project):

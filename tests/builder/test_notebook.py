@@ -24,7 +24,7 @@ def test_a_summary_is_a_table_of_its_latencies_in_a_notebook():
 
 def test_names_are_never_markup():
     rows = (row("<b>", ours=True),)
-    text = notebook.latencies("<i>", BenchReport(threads=1, cpu="c", rows=rows))
+    text = notebook.latencies("<i>", BenchReport(threads=1, cpu="c", rows=rows), ())
     assert "&lt;b&gt; (ours)" in text
     assert "<i>" not in text
 

@@ -96,6 +96,14 @@ def test_a_failed_job_is_printed_at_once_and_stays_in_the_view(report):
     assert "device-5  export" in report.shown()
 
 
+def test_the_errors_of_a_failed_build_are_its_last_lines(report):
+    report.on_event(Ended(name(5), "export", "failed", error=StepError("it is wrong", hint="mend it")))
+    report.on_event(Finished("failed", 2.0, Exit.FAILED, {}))
+    with report._console.capture() as printed:
+        report.finish(Results("", "", ""))
+    assert " ".join(printed.get().split()).endswith(f"failed {name(5)} export: it is wrong")
+
+
 def test_what_the_view_cuts_is_printed_in_full_at_the_end(report, capsys):
     report.on_event(Ended(name(0), "trt-build", "waiting", waits_for="T4 (sm_75)", advice=ADVICE))
     report.on_event(Finished("waiting", 2.0, Exit.WAITING, {}))

@@ -2,9 +2,13 @@
 
 import json
 
-from engine.events import Arrival, Awaits, Ended, Planned, RunsElsewhere
+import pytest
+
+from engine.errors import Exit, StepError
+from engine.events import Arrival, Awaits, Ended, Finished, Planned, RunsElsewhere
 from engine.report import json_lines, plain
 from engine.report.live import LiveReport
+from engine.report.results import Results
 
 WAIT = RunsElsewhere("net", "export", "process 7 on here (net export, since 08:00:00)", 7, "here", 1.0)
 
@@ -35,6 +39,17 @@ def test_a_wait_stands_in_the_live_view_until_the_job_has_ended():
     with report._console.capture() as shown:
         report._console.print(report._view(), width=200)
     assert "process 7" not in shown.get()
+
+
+@pytest.mark.parametrize(("tables", "again"), [("", 0), ("the table of another variant\n", 1)])
+def test_errors_come_again_below_the_tables_of_other_variants(tables, again, capsys):
+    report = plain.PlainReport(many=True)
+    report.on_event(Ended("net", "fuse", "failed", error=StepError("it is wrong")))
+    report.on_event(Finished("failed", 2.0, Exit.FAILED, {}))
+    report.finish(Results(tables, tables, ""))
+    lines = capsys.readouterr().err.splitlines()
+    assert lines.count("failed   net  fuse: it is wrong") == again
+    assert lines[-1].startswith("failed")
 
 
 AWAITS = Awaits("net", "trt-build", "T4 (sm_75) with tensorrt", "run it there")

@@ -7,7 +7,7 @@ import pytest
 from engine.digest import Digest
 from engine.recipe.load import load
 from engine.store import heads
-from engine.store.heads import NEVER, Head, Heads, JobNote, subject_of
+from engine.store.heads import NEVER, Head, Heads, JobNote, Unfinished, subject_of
 from engine.store.store import Store
 
 ONE, TWO = (Digest(digit * 32) for digit in "12")
@@ -37,6 +37,35 @@ def recipe(tmp_path):
     return subject_of(loaded)
 
 
+def test_after_failed_builds_the_results_are_those_of_the_last_that_passed(store, recipe):
+    fetched, exported = JobNote(run=ONE, key=ONE), JobNote(run=TWO, key=TWO)
+    Heads(store.notes).keep(recipe, {})
+    notes = Heads(store.notes)
+    notes.keep(recipe, {"fetch": fetched, "export": fetched})
+    notes.save()
+    for why in ("failed in fuse: no", "stopped before export"):
+        notes = Heads(store.notes)
+        notes.keep(recipe, {"export": exported}, Unfinished(why, is_failure=True, jobs={"export": TWO}))
+        notes.save()
+    head = Heads(store.notes).of(recipe)
+    assert head.failed.why == "stopped before export"
+    assert head.results.jobs == {"fetch": ONE, "export": ONE}
+    assert head.newest == {"fetch": ONE, "export": TWO}
+    assert set(heads.uses(store)) == {(ONE, head.used), (TWO, head.used)}
+    notes.keep(recipe, {"export": exported})
+    assert notes.of(recipe).results.jobs == {"fetch": ONE, "export": TWO}
+
+
+def test_a_build_that_waits_has_its_own_results_and_a_failed_first_build_too(store, recipe):
+    notes = Heads(store.notes)
+    notes.keep(recipe, {"fetch": JobNote(run=ONE, key=ONE)}, Unfinished("failed", is_failure=True, jobs={"fetch": ONE}))
+    assert notes.of(recipe).results.jobs == {"fetch": ONE}
+    notes.keep(recipe, {"fetch": JobNote(run=TWO, key=TWO)})
+    notes.keep(recipe, {}, Unfinished("waits for Tesla T4", is_failure=False, jobs={"fetch": TWO}))
+    assert notes.of(recipe).failed is None
+    assert notes.of(recipe).results.jobs == {"fetch": TWO}
+
+
 def note_of(store, recipe):
     return Heads(store.notes).path(recipe).stem
 
@@ -64,7 +93,7 @@ def test_a_note_of_another_form_is_as_if_it_were_not_there_and_stays(store, reci
     store.notes.keep(heads.KIND, name, {recipe.variant: other, "beside": ON_DISK, "strange": other})
     last = Heads(store.notes)
     assert last.of(recipe) == NEVER
-    assert list(heads.uses(store)) == [(ONE, 17), (ONE, 17)]
+    assert list(heads.uses(store)) == [(ONE, 17)]
     assert heads.runs(store) == {ONE, TWO}
     last.keep(recipe, {"fetch": JobNote(run=ONE)})
     last.save()

@@ -47,7 +47,7 @@ def summary(**reports):
     for section, report in reports.items():
         record = SimpleNamespace(
             report=json.loads(json.dumps(report.to_json())), report_version=report.version, size=22_800_000,
-            artifact="a", seconds=1.0, peak_bytes=1, anonymous_bytes=1, machine={}, key={},
+            artifact="a", seconds=1.0, peak_bytes=1, anonymous_bytes=1, machine={}, key={}, origin={},
         )  # fmt: skip
         jobs.append(Job("m", f"tell-{section}", _teller(Section(section), type(report))(), {}))
         records[f"tell-{section}"] = record

@@ -84,7 +84,7 @@ def _fetched(variant: PlannedVariant, store: Path) -> CheckedVariant:
     from engine.builder.summary import summarize  # most checks need no report, and do not wait for this import
 
     opened = open_store(store)
-    summary = summarize(Lookup(opened), variant)
+    summary = summarize(Lookup(opened), variant, newest=True)
     opened.leave()
     fetched = next((summary.records.get(job.name) for job in variant.jobs if job.step.report is ModelFacts), None)
     facts = summary.facts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from engine.reporting import Number, TypedReport, significant
@@ -226,3 +226,8 @@ class AccuracyReport(TypedReport):
     """The size in bytes of the built model's files; None in the report of `validate-onnx`."""
     emulated: str | None = None
     """The names of the 16-bit precisions that the CPU emulated, as one text; None where the CPU emulated none."""
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """The notes."""
+        return self.notes

@@ -80,15 +80,15 @@ def judge(report: BenchReport, budgets: Sequence[Limits]) -> None:
     pairs = list(zip(ours, (each for limits in budgets for each in repeat(limits, ways)), strict=False))
     missed = [each for row, limits in pairs for each in _with(BudgetVerdict.MISSED, row, limits)]
     undecided = [each for row, limits in pairs for each in _with(BudgetVerdict.UNDECIDED, row, limits)]
-    where = f"on {report.device}; {report.noise_in_words}"
+    where = (f"on {report.device}; {report.noise_in_words}", *report.warnings)
     if missed:
-        facts = [*missed[1:], *(f"not decided: {each}" for each in undecided), where]
+        facts = [*missed[1:], *(f"not decided: {each}" for each in undecided), *where]
         hint = "set another budget under bench.shapes, or free the machine"
         raise JudgementError(f"A latency is over its budget: {missed[0]}", facts, hint)
     if undecided:
         raise JudgementError(
             f"It is not decided whether a latency keeps its budget: {undecided[0]}",
-            [*undecided[1:], "the 95 % confidence interval of the measured latency covers the budget", where],
+            [*undecided[1:], "the 95 % confidence interval of the measured latency covers the budget", *where],
             "free the machine and measure again with --force bench, or set another budget under bench.shapes",
         )
 

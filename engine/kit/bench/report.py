@@ -19,8 +19,10 @@ from engine.runtimes.device_times import DeviceTimes
 from engine.runtimes.recipes import IN_PROCESS
 from engine.text import lists
 
-NO_DIFFERENCE = "no difference"
-"""The text in place of a speed-up that the measurement cannot tell from 1."""
+NO_DIFFERENCE, NOT_COMPARABLE = "no difference", "not comparable"
+"""The texts in place of a speed-up: the measurement cannot tell it from 1, or the machine was busy meanwhile."""
+_NOISY = 0.1
+"""The noise, as a share of the median latency, above which the machine was busy: see `BenchRow.noise`."""
 
 
 class BudgetVerdict(Enum):
@@ -108,6 +110,11 @@ class BenchRow:
         )
 
     @property
+    def is_busy(self) -> bool:
+        """Whether the machine was busy while the row was measured, so that its numbers are not reliable."""
+        return self.noise is not None and self.noise > _NOISY
+
+    @property
     def judged(self) -> bool:
         """Whether budgets hold for the row: of the recipe's own model, and of samples in the order of arrival.
 
@@ -130,17 +137,17 @@ class BenchRow:
             return BudgetVerdict.KEPT
         return BudgetVerdict.MISSED if low > limit else BudgetVerdict.UNDECIDED
 
-    def speed_up(self, rival: str) -> str:
+    def speed_up(self, rival: BenchRow) -> str:
         """Return how many times longer a rival takes, as text: "3.25 x"; "" for a rival that was not measured beside.
 
-        The text is "no difference" if the confidence interval of the ratio covers 1. For a row without intervals, the
-        noise takes the place of the interval.
+        For a row without intervals, the noise takes the place of the interval.
         """
-        ratio = self.ratio_to.get(rival)
+        ratio = self.ratio_to.get(rival.runtime)
         if ratio is None:
             return ""
         noise = self.noise or 0.0
-        return speed_up(ratio, self.ratio_intervals.get(rival, (ratio - noise, ratio + noise)))
+        interval = self.ratio_intervals.get(rival.runtime, (ratio - noise, ratio + noise))
+        return speed_up(ratio, interval, busy=self.is_busy or rival.is_busy)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,6 +194,16 @@ class BenchReport(TypedReport):
         return max((row.noise for row in self.rows if row.noise is not None), default=None)
 
     @property
+    def warnings(self) -> Sequence[str]:
+        """That the machine was busy, and that a stand-in was measured in place of Triton's own backend."""
+        busy = f"the machine was busy ({self.noise_in_words}), so these numbers are not reliable"
+        stand_in = "via triton: a stand-in in Python for Triton's own backend, which comes with its containers alone"
+        return (
+            *([f"{busy}; --force bench measures again"] if any(row.is_busy for row in self.rows) else []),
+            *([stand_in] if self.server is not None and self.server.stand_in else []),
+        )
+
+    @property
     def noise_in_words(self) -> str:
         """The noise as text for errors and tables."""
         return "noise not known" if self.noise is None else f"noise up to {self.noise:.1%}"
@@ -210,6 +227,11 @@ class BenchReport(TypedReport):
         """Return the row of the recipe's own model with the shape and the `via` of `rival`; None without such a row."""
         return next((row for row in self.rows if row.ours and _place(row) == _place(rival)), None)
 
+    def speed_ups(self, ours: BenchRow) -> dict[str, str]:
+        """Return the speed-up of the recipe's own model over each rival beside it, as text, by the rival's name."""
+        rivals = (row for row in self.rows if not row.ours and _place(row) == _place(ours))
+        return {rival.runtime: ours.speed_up(rival) for rival in rivals if rival.runtime in ours.ratio_to}
+
 
 def place_of(row: BenchRow) -> str:
     """Return the shape of a row and how the model is called, as text: "batch 1 x sequence 16 via triton-grpc"."""
@@ -217,8 +239,13 @@ def place_of(row: BenchRow) -> str:
     return in_words(row.shape) + order + ("" if row.via == IN_PROCESS else f" via {row.via}")
 
 
-def speed_up(ratio: float, interval: Interval) -> str:
-    """Return a ratio as text: "3.25 x", or "no difference" if its confidence interval covers 1."""
+def speed_up(ratio: float, interval: Interval, *, busy: bool) -> str:
+    """Return a ratio as text: "3.25 x", or "no difference" if its confidence interval covers 1.
+
+    The text is "not comparable" if the machine was `busy` while one of the two was measured.
+    """
+    if busy:
+        return NOT_COMPARABLE
     low, high = interval
     return NO_DIFFERENCE if low <= 1 <= high else f"{ratio:.2f} x"
 

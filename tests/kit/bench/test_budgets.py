@@ -127,15 +127,17 @@ def test_a_latency_exactly_at_the_end_of_its_interval_keeps_its_budget():
     ],
 )
 def test_a_speed_up_within_the_noise_is_no_speed_up(fields, text):
-    assert row(**fields).speed_up("r") == text
+    assert row(**fields).speed_up(row(ours=False, runtime="r")) == text
 
 
-def test_two_models_of_one_speed_on_a_busy_machine_show_no_difference():
-    machine = BusyMachine()
-    report = measured(machine, {}, machine.contender(0.01), machine.contender(0.01, ours=False, name="rival"))
-    assert report.rows[0].speed_up("rival") == "no difference"
-    slow = measured(machine, {}, machine.contender(0.01), machine.contender(0.04, ours=False, name="rival"))
-    assert slow.rows[0].speed_up("rival").endswith(" x")
+@pytest.mark.parametrize(
+    ("quiet_from", "seconds", "text"),
+    [(0.0, 0.01, "no difference"), (0.0, 0.04, "4.00 x"), (float("inf"), 0.04, "not comparable")],
+)
+def test_two_models_are_compared_only_if_the_machine_was_quiet(quiet_from, seconds, text):
+    machine = BusyMachine(quiet_from=quiet_from)
+    report = measured(machine, {}, machine.contender(0.01), machine.contender(seconds, ours=False, name="rival"))
+    assert report.rows[0].speed_up(report.rows[1]) == text
 
 
 def test_a_report_of_the_first_version_is_read_without_its_noise():

@@ -1,0 +1,140 @@
+"""A warning stands beside its figure in every output: one summary of a busy machine and few samples goes to all."""
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from summaries import accuracy, bench, summary
+
+from engine.builder import chronicle, headline
+from engine.builder import difference as compare
+from engine.builder.overview import VariantOverview
+from engine.builder.sides import Side, SideJob, SideVariant
+from engine.errors import JudgementError
+from engine.events import Ended
+from engine.kit.accuracy import few_samples
+from engine.kit.accuracy.report import Work
+from engine.kit.bench import budgets
+from engine.report import difference, history, variants
+from engine.report.page import page
+from engine.report.table import table
+from engine.store.history import PastBuild
+
+ENGINE = Path(variants.__file__).parents[1]
+WORK = Work.of({"int8 MatMul": 1}, {"batch": 1})
+FEW = few_samples.note({"sample": 3}, WORK)
+BUSY, FEW_WORDS = "the machine was busy (noise up to 35.0%)", "3 samples that keep a bound"
+FIGURES = re.compile(r"\b(p50_ms|BenchReport|HeadlineFigures)\b|\.latencies\b")
+
+
+def built(noise):
+    one = summary(bench=bench(noise), validation=accuracy(0.97, 0.99, notes=FEW, work=WORK))
+    one.variant.loaded.path = Path("r.yaml")
+    return one
+
+
+def overview(noise):
+    """Return the overview of a variant that was built twice, so that its latency has a change."""
+    figures = headline.of(built(noise))
+    earlier = replace(figures, latencies=(replace(figures.latencies[0], p50_ms=0.001),))
+    before = PastBuild(at=1.0, name="m", state="built", jobs={}, figures=earlier)
+    return VariantOverview("m", "", "int8", "cpu", "up to date", figures, [before])
+
+
+def comparison(noise):
+    figures = headline.of(built(noise))
+    sides = [
+        SideVariant("m", "", {"bench": SideJob({"options.a": option}, {}, is_stored=True)}, figures) for option in "12"
+    ]
+    return compare.of(Side("old", (sides[0],)), Side("new", (sides[1],)))
+
+
+def error(noise):
+    with pytest.raises(JudgementError) as caught:
+        budgets.judge(bench(noise), [{"p50_ms": 0.1}])
+    return f"{caught.value}; {FEW_WORDS}"  # an error about a latency says nothing about samples
+
+
+OUTPUTS = {
+    "report/table.py": lambda noise: table(built(noise)),
+    "recipe show --json": lambda noise: json.dumps(built(noise).to_json()),
+    "builder/notebook.py": lambda noise: built(noise)._repr_html_(),
+    "report/variants.py": lambda noise: "\n".join(variants.as_text([overview(noise)])),
+    "recipe show --markdown": lambda noise: "\n".join(variants.as_markdown([overview(noise)])),
+    "recipe show --csv": lambda noise: "\n".join(variants.as_csv([overview(noise)])),
+    "report/page": lambda noise: page.html([built(noise)], [], [overview(noise)], "recipe 0"),
+    "the page of two": lambda noise: page.html([built(noise)] * 2, [], [overview(noise)] * 2, "recipe 0"),
+    "report/difference.py": lambda noise: "\n".join(difference.as_text(comparison(noise))),
+    "recipe diff --markdown": lambda noise: "\n".join(difference.as_markdown(comparison(noise))),
+    "recipe diff --json": lambda noise: json.dumps(difference.as_json(comparison(noise))),
+    "recipe diff in a notebook": lambda noise: comparison(noise)._repr_html_(),
+    "report/history.py": lambda noise: "\n".join(history.lines(overview(noise).builds)),
+    "recipe history --json": lambda noise: json.dumps(history.as_json(overview(noise).builds)),
+    "the error of a budget": error,
+}
+PARTS_OF_THE_TABLE = ("report/device_lines.py", "report/sample_lines.py")
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
+def test_each_output_names_both_warnings(output):
+    text = OUTPUTS[output](0.35)
+    assert BUSY in text
+    assert FEW_WORDS in text
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
+def test_a_quiet_machine_is_no_warning(output):
+    assert "the machine was busy" not in OUTPUTS[output](0.05)
+
+
+@pytest.mark.parametrize("output", [name for name in OUTPUTS if "json" not in name])
+def test_no_output_prints_a_ratio_of_a_busy_run(output):
+    text = OUTPUTS[output](0.35)
+    assert not re.search(r"3\.25 x|149900|1500(\.0+)?,", text), text
+
+
+def test_programs_read_beside_a_ratio_that_it_does_not_count():
+    rows = built(0.35).to_json()["bench"]
+    assert [row["busy"] for row in rows] == [True, True]
+    assert rows[0]["speed_up"] == {"pytorch-fp32": "not comparable"}
+    assert built(0.05).to_json()["bench"][0]["speed_up"] == {"pytorch-fp32": "3.25 x"}
+    [change] = difference.as_json(comparison(0.35))["variants"][0]["latencies"]
+    assert change["verdict"] == "not comparable"
+
+
+def test_one_busy_row_of_two_makes_them_not_comparable():
+    ours, rival = bench(0.05).rows
+    assert ours.speed_up(rival) == "3.25 x"
+    assert ours.speed_up(replace(rival, noise=0.35)) == "not comparable"
+
+
+def test_figures_of_another_machine_are_called_replayed():
+    one = built(0.05)
+    for record in one.records.values():
+        record.origin = {"remote": "s3://here"}
+    assert "replayed: the latencies were measured elsewhere, on a CPU" in table(one)
+    assert "replayed: " in headline.of(one).warnings[0]
+
+
+def test_each_module_that_prints_figures_is_one_of_these_outputs():
+    files = [*(ENGINE / "report").rglob("*.py"), *(ENGINE / "commands").glob("*.py"), ENGINE / "builder/notebook.py"]
+    names = [path.relative_to(ENGINE).as_posix() for path in files if FIGURES.search(path.read_text("utf-8"))]
+    known = (*OUTPUTS, *PARTS_OF_THE_TABLE)
+    assert [name for name in names if not name.startswith(known)] == []
+
+
+@pytest.mark.parametrize(("state", "warnings"), [("built", []), ("cached", ["replayed"])])
+def test_latencies_that_a_build_did_not_measure_are_called_replayed_in_its_history(state, warnings):
+    one = built(0.05)
+    states = {"tell-bench": state, "tell-validation": "built"}
+    tickets = [
+        SimpleNamespace(
+            job=job, record=one.records[job.name], variant=one.variant, ended=Ended("m", job.name, states[job.name])
+        )
+        for job in one.variant.jobs
+    ]
+    figures = chronicle._figures(None, tickets)
+    assert [each.partition(":")[0] for each in figures.warnings if "earlier build" in each] == warnings
