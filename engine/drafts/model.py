@@ -21,8 +21,7 @@ def draft(
 
     `settings` are those of another tool, which take the place of what the draft would guess.
     """
-    name = place.name_of(source.name)
-    drawn = Draft({"name": name}, ["Written by `recipe new`, from what the model's own files say."])
+    drawn = Draft({"name": place.name_of(recipe.stem)}, ["Written by `recipe new`, from what the model's own files say."])
     drawn.put("model.source", source.written)
     _add(drawn, source, task=task, on=on)
     if settings is not None:
