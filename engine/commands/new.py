@@ -52,6 +52,8 @@ def run(arguments: argparse.Namespace) -> Exit:
     draft = model.draft(named, recipe, task=task, on=on, settings=settings)
     for each in draft.unmapped:
         print(f"not taken over: {each}")
+    for guess in draft.guesses:
+        print(guess)
     _write(draft, recipe, named.path)
     return Exit.OK
 

@@ -21,9 +21,10 @@ def draft(
 
     `settings` are those of another tool, which take the place of what the draft would guess.
     """
-    drawn = Draft({"name": place.name_of(recipe.stem)}, ["Written by `recipe new`, from what the model's own files say."])
+    name = place.name_of(recipe.stem)
+    drawn = Draft({"name": name}, ["Written by `recipe new`, from what the model's own files say."])
     drawn.put("model.source", source.written)
-    _add(drawn, source, task=task, on=on)
+    _add(drawn, source, task=task, on=on, sized=settings is not None and "profiles" in settings.fields)
     if settings is not None:
         settings.add_to(drawn)
     if drawn.samples is not None:
@@ -32,9 +33,10 @@ def draft(
     return drawn
 
 
-def _add(drawn: Draft, source: ModelSource, *, task: str | None, on: str | None) -> None:
+def _add(drawn: Draft, source: ModelSource, *, task: str | None, on: str | None, sized: bool) -> None:
+    """Fill a draft; `sized` says whether another tool states the sizes of the axes."""
     if source.place is not None and source.place.is_file():
-        onnx_file.add(drawn, source.place, task=task, on=on)
+        onnx_file.add(drawn, source.place, task=task, on=on, sized=sized)
     elif source.place is not None:
         model_files.model_at(source.place)
         checkpoint_folder.add(drawn, source.place, task=task, on=on)

@@ -50,7 +50,8 @@ def write(draft: Draft, recipe: Path, model: Path | None) -> list[Path]:
     """Write a draft, its samples and the schema for editors, and return the new files.
 
     Where nothing says what the project is, and the folder of the recipe has no `model`, a file `recipe.toml` makes the
-    working folder the project, if it contains both. Raises UsageError where the recipe exists or a file cannot be written.
+    working folder the project, if it contains both. Raises UsageError where the recipe exists or a file cannot
+    be written.
     """
     from engine.builder.recipe_schema import recipe_schema
 

@@ -61,7 +61,7 @@ def of(model: str, folder: Path) -> ModelSource:
 
 
 def _missing(model: str, place: Path, *also: str) -> UsageError:
-    """Return the error for a path at which nothing is, with the nearest existing one; `also` is what it may mean, too."""
+    """Return the error for a path at which nothing is, with the nearest existing one, or what it may `also` mean."""
     path = Path(str(place).replace("\\", "/"))
     near = path if path.exists() else near_files.instead(path)
     hint = f"{near_files.hint(path)}: name a model's directory, an .onnx file, or hf:OWNER/NAME"
