@@ -45,4 +45,4 @@ def _add(drawn: Draft, source: ModelSource, *, task: str | None, on: str | None,
         drawn.put("model.revision", commit, f"the commit of {_BRANCH} today; or a branch or tag")
         with TemporaryDirectory() as folder:
             hub.download_settings(source.repository, commit, Path(folder))
-            checkpoint_folder.add(drawn, Path(folder), task=task, on=on)
+            checkpoint_folder.add(drawn, Path(folder), task=task, on=on, repository=source.repository)
