@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, ClassVar
 from engine.drafts import tensors
 from engine.errors import StepError, UsageError
 from engine.kit.accuracy import chance
+from engine.kit.accuracy.outputs import has_empty_row
+from engine.kit.inputs.cases import Case
 from engine.kit.reference import originals, size_search
 from engine.machine import imports
 from engine.recipe.values import Profile, Range
@@ -111,7 +113,7 @@ class Trial(Step):
 
 
 def _refuse_failing(original: Original, profile: Profile) -> None:
-    """Raise StepError where the model fails on the samples of the recipe, or gives two answers to one of them."""
+    """Raise StepError where the model fails on samples of the recipe, gives no numbers, or two answers to one of them."""
     for number, row in enumerate(tensors.rows(original.input_specs, original.ranges, profile)):
         try:
             outputs = original.answer(row)
@@ -120,6 +122,8 @@ def _refuse_failing(original: Original, profile: Profile) -> None:
             shapes = [f"{name}: {tensor.dtype} {list(tensor.shape)}" for name, tensor in row.items()]
             what = "the model fails on random inputs, and no sizes were found with which it runs"
             raise StepError(what, [*reasons.facts(error), *shapes], _OWN_SAMPLES) from error
+        if has_empty_row(Case(f"sample {number}", "", "tensors", row, outputs)):
+            raise StepError("the model gives no finite number for random inputs", hint=_OWN_SAMPLES)
         if other := [name for name, output in outputs.items() if not chance.is_same(output, again[name])]:
             what = "the model draws random numbers: it gives two answers to one input, so none can be compared with it"
             raise StepError(what, [f"in: {', '.join(other)}"], _OWN_SAMPLES)

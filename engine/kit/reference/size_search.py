@@ -23,9 +23,10 @@ _MOST_ELEMENTS = 1 << 23
 _SIZES = (1, 2, 4, 8, 16, 32, 48, 64, 80, 96, 128, 160, 192, 224, 256, 320, 384, 448, 512, 640, 768, 1024, 2048, 4096,
           8000, 16000, 32000)  # fmt: skip
 _MOST_COMBINATIONS = 1 << 17
-_MOST_NAMED = 64
-"""The largest number of combinations that are tried with sizes that errors of the runtime name."""
-_NUMBER = r"(?<![\w.])[1-9][0-9]{0,5}(?![\w.])"
+_MOST_NAMED = 256
+"""The largest number of combinations that are tried of sizes that errors of the runtime name or that weights have."""
+_NUMBER = r"(?<![\w.])(?:[2-9]|[1-9][0-9]{1,5})(?![\w.])"
+"""Matches a size in the text of an error; size 1 is not meant, because it fits wherever tensors are broadcast."""
 _WIDER = 2
 """The number of next smaller and next larger sizes that a proposed range contains."""
 
@@ -60,7 +61,7 @@ def _near(search: _Search, failing: Sizes) -> dict[str, Range] | None:
     shapes = axes.shapes(search.original.input_specs)
     leading = {shape[0]: 1 for shape in shapes.values() if shape and isinstance(shape[0], str)}
     start = {axis: leading.get(axis, failing[axis]) for axis in axes.free(shapes)}
-    if (named := _with_named_sizes(start, search)) is not None:
+    if (named := _with_sizes_of_the_model(start, search)) is not None:
         return _widened(named, search)
     searched = [axis for axis in start if axis not in leading] or list(start)
     for sizes in _combinations([start[axis] for axis in searched]):
@@ -72,13 +73,14 @@ def _near(search: _Search, failing: Sizes) -> dict[str, Range] | None:
     return None
 
 
-def _with_named_sizes(start: Sizes, search: _Search) -> Sizes | None:
-    """Return the first sizes that run: `start`, or sizes with numbers in place that the errors before have named."""
+def _with_sizes_of_the_model(start: Sizes, search: _Search) -> Sizes | None:
+    """Return the first sizes that run: `start`, or `start` with sizes that errors name or that weights have."""
     queue: list[Sizes] = [start]
     for sizes in queue:
         if search.runs(sizes):
             return sizes
-        numbers = dict.fromkeys(map(int, re.findall(_NUMBER, str(search.error))))
+        named = map(int, re.findall(_NUMBER, str(search.error)))
+        numbers = dict.fromkeys((*named, *search.original.stored_sizes))
         others = ({**sizes, axis: number} for number in numbers for axis in sizes)
         queue += [other for other in others if other not in queue and len(queue) < _MOST_NAMED]
     return None
