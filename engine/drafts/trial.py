@@ -113,7 +113,7 @@ class Trial(Step):
 
 
 def _refuse_failing(original: Original, profile: Profile) -> None:
-    """Raise StepError where the model fails on samples of the recipe, gives no numbers, or two answers to one of them."""
+    """Raise StepError where the model fails on samples of the recipe, or gives no numbers or two answers for one."""
     for number, row in enumerate(tensors.rows(original.input_specs, original.ranges, profile)):
         try:
             outputs = original.answer(row)
