@@ -44,7 +44,7 @@ def add(draft: Draft, path: Path, *, task: str | None, on: str | None, sized: bo
 
 
 def _put_sizes(draft: Draft, path: Path, guess: Mapping[str, Range]) -> Mapping[str, Range]:
-    """Set the sizes with which the model runs, and return them. Raises UsageError for a model that does not run."""
+    """Set the sizes with which the model runs, and return them. Raises StepError for a model that does not run."""
     tried = trial.sizes(path, guess)
     if tried.profile:
         profile = {axis: [each.min, each.opt, each.max] for axis, each in tried.profile.items()}

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, ClassVar
 
 from engine.drafts import tensors
-from engine.errors import StepError, UsageError
+from engine.errors import StepError
 from engine.kit.accuracy import chance
 from engine.kit.accuracy.outputs import has_empty_row
 from engine.kit.inputs.cases import Case
@@ -48,7 +48,7 @@ class TriedSizes:
 def sizes(path: Path, guess: Profile) -> TriedSizes:
     """Return sizes with which the ONNX file at `path` runs: the guess, or others near to it.
 
-    Where nothing could be tried, the guess is returned, and the comment says why. Raises UsageError for a model that
+    Where nothing could be tried, the guess is returned, and the comment says why. Raises StepError for a model that
     crashes, that draws random numbers, or that runs with no sizes that were tried.
     """
     if imports.location("onnxruntime") is None:
@@ -62,9 +62,9 @@ def sizes(path: Path, guess: Profile) -> TriedSizes:
     if outcome.seconds >= _SECONDS:
         return TriedSizes(guess, f"not tried to the end, as the model is slow: {_SECONDS:g} s were not enough")
     error = outcome.error
-    if isinstance(error, StepError) and "worker of step" not in error.what:
-        raise UsageError(error.what, error.facts, error.hint)
-    raise UsageError("ONNX Runtime crashes when it runs the model", error.facts if error else [], _OWN_SAMPLES)
+    if error is not None and "worker of step" not in error.what:
+        raise error
+    raise StepError("ONNX Runtime crashes when it runs the model", error.facts if error else [], _OWN_SAMPLES)
 
 
 def _outcome(path: Path, guess: Profile) -> Outcome:

@@ -7,7 +7,7 @@ from graphs import FLOAT, INT64, weight
 from onnx import TensorProto, helper, numpy_helper, save
 
 from engine.drafts import trial
-from engine.errors import UsageError
+from engine.errors import StepError
 from engine.recipe.values import Range
 
 _ANY = Range(min=1, opt=16, max=64)
@@ -72,7 +72,7 @@ def test_sizes_are_multiples_where_the_model_halves_and_doubles_them(tmp_path):
 def test_a_model_that_fails_with_every_size_is_refused_with_the_error_of_the_runtime(tmp_path):
     nodes, stored = [_node("Reshape", ["x", "shape"], "y")], [_numbers("shape", [7, 11, 13, 17, 19])]
     path = _saved(tmp_path / "m.onnx", nodes, [("x", FLOAT, [1, 4])], [("y", FLOAT, [7, 11, 13, 17, 19])], stored)
-    with pytest.raises(UsageError, match="fails on random inputs") as refused:
+    with pytest.raises(StepError, match="fails on random inputs") as refused:
         trial.sizes(path, {})
     assert any("Reshape" in fact for fact in refused.value.facts)
     assert "validate: {samples: samples.npz}" in refused.value.hint
@@ -81,14 +81,14 @@ def test_a_model_that_fails_with_every_size_is_refused_with_the_error_of_the_run
 def test_a_model_that_draws_random_numbers_is_refused(tmp_path):
     nodes = [_node("RandomNormalLike", ["x"], "noise"), _node("Add", ["x", "noise"], "y")]
     path = _saved(tmp_path / "m.onnx", nodes, [("x", FLOAT, [1, 4])], [("y", FLOAT, [1, 4])])
-    with pytest.raises(UsageError, match="draws random numbers"):
+    with pytest.raises(StepError, match="draws random numbers"):
         trial.sizes(path, {})
 
 
 def test_a_model_that_gives_no_number_is_refused(tmp_path):
     nodes = [_node("Neg", ["x"], "less"), _node("Mul", ["x", "less"], "square"), _node("Sqrt", ["square"], "y")]
     path = _saved(tmp_path / "m.onnx", nodes, [("x", FLOAT, [1, 4])], [("y", FLOAT, [1, 4])])
-    with pytest.raises(UsageError, match="no finite number"):
+    with pytest.raises(StepError, match="no finite number"):
         trial.sizes(path, {})
 
 
@@ -113,7 +113,7 @@ def test_a_model_that_takes_all_memory_is_refused_and_kills_nothing(tmp_path):
     nodes = [_node("ConstantOfShape", ["shape"], "large"), _node("ReduceSum", ["large"], "sum", keepdims=0),
              _node("Add", ["x", "sum"], "y")]  # fmt: skip
     path = _saved(tmp_path / "m.onnx", nodes, [("x", FLOAT, [1, 4])], [("y", FLOAT, [1, 4])], stored)
-    with pytest.raises(UsageError):
+    with pytest.raises(StepError):
         trial.sizes(path, {})
 
 
