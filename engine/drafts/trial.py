@@ -9,6 +9,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, ClassVar
 
+from engine.builder.executors import slots
+from engine.builder.executors.local import LocalExecutor
+from engine.builder.executors.outcomes import CrashedWorkerError
+from engine.builder.worker_task import Outcome, WorkerTask
 from engine.drafts import tensors
 from engine.errors import StepError
 from engine.kit.accuracy import chance
@@ -22,7 +26,6 @@ from engine.steps import fetch
 from engine.text import canonical, reasons
 
 if TYPE_CHECKING:
-    from engine.builder.worker_task import Outcome
     from engine.kit.reference.originals import Original
 
 _SECONDS = 120.0
@@ -61,20 +64,16 @@ def sizes(path: Path, guess: Profile) -> TriedSizes:
         return TriedSizes(ranges, "the model runs with them" if ranges == guess else "the nearest with which it runs")
     if outcome.seconds >= _SECONDS:
         return TriedSizes(guess, f"not tried to the end, as the model is slow: {_SECONDS:g} s were not enough")
-    error = outcome.error
-    if error is not None and "worker of step" not in error.what:
-        raise error
-    raise StepError("ONNX Runtime crashes when it runs the model", error.facts if error else [], _OWN_SAMPLES)
+    if isinstance(outcome.error, CrashedWorkerError):
+        raise StepError("ONNX Runtime crashes when it runs the model", outcome.error.facts, _OWN_SAMPLES)
+    raise outcome.error or AssertionError("a trial has a report or an error")
 
 
 def _outcome(path: Path, guess: Profile) -> Outcome:
     """Run the trial in a worker, which has a limit of time and of memory."""
-    from engine.builder.executors.local import LocalExecutor
-    from engine.builder.worker_task import WorkerTask
-
     with TemporaryDirectory() as folder, closing(LocalExecutor(1)) as executor:
         task = WorkerTask(
-            step=f"{__name__}:{Trial.__name__}",
+            step=f"{Trial.__module__}:{Trial.__name__}",
             name=Trial.step_name(),
             options=canonical.encode(Trial(profile=guess)),
             inputs={"source": str(path)},
@@ -98,8 +97,6 @@ class Trial(Step):
 
         Raises StepError where the model cannot be opened, runs with no sizes, or gives two answers to one input.
         """
-        from engine.builder.executors import slots
-
         if most := slots.memory() // _SHARE:
             resource.setrlimit(resource.RLIMIT_DATA, (most, most))
         with TemporaryDirectory(dir=out.parent) as folder:

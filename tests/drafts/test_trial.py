@@ -1,5 +1,7 @@
 """The trial of an ONNX file: in a worker, with the guessed sizes or with others that run, within limits."""
 
+import functools
+
 import graphs
 import numpy as np
 import pytest
@@ -114,6 +116,15 @@ def test_a_model_that_takes_all_memory_is_refused_and_kills_nothing(tmp_path):
              _node("Add", ["x", "sum"], "y")]  # fmt: skip
     path = _saved(tmp_path / "m.onnx", nodes, [("x", FLOAT, [1, 4])], [("y", FLOAT, [1, 4])], stored)
     with pytest.raises(StepError):
+        trial.sizes(path, {})
+
+
+def test_a_model_that_crashes_the_runtime_is_refused_and_kills_nothing(tmp_path, monkeypatch):
+    path = _saved(tmp_path / "m.onnx", [_node("Relu", ["x"], "y")], [("x", FLOAT, [1])], [("y", FLOAT, [1])])
+    task = functools.partial(trial.WorkerTask, step="toy:Misbehave", name="misbehave", options={"how": "segfault"})
+    crash = lambda **fields: task(inputs={}, out=fields["out"], log=fields["log"])  # noqa: E731
+    monkeypatch.setattr(trial, "WorkerTask", crash)
+    with pytest.raises(StepError, match="ONNX Runtime crashes when it runs the model"):
         trial.sizes(path, {})
 
 

@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import chain, product
 
 from engine.kit.inputs import random_inputs
 from engine.kit.inputs.cases import Case
@@ -61,20 +61,21 @@ def _near(search: _Search, failing: Sizes) -> dict[str, Range] | None:
     shapes = axes.shapes(search.original.input_specs)
     leading = {shape[0]: 1 for shape in shapes.values() if shape and isinstance(shape[0], str)}
     start = {axis: leading.get(axis, failing[axis]) for axis in axes.free(shapes)}
-    if (named := _with_sizes_of_the_model(start, search)) is not None:
-        return _widened(named, search)
     searched = [axis for axis in start if axis not in leading] or list(start)
-    for sizes in _combinations([start[axis] for axis in searched]):
+    nearest = [start[axis] for axis in searched]
+    half = time.monotonic() + _SECONDS / 2
+    for sizes in chain([nearest], _combinations(nearest)):
         candidate = start | dict(zip(searched, sizes, strict=True))
-        if search.is_over:
-            return None
         if search.runs(candidate):
             return _widened(candidate, search)
-    return None
+        if time.monotonic() > half:
+            break
+    named = _with_sizes_of_the_model(start, search)
+    return None if named is None else _widened(named, search)
 
 
 def _with_sizes_of_the_model(start: Sizes, search: _Search) -> Sizes | None:
-    """Return the first sizes that run: `start`, or `start` with sizes that errors name or that weights have."""
+    """Return the first sizes that run: `start` with sizes that errors name or that weights have."""
     queue: list[Sizes] = [start]
     for sizes in queue:
         if search.runs(sizes):
