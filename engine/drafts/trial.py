@@ -73,9 +73,9 @@ def _outcome(path: Path, guess: Profile) -> Outcome:
     """Run the trial in a worker, which has a limit of time and of memory."""
     with TemporaryDirectory() as folder, closing(LocalExecutor(1)) as executor:
         task = WorkerTask(
-            step=f"{Trial.__module__}:{Trial.__name__}",
-            name=Trial.step_name(),
-            options=canonical.encode(Trial(profile=guess)),
+            step=f"{SizeTrial.__module__}:{SizeTrial.__name__}",
+            name=SizeTrial.step_name(),
+            options=canonical.encode(SizeTrial(profile=guess)),
             inputs={"source": str(path)},
             out=f"{folder}/out",
             log=f"{folder}/log",
@@ -86,7 +86,7 @@ def _outcome(path: Path, guess: Profile) -> Outcome:
         return done[0][1]
 
 
-class Trial(Step):
+class SizeTrial(Step):
     """Run an ONNX file in ONNX Runtime, as the step `reference` does."""
 
     makes: ClassVar[str] = "tried"
