@@ -105,11 +105,11 @@ def refuse_other_kind(checkpoint: Path, name: str) -> None:
 
     `name` is the model as transformers loads it: a directory, or a repository of the hub.
     """
-    if kind(checkpoint) != "transformers":
-        return
-    fields, task = config(checkpoint), tasks.known(own_task(checkpoint) or "")
-    inputs = exportable.beyond_text(fields)
-    if inputs and (task is None or task.auto_class is None):
+    task = tasks.known(own_task(checkpoint) or "")
+    if kind(checkpoint) != "transformers" or (task is not None and task.auto_class is not None):
+        return  # a step that goes on does not read the table, which is no part of its key
+    fields = config(checkpoint)
+    if inputs := exportable.beyond_text(fields):
         kinds = [*(exportable.KINDS[each] for each in inputs), *(["texts"] if "text_config" in fields else [])]
         named = architecture(checkpoint) or fields["model_type"]
         raise StepError(
