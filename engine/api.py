@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Unpack
@@ -246,6 +246,7 @@ class Session:
         refuse_on_cluster(on, {"--force": tuple(force), "--remake": tuple(remake), "-j": parallel})
         place = out or self.selection.project / "build"
         destination.refuse(place, chosen=out is not None, store=self.lookup.store.root, variants=self.variants)
+        variants = self._with_readable_samples(keep_going=keep_going)
         options = Options(
             out=place,
             force=frozenset(force),
@@ -262,7 +263,7 @@ class Session:
             on_event(event)
         ended: list[Ended] = []
         with announcing(self.lookup.store, on_event):
-            for event in run(self.variants, self.lookup, self._executor(on, parallel, on_event), options):
+            for event in run(variants, self.lookup, self._executor(on, parallel, on_event), options):
                 if isinstance(event, Ended):
                     ended.append(event)
                 if isinstance(event, Finished):
@@ -271,6 +272,21 @@ class Session:
                         generated.ignore(place)
                 on_event(last if isinstance(event, Finished) else event)
         return last
+
+    def _with_readable_samples(self, *, keep_going: bool) -> Sequence[Variant]:
+        """Return the variants whose samples can be read: a bad line shall not show after minutes of export.
+
+        Raises the errors of the others, with `keep_going` only where no variant is left.
+        """
+        from engine.builder.preflight import samples
+
+        for variant in self.variants:
+            with self.refusals.collecting(variant.loaded.path):
+                samples.look_at_content(variant)
+        variants = [each for each in self.variants if each.loaded.path not in self.refusals.by_path]
+        if not (keep_going and variants):
+            self.refusals.refuse(len(self.selection.paths))
+        return variants
 
     def _before(self) -> Iterator[Event]:
         """Yield what is known of the recipes before a job runs: skipped, wrong, not verified ones, and their boards."""

@@ -84,6 +84,12 @@ class StoreError(UserError):
     """The store cannot be read or written (exit 1)."""
 
 
+class UnusableStoreError(StoreError):
+    """The folder that the command line names cannot be a store, or nothing can be written there (exit 2)."""
+
+    exit = Exit.USAGE
+
+
 class HardwareError(UserError):
     """The recipe is right, but a job needs hardware that this machine lacks (exit 3)."""
 

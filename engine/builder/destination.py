@@ -9,17 +9,18 @@ from pathlib import Path
 from engine.builder.variant import PlannedVariant
 from engine.errors import UsageError
 from engine.store.materialize import PREVIOUS, refuse_strangers
+from engine.system import writable
 
 _HINT = "name another folder with -o; without -o, packages go to build/ of the project"
 
 
 def refuse(out: Path, *, chosen: bool, store: Path, variants: Sequence[PlannedVariant]) -> None:
-    """Raise an error if `out` is no folder for packages, or if a package would replace something else.
+    """Raise an error if packages cannot be written to `out`, or if a package would replace something else.
 
     `chosen` says whether the user has named the folder. Only then may the folder not contain the store, a recipe or a
     source. Raises UsageError, StoreError, and OSError for a folder that cannot be read.
     """
-    _refuse_no_folder(out)
+    writable.refuse(out, f"packages cannot go to {out}", _HINT)
     belongings = dict(_belongings(store, variants))
     if chosen:
         real = _real(out)
@@ -35,14 +36,6 @@ def refuse(out: Path, *, chosen: bool, store: Path, variants: Sequence[PlannedVa
             place = out / variant.name
             _refuse_overlap(out, place, belongings)
             refuse_strangers(place)
-
-
-def _refuse_no_folder(out: Path) -> None:
-    """Raise UsageError if `out`, or the nearest existing path above it, is no folder."""
-    nearest = next((path for path in (out, *out.absolute().parents) if os.path.lexists(path)), Path("/"))
-    if not nearest.is_dir():
-        kind = "a link that leads to no folder" if nearest.is_symlink() else "no folder"
-        raise _refused(out, f"{nearest if nearest != out else 'it'} is {kind}")
 
 
 def _belongings(store: Path, variants: Sequence[PlannedVariant]) -> Iterator[tuple[Path, str]]:

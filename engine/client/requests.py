@@ -16,6 +16,8 @@ from engine.text import lists
 if TYPE_CHECKING:
     import numpy as np
 
+_LABEL = "label"
+"""The array of samples that holds the expected classes."""
 _SHOWN = 80
 """The largest number of characters of a user's input that an error shows."""
 
@@ -41,16 +43,16 @@ def build(
     With `rows_each`, every request has exactly this number of rows, and rows are repeated to fill the last request.
     Raises UsageError where the model cannot take the user's input.
     """
-    tensors = {name: _of_array(_input(model, name), array) for name, array in query.arrays.items()}
-    tensors |= {name: _of_json(_input(model, name), value) for name, value in query.json_values.items()}
+    stated = {name: _of_json(_input(model, name), value) for name, value in query.json_values.items()}
+    samples = [sample | stated for sample in _samples(model, query.arrays)]
     limit = _most_rows(model)
     if rows_each is not None and rows_each > limit:
         raise UsageError(f"{model.name} takes {lists.counted(limit, 'row')} a request, not {rows_each}")
     rows = query.rows if rows_each is None else _repeated(query.rows, rows_each)
-    batches = [InferRequest(_of_rows(model, batch) | tensors, batch) for batch in _batches(rows, rows_each or limit)]
+    batches = [InferRequest(_of_rows(model, batch) | samples[0], batch) for batch in _batches(rows, rows_each or limit)]
     requests = [
         InferRequest({**request.arrays, **_settings(model, request, max_new_tokens, stop)}, request.rows)
-        for request in batches or [InferRequest(tensors)]
+        for request in batches or [InferRequest(sample) for sample in samples]
     ]
     missing = [tensor for tensor in model.inputs if not tensor.optional and tensor.name not in requests[0].arrays]
     if missing:
@@ -60,6 +62,27 @@ def build(
             _option_for(missing[0]),
         )
     return requests
+
+
+def _samples(model: ModelMetadata, arrays: Mapping[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
+    """Return the tensors of each request for the arrays of an .npz file, whose array of labels no model takes.
+
+    Where an array has one axis more than its input, its first axis counts samples, as in recipes: each is a request.
+    """
+    taken = {name: array for name, array in arrays.items() if name != _LABEL or model.input(name) is not None}
+    inputs = {name: _input(model, name) for name in taken}
+    whole = {name: array for name, array in taken.items() if array.ndim == len(inputs[name].shape) + 1}
+    counts = {len(array) for array in whole.values()}
+    if len(counts) != 1 or not all(counts):
+        return [{name: _of_array(inputs[name], array) for name, array in taken.items()}]
+    [count] = counts
+    rows = {
+        name: array if name in whole else array[:, None] for name, array in taken.items() if array.shape[:1] == (count,)
+    }
+    return [
+        {name: _of_array(inputs[name], rows[name][at] if name in rows else array) for name, array in taken.items()}
+        for at in range(count)
+    ]
 
 
 def _option_for(tensor: TensorMetadata) -> str:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.errors import Exit, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from engine.drafts.draft import Draft
     from engine.drafts.foreign import Foreign
 
@@ -53,7 +52,9 @@ def run(arguments: argparse.Namespace) -> Exit:
     draft = model.draft(named, recipe, task=task, on=on, settings=settings)
     for each in draft.unmapped:
         print(f"not taken over: {each}")
-    _write(draft, recipe, allowed=_outside(recipe, [named.place] if named.place else []))
+    for guess in draft.guesses:
+        print(guess)
+    _write(draft, recipe, named.path)
     return Exit.OK
 
 
@@ -85,28 +86,23 @@ def _device(settings: Foreign) -> str:
     return gpu
 
 
-def _write(draft: Draft, recipe: Path, *, allowed: Sequence[Path]) -> None:
+def _write(draft: Draft, recipe: Path, model: Path | None) -> None:
     """Write the recipe, check it, and print what comes next. Raises UserError, and leaves no new file then."""
     from engine.builder.examining import examine
     from engine.builder.selection import select
     from engine.drafts import place
+    from engine.recipe.project import project_of
 
-    written = place.write(draft, recipe)
+    written = place.write(draft, recipe, model)
     try:
+        allowed = [Path(os.path.realpath(model)).parent] if model and place.outside(recipe, model) else []
         examine(select([recipe], allow=allowed))
     except BaseException:
         place.take_back(written)
         raise
     for path in written:
         print(f"wrote {path}")
-    options = "".join(f" --allow-path {each}" for each in allowed)
+    options = "".join(f" --allow-path {shlex.quote(str(each))}" for each in allowed)
+    if allowed:
+        print(f"the model lies outside the project {project_of(recipe)}: commands need{options}, or copy it into there")
     print(f"{recipe} passes `recipe check`; next: recipe build {recipe}{options}")
-
-
-def _outside(recipe: Path, places: Sequence[Path]) -> list[Path]:
-    """Return the folders of models that lie outside the recipe's project."""
-    from engine.recipe.project import project_of
-
-    project = project_of(recipe)
-    reals = [Path(os.path.realpath(place)) for place in places]
-    return [real.parent for real in reals if not real.is_relative_to(project)]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from engine.commands import options
 from engine.errors import Exit, UsageError
+from engine.system import writable
 from engine.text import redaction
 
 _DEFAULT = Path("report.html")
@@ -27,6 +28,7 @@ def run(arguments: argparse.Namespace) -> Exit:
     from engine.commands import version
     from engine.report.page import page as pages
 
+    writable.refuse(arguments.output.parent, f"{arguments.output} cannot be written", "name another file with -o")
     session = api.session(arguments.recipes, **options.reading(arguments))
     summaries, findings = session.summaries(), session.findings()
     overviews = list(overview.of(session.lookup, summaries, findings))

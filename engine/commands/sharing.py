@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.commands import options
 from engine.errors import Exit, StepError, StoreError, UsageError
+from engine.system import writable
 from engine.text import sizes
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from engine.store.remote.tier import Tier
     from engine.store.store import Store
 
+_ELSEWHERE = "name another file with -o"
 Add = Callable[[str, str], argparse.ArgumentParser]
 
 
@@ -69,6 +71,7 @@ def _push(arguments: argparse.Namespace) -> Exit:
 def _export(arguments: argparse.Namespace) -> Exit:
     from engine.store.remote import archive
 
+    writable.refuse(arguments.output.parent, f"{arguments.output} cannot be written", _ELSEWHERE)
     session = _session(arguments)
     tier = _tier(session.lookup.store, archive.opened(arguments.output, mode="x"))
     try:
@@ -141,6 +144,7 @@ def _keygen(arguments: argparse.Namespace) -> Exit:
     from engine.store.remote import keys, settings
 
     path = arguments.output or settings.signing_key_path()
+    writable.refuse(path.parent, f"{path} cannot be written", _ELSEWHERE)
     pair = keys.generate(path)
     print(f"private key: {path} (keep it; a CI gets it as the secret {keys.VARIABLE})")
     print(f"public key:  {pair.public}")

@@ -18,8 +18,13 @@ _PROMPT = 128
 _ANOTHER_KIND = "name one of these with --task; export a model of another kind to ONNX, and name the .onnx file"
 
 
-def add(draft: Draft, place: Path, *, task: str | None, on: str | None) -> None:
-    """Fill a draft from the config files in `place`. Raises UserError for a model that cannot be built."""
+def add(draft: Draft, place: Path, *, task: str | None, on: str | None, repository: str | None = None) -> None:
+    """Fill a draft from the config files in `place`, which are of a `repository` of the hub, if one is named.
+
+    Raises UserError for a model that cannot be built.
+    """
+    if task is None:
+        checkpoints.refuse_other_kind(place, repository or str(place))
     purpose = _purpose(place, task)
     published.refuse(place, task)
     layout = checkpoints.kind(place)

@@ -37,6 +37,8 @@ class Draft:
     comments: dict[str, str] = field(default_factory=dict)
     unmapped: list[Unmapped] = field(default_factory=list)
     samples: SampleFile | None = None
+    guesses: list[str] = field(default_factory=list)
+    """What no file of the model says: `recipe new` prints these lines."""
 
     def put(self, path: str, value: Any, comment: str = "") -> None:
         """Set the field at a dotted path, and its comment."""

@@ -1,13 +1,14 @@
-"""ONNX file: the draft of a model by the inputs of its graph; its weights are not loaded."""
+"""ONNX file: the draft of a model by the inputs of its graph, and by sizes with which it runs."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.drafts import device, licence, tensors
+from engine.drafts import device, licence, tensors, trial
 from engine.drafts.draft import Draft, SampleFile
-from engine.errors import UsageError, UserError
+from engine.errors import UserError
 from engine.feasibility import proposals
 from engine.feasibility.facts import ModelFacts
 from engine.kit.inputs import index_ranges
@@ -19,8 +20,11 @@ if TYPE_CHECKING:
     from engine.recipe.values import Range
 
 
-def add(draft: Draft, path: Path, *, task: str | None, on: str | None) -> None:
-    """Fill a draft from the graph of an ONNX file. Raises StepError for a file that cannot be built."""
+def add(draft: Draft, path: Path, *, task: str | None, on: str | None, sized: bool = False) -> None:
+    """Fill a draft from the graph of an ONNX file; `sized` says that something else states the sizes of its axes.
+
+    Raises UserError for a file that cannot be built.
+    """
     model = onnx_source.read(path)
     onnx_source.data_files(path)
     described = onnx_source.describe(model)
@@ -30,34 +34,32 @@ def add(draft: Draft, path: Path, *, task: str | None, on: str | None) -> None:
         draft.put("model.task", task, "as --task names it")
     else:
         draft.about.append("A graph does not say what it is for: without `model.task`, clients send and get tensors.")
-    _refuse_scalars(facts)
     device.put(draft, on)
-    ranges = proposals.ranges(facts, {})
-    if ranges:
-        comment = "[min, opt, max] of each axis that may have any size; guesses by the axes' names: put your own sizes"
-        draft.put("profiles", [{axis: [each.min, each.opt, each.max] for axis, each in ranges.items()}], comment)
-        draft.put("bench.shapes", [_shape(ranges)], "put the sizes that your clients send")
+    ranges: Mapping[str, Range] = proposals.ranges(facts, {})
+    if not sized:
+        ranges = _put_sizes(draft, path, ranges)
     draft.put("bench.against", [{"runtime": "onnxruntime"}])
     _put_samples(draft, model, ranges)
     draft.put("package.triton.name", draft.fields["name"])
 
 
-def _refuse_scalars(facts: ModelFacts) -> None:
-    """Raise UsageError for a tensor without axes, because Triton loads no model that has one."""
-    scalars = [name for name, shape in facts.axes.items() if not shape]
-    if scalars:
-        raise UsageError(
-            f"the model's input {scalars[0]} is a single number without axes, and Triton has no such tensors",
-            _signature(facts),
-            "export the model with the shape [1] for this input, and squeeze it inside the model",
-        )
+def _put_sizes(draft: Draft, path: Path, guess: Mapping[str, Range]) -> Mapping[str, Range]:
+    """Set the sizes with which the model runs, and return them. Raises StepError for a model that does not run."""
+    tried = trial.sizes(path, guess)
+    if tried.profile:
+        profile = {axis: [each.min, each.opt, each.max] for axis, each in tried.profile.items()}
+        comment = f"[min, opt, max] of each axis that may have any size: guesses, {tried.comment}; put your own sizes"
+        draft.put("profiles", [profile], comment)
+        draft.put("bench.shapes", [_shape(tried.profile)], "put the sizes that your clients send")
+        draft.guesses.append(f"{proposals.as_yaml(tried.profile)}: guesses, {tried.comment}")
+    return tried.profile
 
 
-def _shape(ranges: dict[str, Range]) -> dict[str, int]:
+def _shape(ranges: Mapping[str, Range]) -> dict[str, int]:
     return {axis: each.opt for axis, each in ranges.items()}
 
 
-def _put_samples(draft: Draft, model: onnx.ModelProto, ranges: dict[str, Range]) -> None:
+def _put_samples(draft: Draft, model: onnx.ModelProto, ranges: Mapping[str, Range]) -> None:
     """Draw samples of the usual sizes; without them, validation draws its own."""
     try:
         content = tensors.drawn(onnx_files.inputs(model), index_ranges.of(model), ranges)

@@ -12,8 +12,11 @@ from pathlib import Path
 from engine.drafts import writer
 from engine.drafts.draft import Draft
 from engine.errors import UsageError
+from engine.recipe import project
+from engine.system import writable
 
 _UNFIT = re.compile(r"[^A-Za-z0-9_.-]+")
+_ROOT = "# This folder is a project of recipe: the recipes in it may name everything in it.\n"
 _FOLDER, _SAMPLES = "recipes", "samples"
 
 
@@ -30,9 +33,10 @@ def recipe_file(name: str, chosen: Path | None) -> Path:
 
 
 def refuse_existing(recipe: Path) -> None:
-    """Raise UsageError where a new recipe would replace a file."""
+    """Raise UsageError where a new recipe would replace a file, or where nothing can be written."""
     if os.path.lexists(recipe):
         raise UsageError(f"{recipe} exists: it is left as it is", hint="name another file: -o FILE")
+    writable.refuse(recipe.parent, f"{recipe} cannot be written", "name another file: -o FILE")
 
 
 def samples_file(recipe: Path, suffix: str) -> str:
@@ -44,10 +48,12 @@ def samples_file(recipe: Path, suffix: str) -> str:
     raise UsageError(f"{recipe.parent / _SAMPLES} has a thousand files for {recipe.stem}", hint="-o FILE")
 
 
-def write(draft: Draft, recipe: Path) -> list[Path]:
+def write(draft: Draft, recipe: Path, model: Path | None) -> list[Path]:
     """Write a draft, its samples and the schema for editors, and return the new files.
 
-    Raises UsageError where the recipe exists or a file cannot be written.
+    Where nothing says what the project is, and the folder of the recipe has no `model`, a file `recipe.toml` makes the
+    working folder the project, if it contains both. Raises UsageError where the recipe exists or a file cannot
+    be written.
     """
     from engine.builder.recipe_schema import recipe_schema
 
@@ -57,6 +63,9 @@ def write(draft: Draft, recipe: Path) -> list[Path]:
     schema = recipe.parent / writer.SCHEMA
     if not os.path.lexists(schema):
         files[schema] = (json.dumps(recipe_schema(), indent=1) + "\n").encode()
+    here = Path.cwd()
+    if outside(recipe, model) and model is not None and _could_be_root(here, recipe, model):
+        files[Path(project.SETTINGS)] = _ROOT.encode()
     refuse_existing(recipe)
     written: list[Path] = []
     try:
@@ -69,6 +78,16 @@ def write(draft: Draft, recipe: Path) -> list[Path]:
         take_back(written)
         raise UsageError(f"{path} cannot be written: {error.strerror}", hint="name another file: -o FILE") from None
     return written
+
+
+def outside(recipe: Path, model: Path | None) -> bool:
+    """Whether a model lies outside the project of a recipe; a model that is no local path does not."""
+    return model is not None and not Path(os.path.realpath(model)).is_relative_to(project.project_of(recipe))
+
+
+def _could_be_root(here: Path, recipe: Path, model: Path) -> bool:
+    contained = all(Path(os.path.realpath(path)).is_relative_to(here) for path in (recipe, model))
+    return contained and not project.is_marked(str(project.project_of(recipe)))
 
 
 def take_back(files: Sequence[Path]) -> None:

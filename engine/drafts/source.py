@@ -10,8 +10,9 @@ from pathlib import Path
 
 from engine.errors import UsageError
 from engine.kit.checkpoints import packages
-from engine.recipe import paths
-from engine.text import hints
+from engine.recipe import near_files, paths
+from engine.recipe.text import shown_path
+from engine.text import hints, suggestions
 
 _ON_HUB = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)?")
 _SCHEMES = ("hf:", "timm:")
@@ -32,6 +33,11 @@ class ModelSource:
         last = self.written.rstrip("/").rpartition("/")[2].rpartition(":")[2]
         return last.removesuffix(".onnx") if last.strip(".") else (self.place or Path("model")).name
 
+    @property
+    def path(self) -> Path | None:
+        """The model's place, if the recipe names it by a path, which must lead into the recipe's project."""
+        return None if self.written.startswith(_PACKAGE) else self.place
+
 
 def of(model: str, folder: Path) -> ModelSource:
     """Return what MODEL names, for a recipe in `folder`. Raises UsageError where it names nothing."""
@@ -45,14 +51,27 @@ def of(model: str, folder: Path) -> ModelSource:
         real = Path(os.path.abspath(place))
         return ModelSource(Path(os.path.relpath(real, os.path.abspath(folder))).as_posix(), real)
     if _is_path(model):
-        raise UsageError(f"there is no {model}", hint="name a model's directory, an .onnx file, or hf:OWNER/NAME")
+        raise _missing(model, place)
     if "/" not in model and _is_of_timm(model):
         return ModelSource(f"timm:{model}", repository=f"timm/{model}")
+    near = near_files.instead(place)
+    if near is not None and (near.is_dir() or near.suffix == ".onnx"):
+        raise _missing(model, place, f"the model hf:{model} of the hub")
     return ModelSource(f"hf:{model}", repository=model)
 
 
+def _missing(model: str, place: Path, *also: str) -> UsageError:
+    """Return the error for a path at which nothing is, with the nearest existing one, or what it may `also` mean."""
+    path = Path(str(place).replace("\\", "/"))
+    near = path if path.exists() else near_files.instead(path)
+    hint = f"{near_files.hint(path)}: name a model's directory, an .onnx file, or hf:OWNER/NAME"
+    if near is not None:
+        hint = suggestions.did_you_mean(shown_path(near), *also)
+    return UsageError(f"there is no file or directory {model}", hint=hint)
+
+
 def _is_path(model: str) -> bool:
-    """Whether a text that names no file here was meant as a path."""
+    """Whether a text that names no file here was meant as a path, by its form."""
     return model.startswith((".", "/", "~")) or model.lower().endswith(".onnx") or not _ON_HUB.fullmatch(model)
 
 

@@ -25,13 +25,20 @@ def drawn(inputs: Mapping[str, onnx_files.Input], ranges: Mapping[str, int], pro
     """Return whole inputs drawn at random for the optimum sizes of a profile; None where they are large."""
     import numpy as np
 
+    samples = rows(inputs, ranges, profile)
+    return _saved({name: np.stack([row[name] for row in samples]) for name in inputs}) if samples else None
+
+
+def rows(
+    inputs: Mapping[str, onnx_files.Input], ranges: Mapping[str, int], profile: Profile
+) -> list[dict[str, np.ndarray]]:
+    """Return the samples of `drawn`, each a mapping from the name of an input to its tensor."""
     fixed = {axis: Range(min=each.opt, opt=each.opt, max=each.opt) for axis, each in profile.items()}
     draws = [
         next(iter(random_inputs.tensors(inputs, ranges, [fixed] if fixed else (), seed=seed, largest=_LARGEST)), None)
         for seed in range(_COUNT)
     ]
-    rows = [each for each in draws if each is not None]
-    return _saved({name: np.stack([row[name] for row in rows]) for name in inputs}) if rows else None
+    return [each for each in draws if each is not None]
 
 
 def images(name: str, shape: Sequence[int]) -> bytes:

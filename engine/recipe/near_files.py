@@ -51,10 +51,21 @@ def hint(path: Path) -> str:
     """Return the hint for a missing file: similar names in the same folder, or the missing folder."""
     names = _names(path.parent)
     if names is None:
+        if other := instead(path):
+            return suggestions.did_you_mean(shown_path(other))
         missing = next((parent for parent in path.parent.parents if parent.is_dir()), path.parent)
         return f"there is no folder {shown_path(path.parent)}; {shown_path(missing)} exists"
     near = _near(path, names)
     return suggestions.did_you_mean(*map(shown, near)) if near else f"{shown_path(path.parent)} holds no name like it"
+
+
+def instead(path: Path) -> Path | None:
+    """Return the path that exists where one part of a missing path is written otherwise; None where there is none."""
+    real = next((parent for parent in path.parents if parent.is_dir()), Path())
+    first, *rest = path.parts[len(real.parts) :]
+    near = suggestions.nearest(first, _names(real) or ())
+    other = Path(real, *near, *rest)
+    return other if near and _exists(other) else None
 
 
 def in_folder(path: Path) -> str:

@@ -10,7 +10,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
 
-_MARKS = (".git", "pyproject.toml", "recipe.toml")
+SETTINGS = "recipe.toml"
+_MARKS = (".git", "pyproject.toml", SETTINGS)
 """Files and folders that mark the root of a project. A store called `cache` is the fourth mark."""
 _STAMP_BYTES = 200
 """The largest size of a store's file `format`, which is less than 100 bytes in all versions of the store."""
@@ -36,12 +37,17 @@ def root_of(recipe: str) -> str:
     """Return the root of the project of a recipe file, as `project_of` does, without `pathlib`."""
     start = folder = os.path.realpath(os.path.dirname(recipe) or ".")
     while True:
-        if any(os.path.lexists(os.path.join(folder, mark)) for mark in _MARKS) or _has_store(folder):
+        if is_marked(folder):
             return folder
         parent = os.path.dirname(folder)
         if parent == folder:
             return os.path.dirname(start) if os.path.basename(start) == "recipes" else start
         folder = parent
+
+
+def is_marked(folder: str) -> bool:
+    """Say whether a folder has a mark of the root of a project."""
+    return any(os.path.lexists(os.path.join(folder, mark)) for mark in _MARKS) or _has_store(folder)
 
 
 def _has_store(folder: str) -> bool:

@@ -16,6 +16,7 @@ from engine.builder.loop import Options, run
 from engine.builder.stored import StoredLookup, StoredVariant, loading
 from engine.errors import Exit
 from engine.events import Ended, Finished
+from engine.kit.inputs import samples
 from engine.recipe.project import project_of
 from engine.report import folding, renewal, results
 from engine.report.renewal import Resumed
@@ -33,8 +34,10 @@ if TYPE_CHECKING:
 def prepared(changes: ChangedFiles, plan: StoredPlan, numbers: Sequence[int], reading: Reading) -> Resumed | None:
     """Return the build of the variants `numbers` of a stored plan; None if the snapshot does not fit the plan.
 
-    `reading` are the options for reading recipes.
+    `reading` are the options for reading recipes. Samples that cannot be read fit no plan: the whole build says why.
     """
+    if any(name.endswith(samples.ENDINGS) and not samples.is_readable(Path(name)) for name in changes.names):
+        return None
     fields = {number: plan.variant(number) for number in numbers}
     variants = {number: StoredVariant(each, loading(reading)) for number, each in fields.items()}
     project = project_of(next(iter(variants.values())).subject.path)

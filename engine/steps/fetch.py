@@ -108,7 +108,7 @@ class Fetch(Step):
     ) -> ModelFacts:
         """Write the checkpoint into `out`. Raises StepError where the model is incomplete or cannot be downloaded."""
         if isinstance(source, Path) and source.is_file():
-            _copy_onnx(source, out, tokens=tokenizer is not None)
+            copy_onnx(source, out, tokens=tokenizer is not None)
         elif isinstance(source, Path):
             _copy_model(source, out, self.weights)
         else:
@@ -152,7 +152,11 @@ def _copy_model(directory: Path, out: Path, allowed: model_files.Weights) -> Non
     _copy_all(directory, weights.complete(directory, allowed=allowed), out)
 
 
-def _copy_onnx(path: Path, out: Path, *, tokens: bool) -> None:
+def copy_onnx(path: Path, out: Path, *, tokens: bool) -> None:
+    """Write an ONNX file and its external data into `out`, with the operators and, with `tokens`, the names of a build.
+
+    Raises StepError for a file that is no ONNX model.
+    """
     if path.suffix != ".onnx":
         raise StepError(
             f"{path.name} is neither an .onnx file nor a model's directory",

@@ -8,13 +8,16 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from engine.errors import StoreError
+from engine.errors import StoreError, UnusableStoreError
 from engine.system import limits
 
 
 @contextlib.contextmanager
 def explained(root: Path) -> Iterator[None]:
-    """Turn an OSError inside the `with` block into a StoreError with the cause and a hint."""
+    """Turn an OSError inside the `with` block into a StoreError with the cause and a hint.
+
+    It is an UnusableStoreError where the user may not write there.
+    """
     try:
         yield
     except OSError as error:
@@ -25,7 +28,8 @@ def explained(root: Path) -> Iterator[None]:
             errno.EACCES: "name a folder that you may write with --cache or RECIPE_CACHE",
         }
         reached = limits.reached(error)
-        raise StoreError(
+        kind = UnusableStoreError if error.errno in (errno.EROFS, errno.EACCES) else StoreError
+        raise kind(
             f"the store at {root} cannot be used: {error.strerror or error}",
             [f"while touching {error.filename}"] if error.filename else [],
             hints.get(error.errno or 0) or (reached.hint if reached is not None else ""),

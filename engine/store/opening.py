@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine.errors import StoreError, UnusableStoreError
 from engine.store.disk import explained
 from engine.store.store import Store
 from engine.system import own_stores
@@ -15,19 +16,23 @@ from engine.system import own_stores
 if TYPE_CHECKING:
     from engine.store.remote.tier import Tier
 
+_ANOTHER = "name a folder that you may write with --cache or RECIPE_CACHE"
 REMOTE = "RECIPE_REMOTE"
 
 
 def open_store(root: Path, *, afresh: bool = False, project: Path | None = None) -> Store:
     """Open the store at `root`, with the remote that the settings of `project` name, if any, behind it.
 
-    A missing store is made. Raises StoreError, and UsageError for somebody else's store and for wrong settings.
+    A missing store is made. Raises UnusableStoreError, and UsageError for somebody else's store and for wrong settings.
     `afresh` is that of `Store`.
     """
     place = root.absolute()
-    with explained(place):
-        own_stores.enter(str(place))
-    store = Store(place, afresh=afresh)
+    try:
+        with explained(place):
+            own_stores.enter(str(place))
+        store = Store(place, afresh=afresh)
+    except StoreError as error:
+        raise UnusableStoreError(error.what, error.facts, error.hint or _ANOTHER) from error
     if project is not None:
         join(store, project)
     return store

@@ -49,15 +49,16 @@ REFUSED = {
     "home": "home folder",
     "build/.previous": "builds move older packages to folders `.previous`",
     "elsewhere/.previous/new": "builds move older packages to folders `.previous`",
-    "recipes/net.yaml": "it is no folder",
+    "recipes/net.yaml": "net.yaml is no folder",
     "recipes/net.yaml/new": "net.yaml is no folder",
     "to-store": "lies in the store",
     "to-nothing": "a link that leads to no folder",
     "to-file": "a link that leads to no folder",
     "to-itself": "a link that leads to no folder",
-    "pipe": "it is no folder",
+    "pipe": "pipe is no folder",
     "pipe/below": "pipe is no folder",
-    "/dev/null": "it is no folder",
+    "/dev/null": "/dev/null is no folder",
+    "/proc/packages": "nothing can be written to /proc",
 }
 
 

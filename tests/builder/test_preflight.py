@@ -18,11 +18,13 @@ from engine.builder.executors import outcomes
 from engine.builder.worker import unexpected
 from engine.builder.worker_task import WorkerTask
 from engine.errors import Exit, RecipeError, StepError, UserError
+from engine.events import Refused, Started
 from engine.kit.inputs import samples
 from engine.kit.onnx import onnx_files
 from engine.machine import imports, tools
 from engine.step import Source
 from engine.steps.fetch import Fetch
+from tests.support.program import Program
 
 TEXT_RECIPE = """\
 name: tiny
@@ -235,7 +237,7 @@ def test_texts_whose_lengths_are_measured_are_read_and_their_labels_do_not_count
     assert api.check("text.yaml")
     (project / "lengths.jsonl").write_text('{"txet": "a good film"}\n')
     error = refused("text.yaml")
-    assert "line 1 of lengths.jsonl has no usable text" in error.what
+    assert "lengths.jsonl:1 has no usable text" in error.what
     assert (error.position.line, error.position.column) == (6, 12)
 
 
@@ -315,7 +317,7 @@ def test_a_long_file_of_samples_is_looked_at_in_part(project, monkeypatch):
     (project / "samples.jsonl").write_text('{"text": "a good film"}\n' * 10 + "no JSON\n")
     assert api.check("text.yaml")
     (project / "samples.jsonl").write_text('{"text": "a good film"}\n' * 3 + "no JSON\n" * 10)
-    assert "line 4" in refused("text.yaml").what
+    assert "samples.jsonl:4" in refused("text.yaml").what
 
 
 def test_texts_without_a_tokenizer_are_refused(project):
@@ -480,7 +482,7 @@ def test_the_faults_of_several_recipes_are_told_together(project):
     (project / "onnx.yaml").write_text(ONNX_RECIPE.replace("tiny", "other"))
     with pytest.raises(UserError) as caught:
         api.check(["text.yaml", "onnx.yaml"])
-    assert "line 1 of samples.jsonl is no JSON" in str(caught.value)
+    assert "samples.jsonl:1 is no JSON" in str(caught.value)
     assert "model.onnx is no ONNX model" in str(caught.value)
 
 
@@ -499,3 +501,41 @@ def test_the_extras_are_those_of_the_project():
     for extra, names in distribution.EXTRAS.items():
         lines = " ".join(extras[extra]).replace("-", "_")
         assert [name for name in names if name.replace("-", "_") not in lines and name != "protobuf"] == [], extra
+
+
+BAD_SAMPLES = {
+    "validate": "validate: {samples: bad.jsonl}",
+    "calibrate": "calibrate: {samples: bad.jsonl}\nprecision: int8",
+    "bench": "bench: {samples: bad.jsonl, shapes: [{batch: 8, sequence: samples}]}",
+}
+
+
+@pytest.mark.parametrize("section", BAD_SAMPLES)
+def test_a_build_reads_samples_before_its_first_job_and_says_what_check_says(project, section):
+    (project / "bad.jsonl").write_text('{"text": "a good film"}\n{"text": \n')
+    (project / "bad.yaml").write_text(f"name: bad\nmodel: {{source: model}}\n{BAD_SAMPLES[section]}\n")
+    error = refused("bad.yaml")
+    assert "bad.jsonl:2 is no JSON" in error.what
+    events = []
+    with pytest.raises(RecipeError) as caught:
+        api.build("bad.yaml", on_event=events.append)
+    assert str(caught.value) == str(error)
+    assert not [event for event in events if isinstance(event, Started)]
+
+
+def test_a_build_that_keeps_going_leaves_out_only_the_recipe_with_bad_samples(project):
+    (project / "bad.jsonl").write_text("{")
+    (project / "bad.yaml").write_text("name: bad\nmodel: {source: model}\nvalidate: {samples: bad.jsonl}\n")
+    events = []
+    api.build(["bad.yaml", "onnx.yaml"], keep_going=True, to="reference", on_event=events.append)
+    assert {event.recipe for event in events if isinstance(event, Started)} == {"tiny"}
+    assert [event.path for event in events if isinstance(event, Refused)] == ["bad.yaml"]
+
+
+def test_a_build_that_only_runs_changed_samples_again_reads_them_first_too(project):
+    program = Program(project)
+    program("build", "onnx.yaml", expect=0)
+    (project / "samples.npz").write_bytes(b"PK")
+    done = program("build", "onnx.yaml", expect=2)
+    assert "onnx.yaml:5:12: samples.npz cannot be read" in done.stderr
+    assert "failed" not in done.stderr

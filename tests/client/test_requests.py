@@ -48,6 +48,25 @@ def test_a_value_that_would_change_in_the_inputs_type_is_refused(datatype, value
     assert says in str(caught.value)
 
 
+def test_whole_inputs_of_samples_are_a_request_each(tmp_path):
+    image, state, rate = (-1, 3, -1), (2, -1, 4), (1,)
+    takes = [TensorMetadata(name, "FP32", shape) for name, shape in (("x", image), ("h", state), ("sr", rate))]
+    arrays = {"x": np.ones((5, 1, 3, 8)), "h": np.ones((5, 2, 1, 4)), "sr": np.arange(5.0), "label": np.zeros(5, int)}
+    np.savez(tmp_path / "samples.npz", **arrays)
+    several = requests.build(model("m", *takes, max_batch_size=0), rows.collect(files=[str(tmp_path / "samples.npz")]))
+    assert [request.arrays["sr"].tolist() for request in several] == [[0], [1], [2], [3], [4]]
+    assert {name: array.shape for name, array in several[0].arrays.items()} == {
+        "x": (1, 3, 8), "h": (2, 1, 4), "sr": (1,),
+    }  # fmt: skip
+
+
+def test_rows_of_samples_are_one_request(tmp_path):
+    np.savez(tmp_path / "rows.npz", x=np.ones((5, 3)), label=np.zeros(5, int))
+    query = rows.collect(files=[str(tmp_path / "rows.npz")])
+    [request] = requests.build(model("m", TensorMetadata("x", "FP32", (-1, 3))), query)
+    assert {name: array.shape for name, array in request.arrays.items()} == {"x": (5, 3)}
+
+
 def test_a_request_as_bytes_holds_what_its_own_client_would_send():
     request = InferRequest({"TEXT": np.array([["ü".encode()]], dtype=object)})
     plain = encoded.request(Address("h", 1, "http"), model(), request.arrays)

@@ -159,3 +159,49 @@ def test_a_refused_model_leaves_no_file(tmp_path):
     assert "model.safetensors is cut off" in done.stderr
     assert done.stdout == ""
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_the_name_of_the_recipe_follows_its_file(tmp_path):
+    Program(tmp_path)("new", _model(tmp_path, "vision"), "-o", "det.yaml", expect=0)
+    fields = yaml.safe_load((tmp_path / "det.yaml").read_text())
+    assert (fields["name"], fields["package"]["triton"]["name"]) == ("det", "det")
+
+
+def test_the_screen_and_the_recipe_say_that_sizes_are_guesses_with_which_the_model_runs(tmp_path):
+    done = Program(tmp_path)("new", _model(tmp_path, "vision"), "-o", "it.yaml", expect=0)
+    assert "profiles: [{batch: [1, 1, 8]}]: guesses, the model runs with them" in done.stdout
+    text = " ".join((tmp_path / "it.yaml").read_text().replace("# ", "").split())
+    assert "guesses, the model runs with them; put your own sizes" in text
+
+
+def test_a_model_in_the_working_folder_needs_no_option(tmp_path):
+    (tmp_path / "models").mkdir()
+    program = Program(tmp_path)
+    done = program("new", f"models/{_model(tmp_path / 'models', 'vision')}", "-o", "recipes/a/it.yaml", expect=0)
+    assert "--allow-path" not in done.stdout
+    assert "wrote recipe.toml" in done.stdout
+    program("check", "recipes/a/it.yaml", expect=0)
+
+
+def test_a_model_outside_the_project_says_what_commands_need(tmp_path):
+    model = _model(tmp_path, "vision")
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "pyproject.toml").touch()
+    program = Program(tmp_path / "project")
+    done = program("new", f"../{model}", "-o", "it.yaml", expect=0)
+    assert not (tmp_path / "project" / "recipe.toml").exists()
+    command = done.stdout.partition("next: recipe ")[2].split()
+    program("check", *command[1:], expect=0)
+    assert "copy it into there" in done.stdout
+
+
+def test_a_model_of_a_python_package_needs_no_option(tmp_path):
+    package = tmp_path / "elsewhere" / "model_of_a_package"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    _model(package, "plain")
+    (tmp_path / "project").mkdir()
+    program = Program(tmp_path / "project")
+    program.environment["PYTHONPATH"] = str(tmp_path / "elsewhere")
+    done = program("new", "python:model_of_a_package/plain", "-o", "it.yaml", expect=0)
+    assert "--allow-path" not in done.stdout

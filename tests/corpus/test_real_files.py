@@ -24,6 +24,7 @@ from engine.errors import JudgementError
 from engine.events import Ended, Event
 from engine.kit.accuracy.report import AccuracyReport
 from engine.step import Section
+from tests.support.program import Program
 
 ROOT = Path(__file__).parents[2]
 
@@ -160,6 +161,42 @@ def test_the_hints_alone_lead_from_a_real_file_to_a_package(tmp_path, name):
     recipe = {key: value for key, value in recipe_in(tmp_path, name).items() if key not in {"profiles", "validate"}}
     errors = tried_hints.until_it_works(recipe, functools.partial(built, tmp_path))
     assert bool(errors) == bool(FILES[name].profile)
+
+
+NOT_DETERMINISTIC = "the model draws random numbers"
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("name", FILES)
+def test_recipe_new_ends_in_a_recipe_of_a_real_file_that_builds_as_it_is(tmp_path, name):
+    recipe_in(tmp_path, name)
+    program = Program(tmp_path)
+    if FILES[name].draws_noise:
+        assert NOT_DETERMINISTIC in program("new", "theirs.onnx", "-o", "it.yaml", expect=2).stderr
+        return
+    program("new", "theirs.onnx", "-o", "it.yaml", expect=0)
+    program("build", "it.yaml", expect=0)
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("zipmap", [True, False])
+def test_recipe_new_of_a_pipeline_of_scikit_learn_builds_or_says_how_to_convert_it(tmp_path, zipmap):
+    skl2onnx = pytest.importorskip("skl2onnx")
+    from sklearn.datasets import load_iris
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    rows, classes = load_iris(return_X_y=True)
+    pipeline = make_pipeline(StandardScaler(), LogisticRegression()).fit(rows, classes)
+    converted = skl2onnx.to_onnx(pipeline, rows[:1].astype("float32"), options={id(pipeline): {"zipmap": zipmap}})
+    (tmp_path / "it.onnx").write_bytes(converted.SerializeToString())
+    program = Program(tmp_path)
+    if zipmap:
+        assert "options={'zipmap': False}" in program("new", "it.onnx", expect=2).stderr
+        return
+    program("new", "it.onnx", expect=0)
+    program("build", "it.yaml", expect=0)
 
 
 def test_the_files_are_of_all_packages_of_the_extra():

@@ -322,7 +322,7 @@ def test_what_does_not_suit_the_model_is_told_before_it_is_asked(server, tmp_pat
     (tmp_path / "broken.jsonl").write_text('{"text": "fine"}\n{"text": \n')
     (tmp_path / "no.npz").write_bytes(b"no archive")
     for words, says in (
-        (["--model", "labels_text", "--file", "broken.jsonl"], "line 2 of broken.jsonl"),
+        (["--model", "labels_text", "--file", "broken.jsonl"], "broken.jsonl:2"),
         (["--model", "labels_text", "--file", "missing.txt"], "No such file"),
         (["--model", "labels_text", "--file", "no.npz"], "cannot be read as an .npz"),
         (["--model", "labels_text"], "there is no input"),

@@ -22,7 +22,7 @@ UNPRIVILEGED = ("setpriv", "--bounding-set=-dac_override,-dac_read_search,-fowne
 
 
 def refused_clearly(builder, *words):
-    assert builder.code == 1, builder.stdout + builder.stderr
+    assert builder.code == 2, builder.stdout + builder.stderr
     [text] = {json.dumps(error) for error in builder.errors()}
     error = json.loads(text)
     assert error["what"]
@@ -84,7 +84,7 @@ def test_what_must_be_written_is_refused_with_one_clear_error(away, read_only):
 def test_a_new_store_where_nothing_can_be_written_is_refused(away, read_only):
     words = ("build", "r.yaml", "--json", "--cache", str(read_only.folder / "new"))
     refused_clearly(away.start(words, read_only).wait(), "Read-only")
-    spoken = away.start(("build", "r.yaml", "--cache", str(read_only.folder / "new")), read_only).wait(expect=1)
+    spoken = away.start(("build", "r.yaml", "--cache", str(read_only.folder / "new")), read_only).wait(expect=2)
     assert spoken.stderr.count("error:") == 1
 
 

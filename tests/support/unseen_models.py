@@ -272,6 +272,7 @@ FILES: Mapping[str, Callable[[Path], None]] = {
     "detector": _file(detector),
     "towers": _file(towers),
     "series": _file(series),
+    "single-number": _file(lambda: series(())),
     "spectrogram": _file(spectrogram),
     "halves": _file(halves),
     "doubles": _file(doubles),
@@ -288,15 +289,14 @@ OUTSIDE: Mapping[str, Callable[[Path], None]] = {
     "vit": _wordless("AutoModelForImageClassification", "vit"),
     "resnet": _wordless("AutoModelForImageClassification", "resnet"),
     "wav2vec2": _wordless("AutoModelForCTC", "wav2vec2"),
-    "single-number": _file(lambda: series(())),
     "words": _file(words),
 }
-"""Models that no recipe can build: of other kinds than texts, with a tensor without axes, with texts as tensors."""
+"""Models that no recipe can build: of other kinds than texts, and with texts as tensors."""
 
 
 def write(name: str, folder: Path) -> str:
     """Write a model into a folder, and return the argument of `recipe new` that names it."""
     write_model = FOLDERS.get(name) or FILES.get(name) or OUTSIDE[name]
-    is_file = name in FILES or name in ("single-number", "words")
+    is_file = name in FILES or name == "words"
     write_model(folder / (place := f"{name}.onnx" if is_file else name))
     return place

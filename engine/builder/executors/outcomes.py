@@ -20,6 +20,10 @@ _TAIL_BYTES = 8192
 """The number of bytes that are read from the end of a log to find the last lines of the log."""
 
 
+class CrashedWorkerError(StepError):
+    """The worker of a job ended without an answer."""
+
+
 def outcome(task: WorkerTask, message: Mapping[str, Any], peak_bytes: int) -> Outcome:
     """Return the outcome of a task from the message of its zygote about the end of the worker."""
     try:
@@ -84,23 +88,23 @@ def overtime(task: WorkerTask, time_limit: float) -> StepError:
     )
 
 
-def crash(task: WorkerTask, code: int | None, peak_bytes: int) -> StepError:
+def crash(task: WorkerTask, code: int | None, peak_bytes: int) -> CrashedWorkerError:
     """Return the error of a job whose worker ended without an answer; `code` is None if nobody knows the exit code."""
     facts = [f"peak memory {sizes.binary(peak_bytes)}", *_last_words(task)]
     if code is None or code == -signal.SIGKILL:
-        return StepError(
+        return CrashedWorkerError(
             f"the worker of step {task.name!r} was killed from outside (signal 9)",
             facts,
             "usually the kernel ran out of memory: build with -j 1, or on a machine with more memory",
         )
     if code == 0:
-        return StepError(
+        return CrashedWorkerError(
             f"the worker of step {task.name!r} ended without an answer (exit code 0)",
             facts,
             "the step ended its process, replaced it by another program, or went on in another process",
         )
     how = f"signal {-code}, {signal.strsignal(-code)}" if code < 0 else f"exit code {code}"
-    return StepError(
+    return CrashedWorkerError(
         f"the worker of step {task.name!r} crashed ({how})",
         facts,
         f"native code of a tool ended it; the whole log: recipe logs RECIPE {task.name}",

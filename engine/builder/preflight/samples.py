@@ -8,6 +8,7 @@ from pathlib import Path
 from engine import tasks
 from engine.builder import sources
 from engine.builder.preflight.checked_variant import CheckedVariant
+from engine.builder.variant import PlannedVariant
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.checkpoints import labels
 from engine.kit.inputs import corpus, samples, tensor_samples
@@ -33,6 +34,11 @@ def look(subject: CheckedVariant) -> None:
 
         with subject.at("validate", "metric"):
             raise unmeasured_metric()
+
+
+def look_at_content(variant: PlannedVariant) -> None:
+    """Raise RecipeError where a file of samples cannot be read; the model's files are not looked at."""
+    look(CheckedVariant(variant))
 
 
 def _look_at_lengths(subject: CheckedVariant) -> None:

@@ -14,11 +14,12 @@ def nearest(checkpoint: Path, task: str) -> str:
     Any checkpoint can give hidden states. Every other task needs the weights of its head, so a hint names only the task
     that the checkpoint was trained for.
     """
-    model_type = checkpoints.config(checkpoint).get("model_type")
+    config = checkpoints.config(checkpoint)
+    model_type = config.get("model_type")
     own = checkpoints.own_task(checkpoint)
     works = exportable.tasks_of(model_type) if isinstance(model_type, str) else []
     usable = [name for name in works if name != task and name in {own, *exportable.headless(str(model_type))}]
     ways = [f"say `task: {' or '.join(usable)}` under `model:`"] if usable else []
     if others := exportable.others(task):
         ways.append(f"choose a model of another architecture, such as {', '.join(others)}")
-    return "; or ".join([*ways, exportable.OWN_EXPORT])
+    return "; or ".join([*ways, exportable.own_export(config, str(checkpoint))])

@@ -87,6 +87,7 @@ def task(checkpoint: Path, requested: str | None) -> str:
         _refuse_unsupported(requested, "the recipe asks for it", checkpoint)
         _refuse_untrained(requested, checkpoint)
         return requested
+    refuse_other_kind(checkpoint, str(checkpoint))
     named = own_task(checkpoint)
     if named is None:
         raise StepError(
@@ -97,6 +98,25 @@ def task(checkpoint: Path, requested: str | None) -> str:
     if named != TENSORS.name:
         _refuse_unsupported(named, _because(checkpoint), checkpoint)
     return named
+
+
+def refuse_other_kind(checkpoint: Path, name: str) -> None:
+    """Raise StepError for a model of transformers that takes images or sound, and names no task that is supported.
+
+    `name` is the model as transformers loads it: a directory, or a repository of the hub.
+    """
+    task = tasks.known(own_task(checkpoint) or "")
+    if kind(checkpoint) != "transformers" or (task is not None and task.auto_class is not None):
+        return  # a step that goes on does not read the table, which is no part of its key
+    fields = config(checkpoint)
+    if inputs := exportable.beyond_text(fields):
+        kinds = [*(exportable.KINDS[each] for each in inputs), *(["texts"] if "text_config" in fields else [])]
+        named = architecture(checkpoint) or fields["model_type"]
+        raise StepError(
+            f"{named} takes {' and '.join(dict.fromkeys(kinds))}: models of transformers are built for texts only",
+            [_because(checkpoint), f"its inputs other than texts: {', '.join(inputs)}"],
+            exportable.own_export(fields, name),
+        )
 
 
 def own_task(checkpoint: Path) -> str | None:
@@ -241,7 +261,7 @@ def _possible_task(checkpoint: Path) -> str:
         return "say `task:` under `model:` in the recipe"
     works, headless = exportable.tasks_of(model_type), exportable.headless(model_type)
     if not works:
-        return exportable.OWN_EXPORT
+        return exportable.own_export(config(checkpoint), str(checkpoint))
     behind = ", or the task of the model's head" if headless else ""
     return f"say `task: {' or '.join(headless or works)}` under `model:`{behind}"
 

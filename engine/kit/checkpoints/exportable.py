@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 import importlib.util
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from engine import tasks
 
@@ -21,6 +23,8 @@ TABLE = Path(__file__).with_name("exportable.txt")
 """The table: a line with the version of transformers, and a line for each model type and task."""
 OWN_EXPORT = "export the model to ONNX yourself, and give the .onnx file as `source:` and tensors (.npz) as samples"
 """The hint for a model that works for none of our tasks."""
+KINDS = {"pixel_values": "images", "pixel_values_videos": "videos", "input_values": "sound", "input_features": "sound"}
+"""Inputs of models that are no text -> what they hold."""
 _NONE = "-"
 """The name of the task and of the class in the row of a model type that transformers has no class for our tasks of."""
 
@@ -63,6 +67,32 @@ def rows() -> dict[str, tuple[Exportability, ...]]:
         known = next(each for each in get_args(Verdict) if each == verdict)
         every.setdefault(model_type, []).append(Exportability(model_type, task, architecture, known, *reason))
     return {name: tuple(few) for name, few in every.items()}
+
+
+def beyond_text(config: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the inputs that are no text of a model with this config.json, by the table; () where it names none."""
+    reasons = " ".join(row.reason for row in rows().get(str(config.get("model_type")), ()))
+    return tuple(dict.fromkeys(name for name in re.findall(r"\w+", reasons) if name in KINDS))
+
+
+def own_export(config: Mapping[str, Any], name: str) -> str:
+    """Return the hint for a model that users export themselves: the command where the table tells the model's inputs.
+
+    `name` is the model as transformers loads it: a directory, or a repository of the hub.
+    """
+    vision = config.get("vision_config")
+    size = config.get("image_size") or (vision.get("image_size") if isinstance(vision, dict) else None) or 224
+    image = f"torch.randn(1, 3, {size}, {size})" if isinstance(size, int) else None
+    drawn = {"input_values": "torch.randn(1, 16000)", "pixel_values": image, "input_ids": "torch.ones(1, 16).long()"}
+    names = beyond_text(config)
+    architecture = next(iter(config.get("architectures") or ()), None)
+    if not names or architecture is None or not all(drawn.get(each) for each in names):
+        return OWN_EXPORT
+    every = (*names, *(["input_ids"] if "text_config" in config else []))
+    inputs = ", ".join(f"'{each}': {drawn[each]}" for each in every)
+    model = f"transformers.{architecture}.from_pretrained('{name}').eval()"
+    code = f"import torch, transformers; torch.onnx.export({model}, (), 'model.onnx', kwargs={{{inputs}}})"
+    return f'export it to ONNX: python -c "{code}"; then: recipe new model.onnx'
 
 
 @cache

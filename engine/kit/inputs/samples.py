@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 data = ("texts.txt",)
 _FORMS = 'each line is {"text"}, {"text", "pair"} or {"question", "context"}, optionally with "label"'
+ENDINGS = (".jsonl", ".npz")
 _FIELDS = frozenset({"text", "pair", "question", "context", LABEL})
 
 
@@ -48,6 +49,15 @@ def read(path: Path, checkpoint: Path, specs: Mapping[str, Input], *, longest: i
             f"samples come as .jsonl or .npz, and {path.name} is neither", [_FORMS, "an .npz has one array per input"]
         )
     return tokenize(texts(path), checkpoint, specs, longest=longest)
+
+
+def is_readable(path: Path) -> bool:
+    """Whether a file of samples can be read."""
+    try:
+        tensor_samples.headers(path) if path.suffix == ".npz" else texts(path)
+    except (StepError, OSError):
+        return False
+    return True
 
 
 def built_in(*, paired: bool = False) -> list[SampleText]:
@@ -123,7 +133,7 @@ def no_tokenizer() -> StepError:
 
 def _text(path: Path, number: int, line: str) -> SampleText:
     """Return the sample in a line of a `.jsonl` file. Raises StepError."""
-    where = f"line {number} of {path.name}"
+    where = f"{path.name}:{number}"
     try:
         fields = json.loads(line)
     except (ValueError, RecursionError) as error:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from engine.recipe.image_input import Images
 
+_STORED_SIZES = 16
+"""How many different sizes of weights are noted."""
 _CONTINUED = 64
 """The largest number of tokens in a text that a decoder-only original model reads.
 
@@ -54,6 +56,8 @@ class Original:
     """The checkpoint's own tokenizer; None for a model without one, and for an ONNX file."""
     answer_user: Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]] | None = None
     """Runs the model as its users do, `model(**inputs)`, on what the checkpoint's own tokenizer gives."""
+    stored_sizes: tuple[int, ...] = ()
+    """The sizes of the first weights of an ONNX file; an axis of an input often has one of them."""
 
 
 @contextlib.contextmanager
@@ -98,10 +102,12 @@ def _onnx(checkpoint: Path) -> Original:
     specs = onnx_files.inputs(graph)
     ranges = index_ranges.of(graph)
     session = ort.unoptimized(checkpoint)
+    stored = dict.fromkeys(size for tensor in graph.graph.initializer for size in tensor.dims if size > 1)
     return Original(
         name="onnxruntime-fp32",
         input_specs=specs,
         answer=lambda inputs: ort.run(session, inputs),
         ranges=ranges,
         vocabulary=random_inputs.vocabulary(specs, ranges) if token_rows.are_tokens(specs) else None,
+        stored_sizes=tuple(stored)[:_STORED_SIZES],
     )

@@ -168,14 +168,14 @@ def test_our_own_texts_are_of_every_length_and_script_and_pairs_for_questions():
 @pytest.mark.parametrize(
     ("line", "what"),
     [
-        ('{"text": "a"', "line 2 of samples.jsonl is no JSON"),
-        ("[" * 100_000, "line 2 of samples.jsonl is no JSON"),
-        ('["a"]', "line 2 of samples.jsonl is no JSON object"),
-        ('{"sentence": "a"}', "line 2 of samples.jsonl has no usable text\n  unknown: sentence"),
-        ('{"text": 3}', "line 2 of samples.jsonl has no usable text\n  it has: text"),
-        ('{"question": "a"}', "line 2 of samples.jsonl has no usable text\n  it has: question"),
-        ('{"label": 1}', "line 2 of samples.jsonl has no usable text\n  it has: label"),
-        ('{"text": "a", "pair": 1}', "line 2 of samples.jsonl has no usable text\n  it has: text, pair"),
+        ('{"text": "a"', "samples.jsonl:2 is no JSON"),
+        ("[" * 100_000, "samples.jsonl:2 is no JSON"),
+        ('["a"]', "samples.jsonl:2 is no JSON object"),
+        ('{"sentence": "a"}', "samples.jsonl:2 has no usable text\n  unknown: sentence"),
+        ('{"text": 3}', "samples.jsonl:2 has no usable text\n  it has: text"),
+        ('{"question": "a"}', "samples.jsonl:2 has no usable text\n  it has: question"),
+        ('{"label": 1}', "samples.jsonl:2 has no usable text\n  it has: label"),
+        ('{"text": "a", "pair": 1}', "samples.jsonl:2 has no usable text\n  it has: text, pair"),
     ],
 )
 def test_a_line_that_is_no_sample_is_named_by_its_number(lines, line, what):
@@ -187,11 +187,11 @@ def test_a_line_that_is_no_sample_is_named_by_its_number(lines, line, what):
 
 def test_other_lines_that_cannot_be_used_say_why(lines):
     image = refusal(samples.texts, lines({"image": "cat.png"}))
-    assert image == "line 1 of samples.jsonl names an image: that is not supported yet\nhint: give samples as .npz"
+    assert image == "samples.jsonl:1 names an image: that is not supported yet\nhint: give samples as .npz"
     half = refusal(samples.texts, lines('{"text": "a \\ud800"}'))
-    assert half.startswith("line 1 of samples.jsonl holds half a character: a lone surrogate such as \\ud800")
+    assert half.startswith("samples.jsonl:1 holds half a character: a lone surrogate such as \\ud800")
     label = refusal(samples.texts, lines({"text": "a", "label": [1, 2]}))
-    assert label == "line 1 of samples.jsonl has a label that is neither a number nor a name\n  [1, 2]"
+    assert label == "samples.jsonl:1 has a label that is neither a number nor a name\n  [1, 2]"
 
 
 def test_a_file_without_samples_or_of_another_kind_says_so(lines, tmp_path, checkpoint):
