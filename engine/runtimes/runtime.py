@@ -234,6 +234,14 @@ class Runtime:
         """Return the way in which the graph gets the recipe's precision; None where the graph keeps its precision."""
         return None
 
+    def keeps_in(self, recipe: RecipeView) -> tuple[str, ...]:
+        """Return the precisions in which single layers can be kept, where the graph gets the recipe's precision."""
+        from engine.runtimes.preparation import Lowering
+
+        lowering = self.lowering(recipe)
+        has_fp16 = lowering is Lowering.IN_THE_GRAPH and recipe.precision not in ("fp16", "bf16")
+        return () if lowering is None else ("fp32", "fp16") if has_fp16 else ("fp32",)
+
     def newest_opset(self, recipe: RecipeView) -> int:
         """Return the newest opset of ONNX that a model for the recipe may have, wherever it is served."""
         return _EXPORTED
