@@ -6,8 +6,8 @@ folded and split, but most tensors keep their names. Names of tensors tell for w
 
 from __future__ import annotations
 
-import ast
 import math
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -109,9 +109,9 @@ def _names(node: onnx.NodeProto) -> Iterator[str]:
     its metadata. The names are those of the original model, without the module that was put around it for the export.
     """
     name = node.name or node.output[0]
-    scopes = next((each.value for each in node.metadata_props if each.key == _SCOPES), None)
-    path = ast.literal_eval(scopes)[-2] if scopes else ".".join(filter(None, name.split("/")[:-1]))
-    parts = path.split(".") if path else []
+    noted = next((each.value for each in node.metadata_props if each.key == _SCOPES), None)
+    scopes = name.split("/") if noted is None else re.findall("'([^']*)'", noted)[-2:]
+    parts = [part for scope in scopes[:-1] for part in scope.split(".") if part]
     for start in (1, 0) if parts[:1] == [_WRAPPER] else (0,):
         yield from (".".join(parts[start:end]) for end in range(len(parts), start, -1))
     yield name
