@@ -93,7 +93,8 @@ REFUSED = {
         HEAD + "precision: int8\nquantize: {keep_in: {»fp16: [head]}}", "int8 with onnxruntime keeps no layer in fp16",
         "name the layers under `fp32`"),
     "a layer in fp16 beside bf16": (
-        gpu("L4") + "precision: bf16\nquantize: {keep_in: {»fp16: [head]}}", "bf16 with tensorrt keeps no layer in fp16",
+        gpu("L4") + "precision: bf16\nquantize: {keep_in: {»fp16: [head]}}",
+        "bf16 with tensorrt keeps no layer in fp16",
         "name the layers under `fp32`"),
     "a layer in fp32 where no graph is lowered": (
         HEAD + "target: {runtime: openvino}\nprecision: bf16\nquantize: {keep_in: {»fp32: [head]}}",
