@@ -85,6 +85,11 @@ class Runtime:
     """Triton's backend for the built model, used to check overrides; None where Triton has no backend for it."""
     lowers_fp32: ClassVar[bool] = False
     """Whether the runtime may compute a model in fp32 in a lower precision, as some CPUs have faster instructions."""
+    takes_lengths: ClassVar[bool] = False
+    """Whether the runtime reads the mask of a text as the text's length: all tokens of a row stand before its padding.
+
+    Such a runtime is not validated on masks that hide tokens at the beginning or in the middle of a row, or all tokens.
+    """
     compiles_sizes: ClassVar[bool] = False
     """Whether a profile with one size for each axis is compiled apart, and so runs faster than free shapes."""
     loads_in_triton: ClassVar[bool] = False
