@@ -18,7 +18,7 @@ from engine.kit.onnx.passes.pipeline import Pipeline
 from engine.kit.quantization import fidelity, int8, keep_in, precisions
 from engine.kit.quantization.calibrated import Calibrated
 from engine.kit.quantization.dynamic import layer_inputs, per_token_scaling
-from engine.kit.quantization.keep_in import KeepIn
+from engine.kit.quantization.keep_in import NamedLayers
 from engine.kit.quantization.precisions import LeftAloneError
 from engine.kit.quantization.qdq import sensitivity
 from engine.kit.quantization.qdq.sensitivity import GroupSelection
@@ -181,7 +181,7 @@ class OpenvinoBuild(Calibrated):
 
 
 def _lowered(
-    checked: Path, scratch: Path, names: KeepIn, calibrating: Samples, judging: Samples
+    checked: Path, scratch: Path, names: NamedLayers, calibrating: Samples, judging: Samples
 ) -> tuple[Calls, openvino.Model, int]:
     """Return calls of the model in fp32, the model in int8, and the number of activations with a scale per row.
 
@@ -237,7 +237,7 @@ def _selected(model: openvino.Model, original: Calls, samples: Samples) -> Group
     return sensitivity.select(tuple(read), shares, opened, samples)
 
 
-def _prepared(checked: Path, out: Path, names: KeepIn, *, scaled: bool) -> tuple[int, Collection[str]]:
+def _prepared(checked: Path, out: Path, names: NamedLayers, *, scaled: bool) -> tuple[int, Collection[str]]:
     """Write a copy of a model for the quantizer.
 
     Return the number of activations that no normalization gives, and the names of the nodes that are kept.

@@ -16,7 +16,7 @@ from engine.kit.onnx import graphs, ir_models, mapped_weights, onnx_files
 from engine.kit.onnx.passes.pipeline import Pipeline
 from engine.kit.quantization import calibration, int8, keep_in, precisions, trials
 from engine.kit.quantization.calibrated import Calibrated
-from engine.kit.quantization.keep_in import KeepIn
+from engine.kit.quantization.keep_in import NamedLayers
 from engine.kit.quantization.precisions import LeftAloneError
 from engine.kit.quantization.report import (
     HALVES,
@@ -186,7 +186,7 @@ class Quantize(Calibrated):
         return replace(report, bytes=(precisions.size(fused), precisions.size(out)))
 
     def _quantized(
-        self, fused: Path, out: Path, checkpoint: Path | None, samples: Path | None, kept: KeepIn
+        self, fused: Path, out: Path, checkpoint: Path | None, samples: Path | None, kept: NamedLayers
     ) -> QuantizeReport:
         """Quantize a graph in float32 for a CPU."""
         if self.way in _BITS:

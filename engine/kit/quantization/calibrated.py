@@ -10,7 +10,7 @@ from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.inputs.cases import Case
 from engine.kit.onnx import onnx_files
 from engine.kit.quantization import calibration, keep_in
-from engine.kit.quantization.keep_in import KeepIn
+from engine.kit.quantization.keep_in import NamedLayers
 from engine.recipe.shape_values import Values
 from engine.recipe.values import Profile
 from engine.step import Source, Step
@@ -68,7 +68,7 @@ class Calibrated(Step):
         absent = {name for name in ("shape_values", "keep_in") if not getattr(self, name)}
         return {name: each for name, each in super().options().items() if name not in absent}
 
-    def kept(self, original: Path | None, *precisions: str) -> KeepIn:
+    def kept(self, original: Path | None, *precisions: str) -> NamedLayers:
         """Return what stays in one of the precisions, by its names in the graph of the folder `original`."""
         return keep_in.of([name for each in precisions for name in self.keep_in.get(each, ())], original)
 

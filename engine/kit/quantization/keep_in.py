@@ -1,8 +1,7 @@
-"""Keep in: the nodes of a graph that keep their precision because a recipe names them, or a module that they belong to.
+"""Keep in: which nodes of a graph keep their precision because a recipe names them, or a module around them."""
 
-The recipe has names of the original graph. Between that graph and the one that is quantized, operators are fused,
-folded and split, but most tensors keep their names. Names of tensors tell for which original nodes a node stands.
-"""
+# The recipe has names of the original graph. Between that graph and the one that is quantized, operators are fused,
+# folded and split, but most tensors keep their names: these tell for which original nodes a node stands.
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ _WRAPPER = "model"
 
 
 @dataclass(frozen=True)
-class KeepIn:
+class NamedLayers:
     """Names of modules and nodes of the graph `original`; without names, no node is kept."""
 
     names: tuple[str, ...] = ()
@@ -66,12 +65,12 @@ class KeepIn:
         )
 
 
-NOTHING = KeepIn()
+NOTHING = NamedLayers()
 
 
-def of(names: Sequence[str], original: Path | None) -> KeepIn:
+def of(names: Sequence[str], original: Path | None) -> NamedLayers:
     """Return the nodes to keep by their names in the graph of the folder `original`."""
-    return KeepIn(tuple(names), None if original is None or not names else onnx_files.load_graph(original))
+    return NamedLayers(tuple(names), None if original is None or not names else onnx_files.load_graph(original))
 
 
 def refuse_unknown(keep_in: Mapping[str, Sequence[str]], artifact: Path) -> None:

@@ -74,8 +74,8 @@ def test_the_parts_of_a_split_layer_are_kept_by_the_name_of_the_whole(tmp_path):
     model.graph.initializer.extend([graphs.weight("w", 8, 4), graphs.weight("bias", 8)])
     changed = ir_models.of(onnx_files.copied(model))
     linear_layers.split(changed)
-    assert set(keep_in.KeepIn(("head",), model).nodes(changed)) == {"head", "head_Add"}
-    assert set(keep_in.KeepIn(("first",), model).nodes(changed)) == {"first"}
+    assert set(keep_in.NamedLayers(("head",), model).nodes(changed)) == {"head", "head_Add"}
+    assert set(keep_in.NamedLayers(("first",), model).nodes(changed)) == {"first"}
 
 
 def test_a_node_of_an_own_file_is_kept_by_its_name_or_by_that_of_its_output(tmp_path):
@@ -92,7 +92,7 @@ def test_the_newer_exporter_notes_modules_as_metadata():
     ends = [("x", graphs.FLOAT, [1, 2])], [("y", graphs.FLOAT, [1, 2])]
     model = graphs.graph([node], *ends, [graphs.weight("w", 2, 2)])
     for name in ("encoder", "encoder.layer.0", "node_linear"):
-        assert keep_in.KeepIn((name,), model).nodes(ir_models.of(onnx_files.copied(model)))
+        assert keep_in.NamedLayers((name,), model).nodes(ir_models.of(onnx_files.copied(model)))
 
 
 def test_a_name_that_nothing_has_is_refused_with_the_nearest(bert):

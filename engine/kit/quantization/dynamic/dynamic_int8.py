@@ -12,7 +12,7 @@ from engine.kit.onnx.opsets import OpsetError
 from engine.kit.onnx.passes.pipeline import Pipeline
 from engine.kit.quantization import int8, precisions
 from engine.kit.quantization.dynamic import activation_scaling, attention_parts, integer_layers
-from engine.kit.quantization.keep_in import NOTHING, KeepIn
+from engine.kit.quantization.keep_in import NOTHING, NamedLayers
 from engine.kit.quantization.precisions import LeftAloneError
 from engine.kit.quantization.report import ActivationScaling, DynamicReport, Left
 from engine.runtimes.onnxruntime import session as ort
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 _DISABLED_FUSIONS = ("SkipLayerNormFusion",)
 
 
-def quantize(fused: Path, out: Path, *, reduce_range: bool, opset: int, keep_in: KeepIn = NOTHING) -> DynamicReport:
+def quantize(
+    fused: Path, out: Path, *, reduce_range: bool, opset: int, keep_in: NamedLayers = NOTHING
+) -> DynamicReport:
     """Quantize the model in the folder `fused`, write the quantized model to the folder `out`, and return a report.
 
     `reduce_range` limits weights to 7 bits. `opset` is the newest opset that the serving ONNX Runtime reads; the model
@@ -47,7 +49,7 @@ def quantize(fused: Path, out: Path, *, reduce_range: bool, opset: int, keep_in:
 
 
 def _quantized(
-    fused: Path, scratch: Path, keep_in: KeepIn, *, reduce_range: bool, opset: int
+    fused: Path, scratch: Path, keep_in: NamedLayers, *, reduce_range: bool, opset: int
 ) -> tuple[onnx.ModelProto, ActivationScaling, tuple[Left, ...]]:
     graph = onnx_files.load_graph(fused)
     precisions.refuse_quantized(graph)

@@ -16,7 +16,7 @@ from engine.kit.quantization.half import emulation, half, half_choice, infinitie
 from engine.kit.quantization.half.half_choice import Choice
 from engine.kit.quantization.half.ranges import Ranges
 from engine.kit.quantization.half.signatures import Kind
-from engine.kit.quantization.keep_in import NOTHING, KeepIn
+from engine.kit.quantization.keep_in import NOTHING, NamedLayers
 from engine.kit.quantization.report import HalfReport, HalfTry
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class _Try:
 
 
 def lowered(
-    passes: Pipeline, cases: Sequence[Case], kind: Kind, scratch: Path, keep_in: KeepIn = NOTHING
+    passes: Pipeline, cases: Sequence[Case], kind: Kind, scratch: Path, keep_in: NamedLayers = NOTHING
 ) -> HalfReport:
     """Let as many nodes as possible of a float32 model compute in half precision, and return a report.
 

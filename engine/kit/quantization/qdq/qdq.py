@@ -14,7 +14,7 @@ from engine.kit.onnx.passes import linear_layers
 from engine.kit.onnx.passes.pipeline import Pipeline
 from engine.kit.quantization import activation_ranges, low_bits, precisions
 from engine.kit.quantization.activation_ranges import Scaling
-from engine.kit.quantization.keep_in import NOTHING, KeepIn
+from engine.kit.quantization.keep_in import NOTHING, NamedLayers
 from engine.kit.quantization.low_bits import Kind
 from engine.kit.quantization.precisions import LeftAloneError
 from engine.kit.quantization.qdq import matmuls, qdq_nodes, sensitivity, shortened
@@ -46,7 +46,11 @@ CONVOLUTIONS = ("Conv", "ConvTranspose")
 
 
 def quantize(
-    graph_dir: Path, inputs: Sequence[Mapping[str, np.ndarray]], kind: Kind, scratch: Path, keep_in: KeepIn = NOTHING
+    graph_dir: Path,
+    inputs: Sequence[Mapping[str, np.ndarray]],
+    kind: Kind,
+    scratch: Path,
+    keep_in: NamedLayers = NOTHING,
 ) -> tuple[Pipeline, QdqReport]:
     """Return the passes that put Q/DQ nodes in front of chosen MatMuls of the model in `graph_dir`, and a report.
 

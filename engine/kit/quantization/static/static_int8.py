@@ -14,7 +14,7 @@ from engine.kit.onnx import ir_models, mapped_weights, names, onnx_files, opsets
 from engine.kit.onnx.opsets import OpsetError
 from engine.kit.onnx.passes.pipeline import Pipeline
 from engine.kit.quantization import fidelity, matmul_work, precisions
-from engine.kit.quantization.keep_in import NOTHING, KeepIn
+from engine.kit.quantization.keep_in import NOTHING, NamedLayers
 from engine.kit.quantization.precisions import LeftAloneError
 from engine.kit.quantization.qdq import sensitivity
 from engine.kit.quantization.qdq.sensitivity import SENSITIVE, GroupSelection
@@ -65,7 +65,7 @@ def quantize(
     samples: Sequence[Mapping[str, np.ndarray]],
     *,
     reduce_range: bool,
-    keep_in: KeepIn = NOTHING,
+    keep_in: NamedLayers = NOTHING,
 ) -> StaticReport:
     """Quantize the model in the folder `fused`, write it to the folder `out`, and return a report.
 
@@ -121,7 +121,7 @@ class Trial:
 
 def _chosen(
     trial: Trial,
-    keep_in: KeepIn,
+    keep_in: NamedLayers,
     calibrating: Sequence[Mapping[str, np.ndarray]],
     judging: Sequence[Mapping[str, np.ndarray]],
 ) -> tuple[tuple[StaticLayer, ...], Mapping[str, ByteRange], StaticReport]:

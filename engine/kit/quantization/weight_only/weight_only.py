@@ -9,7 +9,7 @@ from engine.kit.onnx import ir_models, mapped_weights, names, onnx_files
 from engine.kit.onnx.passes import linear_layers
 from engine.kit.onnx.passes.pipeline import Pipeline
 from engine.kit.quantization import int8, precisions
-from engine.kit.quantization.keep_in import NOTHING, KeepIn
+from engine.kit.quantization.keep_in import NOTHING, NamedLayers
 from engine.kit.quantization.precisions import LeftAloneError
 from engine.kit.quantization.report import WeightOnlyReport
 from engine.kit.quantization.weight_only import blocks, operators
@@ -17,7 +17,7 @@ from engine.runtimes.onnxruntime import session as ort
 from engine.text import lists
 
 
-def quantize(fused: Path, out: Path, *, bits: int, keep_in: KeepIn = NOTHING) -> WeightOnlyReport:
+def quantize(fused: Path, out: Path, *, bits: int, keep_in: NamedLayers = NOTHING) -> WeightOnlyReport:
     """Write the model in the folder `fused` with weights of `bits` bits to the folder `out`, and return a report.
 
     The nodes of `keep_in` stay in fp32.
