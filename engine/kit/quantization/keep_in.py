@@ -52,17 +52,14 @@ class NamedLayers:
         kept = {}
         for node, origins in _origins(model.graph, self.original.graph).items():
             if reason := next((reasons[index] for index in sorted(origins) if index in reasons), None):
-                kept[node.name or node.outputs[0].name or ""] = reason
+                kept[_name(node)] = reason
         return kept
 
     def layers(self, model: ir.Model) -> tuple[Left, ...]:
         """Return the nodes with stored matrices that are kept, in the order of the graph, for a report."""
         kept = self.nodes(model)
-        return tuple(
-            Left(node.name or "", kept[node.name or ""], None)
-            for node in model.graph
-            if node.name in kept and any(map(_is_matrix, node.inputs))
-        )
+        nodes = [node for node in model.graph if _name(node) in kept and any(map(_is_matrix, node.inputs))]
+        return tuple(Left(_name(node), kept[_name(node)], None) for node in nodes)
 
 
 NOTHING = NamedLayers()
@@ -114,6 +111,10 @@ def _names(node: onnx.NodeProto) -> Iterator[str]:
     for start in (1, 0) if parts[:1] == [_WRAPPER] else (0,):
         yield from (".".join(parts[start:end]) for end in range(len(parts), start, -1))
     yield name
+
+
+def _name(node: ir.Node) -> str:
+    return node.name or node.outputs[0].name or ""
 
 
 def _is_matrix(value: ir.Value | None) -> bool:
