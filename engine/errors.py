@@ -70,6 +70,23 @@ class StepError(UserError):
     """A step failed (exit 1)."""
 
 
+class FieldError(StepError):
+    """A field of the recipe does not fit the model, which only a step knows (exit 2). A build adds the field's place.
+
+    `path` leads to the field, as "quantize", "keep_in", "fp32", 0.
+    """
+
+    exit = Exit.USAGE
+
+    def __init__(self, what: str, path: Sequence[str | int], facts: Sequence[str] = (), hint: str = "") -> None:
+        super().__init__(what, facts, hint)
+        self.path = tuple(path)
+
+    def fields(self) -> dict[str, object]:
+        """Return the error as a dictionary for JSON, with the path of the field."""
+        return {**super().fields(), "path": list(self.path)}
+
+
 class JudgementError(UserError):
     """A measurement is outside a bound of the recipe (exit 4). The report with the measurement stays in the store."""
 

@@ -1,12 +1,16 @@
 """What messages tell a user to type exists: the commands with their options, and the fields of a recipe."""
 
+import argparse
 import ast
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 
 from engine import commands
+from engine.commands import slips
+from engine.errors import UsageError
 from engine.recipe import outline
 
 ROOT = Path(__file__).parent.parent
@@ -61,6 +65,63 @@ def test_a_command_in_a_message_is_a_command(words):
     if all(word.startswith("-") or word == "STEP" for word in line[1:]):
         line += {"cache": ["verify"], "query": ["URL"], "doctor": [], "steps": []}.get(line[0], ["x.yaml"])
     commands.parse(line)
+
+
+SPANS = sorted({words for _, text in MESSAGES for words in re.findall(r"`recipe ([^`]+)`", text)})
+"""The command lines in backticks, whole; a command without an argument is the command's name."""
+
+
+def test_a_command_line_in_backticks_can_be_typed():
+    whole = [words for words in SPANS if " " in words and not words.endswith("--help")]
+    assert len(whole) > 25
+    for words in whole:
+        faults = [error.what for error in errors_of(shlex.split(words))]
+        assert all("arguments are required" in fault for fault in faults), words  # for example `recipe lock --refresh`
+
+
+def errors_of(line):
+    """Return the error of a command line, or none."""
+    try:
+        commands.parse(line)
+    except UsageError as error:
+        return [error]
+    return []
+
+
+def innermost(parser, words):
+    """Yield the words of each command and each action of a command, with its parser."""
+    inner = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    if not inner:
+        yield words, parser
+    for action in inner:
+        for name, each in action.choices.items():
+            yield from innermost(each, [*words, name])
+
+
+def options_of(parser):
+    return {option for action in parser._actions for option in action.option_strings}
+
+
+PARSERS = list(innermost(commands._parser([])[0], []))
+SLIPS = ["quantize", "precision=int8", "--zzz", *slips._OPTIONS, *slips._FIELDS, *slips._ELSEWHERE]
+
+
+@pytest.mark.parametrize(("words", "parser"), [pytest.param(*each, id=" ".join(each[0])) for each in PARSERS])
+def test_a_hint_names_options_of_its_own_command_or_a_whole_command_line(words, parser, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    hints = 0
+    for slip in SLIPS:
+        needed = ["RECIPE.yaml"] * any(action.metavar == "RECIPE" for action in parser._actions)
+        hint = next((error.hint for error in errors_of([*words, *needed, slip])), None)
+        if hint is None:
+            continue
+        hints += 1
+        for span in re.findall(r"`recipe ([^`]+)`", hint):
+            if " " in span:
+                commands.parse(shlex.split(span))
+        own = re.sub(r"`recipe [^`]+`", "", hint).replace(f"recipe {' '.join(words)} --help", "")
+        assert set(re.findall(r"(?<![\w-])--[a-z-]+", own)) <= options_of(parser), f"{words} {slip}: {hint}"
+    assert hints > 20
 
 
 @pytest.mark.parametrize("field", FIELDS)

@@ -1,5 +1,6 @@
 """The helpers for steps of other packages: a step runs as in a build, and joins the plan."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -7,8 +8,10 @@ import sys
 from pathlib import Path
 from typing import ClassVar
 
+import numpy as np
 import pytest
 import toy
+from program import Program
 
 import engine
 from engine import api, testing
@@ -18,7 +21,8 @@ from engine.step import Step
 from engine.testing import install, plan_of, run_step
 
 ROOT = Path(engine.__file__).parent.parent
-EXAMPLE = re.search(r"```python\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(), re.DOTALL)
+EXAMPLE, LEAF = re.findall(r"```python\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(), re.DOTALL)[:2]
+"""The steps that CONTRIBUTING shows: one behind another step, and a leaf."""
 RECIPE = {"name": "m", "model": {"source": "model.onnx"}, "steps": {"prune": {"outputs": ["one"]}}}
 
 
@@ -63,7 +67,7 @@ def test_what_a_build_would_refuse_is_refused(tmp_path):
 
 def prune():
     names = {}
-    exec(compile(EXAMPLE[1].replace("from __future__ import annotations\n", ""), "prune.py", "exec"), names)
+    exec(compile(EXAMPLE.replace("from __future__ import annotations\n", ""), "prune.py", "exec"), names)
     return names["Prune"]
 
 
@@ -108,18 +112,71 @@ def project(tmp_path):
 
 def test_a_new_step_of_ours_is_one_file(project):
     shutil.copytree(ROOT / "engine", project / "engine", ignore=shutil.ignore_patterns("__pycache__"))
-    (project / "engine" / "steps" / "prune.py").write_text(EXAMPLE[1])
+    (project / "engine" / "steps" / "prune.py").write_text(EXAMPLE)
     listed = " ".join(stdout_of("steps", path=project).split())
     assert "prune model -> pruned, after shape-infer" in listed
     assert " shape-infer prune fuse " in stdout_of("check", "r.yaml", path=project)
 
 
 def test_a_step_of_another_package_is_one_file_and_an_entry_point(project):
-    (project / "my_steps.py").write_text(EXAMPLE[1])
+    (project / "my_steps.py").write_text(EXAMPLE)
     install(project, "recipe.steps", "prune", "my_steps:Prune")
     listed = " ".join(stdout_of("steps", path=project).split())
     assert "prune model -> pruned, after shape-infer [my_steps]" in listed
     assert " shape-infer prune fuse " in stdout_of("check", "r.yaml", path=project)
+
+
+def test_the_leaf_that_contributing_shows_makes_its_file_and_its_report(project):
+    text = (project / "r.yaml").read_text().partition("steps:")[0]
+    (project / "r.yaml").write_text(f"{text}steps: {{count-operators: {{}}}}\n")
+    (project / "my_leaf.py").write_text(LEAF)
+    install(project, "recipe.steps", "count-operators", "my_leaf:CountOperators")
+    program = Program(project)
+    program.environment["PYTHONPATH"] = str(project)
+    program("build", "r.yaml", expect=0)
+    [shown] = json.loads(program("show", "r.yaml", "--json", expect=0).stdout)
+    steps = {each["job"]: each for each in shown["steps"]}
+    assert steps["count-operators"]["report"] == {"nodes": 2, "kinds": {"Abs": 1, "Neg": 1}}
+    table = project / "cache" / "artifacts" / steps["count-operators"]["artifact"] / "operators.csv"
+    assert table.read_text() == "operator,count\nAbs,1\nNeg,1\n"
+    assert steps["count-operators"]["artifact"] in program("show", "r.yaml", expect=0).stdout
+
+
+REPORTED = {
+    "every type": {
+        "text": "a",
+        "whole": 1,
+        "real": 1.5,
+        "flag": True,
+        "nothing": None,
+        "list": [1],
+        "within": {"a": [2]},
+    },
+    "a path": Path(),
+    "nan": float("nan"),
+    "bytes": b"b",
+    "a number of numpy": np.float32(1),
+}
+
+
+class Holds(Step):
+    makes: ClassVar[str] = "held"
+    which: str
+
+    def run(self, out):
+        (out / "x").write_text("")
+        return {"value": REPORTED[self.which]}
+
+
+def test_a_report_holds_json_values_alone(tmp_path):
+    for which, value in REPORTED.items():
+        folder = tmp_path / which
+        folder.mkdir()
+        if which == "every type":
+            assert run_step(Holds(which=which), folder).report == {"value": value}
+            continue
+        with pytest.raises(StepError, match="JSON cannot represent"):
+            run_step(Holds(which=which), folder)
 
 
 def test_only_what_is_named_can_be_joined(tmp_path):

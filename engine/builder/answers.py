@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from engine.errors import StepError, UserError
+from engine.errors import FieldError, StepError, UserError
 from engine.store.sealed import sealed, unsealed
 
 _HEAD = struct.Struct("<QQ")
@@ -61,6 +61,8 @@ def error_of(fields: Mapping[str, Any]) -> StepError:
     """Return the error of a step from its fields in JSON."""
     if "module" in fields:
         return MissingPackageError(fields["module"], *fields["facts"])
+    if "path" in fields:
+        return FieldError(fields["what"], fields["path"], fields["facts"], fields["hint"])
     return StepError(fields["what"], fields["facts"], fields["hint"])
 
 

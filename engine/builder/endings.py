@@ -15,7 +15,7 @@ from engine.builder.tickets import Ticket
 from engine.builder.trace import declaring
 from engine.builder.variant import PlannedVariant, before
 from engine.digest import Digest
-from engine.errors import Exit, JudgementError, PrecisionError, StoreError, UserError
+from engine.errors import Exit, FieldError, JudgementError, PrecisionError, StoreError, UserError
 from engine.events import Arrival, BuildState, Ended, Finished, Gap, JobState, Noticed
 from engine.store.heads import Head, JobNote, Unfinished, job_note
 from engine.store.materialize import materialize, withdraw
@@ -109,7 +109,10 @@ class Endings:
             tier.push_new(record, earlier=[each for each in records if each is not None])
 
     def fail(self, ticket: Ticket, error: UserError, *, seconds: float) -> Ended:
-        """End a job whose run failed."""
+        """End a job whose run failed; an error about a field of the recipe gets its place there."""
+        if isinstance(error, FieldError):
+            loaded = ticket.variant.loaded
+            error = loaded.error(error.what, *error.path, facts=error.facts, hint=error.hint)
         self._note(ticket, passed=False)
         return self.end(ticket, "failed", seconds=seconds, error=error)
 

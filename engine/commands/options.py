@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,7 @@ def add_recipes(
     (choose variants) are left out.
     """
     count = ("+" if needed else "*") if many else 1
-    parser.add_argument("recipes", metavar="RECIPE", nargs=count, type=_recipe, help=about)
+    parser.add_argument("recipes", metavar="RECIPE", nargs=count, type=partial(_recipe, parser), help=about)
     add_reading(parser, whole=whole)
 
 
@@ -44,11 +45,11 @@ def add_reading(parser: argparse.ArgumentParser, *, whole: bool = False) -> None
     add_cache(parser)
 
 
-def _recipe(word: str) -> Path:
+def _recipe(parser: argparse.ArgumentParser, word: str) -> Path:
     """Return the path of a recipe. Raises UsageError for a word that is no path but a field's value or a step."""
     path = Path(word)
     if path.suffix not in (".yaml", ".yml") and not os.path.lexists(path):
-        slips.refuse_in_place_of_recipe(word)
+        slips.refuse_in_place_of_recipe(word, parser)
     return path
 
 

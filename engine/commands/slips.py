@@ -116,17 +116,32 @@ def _before_command(words: Sequence[str], commands: Sequence[str]) -> str:
     return f"{command} {words[0]}" if command and words[0].startswith("-") else ""
 
 
-def refuse_in_place_of_recipe(word: str) -> None:
-    """Raise UsageError for `word`, which stands where a recipe does and is no file, if it is K=V or a step."""
+def refuse_in_place_of_recipe(word: str, parser: ArgumentParser) -> None:
+    """Raise UsageError for `word`, which stands where a recipe does and is no file, if it is K=V or a step.
+
+    The hint names an option of the command of `parser`; if the command has none for it, a command that has.
+    """
     from engine.recipe import outline
 
     key, equals, value = word.partition("=")
     if equals and outline.is_known(key.split(".")):
-        raise UsageError(f"{word!r} is no recipe", hint=f"a field is changed with --set {key}={value}")
+        way = f"--set {key}={value}"
+        hint = f"a field is changed with {way}" if "--set" in _options(parser) else _for_one_build(way)
+        raise UsageError(f"{word!r} is no recipe", hint=hint)
     if word.isidentifier() or "-" in word:
         near = [step for step in _steps() if step == word.replace("_", "-")]
         if near:
-            raise UsageError(f"{word!r} is a step and no recipe", hint=f"write RECIPE.yaml --to {near[0]}")
+            one = f"`recipe why RECIPE.yaml {near[0]}` and `recipe logs RECIPE.yaml {near[0]}` are about one step"
+            hint = f"write RECIPE.yaml --to {near[0]}" if "--to" in _options(parser) else one
+            raise UsageError(f"{word!r} is a step and no recipe", hint=hint)
+
+
+def _for_one_build(way: str) -> str:
+    return f"`recipe build RECIPE.yaml {way}` changes a field for one build; write into the recipe what is to stay"
+
+
+def _options(parser: ArgumentParser) -> list[str]:
+    return [option for action in parser._actions for option in action.option_strings]  # noqa: SLF001  argparse has no list of its options
 
 
 def _steps() -> Iterable[str]:
@@ -144,7 +159,7 @@ def of_unknown(parser: ArgumentParser, rest: Sequence[str]) -> tuple[str, str]:
             f"leave it out; {parser.prog} --help says what it takes",
         )
     name = word.split("=")[0]
-    known = [option for action in parser._actions for option in action.option_strings]  # noqa: SLF001  argparse has no list of its options
+    known = _options(parser)
     elsewhere = _elsewhere(name, rest, known)
     if elsewhere:
         return f"`{parser.prog}` has no option {name}", elsewhere

@@ -45,6 +45,18 @@ def check(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
             _refuse(loaded, _of(gpu, runtime), what, "it computes in", nearest=_able(loaded, devices))
     _calibration(loaded, devices)
     _weights_only(loaded)
+    _keep_in(loaded)
+
+
+def _keep_in(loaded: LoadedRecipe) -> None:
+    """Raise RecipeError where layers cannot be kept in a precision that `quantize.keep_in` names."""
+    recipe = loaded.recipe
+    able = registry.of(recipe).keeps_in(recipe)
+    for precision in recipe.quantize.get("keep_in", {}):
+        if precision not in able and recipe.precision != "fp32":  # fp32 may be one row of a matrix
+            what = f"a build in {recipe.precision} with {recipe.target.runtime} keeps no layer in {precision}"
+            hint = "name the layers under `fp32`" if able else "leave `keep_in` out"
+            raise loaded.error(what, "quantize", "keep_in", precision, hint=hint, at_key=True)
 
 
 def _weights_only(loaded: LoadedRecipe) -> None:

@@ -44,7 +44,7 @@ FIELDS: Mapping[str, Mapping[str, FieldMeaning]] = {
         "bench": _about("What is measured, and against what.", {"against": [{"runtime": "pytorch"}]}),
         "package": _about("The package that the build writes.", {"triton": {"name": "minilm"}}),
         "graphs": _about("Other values for one graph of a model of several.", {"decoder": {"precision": "fp32"}}),
-        "quantize": _about("How int8 and int4 are made.", {"weights_only": True}),
+        "quantize": _about("How a precision is lowered, and which layers keep theirs.", {"weights_only": True}),
         "generate": _about("How a model generates text.", {"max_new_tokens": 64}),
         "preprocess": _about("How images become tensors, for timm's models.", {"size": 224}),
         "policy": _about("What may be packaged at all.", {"licenses": ["apache-2.0", "mit"]}),
@@ -174,7 +174,17 @@ FIELDS: Mapping[str, Mapping[str, FieldMeaning]] = {
         "precision": _about("The precision of this graph. By default the recipe's.", "fp32"),
         "profiles": _about("The profiles of this graph. By default the recipe's.", [{"batch": [1, 1, 8]}]),
     },
-    "Quantization": {"weights_only": _about("Whether a CPU has low precision in the weights alone.")},
+    "Quantization": {
+        "weights_only": _about("Whether a CPU has low precision in the weights alone."),
+        "keep_in": _about("Layers that stay in a higher precision.", {"fp32": ["encoder.layer.0"]}),
+    },
+    "KeepIn": {
+        "fp32": _about(
+            "Layers that stay in fp32: modules of the original model, or nodes of an ONNX file; `*` is any text.",
+            ["encoder.layer.0", "encoder.layer.*.output.dense"],
+        ),
+        "fp16": _about("Layers that stay in fp16, for int8, fp8 and int4 on a GPU.", ["encoder.layer.0"]),
+    },
     "Generate": {
         "max_new_tokens": _about("The largest number of tokens in an answer.", 64),
         "num_beams": _about("1: greedy generation. No other value is supported.", 1),

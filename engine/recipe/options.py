@@ -70,12 +70,25 @@ class Generate(TypedDict, total=False):
     num_beams: Annotated[int, Field(strict=True, ge=1, le=1024)]
 
 
+_Names = Annotated[tuple[Text, ...], Field(min_length=1, max_length=4096), Distinct]
+
+
+class KeepIn(TypedDict, total=False):
+    """Names of modules and nodes, or patterns of names, by the precision in which they stay."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]
+
+    fp32: _Names
+    fp16: _Names
+
+
 class Quantization(TypedDict, total=False):
-    """How the precision of a model for a CPU is lowered: `weights_only` leaves activations in floating point."""
+    """How a precision is lowered: `weights_only` leaves activations in floating point, `keep_in` whole layers."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]
 
     weights_only: Flag
+    keep_in: KeepIn
 
 
 _Channels = Annotated[tuple[Number, ...], Field(min_length=1, max_length=16)]

@@ -85,6 +85,11 @@ class Runtime:
     """Triton's backend for the built model, used to check overrides; None where Triton has no backend for it."""
     lowers_fp32: ClassVar[bool] = False
     """Whether the runtime may compute a model in fp32 in a lower precision, as some CPUs have faster instructions."""
+    takes_lengths: ClassVar[bool] = False
+    """Whether the runtime reads the mask of a text as the text's length: all tokens of a row stand before its padding.
+
+    Such a runtime is not validated on masks that hide tokens at the beginning or in the middle of a row, or all tokens.
+    """
     compiles_sizes: ClassVar[bool] = False
     """Whether a profile with one size for each axis is compiled apart, and so runs faster than free shapes."""
     loads_in_triton: ClassVar[bool] = False
@@ -233,6 +238,14 @@ class Runtime:
     def lowering(self, recipe: RecipeView) -> Lowering | None:
         """Return the way in which the graph gets the recipe's precision; None where the graph keeps its precision."""
         return None
+
+    def keeps_in(self, recipe: RecipeView) -> tuple[str, ...]:
+        """Return the precisions in which single layers can be kept, where the graph gets the recipe's precision."""
+        from engine.runtimes.preparation import Lowering
+
+        lowering = self.lowering(recipe)
+        has_fp16 = lowering is Lowering.IN_THE_GRAPH and recipe.precision not in ("fp16", "bf16")
+        return () if lowering is None else ("fp32", "fp16") if has_fp16 else ("fp32",)
 
     def newest_opset(self, recipe: RecipeView) -> int:
         """Return the newest opset of ONNX that a model for the recipe may have, wherever it is served."""

@@ -15,13 +15,14 @@ from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.inputs.cases import Case
 from engine.kit.onnx import ir_models, mapped_weights, onnx_files
 from engine.kit.onnx.passes.pipeline import Pipeline
-from engine.kit.quantization import fidelity, int8, precisions
+from engine.kit.quantization import fidelity, int8, keep_in, precisions
 from engine.kit.quantization.calibrated import Calibrated
 from engine.kit.quantization.dynamic import layer_inputs, per_token_scaling
+from engine.kit.quantization.keep_in import NamedLayers
 from engine.kit.quantization.precisions import LeftAloneError
 from engine.kit.quantization.qdq import sensitivity
 from engine.kit.quantization.qdq.sensitivity import GroupSelection
-from engine.kit.quantization.report import Inputs, Sizes, Spread
+from engine.kit.quantization.report import Inputs, Left, Sizes, Spread
 from engine.recipe.values import Profile
 from engine.runtimes.openvino import compiled, fixed_shapes, ir, quantized_layers, quantizer, work
 from engine.runtimes.openvino.compiled import Calls
@@ -55,6 +56,8 @@ class OpenvinoReport(TypedReport):
     """The number of activations that got a scale per row."""
     left: tuple[str, ...] = ()
     """The names of layers that read their activations in floating point, as 8 bits would do the most harm there."""
+    kept: tuple[Left, ...] = ()
+    """The layers that stay in floating point because the recipe names them."""
     cosine: Spread | None = None
     """The cosines between the model and the one in floating point, on samples other than those of the calibration."""
     looked_at: Inputs | None = None
@@ -87,7 +90,8 @@ class OpenvinoBuild(Calibrated):
         shapes = recipe.profiles if any(map(fixed_shapes.is_fixed, recipe.profiles)) else ()
         if recipe.precision != "int8":
             return cls(shapes=shapes)
-        return cls(precision="int8", shapes=shapes, **cls.calibration_of(recipe))
+        step = cls(precision="int8", shapes=shapes, **cls.calibration_of(recipe))
+        return step.model_copy(update={"keep_in": recipe.quantize.get("keep_in", {})})
 
     def tools_used(self) -> tuple[str, ...]:
         """Return the Python packages that write the model; for int8 also NNCF, and `tokenizers` for texts."""
@@ -130,6 +134,7 @@ class OpenvinoBuild(Calibrated):
 
     def _written(self, out: Path, checked: Path, checkpoint: Path | None, samples: Path | None) -> OpenvinoReport:
         """Write the model, and return a report. Raises UnfitModelError, and StepError as `run` does."""
+        keep_in.refuse_unknown(self.keep_in, checked)
         graph = onnx_files.load_graph(checked)
         lowered: dict[str, Any] = {}
         if self.precision == "fp32":
@@ -148,8 +153,7 @@ class OpenvinoBuild(Calibrated):
         print(f"{sizes[0]} -> {sizes[1]} bytes")
         return OpenvinoReport(bytes=sizes, **lowered)
 
-    @staticmethod
-    def _quantized(checked: Path, cases: list[Case], scratch: Path) -> tuple[openvino.Model, dict[str, Any]]:
+    def _quantized(self, checked: Path, cases: list[Case], scratch: Path) -> tuple[openvino.Model, dict[str, Any]]:
         """Return the model in int8, calibrated on cases, and the fields of the report about it."""
         if not cases:
             raise StepError("there are no inputs to calibrate the model on", hint="name samples: calibrate.samples")
@@ -157,7 +161,8 @@ class OpenvinoBuild(Calibrated):
         calibrating = [case.inputs for number, case in enumerate(cases, 1) if number % _APART]
         judging = held_out or calibrating
         with TemporaryDirectory(dir=scratch) as folder, mapped_weights.spilling(Path(folder)):
-            original, model, by_row = _lowered(checked, Path(folder), calibrating, judging)
+            names = self.kept(checked, "fp32")
+            original, model, by_row = _lowered(checked, Path(folder), names, calibrating, judging)
             selection = _selected(model, original, judging)
         counts = quantized_layers.counted(model, selection.left)
         read = quantized_layers.find(model)
@@ -169,33 +174,38 @@ class OpenvinoBuild(Calibrated):
             "quantized": counts,
             "by_row": by_row,
             "left": tuple(left),
+            "kept": names.layers(ir_models.load(checked)),
             "cosine": selection.cosines.rounded(),
             "looked_at": inputs,
         }
 
 
-def _lowered(checked: Path, scratch: Path, calibrating: Samples, judging: Samples) -> tuple[Calls, openvino.Model, int]:
+def _lowered(
+    checked: Path, scratch: Path, names: NamedLayers, calibrating: Samples, judging: Samples
+) -> tuple[Calls, openvino.Model, int]:
     """Return calls of the model in fp32, the model in int8, and the number of activations with a scale per row.
 
     A scale per row takes time in every call. So activations get it only where the model without it misses the goal
     of the search for sensitive layers on the samples `judging`.
     """
-    count = _prepared(checked, scratch / "plain", scaled=False)
+    count, kept = _prepared(checked, scratch / "plain", names, scaled=False)
     plain = ir.of_onnx(scratch / "plain" / onnx_files.MODEL)
     original = _in_fp32(plain)
     truth = fidelity.answered(original.run, fidelity.cases(judging))
-    model, worst = _closest(plain, truth, calibrating)
+    model, worst = _closest(plain, truth, calibrating, kept)
     if not count or worst >= sensitivity.GOAL:
         return original, model, 0
     print(f"without a scale per row: cosine {worst:.5f} at worst, below {sensitivity.GOAL}")
-    _prepared(checked, scratch / "scaled", scaled=True)
-    model, _ = _closest(ir.of_onnx(scratch / "scaled" / onnx_files.MODEL), truth, calibrating)
+    _, kept = _prepared(checked, scratch / "scaled", names, scaled=True)
+    model, _ = _closest(ir.of_onnx(scratch / "scaled" / onnx_files.MODEL), truth, calibrating, kept)
     return original, model, count
 
 
-def _closest(plain: openvino.Model, truth: Sequence[Case], calibrating: Samples) -> tuple[openvino.Model, float]:
+def _closest(
+    plain: openvino.Model, truth: Sequence[Case], calibrating: Samples, kept: Collection[str]
+) -> tuple[openvino.Model, float]:
     """Return `plain` in int8, quantized in the way whose worst answer is the closest to `truth`, and that cosine."""
-    tried = [quantizer.quantized(plain, calibrating, asymmetric=each) for each in quantizer.ways(plain)]
+    tried = [quantizer.quantized(plain, calibrating, asymmetric=each, kept=kept) for each in quantizer.ways(plain)]
     worst = [fidelity.measure(truth, _in_fp32(model).run).cosine.worst for model in tried]
     if len(tried) > 1:
         print(f"ranges of activations: worst cosine {worst[0]:.5f} with symmetric, {worst[1]:.5f} with asymmetric ones")
@@ -227,16 +237,19 @@ def _selected(model: openvino.Model, original: Calls, samples: Samples) -> Group
     return sensitivity.select(tuple(read), shares, opened, samples)
 
 
-def _prepared(checked: Path, out: Path, *, scaled: bool) -> int:
-    """Write a copy of a model for the quantizer; return the number of activations that no normalization gives.
+def _prepared(checked: Path, out: Path, names: NamedLayers, *, scaled: bool) -> tuple[int, Collection[str]]:
+    """Write a copy of a model for the quantizer.
+
+    Return the number of activations that no normalization gives, and the names of the nodes that are kept.
 
     With `scaled`, these activations have a scale per row; the answers stay those of the model. With a scale per row,
     one large token makes no other token less exact.
     """
     passes = Pipeline(ir_models.load(checked))
     fit = int8.prepare(passes)
-    inputs = [each for each in layer_inputs.find(passes.model, fit) if not each.normalized]
+    kept = names.nodes(passes.model)
+    inputs = [each for each in layer_inputs.find(passes.model, fit - kept.keys()) if not each.normalized]
     if scaled:
         passes.run(per_token_scaling.scale, inputs)
     onnx_files.save(ir_models.proto(passes.model), out)
-    return len(inputs)
+    return len(inputs), kept

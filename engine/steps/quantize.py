@@ -14,8 +14,9 @@ from engine import tasks
 from engine.kit.inputs.cases import Case
 from engine.kit.onnx import graphs, ir_models, mapped_weights, onnx_files
 from engine.kit.onnx.passes.pipeline import Pipeline
-from engine.kit.quantization import calibration, int8, precisions, trials
+from engine.kit.quantization import calibration, int8, keep_in, precisions, trials
 from engine.kit.quantization.calibrated import Calibrated
+from engine.kit.quantization.keep_in import NamedLayers
 from engine.kit.quantization.precisions import LeftAloneError
 from engine.kit.quantization.report import (
     HALVES,
@@ -86,6 +87,11 @@ class Quantize(Calibrated):
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self | None:
         """Return the step for a runtime that takes its precision from the graph; None for fp32 and other runtimes."""
+        step = cls._for_recipe(recipe)
+        return step and step.model_copy(update={"keep_in": recipe.quantize.get("keep_in", {})})
+
+    @classmethod
+    def _for_recipe(cls, recipe: Recipe) -> Self | None:
         precision = recipe.precision
         lowering = recipe.runtime.lowering(recipe)
         if lowering is Lowering.DYNAMIC:
@@ -121,10 +127,11 @@ class Quantize(Calibrated):
         return tuple(map(_module, _PARTS[self.way]))
 
     def inputs_used(self) -> tuple[str, ...]:
-        """Return the step's inputs: the model, and the reference or the checkpoint that calibration needs."""
+        """Return the step's inputs: the model, what calibration needs, and the graph with the names in `keep_in`."""
+        names = ("shaped",) if self.keep_in else ()
         if self.lower is None:
-            return ("fused", "checkpoint") if self.reads_texts else ("fused",)
-        return ("fused", "reference" if self.way in HALVES and self.samples is None else "checkpoint")
+            return ("fused", *(("checkpoint",) if self.reads_texts else ()), *names)
+        return ("fused", "reference" if self.way in HALVES and self.samples is None else "checkpoint", *names)
 
     def run(
         self,
@@ -134,14 +141,18 @@ class Quantize(Calibrated):
         reference: Path | None = None,
         checkpoint: Path | None = None,
         samples: Path | None = None,
+        shaped: Path | None = None,
     ) -> QuantizeReport:
         """Write the quantized model, and return a report; for a model of several graphs, a report for each graph.
 
-        A model that cannot be quantized is left unchanged, and `unquantized` in the report says why. Raises StepError
-        where the samples do not suit the model, or where ONNX Runtime fails.
+        A model that cannot be quantized is left unchanged, and `unquantized` in the report says why. Raises FieldError
+        for a name in `keep_in` that the graph `shaped` does not have, and StepError where the samples do not suit the
+        model, or where ONNX Runtime fails.
         """
+        if shaped is not None:
+            keep_in.refuse_unknown(self.keep_in, shaped)
         if self.lower is None:
-            for_cpu = functools.partial(self._for_cpu, checkpoint=checkpoint, samples=samples)
+            for_cpu = functools.partial(self._for_cpu, fused, shaped, checkpoint=checkpoint, samples=samples)
             return graphs.each(for_cpu, fused, out, together=_together)
         try:
             precisions.refuse_half(onnx_files.load_graph(fused), self.lower)
@@ -154,7 +165,7 @@ class Quantize(Calibrated):
                 TemporaryDirectory(dir=out.parent) as folder,
                 mapped_weights.spilling(Path(folder)),
             ):
-                model, report = _lowered(single, cases, self.lower, self.opset, Path(folder))
+                model, report = self._lowered(single, cases, self.lower, shaped, Path(folder))
                 onnx_files.save(model, out)
         except LeftAloneError as reason:
             return _left_alone(fused, out, reason)
@@ -163,29 +174,52 @@ class Quantize(Calibrated):
         return replace(report, looked_at=_looked_at(cases), bytes=sizes)
 
     def _for_cpu(
-        self, fused: Path, out: Path, *, checkpoint: Path | None = None, samples: Path | None = None
+        self, whole: Path, shaped: Path | None, fused: Path, out: Path, *, checkpoint: Path | None, samples: Path | None
     ) -> QuantizeReport:
+        """Quantize the graph of a folder of the model `whole`, whose names are in the same folder of `shaped`."""
+        kept = self.kept(None if shaped is None else shaped / fused.relative_to(whole), "fp32")
         try:
             with precisions.in_float32(fused, out.parent) as single:
-                report = self._quantized(single, out, checkpoint, samples)
+                report = self._quantized(single, out, checkpoint, samples, kept)
         except LeftAloneError as reason:
             return _left_alone(fused, out, reason)
         return replace(report, bytes=(precisions.size(fused), precisions.size(out)))
 
-    def _quantized(self, fused: Path, out: Path, checkpoint: Path | None, samples: Path | None) -> QuantizeReport:
+    def _quantized(
+        self, fused: Path, out: Path, checkpoint: Path | None, samples: Path | None, kept: NamedLayers
+    ) -> QuantizeReport:
         """Quantize a graph in float32 for a CPU."""
         if self.way in _BITS:
-            return _part(_WEIGHT_ONLY).quantize(fused, out, bits=_BITS[self.way])  # type: ignore[no-any-return]
+            return _part(_WEIGHT_ONLY).quantize(fused, out, bits=_BITS[self.way], keep_in=kept)  # type: ignore[no-any-return]
         static_int8 = _part(_STATIC)
         if not static_int8.suits(fused):
             if samples is not None:
                 print("the samples for calibration are not used: the graph is not convolutional")
             dynamic_int8 = _part(_DYNAMIC)
-            return dynamic_int8.quantize(fused, out, reduce_range=self.reduce_range, opset=self.opset)  # type: ignore[no-any-return]
+            options = {"reduce_range": self.reduce_range, "opset": self.opset, "keep_in": kept}
+            return dynamic_int8.quantize(fused, out, **options)  # type: ignore[no-any-return]
         cases = self.cases(fused, checkpoint, samples)
         inputs = [case.inputs for case in cases]
-        report: StaticReport = static_int8.quantize(fused, out, inputs, reduce_range=self.reduce_range)
+        report: StaticReport = static_int8.quantize(fused, out, inputs, reduce_range=self.reduce_range, keep_in=kept)
         return replace(report, looked_at=_looked_at(cases))
+
+    def _lowered(
+        self, fused: Path, cases: list[Case], way: Lower, shaped: Path | None, scratch: Path
+    ) -> tuple[onnx.ModelProto, HalfReport | QdqReport]:
+        """Return the model in the precision `way`, which is for GPUs, and a report on the conversion."""
+        few = calibration.some(cases)
+        in_fp32 = self.kept(shaped, "fp32")
+        if way == "fp16" or way == "bf16":  # noqa: PLR1714  mypy narrows the type by this form only
+            model = _part(_BF16).load(fused, self.opset) if way == "bf16" else ir_models.load(fused)
+            passes = Pipeline(trials.apart(model, scratch / "apart"))
+            report = _part(_HALF).lowered(passes, few, way, scratch, in_fp32)
+            return ir_models.proto(passes.model), report
+        precisions.refuse_quantized(onnx_files.load_graph(fused))
+        inputs, above = [case.inputs for case in cases], self.kept(shaped, "fp32", "fp16")
+        passes, quantized = _part(_QDQ).quantize(fused, inputs, way, scratch, above)
+        print("the rest of the model in fp16")
+        rest = _part(_HALF).lowered(passes, few, "fp16", scratch, in_fp32)
+        return ir_models.proto(passes.model), replace(quantized, rest=rest)
 
 
 def _module(part: str) -> str:
@@ -224,20 +258,3 @@ def _left_alone(fused: Path, out: Path, reason: LeftAloneError) -> DynamicReport
     size = precisions.size(fused)
     left = int8.left(onnx_files.load_graph(fused))
     return DynamicReport(quantized={}, left=tuple(left), bytes=(size, size), unquantized=str(reason))
-
-
-def _lowered(
-    fused: Path, cases: list[Case], way: Lower, opset: int, scratch: Path
-) -> tuple[onnx.ModelProto, HalfReport | QdqReport]:
-    """Return the model in the precision `way`, which is for GPUs, and a report on the conversion."""
-    few = calibration.some(cases)
-    if way == "fp16" or way == "bf16":  # noqa: PLR1714  mypy narrows the type by this form only
-        model = _part(_BF16).load(fused, opset) if way == "bf16" else ir_models.load(fused)
-        passes = Pipeline(trials.apart(model, scratch / "apart"))
-        report = _part(_HALF).lowered(passes, few, way, scratch)
-        return ir_models.proto(passes.model), report
-    precisions.refuse_quantized(onnx_files.load_graph(fused))
-    passes, quantized = _part(_QDQ).quantize(fused, [case.inputs for case in cases], way, scratch)
-    print("the rest of the model in fp16")
-    rest = _part(_HALF).lowered(passes, few, "fp16", scratch)
-    return ir_models.proto(passes.model), replace(quantized, rest=rest)

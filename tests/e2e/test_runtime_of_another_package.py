@@ -68,6 +68,33 @@ def test_it_builds_validates_measures_and_packages_and_an_edit_of_it_rebuilds_ju
     assert set(project.states("ours.yaml").values()) == {"cached"}
 
 
+BY_LENGTHS = CODE.replace(
+    "        def run(inputs):\n",
+    """        def run(inputs):
+            mask = inputs["attention_mask"]
+            lengths = mask.sum(1, keepdims=True)
+            if not lengths.all() or (mask != (range(mask.shape[1]) < lengths)).any():
+                raise StepError("a mask is no length")
+""",
+)
+"""A runtime that computes with the length of each text, as CTranslate2 does, and knows no other masks."""
+
+
+def test_a_runtime_that_takes_lengths_is_validated_on_right_padded_texts_and_the_report_says_so(project, site):
+    (site / "onnx_reference.py").write_text(BY_LENGTHS)
+    done = project("build", "r.yaml", "--to", "validate", expect=1)
+    assert "a mask is no length" in done.stderr
+    declared = BY_LENGTHS.replace("    rival_of", "    takes_lengths: ClassVar[bool] = True\n    rival_of")
+    (site / "onnx_reference.py").write_text(declared)
+    done = project("build", "r.yaml", "--to", "validate", expect=0)
+    note = "not compared, as the runtime takes lengths of texts and no masks: "
+    [line] = re.findall(rf"note: {note}(.*)", done.stdout)
+    assert {"left-padded", "holed"} <= set(re.findall(r"[a-z-]+", line))
+    [variant] = json.loads(project("show", "r.yaml", "--json", expect=0).stdout)
+    assert "right-padded" in variant["validation"]["kinds"]
+    assert not {"left-padded", "holed", "blank-row"} & set(variant["validation"]["kinds"])
+
+
 REFUSED = {
     "a precision": ("precision: int8\n", "no cpu is built for in int8"),
     "a GPU": ("target: {runtime: onnx-reference, device: T4}\n", "onnx-reference does not run on the T4"),

@@ -89,6 +89,16 @@ REFUSED = {
         gpu("L4") + "precision: int8\nquantize: {weights_only: »true}", "only for a cpu with onnxruntime", "leave"),
     "int4 on a cpu with activations": (
         HEAD + "precision: int4\nquantize: {weights_only: »false}", "int4 on a cpu is for weights alone", "use int8"),
+    "a layer in fp16 on a cpu": (
+        HEAD + "precision: int8\nquantize: {keep_in: {»fp16: [head]}}", "int8 with onnxruntime keeps no layer in fp16",
+        "name the layers under `fp32`"),
+    "a layer in fp16 beside bf16": (
+        gpu("L4") + "precision: bf16\nquantize: {keep_in: {»fp16: [head]}}",
+        "bf16 with tensorrt keeps no layer in fp16",
+        "name the layers under `fp32`"),
+    "a layer in fp32 where no graph is lowered": (
+        HEAD + "target: {runtime: openvino}\nprecision: bf16\nquantize: {keep_in: {»fp32: [head]}}",
+        "bf16 with openvino keeps no layer in fp32", "leave `keep_in` out"),
     "samples for weights alone": (
         HEAD + "precision: int4\ncalibrate: »{samples: few.jsonl}", "nothing is calibrated for a cpu", "leave"),
     "int8 on cuda": (

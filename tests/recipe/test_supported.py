@@ -97,6 +97,10 @@ def test_a_field_of_a_later_step_is_refused(project, text, place):
         MINIMAL + "precision: int4",
         MINIMAL + "precision: int8\nquantize: {weights_only: true}",
         MINIMAL + "quantize: {weights_only: true}",
+        MINIMAL + "quantize: {keep_in: {fp32: [head]}}",
+        MINIMAL + "precision: int8\nquantize: {keep_in: {fp32: [head, 'encoder.*']}}",
+        MINIMAL + "target: {runtime: auto}\nprecision: int8\nquantize: {keep_in: {fp32: [head]}}",
+        T4 + "precision: int8\nquantize: {keep_in: {fp32: [head], fp16: ['encoder.*']}}",
         MINIMAL.replace("model}", "model, weights: pickle-tensors-only, task: fill-mask}"),
     ],
 )

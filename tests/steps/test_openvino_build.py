@@ -45,6 +45,23 @@ def test_a_model_that_is_quantized_already_keeps_its_precision(tmp_path):
     assert report.looked_at is None
 
 
+def test_int8_keeps_a_layer_that_the_recipe_names_in_floating_point(tmp_path):
+    graph = graphs.write(tmp_path / "graph", graphs.layers())
+    step = OpenvinoBuild(precision="int8")
+    plain = step.run(tmp_path / "plain", checked=graph)
+    report = step.model_copy(update={"keep_in": {"fp32": ("a",)}}).run(tmp_path / "out", checked=graph)
+    assert (plain.quantized, report.quantized) == ({"MatMul": 2}, {"MatMul": 1})
+    assert [layer.reason for layer in report.kept] == ["`quantize.keep_in` names a"]
+
+
+@pytest.mark.slow
+def test_int8_of_minilm_keeps_a_named_layer_in_floating_point(tmp_path, minilm_exported, minilm_checkpoint):
+    step = OpenvinoBuild(precision="int8", own_texts=True, keep_in={"fp32": ("encoder.layer.5.output.dense",)})
+    report, _ = built(step, tmp_path / "out", checked=minilm_exported, checkpoint=minilm_checkpoint)
+    assert [layer.name for layer in report.kept] == ["/model/encoder/layer.5/output/dense/MatMul"]
+    assert report.quantized == {"MatMul": 35}
+
+
 def test_activations_get_a_scale_per_row_only_where_the_model_misses_its_goal_without(tmp_path, monkeypatch):
     graph = graphs.write(tmp_path / "graph", graphs.layers(64, 128))
     exact = OpenvinoBuild(precision="int8").run(tmp_path / "exact", checked=graph)

@@ -33,7 +33,10 @@ def measure(
     # On one thread, sums have the same order on every machine.
     new_tokens = 1 if tasks.generates(checkpoints.task(checkpoint, task)) else None
     runner = execution.by.runner(directory, execution, name="built", threads=1, new_tokens=new_tokens)
-    report = accuracy.measure(runner.run, reference, checkpoint, task, what=what, takes=runner.takes)
+    by_lengths = execution.by.takes_lengths
+    report = accuracy.measure(
+        runner.run, reference, checkpoint, task, what=what, takes=runner.takes, by_lengths=by_lengths
+    )
     work = None
     if runner.work is not None:
         model = runner.inputs or onnx_files.load_graph(directory / graphs.folders(directory)[0])

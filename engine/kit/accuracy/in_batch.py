@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     Tensors = Mapping[str, np.ndarray]
     Answer = Callable[[Tensors], Mapping[str, np.ndarray]]
-    Takes = Callable[[Mapping[str, tuple[int, ...]]], bool]
+    Takes = Callable[[Tensors], bool]
 
 _ROWS = 6
 """The largest number of different rows in a batch."""
@@ -104,10 +104,6 @@ class _Model:
     pooling: Pooling | None
     usual: Mapping[str, Usual]
 
-    def accepts(self, inputs: Tensors) -> bool:
-        """Whether the model takes inputs of these shapes."""
-        return self.takes({name: tensor.shape for name, tensor in inputs.items()})
-
     def together(self, inputs: Tensors, count: int) -> Mapping[str, np.ndarray]:
         """Return the outputs for `count` rows. Raises _FirstAxisError where an output has not one row for each."""
         outputs = {name: output for name, output in self.answer(inputs).items() if name in self.usual}
@@ -167,7 +163,7 @@ def _among_equal(model: _Model, rows: Sequence[_Row], batched: set[str], largest
             name: np.concatenate([each[name] for each in every]) if name in batched else first.inputs[name]
             for name in first.inputs
         }
-        if model.accepts(joined) and model.accepts(first.inputs):
+        if model.takes(joined) and model.takes(first.inputs):
             break
         every.pop()
     else:
@@ -195,7 +191,7 @@ def _among_longer(model: _Model, rows: Sequence[_Row], padding: Padding) -> list
             **{name: np.concatenate([each[name] for each in own]) for name in others},
             **_padded([_only(each, each.keys() - others) for each in own], padding),
         }
-        if model.accepts(_only(padded, base.keys())):
+        if model.takes(_only(padded, base.keys())):
             break
         chosen.pop()
     if len(chosen) < 2 or _length(chosen[0]) == _length(chosen[-1]):  # noqa: PLR2004 - a row and another

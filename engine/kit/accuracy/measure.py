@@ -17,7 +17,7 @@ from engine.kit.accuracy.outputs import Usual
 from engine.kit.accuracy.report import AccuracyReport, Agreement, Least, MetricReport, Worst
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.checkpoints import sentences
-from engine.kit.inputs import cases
+from engine.kit.inputs import cases, token_rows
 from engine.kit.inputs.cases import Case
 from engine.text import lists
 
@@ -47,6 +47,7 @@ def measure(
     *,
     what: str,
     takes: Callable[[Mapping[str, tuple[int, ...]]], bool] = lambda _: True,
+    by_lengths: bool = False,
 ) -> AccuracyReport:
     """Run a model on the cases of the reference; return cosine, max_abs, agreement and, with labels, a metric.
 
@@ -54,10 +55,17 @@ def measure(
     one box less, the report names the cases and has no distance. The report has no `agreement` where outputs make no
     choice, such as outputs without logits, or embeddings of fewer than three texts. `what` is the built model's name in
     the log. `takes` tells by the shapes of a case whether the model accepts the case; the report lists refused cases
-    under `outside`. Raises StepError where the model cannot run, accepts none of the cases, or gives an output with
-    another number of axes than the original's output.
+    under `outside`. With `by_lengths`, the model gets right-padded masks only, and a note counts the other cases.
+    Raises StepError where the model cannot run, accepts none of the cases, or gives an output with another number of
+    axes than the original's output.
     """
-    tried, outside = _divided(cases.load(reference), takes)
+    every = cases.load(reference)
+
+    def fits(inputs: Mapping[str, np.ndarray]) -> bool:
+        return not by_lengths or token_rows.are_right_padded(inputs)
+
+    tried, outside = _divided([case for case in every if fits(case.inputs)], takes)
+    unasked = cases.count_kinds(case for case in every if not fits(case.inputs))
     kinds = cases.count_kinds(tried)
     print(f"running {what} on {len(tried)} cases: {_listed(kinds)}")
     counted = AccuracyReport(cases=len(tried), kinds=kinds, random="random" in kinds, outside=tuple(outside))
@@ -65,8 +73,11 @@ def measure(
     embeds = tasks.find(checkpoints.task(checkpoint, task)).embeds
     pooling = (sentences.pooling(checkpoint) or "mean") if embeds else None
     padding = cases.padding(reference)
-    report = _measured(counted, tried, answers, answer=answer, padding=padding, pooling=pooling, takes=takes)
-    report = replace(report, undecided=_undecided(answer, tried, answers))
+    takes_tensors = lambda inputs: takes(_shapes(inputs)) and fits(inputs)  # noqa: E731
+    report = _measured(counted, tried, answers, answer=answer, padding=padding, pooling=pooling, takes=takes_tensors)
+    note = f"not compared, as the runtime takes lengths of texts and no masks: {lists.counts(unasked)}"
+    notes = (*report.notes, *([note] if unasked else []))
+    report = replace(report, undecided=_undecided(answer, tried, answers), notes=notes)
     print(_in_words(report))
     return report
 
@@ -91,7 +102,12 @@ def _divided(
 
     Raises StepError where the model accepts none of the cases.
     """
-    tried = [case for case in candidates if takes({name: tensor.shape for name, tensor in case.inputs.items()})]
+    if not candidates:
+        raise StepError(
+            "the runtime takes lengths of texts and no masks, and no mask of the cases is a length",
+            hint="give validate.samples as texts, or as tensors with masks that hide the end of a row alone",
+        )
+    tried = [case for case in candidates if takes(_shapes(case.inputs))]
     outside = [case.name for case in candidates if case not in tried]
     if not tried:
         shapes = ", ".join(f"{name} {list(tensor.shape)}" for name, tensor in candidates[0].inputs.items())
@@ -103,6 +119,10 @@ def _divided(
     if outside:
         print(f"{len(outside)} cases are left out, since no profile takes their shapes: {', '.join(outside[:_LISTED])}")
     return tried, outside
+
+
+def _shapes(inputs: Mapping[str, np.ndarray]) -> dict[str, tuple[int, ...]]:
+    return {name: tensor.shape for name, tensor in inputs.items()}
 
 
 def _measured(

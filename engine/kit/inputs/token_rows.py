@@ -70,6 +70,14 @@ def are_tokens(specs: Mapping[str, Input]) -> bool:
     return "input_ids" in specs and set(specs) <= set(NAMES) and flat
 
 
+def are_right_padded(inputs: Mapping[str, np.ndarray]) -> bool:
+    """Whether every mask among the inputs shows the first tokens of each row, at least one, and hides all others."""
+    import numpy as np
+
+    masks = [tensor != 0 for name, tensor in inputs.items() if "mask" in name.lower() and tensor.dtype.kind in "biu"]
+    return all(mask[..., :1].all() and not (np.diff(mask.astype(np.int8), axis=-1) > 0).any() for mask in masks)
+
+
 def batch(rows: Sequence[Row], *, pad: int, side: Side = "right", length: int = 0) -> dict[str, np.ndarray]:
     """Return the rows as one batch, padded on one side to the longest row, or to `length` where that is longer."""
     import numpy as np

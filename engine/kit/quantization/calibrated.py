@@ -1,4 +1,4 @@
-"""Calibrated: a step that runs the model on inputs to measure the ranges of its activations."""
+"""Calibrated: a step that lowers the precision of a model, and may run it to measure the ranges of its activations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.inputs.cases import Case
 from engine.kit.onnx import onnx_files
-from engine.kit.quantization import calibration
+from engine.kit.quantization import calibration, keep_in
+from engine.kit.quantization.keep_in import NamedLayers
 from engine.recipe.shape_values import Values
 from engine.recipe.values import Profile
 from engine.step import Source, Step
@@ -43,6 +44,8 @@ class Calibrated(Step):
     """The profiles of input shapes within which random inputs for calibration are drawn."""
     shape_values: tuple[Mapping[str, Values], ...] = ()
     """The values of inputs that these profiles state."""
+    keep_in: Mapping[str, tuple[str, ...]] = {}
+    """The names of modules and nodes that stay in a higher precision, by this precision: "fp32" or "fp16"."""
 
     @staticmethod
     def calibration_of(recipe: Recipe, *, draws: bool = True) -> CalibrationFields:
@@ -61,8 +64,13 @@ class Calibrated(Step):
         }
 
     def options(self) -> Mapping[str, Any]:
-        """Return the options that are rows of the key; `shape_values` only where profiles state values."""
-        return {name: each for name, each in super().options().items() if self.shape_values or name != "shape_values"}
+        """Return the options that are rows of the key; `shape_values` and `keep_in` only where the recipe has them."""
+        absent = {name for name in ("shape_values", "keep_in") if not getattr(self, name)}
+        return {name: each for name, each in super().options().items() if name not in absent}
+
+    def kept(self, original: Path | None, *precisions: str) -> NamedLayers:
+        """Return what stays in one of the precisions, by its names in the graph of the folder `original`."""
+        return keep_in.of([name for each in precisions for name in self.keep_in.get(each, ())], original)
 
     @property
     def reads_texts(self) -> bool:

@@ -63,14 +63,17 @@ def signs(model: onnx.ModelProto) -> list[str]:
     return sorted(quantizing | {f"{name} weights" for name in names if name.startswith(_FEW_BITS)})
 
 
-def quantize(passes: Pipeline, *, reduce_range: bool, without: Collection[str] = ()) -> None:
+def quantize(
+    passes: Pipeline, *, reduce_range: bool, without: Collection[str] = (), kept: Collection[str] = ()
+) -> None:
     """Give the model int8 weights, one scale per output channel, and dynamically quantized activations.
 
     Embedding tables are stored in int8, too (`engine.kit.onnx.passes.tables`). The model must have opset 11 or later,
     folded constants, and Gemm or MatMul for its linear layers. `reduce_range` limits weights to 7 bits. The nodes
-    named in `without` stay as they are. Raises StepError where ONNX Runtime's quantizer fails.
+    named in `without` and `kept` stay as they are, and tables that nodes in `kept` read. Raises StepError where ONNX
+    Runtime's quantizer fails.
     """
-    fit = prepare(passes) - frozenset(without)
+    fit = prepare(passes) - frozenset(without) - frozenset(kept)
     passes.run(unshare.unshare, fit, _WEIGHTS)
     unfit = [node.name or "" for node in passes.model.graph if node.op_type in _WEIGHTS and node.name not in fit]
 
@@ -90,7 +93,7 @@ def quantize(passes: Pipeline, *, reduce_range: bool, without: Collection[str] =
         return quantized
 
     passes.run_tool("onnxruntime.quantization.quantize_dynamic", with_int8_weights)
-    passes.run(tables.quantize)
+    passes.run(tables.quantize, kept)
 
 
 def prepare(passes: Pipeline) -> frozenset[str]:

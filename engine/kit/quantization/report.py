@@ -95,6 +95,18 @@ class ActivationScaling:
     fixed: int = 0
 
 
+@dataclass(frozen=True)
+class Left:
+    """A layer that was not quantized.
+
+    `error` is 1 minus the worst cosine of the model when only the layer's group is quantized.
+    """
+
+    name: str
+    reason: str
+    error: float | None
+
+
 @dataclass(frozen=True, kw_only=True)
 class DynamicReport(QuantizeReport):
     """The report of dynamic int8 for a CPU, and of any model that was left unchanged."""
@@ -103,9 +115,12 @@ class DynamicReport(QuantizeReport):
     """The number of quantized operators by name."""
     left: tuple[str, ...]
     """The operators whose weights stay in floating point, such as "2 Conv"."""
+    kept: tuple[Left, ...] = ()
+    """The layers that stay in fp32 because the recipe names them."""
     evened: ActivationScaling | None = None
 
     def _reasons(self) -> Iterator[str]:
+        yield from _named(self.kept)
         left = [each for each in self.left if not each.endswith(" Gather")]  # which multiplies nothing
         yield from (f"{each} in floating point: {_DYNAMIC.get(each.partition(' ')[2], _UNFIT)}" for each in left)
         if not left:
@@ -122,8 +137,11 @@ class WeightOnlyReport(QuantizeReport):
     """The number of operators that read such weights, by the name of the operator before quantization."""
     left: tuple[str, ...]
     """The operators whose weights stay in floating point, such as "2 Conv"."""
+    kept: tuple[Left, ...] = ()
+    """The layers that stay in fp32 because the recipe names them."""
 
     def _reasons(self) -> Iterator[str]:
+        yield from _named(self.kept)
         yield from (
             f"{each} in floating point: no MatMul with a stored matrix of 8 outputs or more" for each in self.left
         )
@@ -170,18 +188,6 @@ class HalfReport(QuantizeReport):
 
     def _reasons(self) -> Iterator[str]:
         yield from (f"{lists.counts(each.operators)} in fp32: {each.reason}" for each in self.kept)
-
-
-@dataclass(frozen=True)
-class Left:
-    """A layer that was not quantized.
-
-    `error` is 1 minus the worst cosine of the model when only the layer's group is quantized.
-    """
-
-    name: str
-    reason: str
-    error: float | None
 
 
 @dataclass(frozen=True)

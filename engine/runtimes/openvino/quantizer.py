@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from engine.runtimes.openvino import ir
@@ -34,17 +34,22 @@ def ways(model: openvino.Model) -> tuple[bool, ...]:
 
 
 def quantized(
-    model: openvino.Model, samples: Sequence[Mapping[str, np.ndarray]], *, asymmetric: bool = True
+    model: openvino.Model,
+    samples: Sequence[Mapping[str, np.ndarray]],
+    *,
+    asymmetric: bool = True,
+    kept: Collection[str] = (),
 ) -> openvino.Model:
     """Return a model whose matrix products and convolutions compute in int8, calibrated on samples.
 
     Weights have a symmetric scale per output channel, activations a scale per tensor. With `asymmetric`, the range of
     an activation with negative values is from the least to the largest value; otherwise, it has 0 in the middle. The
     products of queries and keys of small heads stay in floating point. Raises UnfitModelError where NNCF cannot
-    quantize the model.
+    quantize the model. The operators named in `kept` stay in floating point, too.
     """
     transformer = _is_transformer(model)
     floating = _narrow_products(model) if transformer else []
+    floating += [name for node in model.get_ops() if (name := str(node.get_friendly_name())) in kept]
     with _alone():
         import nncf
         from nncf.quantization import advanced_parameters as advanced

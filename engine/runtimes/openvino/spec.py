@@ -49,6 +49,10 @@ class OpenVino(Runtime):
             what = "joining requests behind Triton's OpenVINO backend, which pads every batch to max_batch_size"
             yield Unsupported("package.triton.max_batch_size", what, "max_batch_size: 0")
 
+    def keeps_in(self, recipe: RecipeView) -> tuple[str, ...]:
+        """Return fp32 for int8: NNCF leaves single layers in floating point."""
+        return ("fp32",) if recipe.precision == "int8" else ()
+
     def tools(self, execution: ExecutionView) -> tuple[str, ...]:
         """Return the names of the distributions that run the model: `numpy` and `openvino`."""
         return ("numpy", self.name)

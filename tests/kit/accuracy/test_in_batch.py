@@ -365,7 +365,7 @@ def test_a_model_of_one_batch_size_is_not_measured():
         return {"y": inputs["x"]}
 
     assert measured(only_one, fixed) is None
-    assert measured(lambda inputs: {"y": inputs["x"]}, fixed, takes=lambda shapes: shapes["x"][0] == 1) is None
+    assert measured(lambda inputs: {"y": inputs["x"]}, fixed, takes=lambda inputs: len(inputs["x"]) == 1) is None
 
 
 def test_a_model_that_fails_on_several_rows_although_its_batch_is_free_joins_none():
@@ -379,7 +379,7 @@ def test_a_model_that_fails_on_several_rows_although_its_batch_is_free_joins_non
 
 
 def test_the_rows_are_as_many_as_the_model_takes():
-    result = measured(DEPENDENT["the first row"], rows(), takes=lambda shapes: shapes["x"][0] <= 2)
+    result = measured(DEPENDENT["the first row"], rows(), takes=lambda inputs: len(inputs["x"]) <= 2)
     assert len(result.equal) == 1
-    with_three = measured(INDEPENDENT["product"], rows(), takes=lambda shapes: shapes["x"][0] <= 4)
+    with_three = measured(INDEPENDENT["product"], rows(), takes=lambda inputs: len(inputs["x"]) <= 4)
     assert len(with_three.equal) == 2

@@ -66,3 +66,19 @@ def test_positions_are_counted_where_a_model_asks_for_them():
     assert inputs["position_ids"].tolist() == [[0, 1, 2]]
     assert {tensor.dtype.name for tensor in inputs.values()} == {"int32"}
     assert list(inputs) == ["input_ids", "position_ids"]
+
+
+@pytest.mark.parametrize(
+    ("mask", "expected"),
+    [
+        ([[1, 1, 1]], True),
+        ([[1, 0, 0], [1, 1, 0]], True),
+        ([[0, 1, 1]], False),
+        ([[1, 0, 1]], False),
+        ([[1, 1, 1], [0, 0, 0]], False),
+    ],
+)
+def test_a_mask_that_is_a_length_shows_the_first_tokens_alone(mask, expected):
+    inputs = {"input_ids": np.zeros((len(mask), 3), np.int64), "attention_mask": np.array(mask)}
+    assert token_rows.are_right_padded(inputs) == expected
+    assert token_rows.are_right_padded({"input_ids": inputs["input_ids"]})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from engine.kit.onnx import surgery
@@ -19,14 +20,16 @@ _ROWS = 4096
 """The number of rows that are rounded at once, because a table is often the largest tensor of a model."""
 
 
-def quantize(model: ir.Model) -> list[str]:
+def quantize(model: ir.Model, kept: Collection[str] = ()) -> list[str]:
     """Store in int8 every large table that only Gather nodes read; return the names of the tables.
+
+    A table that a node named in `kept` reads stays as it is.
 
     The scale of a table's row is the largest absolute value of the row, divided by 127. A row of a table is multiplied
     by its scale right after the Gather, so only the rows that are read become float32 again, and the rounding of a row
     depends on that row alone.
     """
-    tables = [value for value in model.graph.initializers.values() if _is_table(value)]
+    tables = [value for value in model.graph.initializers.values() if _is_table(value, kept)]
     for table in tables:
         name = table.name or ""
         rounded, scales = _rounded(surgery.numbers(table))
@@ -38,7 +41,7 @@ def quantize(model: ir.Model) -> list[str]:
     return sorted((table.name or "").removesuffix("_int8") for table in tables)
 
 
-def _is_table(value: ir.Value) -> bool:
+def _is_table(value: ir.Value, kept: Collection[str]) -> bool:
     """Whether a stored tensor is a large float32 table from which only Gather nodes read, and only whole rows."""
     import onnx_ir as ir
 
@@ -47,7 +50,8 @@ def _is_table(value: ir.Value) -> bool:
         return False
     reads = [use.idx == 0 and use.node.op_type == "Gather" and use.node.graph is value.graph for use in value.uses()]
     whole = not any(surgery.whole_number(use.node, "axis") for use in value.uses())
-    return bool(reads) and all(reads) and whole and not value.is_graph_output()
+    keeps = any(use.node.name in kept for use in value.uses())
+    return bool(reads) and all(reads) and whole and not keeps and not value.is_graph_output()
 
 
 def _rounded(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

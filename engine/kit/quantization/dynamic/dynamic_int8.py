@@ -12,8 +12,9 @@ from engine.kit.onnx.opsets import OpsetError
 from engine.kit.onnx.passes.pipeline import Pipeline
 from engine.kit.quantization import int8, precisions
 from engine.kit.quantization.dynamic import activation_scaling, attention_parts, integer_layers
+from engine.kit.quantization.keep_in import NOTHING, NamedLayers
 from engine.kit.quantization.precisions import LeftAloneError
-from engine.kit.quantization.report import ActivationScaling, DynamicReport
+from engine.kit.quantization.report import ActivationScaling, DynamicReport, Left
 from engine.runtimes.onnxruntime import session as ort
 from engine.runtimes.onnxruntime import session_options
 from engine.text import lists
@@ -25,16 +26,18 @@ if TYPE_CHECKING:
 _DISABLED_FUSIONS = ("SkipLayerNormFusion",)
 
 
-def quantize(fused: Path, out: Path, *, reduce_range: bool, opset: int) -> DynamicReport:
+def quantize(
+    fused: Path, out: Path, *, reduce_range: bool, opset: int, keep_in: NamedLayers = NOTHING
+) -> DynamicReport:
     """Quantize the model in the folder `fused`, write the quantized model to the folder `out`, and return a report.
 
     `reduce_range` limits weights to 7 bits. `opset` is the newest opset that the serving ONNX Runtime reads; the model
     is raised to it where that needs no conversion. Raises LeftAloneError where there is nothing to quantize, StepError
-    where ONNX Runtime's quantizer fails.
+    where ONNX Runtime's quantizer fails. The nodes of `keep_in` stay in fp32.
     """
     before = precisions.size(fused)
     with TemporaryDirectory(dir=out.parent) as folder, mapped_weights.spilling(Path(folder)):
-        model, scaling = _quantized(fused, Path(folder), reduce_range=reduce_range, opset=opset)
+        model, scaling, kept = _quantized(fused, Path(folder), keep_in, reduce_range=reduce_range, opset=opset)
         counted, left = int8.counted(model), int8.left(model)
         _save(model, out, Path(folder))
     after = precisions.size(out)
@@ -42,12 +45,12 @@ def quantize(fused: Path, out: Path, *, reduce_range: bool, opset: int) -> Dynam
     if left:
         print(f"left as they are: {', '.join(left)}")
     ort.session(out, threads=1, prepack=False)  # a model that cannot be opened must not leave this step
-    return DynamicReport(quantized=counted, left=tuple(left), evened=scaling, bytes=(before, after))
+    return DynamicReport(quantized=counted, left=tuple(left), kept=kept, evened=scaling, bytes=(before, after))
 
 
 def _quantized(
-    fused: Path, scratch: Path, *, reduce_range: bool, opset: int
-) -> tuple[onnx.ModelProto, ActivationScaling]:
+    fused: Path, scratch: Path, keep_in: NamedLayers, *, reduce_range: bool, opset: int
+) -> tuple[onnx.ModelProto, ActivationScaling, tuple[Left, ...]]:
     graph = onnx_files.load_graph(fused)
     precisions.refuse_quantized(graph)
     print("folding constants")
@@ -59,16 +62,19 @@ def _quantized(
     if any(graph.sparse_initializer for graph in onnx_files.graphs(model.graph)):  # folding gives sparse tensors
         raise LeftAloneError("it stores weights as sparse tensors, which ONNX Runtime's quantizer cannot read")
     passes = Pipeline(_with_parts(ir_models.of(model), scratch, opset=opset))
-    scaling, roundings = passes.run(activation_scaling.apply, int8.prepare(passes), scratch)
+    fit = int8.prepare(passes)
+    kept = keep_in.nodes(passes.model)
+    left = keep_in.layers(passes.model)
+    scaling, roundings = passes.run(activation_scaling.apply, fit - kept.keys(), scratch)
     print(f"quantizing weights to {7 if reduce_range else 8} bits, a scale per channel")
     products = {node.name for node in passes.model.graph if node.op_type == "MatMul"}
     own = [name for each in roundings for name in each.nodes if name in products]
-    int8.quantize(passes, reduce_range=reduce_range, without=own)
+    int8.quantize(passes, reduce_range=reduce_range, without=own, kept=kept)
     passes.run(integer_layers.quantize, roundings, reduce_range=reduce_range)
     quantized = ir_models.proto(passes.model)
     if not int8.counted(quantized):
-        raise LeftAloneError("it has no operator that dynamic quantization makes faster")
-    return quantized, scaling
+        raise LeftAloneError(f"it has no {'other ' if left else ''}operator that dynamic quantization makes faster")
+    return quantized, scaling, left
 
 
 def _with_parts(model: ir.Model, scratch: Path, *, opset: int) -> ir.Model:

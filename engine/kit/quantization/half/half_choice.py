@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from engine.kit.onnx import opsets, surgery
@@ -42,14 +43,18 @@ class Choice:
     reasons: Mapping[str, str]
 
 
-def choose(model: ir.Model, ranges: Ranges, kind: Kind, limit: float) -> Choice:
+def choose(
+    model: ir.Model, ranges: Ranges, kind: Kind, limit: float, kept: Mapping[str, str] = MappingProxyType({})
+) -> Choice:
     """Return which nodes of a float32 graph are converted to half precision. Every node of the graph must have a name.
+
+    `kept` has the names of further nodes that stay in float32, with the reasons.
 
     A node with values above `limit` among its inputs and outputs stays in float32. A matrix product stays in float32
     only where its values are beyond the range of the type, because matrix products gain the most from half precision,
     and because TensorRT-RTX has no float32 matrix products for some GPUs.
     """
-    return _Chooser(model, ranges, kind, limit).run()
+    return _Chooser(model, ranges, kind, limit, kept).run()
 
 
 def largest_limit(kind: Kind) -> float:
@@ -79,15 +84,15 @@ class _Chooser:
     precision would round to zero.
     """
 
-    def __init__(self, model: ir.Model, ranges: Ranges, kind: Kind, limit: float) -> None:
-        self.model, self.ranges, self.kind, self.limit = model, ranges, kind, limit
+    def __init__(self, model: ir.Model, ranges: Ranges, kind: Kind, limit: float, kept: Mapping[str, str]) -> None:
+        self.kept, self.model, self.ranges, self.kind, self.limit = kept, model, ranges, kind, limit
         self.opsets = opsets.under_both_names(model.opset_imports)
         self.parts = normalizations.spelled_out(model)
         self.small = self._vanishing()
 
     def run(self) -> Choice:
         nodes = [node for node in self.model.graph if self._floats(node)]
-        all_reasons = {_name(node): self._reason(node) for node in nodes}
+        all_reasons = {_name(node): self.kept.get(_name(node)) or self._reason(node) for node in nodes}
         reasons = {name: reason for name, reason in all_reasons.items() if reason}
         low: set[str] = set()
         halves: set[str] = set()  # tensors that come out in half precision

@@ -16,6 +16,7 @@ from engine.kit.quantization.half import emulation, half, half_choice, infinitie
 from engine.kit.quantization.half.half_choice import Choice
 from engine.kit.quantization.half.ranges import Ranges
 from engine.kit.quantization.half.signatures import Kind
+from engine.kit.quantization.keep_in import NOTHING, NamedLayers
 from engine.kit.quantization.report import HalfReport, HalfTry
 
 if TYPE_CHECKING:
@@ -56,7 +57,9 @@ class _Try:
         return HalfTry(limit=float(f"{self.limit:.4g}"), fp32=len(self.choice.reasons), cosine=round(self.worst, 6))
 
 
-def lowered(passes: Pipeline, cases: Sequence[Case], kind: Kind, scratch: Path) -> HalfReport:
+def lowered(
+    passes: Pipeline, cases: Sequence[Case], kind: Kind, scratch: Path, keep_in: NamedLayers = NOTHING
+) -> HalfReport:
     """Let as many nodes as possible of a float32 model compute in half precision, and return a report.
 
     The search runs changed copies of the model on the inputs of the cases, and compares the copies with the float32
@@ -64,19 +67,20 @@ def lowered(passes: Pipeline, cases: Sequence[Case], kind: Kind, scratch: Path) 
     by Identity. The first try leaves only nodes in float32 that sum, take exponentials, or have values beyond the range
     of the half precision. While the worst cosine is below `GOAL`, or an error is above `RELATIVE`, more nodes return to
     float32, and the nodes with the largest values return first. Raises StepError where the model cannot run on the
-    cases.
+    cases. The nodes of `keep_in` stay in float32.
     """
     model = passes.model
     passes.run(names.name_nodes)
+    kept = keep_in.nodes(model)
     truth = fidelity.answered(trials.opened(pairs.bypassed(model), scratch), cases)
     inputs = [case.inputs for case in cases]
     saturated = passes.run(infinities.saturate)
     scaled = passes.run(scaling.scale_products, ranges.measure(model, inputs, scratch), kind)
     plain = pairs.bypassed(model)
-    tries = _tries(plain, ranges.measure(plain, inputs, scratch), truth, kind, scratch)
+    tries = _tries(plain, ranges.measure(plain, inputs, scratch), truth, kind, scratch, kept=kept)
     best = tries[-1] if tries[-1].is_enough else max(tries, key=lambda each: each.worst)
     measured = ranges.measure(model, inputs, scratch)
-    choice = half_choice.choose(model, measured, kind, best.limit)
+    choice = half_choice.choose(model, measured, kind, best.limit, kept)
     return HalfReport(
         precision=kind,
         kept=tuple(half_choice.grouped(model, choice, measured)),
@@ -100,11 +104,13 @@ def _share(model: ir.Model, choice: Choice, samples: Sequence[Mapping[str, np.nd
     return round(sum(count for node, count in counts.items() if node.name in choice.low) / total, 4) if total else None
 
 
-def _tries(model: ir.Model, measured: Ranges, truth: Sequence[Case], kind: Kind, scratch: Path) -> list[_Try]:
+def _tries(
+    model: ir.Model, measured: Ranges, truth: Sequence[Case], kind: Kind, scratch: Path, *, kept: Mapping[str, str]
+) -> list[_Try]:
     """Return the tries of the search, from the largest limit on a node's values to the first that reaches the goal."""
     tries: list[_Try] = []
     for limit in _limits(model, measured, kind):
-        choice = half_choice.choose(model, measured, kind, limit)
+        choice = half_choice.choose(model, measured, kind, limit, kept)
         if tries and choice.low == tries[-1].choice.low:
             continue
         tries.append(_tried(model, truth, choice, limit, measured=measured, kind=kind, scratch=scratch))

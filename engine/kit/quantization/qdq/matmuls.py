@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from engine.errors import StepError
@@ -93,12 +94,13 @@ class Weights:
         return tensor, [turned[axis] for axis in order] if turned else order
 
 
-def find(model: ir.Model, weights: Weights, kind: Kind) -> Candidates:
+def find(model: ir.Model, weights: Weights, kind: Kind, kept: Mapping[str, str] = MappingProxyType({})) -> Candidates:
     """Return the MatMuls of the main graph in groups, and the reasons why other MatMuls cannot be quantized.
 
     A MatMul can be quantized if its second factor is a constant matrix. Of a graph for int8, convolutions are layers,
     too: a convolution can be quantized if it is dense and its weights are constant. A depthwise convolution reads each
-    number a few times only, so that fewer bits gain little, and has the largest errors.
+    number a few times only, so that fewer bits gain little, and has the largest errors. `kept` has the names of nodes
+    that are not quantized, with the reasons.
     """
     groups: dict[tuple[str, str], list[ir.Node]] = {}
     unfit: dict[str, str] = {}
@@ -113,6 +115,7 @@ def find(model: ir.Model, weights: Weights, kind: Kind) -> Candidates:
             reason = _unfit_convolution(node, left, right, weights)
         else:
             reason = _unfit(left, right, weights, kind)
+        reason = kept.get(names[result], reason)
         if reason:
             unfit[result] = reason
         else:

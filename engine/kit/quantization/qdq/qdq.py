@@ -14,6 +14,7 @@ from engine.kit.onnx.passes import linear_layers
 from engine.kit.onnx.passes.pipeline import Pipeline
 from engine.kit.quantization import activation_ranges, low_bits, precisions
 from engine.kit.quantization.activation_ranges import Scaling
+from engine.kit.quantization.keep_in import NOTHING, NamedLayers
 from engine.kit.quantization.low_bits import Kind
 from engine.kit.quantization.precisions import LeftAloneError
 from engine.kit.quantization.qdq import matmuls, qdq_nodes, sensitivity, shortened
@@ -45,7 +46,11 @@ CONVOLUTIONS = ("Conv", "ConvTranspose")
 
 
 def quantize(
-    graph_dir: Path, inputs: Sequence[Mapping[str, np.ndarray]], kind: Kind, scratch: Path
+    graph_dir: Path,
+    inputs: Sequence[Mapping[str, np.ndarray]],
+    kind: Kind,
+    scratch: Path,
+    keep_in: NamedLayers = NOTHING,
 ) -> tuple[Pipeline, QdqReport]:
     """Return the passes that put Q/DQ nodes in front of chosen MatMuls of the model in `graph_dir`, and a report.
 
@@ -54,7 +59,7 @@ def quantize(
     fp16. All tensors that no Q/DQ node quantizes stay float32. Where nothing can be quantized, the model stays
     unchanged, and `unquantized` in the report says why. Large weights of the returned model are mapped from files in
     `scratch`. The same model and the same samples give the same bytes. Raises
-    StepError where the model cannot run on the samples.
+    StepError where the model cannot run on the samples. The nodes of `keep_in` are not quantized.
     """
     model = onnx_files.load_mapped(graph_dir)
     try:
@@ -72,7 +77,7 @@ def quantize(
     trials = Trials.of(passes.model, Path(mkdtemp(dir=scratch)) / "base")
     passes.model = trials.graph()
     weights = Weights(trials.model)
-    candidates = matmuls.find(trials.model, weights, kind)
+    candidates = matmuls.find(trials.model, weights, kind, keep_in.nodes(trials.model))
     if not candidates.groups:
         return passes, _unquantized(
             kind, "it has no MatMul or convolution with constant weights that could be quantized"

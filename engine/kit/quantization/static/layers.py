@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from engine.kit.onnx import surgery
@@ -59,17 +60,18 @@ class GainingLayers:
     """The output of a node -> the reason."""
 
 
-def find(model: ir.Model, work: Mapping[ir.Node, int]) -> GainingLayers:
+def find(model: ir.Model, work: Mapping[ir.Node, int], kept: Mapping[str, str] = MappingProxyType({})) -> GainingLayers:
     """Return the layers of the main graph that gain from int8; `work` has the multiplications of each node in one run.
 
     The run is on one row, so that the multiplications of a convolution tell at how many places its window stands.
+    `kept` has the names of further nodes that stay as they are, with the reasons.
     """
     layers: list[StaticLayer] = []
     left: dict[str, str] = {}
     for node in model.graph:
         if node.op_type not in KINDS:
             continue
-        reason = _reason(node, work[node])
+        reason = kept.get(node.name or "") or _reason(node, work[node])
         if reason:
             left[surgery.output_names(node)[0]] = reason
         else:

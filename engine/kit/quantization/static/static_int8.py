@@ -14,6 +14,7 @@ from engine.kit.onnx import ir_models, mapped_weights, names, onnx_files, opsets
 from engine.kit.onnx.opsets import OpsetError
 from engine.kit.onnx.passes.pipeline import Pipeline
 from engine.kit.quantization import fidelity, matmul_work, precisions
+from engine.kit.quantization.keep_in import NOTHING, NamedLayers
 from engine.kit.quantization.precisions import LeftAloneError
 from engine.kit.quantization.qdq import sensitivity
 from engine.kit.quantization.qdq.sensitivity import SENSITIVE, GroupSelection
@@ -59,13 +60,19 @@ def suits(fused: Path) -> bool:
 
 
 def quantize(
-    fused: Path, out: Path, samples: Sequence[Mapping[str, np.ndarray]], *, reduce_range: bool
+    fused: Path,
+    out: Path,
+    samples: Sequence[Mapping[str, np.ndarray]],
+    *,
+    reduce_range: bool,
+    keep_in: NamedLayers = NOTHING,
 ) -> StaticReport:
     """Quantize the model in the folder `fused`, write it to the folder `out`, and return a report.
 
     Activations are unsigned 8-bit integers with a scale per tensor, weights are signed with a scale per output channel.
     The quantized model has no session options of its own: convolutions need tensor layouts that ONNX Runtime chooses
     at its level `all` only. Raises LeftAloneError where nothing gains, StepError where the model cannot run on samples.
+    The nodes of `keep_in` stay in fp32.
     """
     before = precisions.size(fused)
     with TemporaryDirectory(dir=out.parent) as folder, mapped_weights.spilling(Path(folder)):
@@ -73,7 +80,7 @@ def quantize(
         passes.run(names.name_nodes, with_output=True)
         apart = rows.apart(onnx_files.inputs(onnx_files.load_graph(fused)), samples)
         trial = Trial(passes.model, Path(folder), reduce_range=reduce_range)
-        chosen, scales, report = _chosen(trial, *rows.divided(apart))
+        chosen, scales, report = _chosen(trial, keep_in, *rows.divided(apart))
         passes.run(static_nodes.insert, chosen, scales, reduce_range=reduce_range)
         onnx_files.save(ir_models.proto(passes.model), out)
     ort.session(out, threads=1, prepack=False)  # a model that cannot be opened must not leave this step
@@ -113,11 +120,14 @@ class Trial:
 
 
 def _chosen(
-    trial: Trial, calibrating: Sequence[Mapping[str, np.ndarray]], judging: Sequence[Mapping[str, np.ndarray]]
+    trial: Trial,
+    keep_in: NamedLayers,
+    calibrating: Sequence[Mapping[str, np.ndarray]],
+    judging: Sequence[Mapping[str, np.ndarray]],
 ) -> tuple[tuple[StaticLayer, ...], Mapping[str, ByteRange], StaticReport]:
     """Return the layers to quantize, the ranges of their tensors, and a report without sizes."""
     work = matmul_work.measured(trial.model, matmul_work.largest(calibrating), trial.scratch)
-    candidates = layers.find(trial.model, work)
+    candidates = layers.find(trial.model, work, keep_in.nodes(trial.model))
     if not candidates.layers:
         raise LeftAloneError("it has no convolution that int8 makes faster")
     counts = {surgery.output_names(node)[0]: count for node, count in work.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -33,26 +34,30 @@ class Readers:
     lookups: list[ir.Node] = field(default_factory=list)
 
 
-def of(graph: ir.Graph) -> dict[ir.Value, Readers]:
-    """Return the stored float32 matrices of the main graph that can be stored in blocks, with their readers."""
+def of(graph: ir.Graph, kept: Collection[str] = ()) -> dict[ir.Value, Readers]:
+    """Return the stored float32 matrices of the main graph that can be stored in blocks, with their readers.
+
+    The nodes named in `kept` are no such readers.
+    """
     return {
         value: readers
         for value in graph.initializers.values()
-        if _is_matrix(value) and (readers := _readers(value)) != Readers()
+        if _is_matrix(value) and (readers := _readers(value, kept)) != Readers()
     }
 
 
-def _readers(matrix: ir.Value) -> Readers:
+def _readers(matrix: ir.Value, kept: Collection[str]) -> Readers:
     rows, columns = surgery.tensor(matrix).shape.numpy()
     readers = Readers()
     for use in matrix.uses():
         node = use.node
-        if node.graph is not matrix.graph:
+        if node.graph is not matrix.graph or node.name in kept:
             continue  # a body reads the stored numbers
         if _multiplies(node, use.idx) and columns >= LEAST_OUTPUTS:
             readers.products.append(node)
         elif node.op_type == "Transpose" and rows >= LEAST_OUTPUTS:
-            readers.transposed += [each.node for each in node.outputs[0].uses() if _multiplies(each.node, each.idx)]
+            users = (each.node for each in node.outputs[0].uses() if _multiplies(each.node, each.idx))
+            readers.transposed += [user for user in users if user.name not in kept]
         elif node.op_type == "Gather" and use.idx == 0 and not surgery.whole_number(node, "axis"):
             readers.lookups.append(node)
     if columns % _PAIR or not (readers.transposed or rows * columns >= tables.WORTH):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,15 +20,15 @@ LOOKUP = "GatherBlockQuantized"
 """ONNX Runtime's operator that reads rows of a table in blocks."""
 
 
-def replace(model: ir.Model, bits: int) -> Mapping[str, int]:
+def replace(model: ir.Model, bits: int, kept: Collection[str] = ()) -> Mapping[str, int]:
     """Store the weights of linear layers, and large tables, with `bits` bits; return how many nodes were replaced.
 
     A weight that several nodes read, such as a table of words that is also the weight of the output layer, is stored
-    once.
+    once. The nodes named in `kept` stay as they are.
     """
     names = TensorNames(model)
     counts: Counter[str] = Counter()
-    for matrix, readers in layers.of(model.graph).items():
+    for matrix, readers in layers.of(model.graph, kept).items():
         if readers.products:
             weight = _store(matrix, bits, outputs_first=False, names=names)
             _replace_products(readers.products, weight)
