@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from engine.errors import UsageError
-from engine.system import colors
+from engine.system import colors, folders
 from engine.text import distribution
 
 COMMANDS = (
@@ -115,6 +115,7 @@ def _parser(words: Sequence[str]) -> tuple[argparse.ArgumentParser, dict[str, ar
     )
     by_name: dict[str, argparse.ArgumentParser] = {}
     parser.add_argument("--version", action=_ShowVersion, nargs=0, help="show program's version number and exit")
+    _add_folder(parser)
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     # A command line that begins with a command needs no other command.
     for name in words[:1] if words and words[0] in COMMANDS else COMMANDS:
@@ -122,11 +123,17 @@ def _parser(words: Sequence[str]) -> tuple[argparse.ArgumentParser, dict[str, ar
         about = next(iter((command.__doc__ or "").splitlines()), "")  # Python's option -OO drops docstrings
         own = commands.add_parser(name, help=about, description=about, allow_abbrev=False)
         own.add_argument(colors.OPTION, choices=colors.CHOICES, help="colour what is printed (default: on a terminal)")
+        _add_folder(own)
         own.add_argument("--debug", action="store_true", help="show the traceback of an error")
         command.arguments(own)
         own.set_defaults(run=command.run)
         by_name[name] = own
     return parser, by_name
+
+
+def _add_folder(parser: argparse.ArgumentParser) -> None:
+    """Declare `-C` for the help: `folders.enter` has taken it out of the command line."""
+    parser.add_argument(folders.OPTION, metavar="DIR", help="change to this folder first")
 
 
 def _without_further(words: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:

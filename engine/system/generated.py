@@ -38,3 +38,12 @@ def ignore(folder: Path) -> None:
     """Write a `.gitignore` that leaves out all files of a folder; ignore errors, since nothing depends on the file."""
     with contextlib.suppress(OSError):
         (folder / IGNORE).write_text(_EVERYTHING, "utf-8")
+
+
+def is_one(folder: str) -> bool:
+    """Say whether a folder is one of generated files: a store, or a folder that `make` has made."""
+    try:
+        with open(os.path.join(folder, IGNORE), encoding="utf-8") as file:
+            return file.read(len(_EVERYTHING)) == _EVERYTHING
+    except (OSError, ValueError):
+        return os.path.isfile(os.path.join(folder, "format"))
