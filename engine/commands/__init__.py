@@ -19,6 +19,7 @@ COMMANDS = (
     "new",
     "graph",
     "check",
+    "list",
     "lock",
     "show",
     "report",
@@ -60,7 +61,7 @@ class _Parser(argparse.ArgumentParser):
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
-            choices = list(action.choices)
+            choices = [*action.choices]
             what = f"argument {'/'.join(action.option_strings) or action.metavar}: invalid choice: {value!r}"
             raise UsageError(what, hint=_slips().of_choice(action, value, choices))
 
@@ -90,7 +91,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     if rest:
         what, hint = _slips().of_unknown(_innermost(by_name.get(words[0], parser), words[1:]), rest)
         raise UsageError(what, hint=hint)
-    parsed.words = list(words)
+    parsed.words = [*words]  # `list` is a module here: that of the command
     parsed.further = further
     parsed.changes = None  # `recipe build` may get the files that changed since its last snapshot
     return parsed
@@ -140,7 +141,7 @@ def _without_further(words: Sequence[str]) -> tuple[Sequence[str], Sequence[str]
     """Return the words for the program, and those behind `--`, for a command that hands them on to another program."""
     if "--" not in words or words[0] not in _HAND_ON:
         return words, ()
-    end = list(words).index("--")
+    end = [*words].index("--")
     return words[:end], words[end + 1 :]
 
 

@@ -15,7 +15,7 @@ _MEANT = {
     **dict.fromkeys(("init", "create", "add", "draft", "generate", "import"), "new"),
     **dict.fromkeys(("validate", "verify", "lint", "test"), "check"),
     **dict.fromkeys(("clean", "clear", "gc", "prune", "purge", "rm", "remove"), "cache gc"),
-    **dict.fromkeys(("list", "ls"), "cache ls"),
+    "ls": "list",
     **dict.fromkeys(("status", "explain", "reason"), "why"),
     **dict.fromkeys(("info", "results", "inspect", "print"), "show"),
     **dict.fromkeys(("plan", "tree", "dot", "dag"), "graph"),

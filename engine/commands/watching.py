@@ -7,20 +7,21 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
 from engine import snapshot
 from engine.errors import Exit
 from engine.recipe.project import project_of
-from engine.system import generated, watched
+from engine.system import generated, regular, watched
 
 _SECONDS = 0.5
 """The time between two looks at the files."""
 _PATIENCE = 2.0
 """The seconds after which a build that has not ended by Ctrl-C is interrupted: the terminal's signal reaches both."""
 _OPTION = "--watch"
+_RECIPES = (".yaml", ".yml")
 _MOST = 20_000
 """The largest number of a project's files that are watched after a build that failed."""
 
@@ -28,7 +29,7 @@ _MOST = 20_000
 def build_again(words: Sequence[str], recipe: Path) -> NoReturn:
     """Build, and build again after each change, until Ctrl-C raises KeyboardInterrupt.
 
-    The files of a build are those of its snapshot. A build that failed has none: then all files of the project count.
+    The files of a build are those of its snapshot. A build that failed has none: then the project's files count.
     """
     own = [word for word in words if word != _OPTION]
     root = str(project_of(recipe))
@@ -73,11 +74,21 @@ def _change(words: Sequence[str], root: str, before: dict[str, object], *, follo
 
 
 def _rows(root: str) -> dict[str, object]:
-    """Return the stat row of each file of a project, without what builds write and what lies in hidden folders."""
-    return {name: watched.row_of(name) for name, _ in zip(_files(root), range(_MOST), strict=False)}
+    """Return the stat row of each file of a project that is YAML, or that a YAML file of the project may name.
+
+    So a log of this command, in the project, is no change.
+    """
+    names = [os.path.relpath(path, root) for path, _ in zip(generated.files_beside(root), range(_MOST), strict=False)]
+    texts = [_text(os.path.join(root, name)) for name in names if name.endswith(_RECIPES)]
+    rows: dict[str, object] = {}
+    for name in names:
+        if name.endswith(_RECIPES) or any(part in text for text in texts for part in name.split(os.sep)):
+            rows[os.path.join(root, name)] = watched.row_of(os.path.join(root, name))
+    return rows
 
 
-def _files(root: str) -> Iterator[str]:
-    for folder, inner, names in os.walk(root):
-        inner[:] = [name for name in inner if name[0] not in "._" and not generated.is_one(os.path.join(folder, name))]
-        yield from (os.path.join(folder, name) for name in names)
+def _text(path: str) -> str:
+    try:
+        return regular.read_text(path, errors="replace")
+    except OSError:
+        return ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 IGNORE = ".gitignore"
@@ -40,8 +41,14 @@ def ignore(folder: Path) -> None:
         (folder / IGNORE).write_text(_EVERYTHING, "utf-8")
 
 
-def is_one(folder: str) -> bool:
-    """Say whether a folder is one of generated files: a store, or a folder that `make` has made."""
+def files_beside(root: str) -> Iterator[str]:
+    """Yield the files below a folder, without those in stores, in folders that `make` has made, and in hidden ones."""
+    for folder, inner, names in os.walk(root):
+        inner[:] = sorted(name for name in inner if name[0] not in "._" and not _is_made(os.path.join(folder, name)))
+        yield from (os.path.join(folder, name) for name in sorted(names))
+
+
+def _is_made(folder: str) -> bool:
     try:
         with open(os.path.join(folder, IGNORE), encoding="utf-8") as file:
             return file.read(len(_EVERYTHING)) == _EVERYTHING
