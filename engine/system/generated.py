@@ -44,11 +44,13 @@ def ignore(folder: Path) -> None:
 def files_beside(root: str) -> Iterator[str]:
     """Yield the files below a folder, without those in stores, in folders that `make` has made, and in hidden ones."""
     for folder, inner, names in os.walk(root):
-        inner[:] = sorted(name for name in inner if name[0] not in "._" and not _is_made(os.path.join(folder, name)))
+        inner[:] = sorted(
+            name for name in inner if name[0] not in "._" and not _is_generated(os.path.join(folder, name))
+        )
         yield from (os.path.join(folder, name) for name in sorted(names))
 
 
-def _is_made(folder: str) -> bool:
+def _is_generated(folder: str) -> bool:
     try:
         with open(os.path.join(folder, IGNORE), encoding="utf-8") as file:
             return file.read(len(_EVERYTHING)) == _EVERYTHING
