@@ -307,7 +307,7 @@ class Session:
     def _executor(self, on: str, parallel: int | None, on_event: Callable[[Event], None]) -> Executor:
         """Return what runs the jobs. Raises UserError for a cluster that cannot be used, UsageError for no address."""
         if on == LOCAL:
-            return LocalExecutor(parallel or slots.default())
+            return LocalExecutor(parallel or self.selection.jobs or slots.default())
         from engine.cluster import opening
 
         cluster = opening.engine_of(on)

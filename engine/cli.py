@@ -36,6 +36,7 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
         if argv is None:
             _begin()
         _leave_own_folder()
+        words = _in_folder(words)
         _note_misspelt_variables()
         answered = _no_op(words, at_once=argv is None)
         code = answered if isinstance(answered, int) else _run(words, answered)
@@ -120,6 +121,15 @@ def _leave_own_folder() -> None:
     home = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     if first in put_there and (os.path.realpath(first) != home or home in sys.path[1:]):
         del sys.path[0]
+
+
+def _in_folder(words: list[str]) -> list[str]:
+    """Return a command line without `-C DIR`, and change to that folder. Raises UsageError."""
+    if not any(word.startswith("-C") for word in words):
+        return words
+    from engine.system import folders
+
+    return folders.enter(words)
 
 
 def _note_misspelt_variables() -> None:

@@ -25,7 +25,7 @@ COMMANDS = (
     ("make tiny.yaml", "recipe build"),
     ("init", "recipe new"),
     ("create", "recipe new"),
-    ("list", "recipe cache ls"),
+    ("ls", "recipe list"),
     ("clean", "recipe cache gc"),
     ("validate tiny.yaml", "recipe check"),
     ("lint tiny.yaml", "recipe check"),

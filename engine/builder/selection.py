@@ -13,7 +13,7 @@ from engine import feasibility
 from engine.errors import StepError, UsageError
 from engine.recipe import overrides
 from engine.recipe.load import LoadedRecipe
-from engine.recipe.project import project_of
+from engine.recipe.project import cache_of, jobs_of, project_of
 from engine.runtimes import registry as runtimes
 
 T = TypeVar("T", bound=Path)
@@ -53,6 +53,8 @@ class Selection(NamedTuple):
     frozen: bool = False
     paranoid: bool = False
     """Whether every file is read once, whatever the stat rows of earlier builds are."""
+    jobs: int | None = None
+    """How many jobs run at once, by the `recipe.toml` of the project."""
 
     @property
     def project(self) -> Path:
@@ -61,19 +63,19 @@ class Selection(NamedTuple):
 
     @property
     def store(self) -> Path:
-        """The store's folder: the option `--cache`, else the variable RECIPE_CACHE, else `cache/` of the project."""
+        """The store's folder, as `store_of` returns it."""
         return store_of(self.cache, self.paths[0])
 
 
 def store_of(cache: Path | None, recipe: Path) -> Path:
-    """Return the store's folder: the argument `cache`, else the variable RECIPE_CACHE, else `cache/` of the project."""
-    return cache or Path(os.environ.get("RECIPE_CACHE") or project_of(recipe) / "cache")
+    """Return the store's folder: the argument `cache`, RECIPE_CACHE, that of `recipe.toml`, or the folder `cache`."""
+    return cache or Path(os.environ.get("RECIPE_CACHE") or cache_of(str(recipe)))
 
 
 def select(recipes: Recipes, **reading: Unpack[Reading]) -> Selection:
     """Return a Selection of recipes with options; RECIPE_ALLOW_PATHS adds allowed paths.
 
-    Raises UsageError if `recipes` is empty.
+    Raises UsageError if `recipes` is empty, and UserError for a wrong `recipe.toml`.
     """
     given = listed(recipes)
     if not given:
@@ -92,6 +94,7 @@ def select(recipes: Recipes, **reading: Unpack[Reading]) -> Selection:
         locked=reading.get("locked", False),
         frozen=reading.get("frozen", False),
         paranoid=reading.get("paranoid", False),
+        jobs=jobs_of(str(given[0])),
     )
 
 

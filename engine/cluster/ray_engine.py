@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import getpass
+import importlib
 import os
 import socket
 import threading
@@ -55,6 +56,16 @@ def _survey(question: Mapping[str, Any]) -> Mapping[str, Any]:
     return node_side.answer_survey(question)
 
 
+def _named(code: Any) -> Any:
+    """Return a function or class, which nodes then import by the name of `recipe_build`.
+
+    Ray puts the builder's folder first on the import path of nodes. There a user's own `engine` may lie.
+    """
+    code.__module__ = f"recipe_build.{code.__module__.partition('.')[2]}"
+    importlib.import_module(code.__module__)  # Ray sends the code itself where the module is not imported
+    return code
+
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -94,10 +105,10 @@ class RayEngine:
         self.lost_cluster: type[Exception] = self._ray.exceptions.RaySystemError
         self.builder = f"{getpass.getuser()}@{socket.gethostname()} {os.getpid()} {uuid.uuid4().hex[:6]}"
         remote = self._ray.remote
-        self._task = remote(max_retries=0)(_run)
-        self._survey = remote(max_retries=0, num_cpus=0)(_survey)
-        self._journal = remote(num_cpus=0, resources=_HEAD)(Journal).remote()
-        table = remote(num_cpus=0, resources=_HEAD, max_restarts=-1)(ClaimTable)
+        self._task = remote(max_retries=0)(_named(_run))
+        self._survey = remote(max_retries=0, num_cpus=0)(_named(_survey))
+        self._journal = remote(num_cpus=0, resources=_HEAD)(_named(Journal)).remote()
+        table = remote(num_cpus=0, resources=_HEAD, max_restarts=-1)(_named(ClaimTable))
         self._claims = table.options(
             name=_TABLE, namespace=_NAMESPACE, get_if_exists=True, lifetime="detached"
         ).remote()

@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from engine.errors import UsageError
-from engine.system import colors
+from engine.system import colors, folders
 from engine.text import distribution
 
 COMMANDS = (
@@ -19,6 +19,7 @@ COMMANDS = (
     "new",
     "graph",
     "check",
+    "list",
     "lock",
     "show",
     "report",
@@ -60,7 +61,7 @@ class _Parser(argparse.ArgumentParser):
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
-            choices = list(action.choices)
+            choices = [*action.choices]
             what = f"argument {'/'.join(action.option_strings) or action.metavar}: invalid choice: {value!r}"
             raise UsageError(what, hint=_slips().of_choice(action, value, choices))
 
@@ -90,7 +91,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     if rest:
         what, hint = _slips().of_unknown(_innermost(by_name.get(words[0], parser), words[1:]), rest)
         raise UsageError(what, hint=hint)
-    parsed.words = list(words)
+    parsed.words = [*words]  # `list` is a module here: that of the command
     parsed.further = further
     parsed.changes = None  # `recipe build` may get the files that changed since its last snapshot
     return parsed
@@ -115,6 +116,7 @@ def _parser(words: Sequence[str]) -> tuple[argparse.ArgumentParser, dict[str, ar
     )
     by_name: dict[str, argparse.ArgumentParser] = {}
     parser.add_argument("--version", action=_ShowVersion, nargs=0, help="show program's version number and exit")
+    _add_folder(parser)
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     # A command line that begins with a command needs no other command.
     for name in words[:1] if words and words[0] in COMMANDS else COMMANDS:
@@ -122,6 +124,7 @@ def _parser(words: Sequence[str]) -> tuple[argparse.ArgumentParser, dict[str, ar
         about = next(iter((command.__doc__ or "").splitlines()), "")  # Python's option -OO drops docstrings
         own = commands.add_parser(name, help=about, description=about, allow_abbrev=False)
         own.add_argument(colors.OPTION, choices=colors.CHOICES, help="colour what is printed (default: on a terminal)")
+        _add_folder(own)
         own.add_argument("--debug", action="store_true", help="show the traceback of an error")
         command.arguments(own)
         own.set_defaults(run=command.run)
@@ -129,11 +132,16 @@ def _parser(words: Sequence[str]) -> tuple[argparse.ArgumentParser, dict[str, ar
     return parser, by_name
 
 
+def _add_folder(parser: argparse.ArgumentParser) -> None:
+    """Declare `-C` for the help: `folders.enter` has taken it out of the command line."""
+    parser.add_argument(folders.OPTION, metavar="DIR", help="change to this folder first")
+
+
 def _without_further(words: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
     """Return the words for the program, and those behind `--`, for a command that hands them on to another program."""
     if "--" not in words or words[0] not in _HAND_ON:
         return words, ()
-    end = list(words).index("--")
+    end = [*words].index("--")
     return words[:end], words[end + 1 :]
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import engine
 from engine.commands import amounts, options
 from engine.errors import Exit, LockError, UsageError, UserError
+from engine.recipe.project import jobs_of
 from engine.system import bytecode, interrupts
 
 if TYPE_CHECKING:
@@ -76,6 +77,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="say what waits for other hardware, with the command to run there, and build nothing; with --json: a "
         "matrix for CI",
     )
+    modes.add_argument(
+        "--watch", action="store_true", help="build again whenever a file that the build reads changes; Ctrl-C ends"
+    )
     parser.add_argument(
         "--timeout",
         metavar="TIME",
@@ -100,6 +104,10 @@ def run(arguments: argparse.Namespace) -> Exit:
 
     An interruption after the last event changes nothing: the build has ended.
     """
+    if arguments.watch:
+        from engine.commands import watching
+
+        watching.build_again(arguments.words[1:], arguments.recipes[0])
     interrupts.install()
     began_ns = _began_ns()
     reports: list[BuildReport] = []
@@ -130,6 +138,7 @@ def _run(arguments: argparse.Namespace, report_of: Callable[..., BuildReport], *
     arguments.wait = _patience(arguments)
     arguments.is_elsewhere = arguments.on != "local"
     try:
+        arguments.jobs = _jobs(arguments)
         resumed = _resume(arguments, report_of)
         if resumed is not None:
             return resumed
@@ -183,6 +192,14 @@ def _run(arguments: argparse.Namespace, report_of: Callable[..., BuildReport], *
         with contextlib.suppress(KeyboardInterrupt), interrupts.raised():  # the next build then takes longer
             replay.keep(arguments.words[1:], session, events, summaries, began_ns=began_ns)
     return finished.exit
+
+
+def _jobs(arguments: argparse.Namespace) -> int | None:
+    """Return how many jobs run at once by the command line, else by `recipe.toml`. Raises UserError."""
+    if arguments.jobs is not None or arguments.is_elsewhere:
+        stated: int | None = arguments.jobs
+        return stated
+    return jobs_of(str(arguments.recipes[0]))
 
 
 def _write_junit(events: Sequence[Event], session: Session) -> None:

@@ -11,8 +11,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from engine.errors import Exit
+from engine.recipe.project import cache_of, root_of
 from engine.system import own_stores
-from engine.text import distribution
+from engine.text import distribution, redaction
+
+_HERE = "recipe.yaml"
+"""A recipe of this folder, whether it is there or not: its project is that of the folder."""
 
 _TOOLS = {
     "onnx": "all models",
@@ -63,6 +67,8 @@ def run(arguments: argparse.Namespace) -> Exit:
         return Exit.OK
     python = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
     grid.show([("python", python), *facts.describing().items()])
+    print()
+    grid.show(_settings())
     print()
     of_runtimes = {name: what for each in runtimes().values() for name, what in each.tools_for.items()}
     rows = []
@@ -182,5 +188,31 @@ def _triton() -> str:
 
 
 def _store() -> str:
-    """Return the path of the store that a build in this folder uses."""
-    return os.environ.get("RECIPE_CACHE") or "cache"
+    """Return the path of the store that a build in this folder uses. Raises UserError for a wrong `recipe.toml`."""
+    return os.environ.get("RECIPE_CACHE") or cache_of(_HERE)
+
+
+def _settings() -> list[tuple[str, str, str]]:
+    """Return the settings of builds in this folder: each with its value, and where it comes from.
+
+    Raises UserError for a wrong `recipe.toml` and for wrong settings of the user.
+    """
+    from engine.builder.executors import slots
+    from engine.recipe import settings_file
+    from engine.store.remote import settings
+
+    root = root_of(_HERE)
+    project = settings_file.of_project(root)
+    by_project, by_default = f"by {os.path.relpath(os.path.join(root, 'recipe.toml'))}", "by default"
+    variables = [name for name in ("RECIPE_CACHE", settings.REMOTE) if os.environ.get(name)]
+    remote = settings.of(Path(root))
+    proposed = by_project if remote is not None and remote.proposed else "by the user's config.toml"
+    by = {
+        "cache": by_project if "cache" in project else by_default,
+        "jobs": by_project if "jobs" in project else by_default,
+        "remote": proposed if remote is not None else by_default,
+        **{name.removeprefix("RECIPE_").lower(): f"by {name}" for name in variables},
+    }
+    values = {"cache": _store(), "jobs": str(project.get("jobs") or slots.default())}
+    values["remote"] = "none" if remote is None else remote.url
+    return [(name, redaction.redacted(value), by[name]) for name, value in values.items()]

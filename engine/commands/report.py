@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from pathlib import Path
 
 from engine.commands import options
@@ -19,10 +20,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.add_recipes(parser)
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, default=_DEFAULT,
                         help=f"the page (default: {_DEFAULT}); - for standard output")  # fmt: skip
+    parser.add_argument("--open", action="store_true", help="open the page in a browser")
 
 
 def run(arguments: argparse.Namespace) -> Exit:
     """Write the page; an earlier page of the same name is replaced in one step."""
+    if arguments.open and str(arguments.output) == "-":
+        raise UsageError("--open needs a file, and -o - prints the page", hint="leave -o out, or name a file with it")
     from engine import api
     from engine.builder import overview
     from engine.commands import version
@@ -39,7 +43,17 @@ def run(arguments: argparse.Namespace) -> Exit:
         return Exit.OK
     _write(arguments.output, page)
     print(arguments.output)
+    if arguments.open:
+        _open(arguments.output)
     return Exit.OK
+
+
+def _open(path: Path) -> None:
+    """Open a page in the user's browser; without one, say so."""
+    import webbrowser
+
+    if not webbrowser.open(path.absolute().as_uri()):
+        sys.stderr.write(f"note: no browser was found; open {path.absolute()} in one\n")
 
 
 def _write(path: Path, page: str) -> None:

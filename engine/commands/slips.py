@@ -15,7 +15,10 @@ _MEANT = {
     **dict.fromkeys(("init", "create", "add", "draft", "generate", "import"), "new"),
     **dict.fromkeys(("validate", "verify", "lint", "test"), "check"),
     **dict.fromkeys(("clean", "clear", "gc", "prune", "purge", "rm", "remove"), "cache gc"),
-    **dict.fromkeys(("list", "ls"), "cache ls"),
+    "ls": "list",
+    "watch": "build --watch",
+    "open": "report --open",
+    **dict.fromkeys(("config", "settings"), "doctor"),
     **dict.fromkeys(("status", "explain", "reason"), "why"),
     **dict.fromkeys(("info", "results", "inspect", "print"), "show"),
     **dict.fromkeys(("plan", "tree", "dot", "dag"), "graph"),
@@ -39,9 +42,12 @@ _ACTIONS = {
 }
 """Words of other programs for an action of `recipe cache`, and the action."""
 _OPTIONS = {
-    "-n": "--dry-run",
+    "-n": "--dry-run --limit",
     "--plan": "--dry-run",
     "-f": "--force",
+    "-p": "--http-port",
+    "-c": "--concurrency",
+    "--users": "--concurrency",
     "--rebuild": "--force",
     "-k": "--keep-going",
     "--parallel": "--jobs",
@@ -63,7 +69,9 @@ _OPTIONS = {
     "--colour": "--color",
     "--silent": "--quiet",
 }
-"""Options of other programs, and the option that means the same here."""
+"""Options of other programs, and the options that mean the same here, of which a command has one."""
+_FOLDER = ("--directory", "--chdir", "--cwd", "--workdir", "--project")
+"""Names of other programs for `-C DIR`."""
 _PRECISIONS = ("--fp32", "--fp16", "--bf16", "--int8")
 _FIELDS = {
     **dict.fromkeys(("--device", "--gpu", "--target"), "target.device"),
@@ -83,6 +91,14 @@ _ELSEWHERE = {
         ("--set", "--only"), "`recipe build`, `why` and `show` take it; write into the recipe what is to stay"
     ),
     **dict.fromkeys(("--update", "--upgrade"), "--refresh looks for newer revisions"),
+    **dict.fromkeys(("--config", "--file", "--recipe", "--yaml", "-r"), "`RECIPE.yaml` needs no option: leave it out"),
+    **dict.fromkeys(("--from", "--start"), "--force STEP runs a step again; what is stored is never built again"),
+    **dict.fromkeys(("--skip", "--exclude", "--without"), "--to STEP builds no further than a step"),
+    **dict.fromkeys(_FOLDER, "`-C DIR` changes the folder"),
+    **dict.fromkeys(("--no-color", "--no-colour"), "--color never prints no colours"),
+    **dict.fromkeys(("-o", "--output"), "`> FILE` behind the command keeps what it prints"),
+    **dict.fromkeys(("-y", "--yes"), "`recipe` does not ask here: leave it out"),
+    "--remote": "`RECIPE_REMOTE=URL`, or `remote` in recipe.toml, names it",
 }
 """Options of other programs, and what does the same here, if the option that it names is there."""
 _RECIPES = (".yaml", ".yml")
@@ -113,6 +129,9 @@ def _before_command(words: Sequence[str], commands: Sequence[str]) -> str:
         return f"{command} --help" if command else ""
     if words[0] in ("-v", "-V"):
         return "--version"
+    option, equals, value = words[0].partition("=")
+    if option in _FOLDER:
+        return f"-C {value if equals else words[1] if words[1:] else 'DIR'} {command or 'COMMAND'}"
     return f"{command} {words[0]}" if command and words[0].startswith("-") else ""
 
 
@@ -153,18 +172,16 @@ def _steps() -> Iterable[str]:
 def of_unknown(parser: ArgumentParser, rest: Sequence[str]) -> tuple[str, str]:
     """Return the message and the hint for `rest`, the words that the command of `parser` does not take."""
     word = next((each for each in rest if each.startswith("-")), None)
-    if word is None:
-        return (
-            f"`{parser.prog}` does not take {' '.join(rest)!r}",
-            f"leave it out; {parser.prog} --help says what it takes",
-        )
-    name = word.split("=")[0]
     known = _options(parser)
+    if word is None:
+        mend = f"write --for {rest[0]}" if "--for" in known and rest[0].endswith(_RECIPES) else "leave it out"
+        what = f"`{parser.prog}` does not take {' '.join(rest)!r}"
+        return what, f"{mend}; {parser.prog} --help says what it takes"
+    name = word.split("=")[0]
     elsewhere = _elsewhere(name, rest, known)
     if elsewhere:
         return f"`{parser.prog}` has no option {name}", elsewhere
-    meant = _OPTIONS.get(name)
-    near = [meant] if meant in known else _near_options(name, known)
+    near = [each for each in _meant_options(name) if each in known] or _near_options(name, known)
     hint = (
         suggestions.did_you_mean(f"`{_usage(parser, near[0])}`") if near else f"{parser.prog} --help lists its options"
     )
@@ -174,7 +191,7 @@ def of_unknown(parser: ArgumentParser, rest: Sequence[str]) -> tuple[str, str]:
 def _elsewhere(name: str, rest: Sequence[str], known: Sequence[str]) -> str:
     """Return the hint for an option that is a field of the recipe, or that another option or command stands for."""
     field = _FIELDS.get(name)
-    if field and "--set" in known and _OPTIONS.get(name) not in known:
+    if field and "--set" in known and not {*_meant_options(name)}.intersection(known):
         at = next(index for index, word in enumerate(rest) if word.partition("=")[0] == name)
         after = next((word for word in rest[at + 1 : at + 2] if not word.startswith("-")), "")
         own = name.removeprefix("--") if name in _PRECISIONS else "VALUE"
@@ -183,12 +200,16 @@ def _elsewhere(name: str, rest: Sequence[str], known: Sequence[str]) -> str:
     return hint if hint.startswith("`") or hint.partition(" ")[0] in known else ""
 
 
+def _meant_options(name: str) -> list[str]:
+    return _OPTIONS.get(name, "").split()
+
+
 def _near_options(name: str, known: Sequence[str]) -> list[str]:
     """Return the option that begins with `name`, or that looks like it."""
-    longer = [option for option in known if name.startswith("--") and option.startswith(name)]
-    return longer[:1] or suggestions.nearest(
-        name, [each for each in known if each.startswith("--") and each != "--help"]
-    )
+    words = [option for option in known if option.startswith("--") and name.startswith("--")]
+    longer = [option for option in words if option.startswith(name) or name.startswith(f"{option}-")]
+    bare = [option.removeprefix("--") for option in words if option != "--help"]
+    return longer[:1] or [f"--{each}" for each in suggestions.nearest(name.removeprefix("--"), bare)]
 
 
 def _usage(parser: ArgumentParser, option: str) -> str:
@@ -210,6 +231,10 @@ def of_choice(action: Action, value: object, choices: Iterable[object]) -> str:
 
 def of_message(parser: ArgumentParser, message: str) -> str:
     """Return the hint for an error of argparse: how an option and its value are written, or how a recipe is named."""
+    if "not allowed with argument" in message:
+        return "leave one of them out"
+    if flag := re.match(r"argument (?:\S*/)?(-[\w-]+): ignored explicit argument", message):
+        return f"write `{flag[1]}` without a value"
     lone = re.fullmatch(r"argument (?:-\w/)?(-[\w-]+)(?:/\S+)?: expected .* argument", message)
     if lone:
         return f"write `{_usage(parser, lone[1])}`; {parser.prog} --help says what it does"

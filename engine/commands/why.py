@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from engine.commands import options
 from engine.errors import Exit, UsageError
+from engine.recipe.project import jobs_of
 from engine.text import suggestions
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def run(arguments: argparse.Namespace) -> Exit:
         examined = session.lookup, session.findings()
         session.lookup.store.leave()
     lookup, findings = examined
-    whole = total(findings, slots.default())
+    whole = total(findings, jobs_of(str(arguments.recipes[0])) or slots.default())
     if arguments.step is not None:
         jobs = tuple(dict.fromkeys(finding.job.name for finding in findings))
         findings = [finding for finding in findings if finding.job.name == arguments.step]

@@ -90,9 +90,14 @@ def _follows(detail: Any, details: Sequence[Any]) -> bool:
     place, depth = detail["loc"], len(detail["loc"])
     if detail["type"] == "too_short":  # pydantic does not count a wrong item of a list
         return any(len(other["loc"]) > depth and other["loc"][:depth] == place for other in details)
+    if detail["type"] in _SECTIONS:  # its items stand beside it, each behind a dash without a blank
+        return any(str(other["loc"][-1]).startswith("-") for other in details if other["loc"][:-1] == place[:-1])
     if detail["type"] == "missing":  # the field is not missing but misspelt
-        beside = [other["loc"] for other in details if other["type"] == "extra_forbidden"]
-        return bool(suggestions.nearest(place[-1], [str(loc[-1]) for loc in beside if loc[:-1] == place[:-1]]))
+        unknown = [each["loc"] for each in details if each["type"] == "extra_forbidden"]
+        beside = [str(loc[-1]) for loc in unknown if loc[:-1] == place[:-1]]
+        return bool(
+            suggestions.nearest(place[-1], beside) or any(foreign.other_name(each, place[-1:]) for each in beside)
+        )
     return False
 
 
@@ -120,7 +125,7 @@ def _in_words(detail: Any, root: Node) -> tuple[str, str]:
     kind, context = detail["type"], detail.get("ctx", {})
     name = f"`{dotted(existing)}`" if existing else "the recipe"
     if kind == "missing":
-        return f"`{dotted([*existing, path[-1]])}` is missing", _example(str(path[-1]))
+        return f"`{dotted([*existing, path[-1]])}` is missing", _example(str(path[-1]), node)
     if kind == "extra_forbidden" or _KEY in detail["loc"]:
         what = f"unknown field `{shown(str(path[-1]))}`{_inside(existing[:-1])}"
         return what, _other_field(str(path[-1]), existing[:-1])
@@ -136,13 +141,29 @@ def _in_words(detail: Any, root: Node) -> tuple[str, str]:
 
 def _other_field(name: str, path: Sequence[str | int]) -> str:
     """Return the hint for an unknown field of the section `path`: the field that is meant, or all of its fields."""
-    key, colon, value = name.partition(":")
     fields = fields_at(path) or ()
-    if colon and key in fields:
-        return f"a blank is missing behind the colon: `{key}: {shown(value)}`"
+    if hint := _punctuation(name, fields):
+        return hint
+    if other := foreign.other_name(name, fields):
+        return suggestions.did_you_mean(f"`{other}`")
+    is_foreign = not path or bool(foreign.field(name))
+    if inner := next((each for each in fields if not is_foreign and name in (fields_at([*path, each]) or ())), None):
+        return suggestions.did_you_mean(f"`{dotted([*path, inner, name])}`")
+    if not is_foreign and name in (fields_at(()) or ()):
+        return f"`{name}` is a field of the recipe itself: indent it as `{path[0]}`"
     if path and suggestions.nearest(name, fields):
         return suggestions.hint(name, fields)
     return foreign.field(name) or suggestion([*path, name])
+
+
+def _punctuation(name: str, fields: Sequence[str]) -> str:
+    """Return the hint for a name that holds a sign of another syntax, or lacks a blank; "" for other names."""
+    for sign in ":=":
+        key, stands, value = (part.strip() for part in name.partition(sign))
+        if stands and key in fields:
+            lacks = "a blank is missing behind the colon: " if sign == ":" else "write "
+            return f"{lacks}`{key}: {shown(value)}`"
+    return f"a blank is missing behind the dash: `- {shown(name[1:])}:`" if name.startswith("-") else ""
 
 
 def _choice(node: Node, path: Sequence[str | int], choices: Sequence[str]) -> str:
@@ -171,11 +192,40 @@ def _mend(kind: str, context: Mapping[str, Any], path: Sequence[str | int], node
         return f"one is meant: write `{path[-1]}: {shown(items[0])}`"
     if isinstance(node.value, str) and (sizes := re.fullmatch(_SIZES, node.value)):
         return _each_size(sizes[1], sizes[2], context, path)
-    number = kind in _NUMBERS or context.get("class_name") in _NUMERIC_FORMS
-    if not (number and isinstance(node.value, str | float)):
-        return ""
     field = next((each for each in reversed(path) if isinstance(each, str)), "")
-    return quantities.mend(node.written, field, accepts=float.is_integer if kind in _WHOLE else math.isfinite)
+    if kind in _NUMBERS or context.get("class_name") in _NUMERIC_FORMS:
+        return _number(node, field, context, whole=kind in _WHOLE)
+    return _form(kind, field, path, node)
+
+
+def _number(node: Node, field: str, context: Mapping[str, Any], *, whole: bool) -> str:
+    """Return the hint for a value in place of a number: the number or the numbers in it, or an example."""
+    form = context.get("class_name")
+    if isinstance(node.value, str | float) and (
+        written := quantities.mend(node.written, field, accepts=float.is_integer if whole else math.isfinite)
+    ):
+        return written
+    numbers = re.findall(r"\d+(?:\.\d+)?", node.written) if isinstance(node.value, str) else []
+    if form == "Range" and len(numbers) == 3:  # noqa: PLR2004  min, opt and max
+        return f"write [{', '.join(numbers)}]: min, opt and max"
+    if form == "Bound" and len(numbers) == 1:
+        return f"write {numbers[0]}"
+    if isinstance(node.value, int | float):
+        return ""
+    return f"write a number, as in `{field}: {'0.99' if form in ('Bound', 'Metric') else '2'}`"
+
+
+def _form(kind: str, field: str, path: Sequence[str | int], node: Node) -> str:
+    """Return the hint for a value of another form than the field has: true or false, a list, one value, a section."""
+    if kind.startswith("bool"):
+        meant = {"yes": "true", "on": "true", "no": "false", "off": "false"}
+        return f"write `{field}: {meant.get(node.written.lower(), 'true')}`"
+    if kind in ("tuple_type", "list_type"):
+        return f"write `{field}: [{shown(node.written)}]`" if node.written else ""
+    if kind == "string_type" and node.items and isinstance(node.items[0].value, str):
+        return f"one is meant, as in `{field}: {shown(node.items[0].value)}`"
+    fields = fields_at(path) if kind in _SECTIONS else None
+    return f"its fields are: {', '.join(fields)}" if fields else ""
 
 
 def _each_size(least: str, greatest: str, context: Mapping[str, Any], path: Sequence[str | int]) -> str:
@@ -222,8 +272,13 @@ def _inside(path: Sequence[str | int]) -> str:
     return f" in `{dotted(path)}`" if path else ""
 
 
-def _example(name: str) -> str:
+def _example(name: str, section: Node) -> str:
+    """Return the hint to add a field to a section; a profile without `opt` is the best for its largest size."""
+    opt, most = (section.find([each]) for each in ("opt", "max"))
     examples = {
+        "min": "min: 1",
+        "opt": f"opt: {most.written if most else 8}",
+        "max": f"max: {opt.written if opt else 32}",
         "name": "name: my-model",
         "model": "model: {source: path/to/model}",
         "source": "source: path/to/model, model.onnx, hf:REPO, python:PACKAGE/path or timm:NAME",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from engine.recipe.node import Node
 from engine.recipe.text import shown
+from engine.text import quantities
 
 _DEVICE = "the hardware is `target: {device: T4}`, or cpu"
 _RUNTIME = "what executes the model is `target: {runtime: onnxruntime}`"
@@ -53,16 +54,37 @@ _FIELDS: Mapping[str, str] = {
     **dict.fromkeys(("output", "output_dir", "out", "output_path"), _OUTPUT),
     **{name: f"write `precision: {name}`" for name in ("fp32", "fp16", "bf16", "int8", "fp8", "int4")},
     "variants": "variants are `matrix: {precision: [fp32, int8]}`",
-    "base": "the recipe below this one is `extends: base.yaml`",
+    **dict.fromkeys(("base", "include", "inherits", "parent"), "the recipe below this one is `extends: base.yaml`"),
+    **dict.fromkeys(("description", "author", "comment", "notes", "title"), "write it as a comment: # TEXT"),
+    **dict.fromkeys(("env", "environment", "variables"), "leave it out: variables are set in the shell"),
+    **dict.fromkeys(("bits", "weight_bits", "wbits"), "write `precision: int8`"),
+    "version": "the version of a recipe's language is `recipe: 1`; a tool has its own: `tensorrt: {version: 10.x}`",
 }
 """A field of another tool -> where the value stands in a recipe."""
+_OTHER_NAMES = {
+    **dict.fromkeys(("path", "name", "file", "id", "repo", "uri", "url"), "source"),
+    **dict.fromkeys(("min", "minimum", "lower"), "at_least"),
+    **dict.fromkeys(("max", "maximum", "upper"), "at_most"),
+}
+"""A field of another tool -> the field that stands in the same section of a recipe."""
 _SHAPE = r"(?i)[0-9]+(?:[x*][0-9]+)+"
 _AXES = ("batch", "sequence")
 
 
 def field(name: str) -> str:
     """Return the hint for an unknown field that another tool has; "" for a name that no other tool is known to have."""
-    return _FIELDS.get(name, "")
+    plain = _plain(name)
+    return next((hint for other, hint in _FIELDS.items() if _plain(other) == plain), "")
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "").replace("-", "").lower()
+
+
+def other_name(name: str, fields: Collection[str]) -> str | None:
+    """Return the one of a section's `fields` that another tool calls `name`; None where no field is known by it."""
+    meant = _OTHER_NAMES.get(name)
+    return meant if meant in fields else None
 
 
 def section(path: Sequence[str | int], node: Node) -> str:
@@ -70,14 +92,14 @@ def section(path: Sequence[str | int], node: Node) -> str:
     names = [each for each in path if isinstance(each, str)]
     if node.value is None and not node.written and node.mapping is None and node.items is None:
         return f"indent the fields of `{names[-1]}` below it by two blanks" if names else ""
-    write = _SECTIONS.get(tuple(names))
-    if write is not None and (meant := write(node)):
+    items = node.items or ()
+    write = _SECTIONS.get(tuple(names), _nothing)
+    if meant := write(node) or (len(items) == 1 and items[0].mapping is None and write(items[0])):
         return f"write `{meant}`"
     if node.value is True and names:
         return f"write `{names[-1]}: {{}}` for its defaults"
     if node.value is False and names:
         return f"leave `{names[-1]}` out"
-    items = node.items or ()
     if len(items) == 1 and items[0].mapping is not None and names:
         return f"write the fields of `{names[-1]}` without the dash or the brackets"
     return ""
@@ -88,8 +110,13 @@ def _named(form: str) -> Callable[[Node], str]:
     return lambda node: form.format(shown(node.value)) if isinstance(node.value, str) else ""
 
 
+def _nothing(_: Node) -> str:
+    return ""
+
+
 def _budget(node: Node) -> str:
-    return f"budget: {{p95_ms: {node.written}}}" if isinstance(node.value, int | float) else ""
+    number, _ = quantities.in_unit(node.written, "p95_ms")
+    return f"budget: {{p95_ms: {number}}}" if number is not None else ""
 
 
 def _rival(node: Node) -> str:
@@ -132,6 +159,7 @@ _SECTIONS: Mapping[tuple[str, ...], Callable[[Node], str]] = {
     ("target",): _named("target: {{device: {}}}"),
     ("validate",): _named("validate: {{samples: {}}}"),
     ("calibrate",): _named("calibrate: {{samples: {}}}"),
+    ("package",): lambda node: "package: {triton: {}}" if isinstance(node.value, str) else "",
     ("quantize",): _named("precision: {}"),
     ("steps",): _options,
     ("bench",): _bench,

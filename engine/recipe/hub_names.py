@@ -15,7 +15,9 @@ _FILES = (".onnx", ".bin", ".pt", ".pth", ".safetensors", ".gguf", ".yaml", ".ym
 
 def hint(source: str) -> str:
     """Return how a recipe names the model of the hub that `source` may mean; "" where `source` looks like no model."""
-    name = re.fullmatch(_NAME, source)
+    plain, sign, revision = source.partition("@")
+    name = re.fullmatch(_NAME, plain)
     if name is None or name[1].endswith(_FILES):
         return ""
-    return f"a model of the Hugging Face hub is `hf:{shown(name[1])}`"
+    pinned = f" with `revision: {shown(revision)}`" if sign else ""
+    return f"a model of the Hugging Face hub is `hf:{shown(name[1])}`{pinned}"

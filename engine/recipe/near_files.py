@@ -21,11 +21,17 @@ _ALIKE = 0.5
 The lowest similarity of file names is low because long file names often differ in a whole word.
 """
 _RECIPES = (".yaml", ".yml")
-_VARIABLE = r"\$\{?\w+"
+_VARIABLE = r"\$\{?\w+\}?"
+_URL = r"(\w+):/.+"
 
 
 def of_recipe(path: Path) -> str:
     """Return the hint for a missing recipe: similar names, the file of that name near by, or the recipes here."""
+    if url := re.fullmatch(_URL, str(path)):
+        remote = "; a remote is named by RECIPE_REMOTE" if url[1] in ("s3", "gs", "az") else ""
+        return f"a recipe is a file: download it, and name the file{remote}"
+    if str(path).startswith("hf:"):
+        return f"write a recipe for the model first: recipe new {shown_path(path)}"
     names = _names(path.parent)
     near = _near(path, names)
     if near and Path(near[0]).stem == path.stem:

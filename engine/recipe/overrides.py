@@ -19,6 +19,7 @@ SET, ONLY = "--set", "--only"
 In an error about an argument of `--set` or `--only`, the name of the option takes the place of a file name, and the
 number of the argument takes the place of a line number.
 """
+_MATRIX = "a matrix is written in the recipe; `--set` gives one value: --set precision=int8"
 
 
 class Assignment(NamedTuple):
@@ -75,9 +76,11 @@ def _assignment(argument: str, at: Position) -> Assignment:
     key, equals, value = argument.partition("=")
     path = tuple(key.strip().split("."))
     if not equals or not all(path):
-        raise RecipeError(f"{option} wants K=V", at, hint=f"{option} {_with_value(argument)}")
+        step = "; a step is chosen with --to STEP" if option == ONLY else ""
+        raise RecipeError(f"{option} wants K=V", at, hint=f"{option} {_with_value(argument)}{step}")
     if not is_known(path):
-        raise RecipeError(f"no recipe has a field `{key.strip()}`", at, hint=suggestion(path))
+        hint = _MATRIX if path[0] == "matrix" else suggestion(path)
+        raise RecipeError(f"no recipe has a field `{key.strip()}`", at, hint=hint)
     start = at._replace(column=len(key) + 2)
     return Assignment(path, _value(value, start) if value.strip() else Node(None, start), at)
 
@@ -116,7 +119,8 @@ def applied(root: Node, overrides: Sequence[Assignment]) -> Node:
         try:
             root = put(root, override.path, override.value)
         except LookupError as error:
-            raise RecipeError(f"cannot set this: {error.args[0]}", override.at) from None
+            known = "write an item that the recipe has, the first one as 0" if "no item" in error.args[0] else ""
+            raise RecipeError(f"cannot set this: {error.args[0]}", override.at, hint=known) from None
     return root
 
 

@@ -257,10 +257,15 @@ def _remote(field: PathField, scheme: str, rest: str, at: Position) -> str:
     name = field.name
     if scheme not in field.forms:
         hint = hub_names.hint(f"{scheme}:{rest}") if "hf" in field.forms else ""
+        hint = f"write the path: /{shown(rest.lstrip('/'))}" if scheme == "file" else hint
         raise RecipeError(f"`{name}` cannot be read from {scheme}:", at, hint=hint or _schemes(field, scheme))
     form, example = _FORMS[scheme]
     if not form.fullmatch(rest) or ".." in rest.split("/"):
-        raise RecipeError(f"`{name}` is no {scheme}: source: {shown(rest)!r}", at, hint=f"write {example}")
+        source, sign, revision = rest.partition("@")
+        pinned = (
+            f"`source: {scheme}:{source}` and `revision: {shown(revision)}`" if sign and form.fullmatch(source) else ""
+        )
+        raise RecipeError(f"`{name}` is no {scheme}: source: {shown(rest)!r}", at, hint=f"write {pinned or example}")
     return f"{scheme}:{rest}"
 
 

@@ -30,6 +30,7 @@ _HINTS = (
     ("expected key", "this line stands where a field is meant: indent it as the fields around it, without a dash"),
     ("found character", "a word that starts with this character must be quoted"),
     ("flow", "a bracket or brace is not closed, or a comma is missing"),
+    ("unknown escape", "in double quotes, \\ begins an escape: write single quotes"),
     ("quoted scalar", "a quote is not closed"),
 )
 _EQUALS = r"\s*([A-Za-z_][\w.-]*)\s*=\s*(\S.*?)\s*"
@@ -152,7 +153,8 @@ class _Reader:
             self.refuse("merge keys (<<) are not supported", event, "use `extends: base.yaml`, or write the fields out")
         value = self.scalar(event).value
         if not isinstance(value, str) or not value:
-            self.refuse(f"the key `{event.value}` is not text", event, f'quote it: "{event.value}"')
+            fraction = f"a fraction has a dot, as in 0.{event.value}; " if event.value.isdecimal() else ""
+            self.refuse(f"the key `{event.value}` is not text", event, f'{fraction}a key is quoted: "{event.value}"')
         return value
 
     def scalar(self, event: Any) -> Node:

@@ -67,6 +67,7 @@ def fixed(session: Session) -> Iterator[str]:
     yield from session.lookup.watched_machine().paths
     yield from map(str, session.abstract)
     yield from map(str, session.locks)
+    yield str(session.selection.project / "recipe.toml")
     for module in plugins.loaded():
         yield from (str(path) for path in closure.of("", (module,)).watched)
     yield from _planned_by()

@@ -25,6 +25,7 @@ def explained(root: Path) -> Iterator[None]:
             errno.ENOSPC: "free some disk space, or name another folder with --cache; what is stored stays valid",
             errno.EDQUOT: "free some of your quota, or name another folder with --cache",
             errno.EROFS: "the disk is read-only: name a writable folder with --cache or RECIPE_CACHE",
+            errno.ENOTDIR: "name a folder with --cache or RECIPE_CACHE",
             errno.EACCES: "name a folder that you may write with --cache or RECIPE_CACHE",
         }
         reached = limits.reached(error)

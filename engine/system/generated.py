@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 IGNORE = ".gitignore"
@@ -38,3 +39,20 @@ def ignore(folder: Path) -> None:
     """Write a `.gitignore` that leaves out all files of a folder; ignore errors, since nothing depends on the file."""
     with contextlib.suppress(OSError):
         (folder / IGNORE).write_text(_EVERYTHING, "utf-8")
+
+
+def files_beside(root: str) -> Iterator[str]:
+    """Yield the files below a folder, without those in stores, in folders that `make` has made, and in hidden ones."""
+    for folder, inner, names in os.walk(root):
+        inner[:] = sorted(
+            name for name in inner if name[0] not in "._" and not _is_generated(os.path.join(folder, name))
+        )
+        yield from (os.path.join(folder, name) for name in sorted(names))
+
+
+def _is_generated(folder: str) -> bool:
+    try:
+        with open(os.path.join(folder, IGNORE), encoding="utf-8") as file:
+            return file.read(len(_EVERYTHING)) == _EVERYTHING
+    except (OSError, ValueError):
+        return os.path.isfile(os.path.join(folder, "format"))

@@ -30,15 +30,20 @@ def mend(text: str, name: str = "", *, accepts: Callable[[float], bool] = math.i
     The end of the field's name decides the unit: `p95_ms` takes milliseconds. Returns "" where `text` is no number with
     a unit, where its unit cannot be converted, or where `accepts` is false for the plain number.
     """
+    number, unit = in_unit(text, name)
+    if number is None or not accepts(float(number)):
+        return ""
+    return f"write {number}, the number of {unit}" if unit else f"write {number}"
+
+
+def in_unit(text: str, name: str) -> tuple[str | None, str]:
+    """Return the plain number that `text` means in the field `name`, None where it means none, and the field's unit."""
     unit, seconds = next((time for end, time in _TIMES.items() if name.endswith(end)), ("", None))
     if seconds is None:
         factors: Mapping[str, float] = {**_PARTS, **_COUNTS}
     else:
         factors = {word: factor / seconds for word, factor in _SECONDS.items()}
-    number = _number(text, factors, others=seconds is None)
-    if number is None or not accepts(float(number)):
-        return ""
-    return f"write {number}, the number of {unit}" if unit else f"write {number}"
+    return _number(text, factors, others=seconds is None), unit
 
 
 def plain(number: float) -> str:

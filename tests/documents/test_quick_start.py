@@ -12,7 +12,7 @@ import pytest
 
 BLOCKS = documents.run_by(__file__)
 SETTINGS = ("RECIPE_", "VIRTUAL_ENV", "PYTHON", "CI", "XDG_")
-CLONE = ("engine", "recipe_build.py", "recipes", "pyproject.toml", "constraints.txt", "README.md", "LICENSE")
+CLONE = ("engine", "recipe_build", "recipes", "pyproject.toml", "constraints.txt", "README.md", "LICENSE")
 HOUR = 3600
 
 

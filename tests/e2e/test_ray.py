@@ -56,6 +56,18 @@ def team(tmp_path_factory):
     team.ray.close()
 
 
+def test_a_user_s_own_engine_beside_the_recipe_is_not_what_nodes_import(team):
+    laptop = team.laptop("own-engine")
+    (laptop.folder / "engine").mkdir()  # Ray puts the folder of a build first on the import path of its nodes
+    (laptop.folder / "engine" / "__init__.py").write_text('raise RuntimeError("it must not run")')
+    shown = subprocess.run(
+        [sys.executable, "-m", "recipe_build", "doctor", "--on", "auto"],
+        cwd=laptop.folder, env=laptop.environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert shown.returncode == 0, shown.stdout + shown.stderr
+    assert "left out" not in shown.stdout
+
+
 def ended(events):
     return {event["job"]: event for event in events if event["event"] == "end"}
 

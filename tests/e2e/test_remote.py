@@ -218,7 +218,7 @@ def test_wrong_settings_are_named(second):
     (second.folder / "recipe.toml").write_text("[remote]\nurll = 'x'\n")
     del second.environment["RECIPE_REMOTE"]
     done = second("build", "r.yaml", expect=2)
-    assert "remote.urll is no setting" in done.stderr
+    assert "`remote.urll` is no setting" in done.stderr
 
 
 def test_an_up_to_date_build_sends_no_request(team, files, nginx, tmp_path):

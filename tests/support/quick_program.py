@@ -21,7 +21,8 @@ _LONG = {
 def copied(folder: Path) -> Path:
     """Copy the program with short budgets into `folder`; return the entry for the import path."""
     place = folder / "quick"
-    shutil.copytree(ENGINE, place / "engine", copy_function=shutil.copy2)  # with the times that bytecode files name
+    for name in ("engine", "recipe_build"):  # with the times that bytecode files name
+        shutil.copytree(ENGINE.parent / name, place / name, copy_function=shutil.copy2)
     for name, long in _LONG.items():
         module = place / "engine" / "steps" / f"{name}.py"
         before, budget, after = module.read_text().partition(f"budget: ClassVar[Budget] = {long}\n")

@@ -136,12 +136,18 @@ def _literal(value: object) -> str:
 def _imports(node: ast.AST, package: str) -> list[Import]:
     match node:
         case ast.Import():
-            return [Import(alias.name) for alias in node.names]
+            return [Import(_own(alias.name)) for alias in node.names]
         case ast.ImportFrom():
             outer = package.split(".")
             base = ".".join([*outer[: len(outer) - node.level + 1], *filter(None, [node.module])])
-            module = base if node.level else node.module or ""
+            module = base if node.level else _own(node.module or "")
             return [Import(module, alias.name) for alias in node.names]
         case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=[ast.Constant(value=str(module)), *_]):
-            return [Import(module)] if name in _BY_NAME and not module.startswith(".") else []
+            return [Import(_own(module))] if name in _BY_NAME and not module.startswith(".") else []
     return []
+
+
+def _own(module: str) -> str:
+    """Return the name of a module; `recipe_build.X` is the module `engine.X`."""
+    first, dot, rest = module.partition(".")
+    return f"engine{dot}{rest}" if first == "recipe_build" else module

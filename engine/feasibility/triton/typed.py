@@ -74,7 +74,8 @@ def _list(value: Any, kind: str, path: Path) -> list[Any]:
     if isinstance(value, list | tuple):
         return [typed(item, kind, (*path, index)) for index, item in enumerate(value)]
     plain = isinstance(value, str | int | float) and not isinstance(value, bool)
-    hint = f"put it into a list: [{value if plain else '{...}'}]"
+    item = f"{{count: {value}}}" if plain and path[-1:] == ("instance_group",) else value if plain else "{...}"
+    hint = f"put it into a list: [{item}]"
     raise Fault(f"{_of(path)} is {described(value)}; a list is meant", path, hint)
 
 

@@ -6,23 +6,26 @@
 from __future__ import annotations
 
 import os
-import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from engine.errors import UsageError
+from engine.recipe import settings_file
 from engine.store import revocations
 from engine.store.remote import keys, trust
 from engine.store.remote.keys import Signer
 from engine.store.remote.trust import NONE, Trust, TrustedKey
 from engine.store.revocations import TRUST, folder
-from engine.system import regular
 from engine.text import redaction
 
 REMOTE, PUSH = "RECIPE_REMOTE", "RECIPE_PUSH"
-_TABLES: Mapping[str, Sequence[str]] = {"remote": ("url", "push", "retention_days"), "sign": ("command", "key")}
+_USER: settings_file.Kinds = {
+    "remote": {"url": str, "push": bool, "retention_days": settings_file.NUMBER},
+    "sign": {"command": list, "key": str},
+}
+"""The settings of the user's `config.toml`."""
 _DAY = 86400.0
 
 
@@ -57,11 +60,11 @@ def of(project: Path, environ: Mapping[str, str] = os.environ, *, url: str = "")
 
     `url` is the remote of the command line.
     """
-    user = _tables(folder(environ) / "config.toml")
+    user = settings_file.read(str(folder(environ) / "config.toml"), _USER)
     chosen = url or environ.get(REMOTE) or user.get("remote", {}).get("url", "")
     proposed = False
     if not chosen:
-        chosen = _tables(project / "recipe.toml").get("remote", {}).get("url", "")
+        chosen = settings_file.of_project(str(project)).get("remote", {}).get("url", "")
         proposed = bool(chosen)
     if not chosen or chosen == NONE:
         return None
@@ -91,7 +94,7 @@ def own_keys(environ: Mapping[str, str] = os.environ) -> tuple[Signer | None, Tr
 
 def without_remote(environ: Mapping[str, str] = os.environ) -> RemoteSettings:
     """Return the user's settings for a place that needs no URL, such as an archive."""
-    sign = _tables(folder(environ) / "config.toml").get("sign", {})
+    sign = settings_file.read(str(folder(environ) / "config.toml"), _USER).get("sign", {})
     signer = keys.signer(environ, signing_key_path(), sign.get("command", ()), sign.get("key", ""))
     return RemoteSettings(url="", environ=environ, trust=trust_of(environ, signer), signer=signer, pushes=True)
 
@@ -119,24 +122,3 @@ def _pushes(environ: Mapping[str, str], user: Mapping[str, Any], *, able: bool) 
             hint="`recipe cache keygen` makes one; RECIPE_SIGNING_KEY names one; RECIPE_TRUST=none does without",
         )
     return able if wish is None else bool(wish)
-
-
-def _tables(path: Path) -> dict[str, Any]:
-    """Return a file of settings; {} for a missing file. Raises UsageError for wrong TOML and for unknown fields."""
-    try:
-        text = regular.read(path).decode()
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError) as error:
-        raise UsageError(f"the settings cannot be read: {path}", [str(error)]) from None
-    try:
-        tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{path} is no TOML: {error}") from None
-    for table, fields in tables.items():
-        known = _TABLES.get(table)
-        if known is None or not isinstance(fields, dict):
-            raise UsageError(f"{path}: {table!r} is no table of settings", [f"tables: {', '.join(_TABLES)}"])
-        for field in fields.keys() - set(known):
-            raise UsageError(f"{path}: {table}.{field} is no setting", [f"settings: {', '.join(known)}"])
-    return tables

@@ -1,0 +1,1 @@
+from engine.runtimes import *
