@@ -16,27 +16,32 @@ _DEFAULT = Path("report.html")
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `recipe report`."""
     options.add_recipes(parser)
-    parser.add_argument("-o", "--output", metavar="FILE", type=Path, default=_DEFAULT,
-                        help=f"the page (default: {_DEFAULT}); - for standard output")  # fmt: skip
+    parser.add_argument("-o", "--output", metavar="FILE", type=Path,
+                        help=f"the page, which replaces an earlier one; - for standard output (default: {_DEFAULT}, "
+                             "which is not replaced)")  # fmt: skip
 
 
 def run(arguments: argparse.Namespace) -> Exit:
-    """Write the page; an earlier page of the same name is replaced in one step."""
+    """Write the page; an earlier one is replaced in one step if `-o` names it. Raises UsageError if it does not."""
     from engine import api
     from engine.builder import overview
     from engine.commands import version
     from engine.report.page import page as pages
 
+    if arguments.output is None and os.path.lexists(_DEFAULT):
+        hint = f"-o {_DEFAULT} replaces it, -o FILE writes another one"
+        raise UsageError(f"{_DEFAULT} exists already, and was left as it is", hint=hint)
+    output: Path = arguments.output or _DEFAULT
     session = api.session(arguments.recipes, **options.reading(arguments))
     summaries, findings = session.summaries(), session.findings()
     overviews = list(overview.of(session.lookup, summaries, findings))
     session.lookup.store.leave()
     page = pages.html(summaries, findings, overviews, version())
-    if str(arguments.output) == "-":
+    if str(output) == "-":
         print(page, end="")
         return Exit.OK
-    _write(arguments.output, page)
-    print(arguments.output)
+    _write(output, page)
+    print(output)
     return Exit.OK
 
 

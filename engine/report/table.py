@@ -139,11 +139,11 @@ def _row(
     if row.ours:
         size = sizes.decimal(summary.model.size) if summary.model else ""
         cosine = f"{validated.cosine.mean:.4f}" if validated is not None and validated.cosine is not None else ""
-        return (shape, row.runtime, row.via, size, cosine, *cells, "")
+        return (shape, row.title, row.via, size, cosine, *cells, "")
     record = summary.taken(Section.BENCH, _rival_of(row.runtime))
     ours = bench.ours_beside(row)
     size = sizes.decimal(record.size) if record else ""
-    return (shape, row.runtime, row.via, size, "", *cells, "" if ours is None else ours.speed_up(row.runtime))
+    return (shape, row.title, row.via, size, "", *cells, "" if ours is None else ours.speed_up(row.runtime))
 
 
 def _sizes(shape: Mapping[str, int | str]) -> str:

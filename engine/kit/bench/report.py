@@ -108,6 +108,11 @@ class BenchRow:
         )
 
     @property
+    def title(self) -> str:
+        """The name of the model for people: a rival may have the runtime and the precision of the built model."""
+        return title_of(self.runtime, ours=self.ours)
+
+    @property
     def judged(self) -> bool:
         """Whether budgets hold for the row: of the recipe's own model, and of samples in the order of arrival.
 
@@ -209,6 +214,11 @@ class BenchReport(TypedReport):
     def ours_beside(self, rival: BenchRow) -> BenchRow | None:
         """Return the row of the recipe's own model with the shape and the `via` of `rival`; None without such a row."""
         return next((row for row in self.rows if row.ours and _place(row) == _place(rival)), None)
+
+
+def title_of(runtime: str, *, ours: bool) -> str:
+    """Return the name of a model in a measurement, which no other model in it has: "onnxruntime-int8 (ours)"."""
+    return f"{runtime} (ours)" if ours else runtime
 
 
 def place_of(row: BenchRow) -> str:
