@@ -44,7 +44,7 @@ _WORDS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True)
-class Column:
+class PageColumn:
     """A column of a table: its title, and a cell for each row."""
 
     title: str
@@ -55,17 +55,17 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Table:
+class PageTable:
     """A table: its name for screen readers, and its columns; `ours` marks the rows of the built model."""
 
     label: str
-    columns: Sequence[Column]
+    columns: Sequence[PageColumn]
     ours: Sequence[bool] = ()
     anchor: str = ""
     """The id of a table that readers sort and filter; empty for any other table."""
 
     @property
-    def shown(self) -> list[Column]:
+    def shown(self) -> list[PageColumn]:
         """The columns that are not empty in all rows."""
         return [column for column in self.columns if column.always or any(column.cells)]
 
@@ -81,12 +81,12 @@ class Table:
         return {name: _WORDS[name] for name in dict.fromkeys(names) if name in _WORDS}
 
 
-def numbers(name: str, style: str, cells: Iterable[Value]) -> Column:
+def numbers(name: str, style: str, cells: Iterable[Value]) -> PageColumn:
     """Return a column of numbers, each shown by a filter of the templates."""
-    return Column(name, [FILTERS[style](cell) for cell in cells], right=True)
+    return PageColumn(name, [FILTERS[style](cell) for cell in cells], right=True)
 
 
-def variants(those: Sequence[PageVariant], linked: Iterable[str], front: Iterable[str]) -> Table:
+def variants(those: Sequence[PageVariant], linked: Iterable[str], front: Iterable[str]) -> PageTable:
     """Return the table with a row for each variant; the axes of the matrix are columns of their own."""
     values = [expand.values_of(each.overview.label) for each in those]
     axes = list(dict.fromkeys(axis for each in values for axis in each))
@@ -102,25 +102,25 @@ def variants(those: Sequence[PageVariant], linked: Iterable[str], front: Iterabl
     metrics = dict.fromkeys(each["metric"]["name"].text for each in validated if each["metric"])
     fixed = {"precision": "precision", "target.device": "device"}
     columns = [
-        Column("recipe", names),
-        *(Column(fixed.get(axis, axis), [each.get(axis, "") for each in values], always=True) for axis in axes),
-        *([] if "precision" in axes else [Column("precision", [each.overview.precision for each in those])]),
-        *([] if "target.device" in axes else [Column("device", [each.overview.device for each in those])]),
-        Column("state", [each.overview.state for each in those]),
+        PageColumn("recipe", names),
+        *(PageColumn(fixed.get(axis, axis), [each.get(axis, "") for each in values], always=True) for axis in axes),
+        *([] if "precision" in axes else [PageColumn("precision", [each.overview.precision for each in those])]),
+        *([] if "target.device" in axes else [PageColumn("device", [each.overview.device for each in those])]),
+        PageColumn("state", [each.overview.state for each in those]),
         numbers("size", "size", [each.shown["size"] for each in those]),
         numbers("cosine", "accuracy", [each["cosine"]["mean"] for each in validated]),
         numbers("agreement", "accuracy", [each["agreement"]["share"] for each in validated]),
         *(numbers(name, "accuracy", [_metric(each, name) for each in validated]) for name in metrics),
         numbers("p50 ms", "ms", [row["p50_ms"] for row in latencies]),
-        Column("interval ms", [_interval(each, "ms") for each in intervals], right=True),
+        PageColumn("interval ms", [_interval(each, "ms") for each in intervals], right=True),
         numbers("p95 ms", "ms", [row["p95_ms"] for row in latencies]),
-        Column("shape", [place(row) if row else "" for row in latencies]),
-        Column(
+        PageColumn("shape", [place(row) if row else "" for row in latencies]),
+        PageColumn(
             "against last build", [each.overview.change.in_words() if each.overview.change else "" for each in those]
         ),
-        Column("Pareto front", ["front" if each.anchor in front else "" for each in those]),
+        PageColumn("Pareto front", ["front" if each.anchor in front else "" for each in those]),
     ]
-    return Table("all variants", columns, anchor="variants")
+    return PageTable("all variants", columns, anchor="variants")
 
 
 def _metric(validated: Value, name: str) -> Value:
@@ -132,7 +132,7 @@ def _interval(ends: Value, style: str) -> Markup:
     return Markup(" to ").join(FILTERS[style](end) for end in ends)
 
 
-def latencies(rows: Sequence[Value], name: str) -> Table:
+def latencies(rows: Sequence[Value], name: str) -> PageTable:
     """Return the table of the latencies at one shape."""
     ours = next((row for row in rows if row["ours"].raw), Value(None, ""))
     speed_ups = []
@@ -143,28 +143,28 @@ def latencies(rows: Sequence[Value], name: str) -> Table:
         speed_ups.append(Markup("{} ({})").format(FILTERS["times"](ratio), interval) if ratio and interval
                          else FILTERS["times"](ratio))  # fmt: skip
     columns = [
-        Column("runtime", [title(row) for row in rows]),
+        PageColumn("runtime", [title(row) for row in rows]),
         *(numbers(f"{each} ms", "ms", [row[f"{each}_ms"] for row in rows]) for each in ("mean", "p50", "p95", "p99")),
         numbers("noise", "percent", [row["noise"] for row in rows]),
         numbers("runs", "num", [row["runs"] for row in rows]),
-        Column("speed-up", speed_ups),
+        PageColumn("speed-up", speed_ups),
     ]
-    return Table(f"latencies at {place(rows[0])} of {name}", columns, [bool(row["ours"].raw) for row in rows])
+    return PageTable(f"latencies at {place(rows[0])} of {name}", columns, [bool(row["ours"].raw) for row in rows])
 
 
-def throughput(lines: Mapping[str, Sequence[tuple[int, Value]]], name: str) -> Table:
+def throughput(lines: Mapping[str, Sequence[tuple[int, Value]]], name: str) -> PageTable:
     """Return the table of rows a second by runtime and batch."""
     rows = [(runtime, batch, p50) for runtime, line in lines.items() for batch, p50 in line]
     columns = [
-        Column("runtime", [runtime for runtime, _, _ in rows]),
-        Column("batch", [str(batch) for _, batch, _ in rows], right=True),
+        PageColumn("runtime", [runtime for runtime, _, _ in rows]),
+        PageColumn("batch", [str(batch) for _, batch, _ in rows], right=True),
         numbers("p50 ms", "ms", [p50 for _, _, p50 in rows]),
-        Column("rows a second", [per_second(p50, batch) for _, batch, p50 in rows], right=True),
+        PageColumn("rows a second", [per_second(p50, batch) for _, batch, p50 in rows], right=True),
     ]
-    return Table(f"throughput of {name}", columns)
+    return PageTable(f"throughput of {name}", columns)
 
 
-def accuracy(measured: Value, name: str) -> Table:
+def accuracy(measured: Value, name: str) -> PageTable:
     """Return the table of the measures of accuracy, with the case in which each is worst."""
     distances = {key: each for key, each in measured.items() if each["worst"].number is not None}
     rows: list[tuple[str, Value, Value, str, str, Markup]] = [
@@ -185,45 +185,45 @@ def accuracy(measured: Value, name: str) -> Table:
         remark = Markup("the original {}, ratio {}").format(num(perplexity["original"]), num(perplexity["ratio"]))
         rows.append(("perplexity", perplexity["value"], none, "", "", remark))
     columns = [
-        Column("measure", [row[0] for row in rows]),
+        PageColumn("measure", [row[0] for row in rows]),
         numbers("mean", "num", [row[1] for row in rows]),
         numbers("worst", "num", [row[2] for row in rows]),
-        Column("worst case", [row[3] for row in rows]),
-        Column("its text", [row[4] for row in rows]),
-        Column("remark", [row[5] for row in rows]),
+        PageColumn("worst case", [row[3] for row in rows]),
+        PageColumn("its text", [row[4] for row in rows]),
+        PageColumn("remark", [row[5] for row in rows]),
     ]
-    return Table(f"accuracy of {name}", columns)
+    return PageTable(f"accuracy of {name}", columns)
 
 
-def jobs(listed: Sequence[GraphJob], steps: Sequence[Value], name: str) -> Table:
+def jobs(listed: Sequence[GraphJob], steps: Sequence[Value], name: str) -> PageTable:
     """Return the table of jobs; `steps` are the jobs in `recipe show --json`, in the same order."""
     several = len({each for job in listed for each in job.variants}) > 1
     columns = [
-        Column("job", [job.name for job in listed]),
-        Column("variants", [lists.first_of(job.variants, _NAMED) if several else "" for job in listed]),
-        Column("state", [job.state for job in listed]),
+        PageColumn("job", [job.name for job in listed]),
+        PageColumn("variants", [lists.first_of(job.variants, _NAMED) if several else "" for job in listed]),
+        PageColumn("state", [job.state for job in listed]),
         numbers("took", "lasting", [step["seconds"] for step in steps]),
         numbers("memory", "memory", [step["peak_bytes"] for step in steps]),
         numbers("output", "size", [step["bytes"] for step in steps]),
-        Column("reads", [", ".join(listed[number].name for number in job.earlier) for job in listed]),
+        PageColumn("reads", [", ".join(listed[number].name for number in job.earlier) for job in listed]),
     ]
-    return Table(f"jobs of {name}", columns)
+    return PageTable(f"jobs of {name}", columns)
 
 
-def builds(those: Sequence[Value], name: str) -> Table:
+def builds(those: Sequence[Value], name: str) -> PageTable:
     """Return the table of a variant's builds."""
     figures = [build["figures"] for build in those]
     p50s = [Markup(" / ").join(FILTERS["ms"](each["p50_ms"]) for each in one["latencies"]) for one in figures]
     columns = [
-        Column("when", [past_builds.when(build["at"].number or 0.0) for build in those]),
-        Column("state", [build["state"].text for build in those]),
+        PageColumn("when", [past_builds.when(build["at"].number or 0.0) for build in those]),
+        PageColumn("state", [build["state"].text for build in those]),
         numbers("took", "lasting", [build["seconds"] for build in those]),
         numbers("size", "size", [each["size"] for each in figures]),
         numbers("cosine", "accuracy", [each["cosine"] for each in figures]),
-        Column("p50 ms", p50s, right=True),
-        Column("what ran and why", [_causes(build) for build in those]),
+        PageColumn("p50 ms", p50s, right=True),
+        PageColumn("what ran and why", [_causes(build) for build in those]),
     ]
-    return Table(f"builds of {name}", columns)
+    return PageTable(f"builds of {name}", columns)
 
 
 def _causes(build: Value) -> Markup:
