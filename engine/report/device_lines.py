@@ -31,7 +31,7 @@ def lines(bench: BenchReport) -> Iterator[str]:
         shape = " x ".join(str(extent) for extent in row.shape.values())
         table.append((shape, row.title, *(f"{number:.3f}" for number in numbers)))
     places = [grid.LEFT] * _TEXTS + [grid.RIGHT] * (len(_HEADER) - _TEXTS)
-    yield from (f"  {line}" for line in grid.lines(table, places))
+    yield from (f"  {line}" for line in grid.lines(table, places, width=grid.KEPT - 2))
     for row, times in rows:
         shape = " x ".join(str(extent) for extent in row.shape.values())
         rates = (

@@ -24,6 +24,10 @@ _NOISY = 0.1
 """The noise, as a share of the median latency, above which the table calls the machine busy: see `BenchRow.noise`."""
 _BEFORE, _BEHIND = ("shape", "runtime", "via", "size", "cosine"), ("speed-up",)
 """The columns of the table that stand before the measured numbers, and the columns that stand after them."""
+_NAMES = ("shape", "runtime", "via")
+"""The left-aligned columns."""
+_SPARE = {"cosine": 3, "mean": 2, "size": 1}
+"""Columns for which a narrow table has no room, the largest number first. The cosine stands below the table, too."""
 _USUAL = "ms"
 """The unit of all columns without a unit in their title; the line below the table names this unit."""
 
@@ -183,9 +187,9 @@ def _grouped(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return the lines of the table; the column `size` and all columns after it are right-aligned."""
-    names = rows[0].index("size")
-    return grid.lines(rows, [*[grid.LEFT] * names, *[grid.RIGHT] * (len(rows[0]) - names)])
+    """Return the lines of the table; the columns that name a row are left-aligned."""
+    columns = [grid.Column(right=title not in _NAMES, spare=_SPARE.get(title, 0)) for title in rows[0]]
+    return grid.lines(rows, columns, width=grid.KEPT)
 
 
 def _on_the_cpu(report: AccuracyReport) -> list[str]:

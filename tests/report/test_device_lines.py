@@ -20,14 +20,17 @@ def report(device):
 
 
 def test_each_time_stands_under_trtexec_s_name():
-    title, header, cells, rates = device_lines.lines(report(TIMES))
+    title, *rows, rates = device_lines.lines(report(TIMES))
     assert "CUDA events" in title
-    assert header.split()[:4] == ["shape", "runtime", "enqueue", "GPU"]
-    assert cells.split() == [
-        "1", "x", "16", "tensorrt-fp16",
+    header, cells, _, second_header, second_cells = map(str.split, rows)
+    place = ["1", "x", "16", "tensorrt-fp16", "(ours)"]
+    assert header[:4] == ["shape", "runtime", "enqueue", "GPU"]
+    assert second_header[:2] == ["shape", "runtime"]
+    assert cells[:5] == second_cells[:5] == place
+    assert [*cells[5:], *second_cells[5:]] == [
         "0.050", "0.500", "0.030", "0.020", "0.010", "0.005", "0.540", "0.525", "0.510",
     ]  # fmt: skip
-    assert rates == "  tensorrt-fp16 at 1 x 16: 1,900.0 calls/s with 1 stream, 2,500.5 calls/s with 2 streams"
+    assert rates == "  tensorrt-fp16 (ours) at 1 x 16: 1,900.0 calls/s with 1 stream, 2,500.5 calls/s with 2 streams"
 
 
 def test_on_a_cpu_there_is_no_such_table():
