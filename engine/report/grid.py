@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import itertools
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -63,6 +65,7 @@ def lines(
         max(column.width, *(cell_len(row[number]) for row in rows if number < len(row)), 1)
         for number, column in enumerate(every)
     ]
+    natural = list(sizes)
     too_wide = indent + sum(sizes) + gap * (count - 1) - page
     spare = max(range(count), key=lambda number: every[number].spare)
     if too_wide > 0 and every[spare].spare:
@@ -77,15 +80,21 @@ def lines(
         too_wide = 0
     names = next((number for number, column in enumerate(every) if column.right), 1) or 1
     if too_wide > 0 and count > names + 1:
-        half = (names + count + 1) // 2
-        first, last = [row[:half] for row in rows], [[*row[:names], *row[half:]] for row in rows]
-        more = lines(last, [*every[:names], *every[half:]], gap=gap, indent=indent, width=page)
-        return [*lines(first, every[:half], gap=gap, indent=indent, width=page), "", *more]
+        ends = list(itertools.accumulate(natural, lambda end, size: end + gap + size))
+        end = max(names + 1, sum(indent + each <= page for each in ends))
+        first, last = [row[:end] for row in rows], [[*row[:names], *row[end:]] for row in rows]
+        more = lines(last, [*every[:names], *every[end:]], gap=gap, indent=indent, width=page)
+        return [*lines(first, every[:end], gap=gap, indent=indent, width=page), "", *more]
     table = Table.grid(padding=(0, gap, 0, 0), pad_edge=False)
     for column, size in zip(every, sizes, strict=True):
         table.add_column(justify="right" if column.right else "left", width=size, overflow="fold")
     for row in rows:
-        table.add_row(*map(Text, row))
+        # Unlike rich, textwrap also breaks behind hyphens, of which long names have many.
+        cells = [
+            cell if cell_len(cell) <= size else textwrap.fill(cell, size)
+            for cell, size in zip(row, sizes, strict=False)
+        ]
+        table.add_row(*map(Text, cells))
     text = io.StringIO()
     Console(file=text, width=UNLIMITED, color_system=None, force_terminal=False).print(table)
     return [(" " * indent + line).rstrip() for line in text.getvalue().split("\n")[:-1]]
