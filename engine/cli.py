@@ -25,6 +25,22 @@ _AT_ONCE = {"check"}
 """The commands after which the program ends without the clean-up of Python: they write no file and start no thread."""
 _FEW_COLLECTIONS = 100_000
 """The new objects between two garbage collections of such a command: imports make many objects, hardly any garbage."""
+_FOR_PEOPLE = {
+    "build",
+    "cache",
+    "check",
+    "diff",
+    "doctor",
+    "gpus",
+    "graph",
+    "history",
+    "loadtest",
+    "show",
+    "steps",
+    "why",
+}
+"""The commands whose lines are folded on a narrow terminal, unless their options ask for another form."""
+_OTHER_FORMS = ("--json", "--csv", "--markdown", "--format")
 _WORKING = {"build", "cache", "check", "loadtest", "lock", "new", "package", "publish", "query", "report", "serve"}
 """The commands whose exit code 0 states more than that a text was printed."""
 
@@ -38,6 +54,7 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
         _leave_own_folder()
         words = _in_folder(words)
         _note_misspelt_variables()
+        _fold(words)
         answered = _no_op(words, at_once=argv is None)
         code = answered if isinstance(answered, int) else _run(words, answered)
         streams.write_last()
@@ -73,6 +90,12 @@ def _with_colors(words: Sequence[str]) -> list[str]:
     from engine.system import colors
 
     return colors.take(words)
+
+
+def _fold(words: Sequence[str]) -> None:
+    """Let the lines of a command for people be as short as the terminal is narrow."""
+    if _FOR_PEOPLE.intersection(words[:1]) and not any(word.startswith(_OTHER_FORMS) for word in words):
+        streams.fold()
 
 
 def _begin() -> None:

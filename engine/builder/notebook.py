@@ -28,7 +28,7 @@ def latencies(caption: str, bench: BenchReport | None, warnings: Sequence[str]) 
 
 
 def _cells(row: BenchRow, numbers: dict[str, reporting.Number]) -> Iterator[str]:
-    yield from (place_of(row), f"{row.runtime} (ours)" if row.ours else row.runtime)
+    yield from (place_of(row), row.title)
     for name, number in numbers.items():
         value = getattr(row, name)
         yield "" if value is None else number.text(value)

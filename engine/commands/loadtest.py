@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 _MOST_ERRORS = 0.01
 """The share of requests that may fail by default."""
-_COLUMN_WIDTH = 8
+_SPARE = {"mean": 3, "max": 2, "p90": 1}
+"""The columns for which a narrow terminal has no room, the largest number first."""
+_COLUMN_WIDTH = 7
 """The smallest width of a column in the table of a load test, in characters.
 
 The cells do not decide the width, because each row is printed before the cells of later rows are measured.
@@ -160,9 +162,13 @@ def _print(model: ModelMetadata, measured: Iterator[LoadFigures], arguments: arg
         if number == 0:
             print(f"{model.name} at {arguments.url}, latencies in ms, measured by {figures.by}")
             titles = load_table.titles(figures)
-            columns = [grid.Column(right=True, width=max(_COLUMN_WIDTH, len(title))) for title in titles]
-            print(*grid.lines([titles], columns, indent=2))
-        print(*grid.lines([load_table.row(figures, entry=model.name)], columns, indent=2), flush=True)
+            columns = [
+                grid.Column(right=True, width=max(_COLUMN_WIDTH, len(title)), spare=_SPARE.get(title, 0))
+                for title in titles
+            ]
+            grid.show([titles], columns, indent=2)
+        grid.show([load_table.row(figures, entry=model.name)], columns, indent=2)
+        sys.stdout.flush()
         for note in load_table.notes(figures):
             print(f"{'':>8}{note}", flush=True)
     return every

@@ -18,13 +18,14 @@ _DEFAULT = Path("report.html")
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `recipe report`."""
     options.add_recipes(parser)
-    parser.add_argument("-o", "--output", metavar="FILE", type=Path, default=_DEFAULT,
-                        help=f"the page (default: {_DEFAULT}); - for standard output")  # fmt: skip
+    parser.add_argument("-o", "--output", metavar="FILE", type=Path,
+                         help=f"the page, which replaces an earlier one; - for standard output (default: {_DEFAULT}, "
+                              "which is not replaced)")  # fmt: skip
     parser.add_argument("--open", action="store_true", help="open the page in a browser")
 
 
 def run(arguments: argparse.Namespace) -> Exit:
-    """Write the page; an earlier page of the same name is replaced in one step."""
+    """Write the page; an earlier one is replaced in one step if `-o` names it. Raises UsageError if it does not."""
     if arguments.open and str(arguments.output) == "-":
         raise UsageError("--open needs a file, and -o - prints the page", hint="leave -o out, or name a file with it")
     from engine import api
@@ -32,19 +33,23 @@ def run(arguments: argparse.Namespace) -> Exit:
     from engine.commands import version
     from engine.report.page import page as pages
 
-    writable.refuse(arguments.output.parent, f"{arguments.output} cannot be written", "name another file with -o")
+    if arguments.output is None and os.path.lexists(_DEFAULT):
+        hint = f"-o {_DEFAULT} replaces it, -o FILE writes another one"
+        raise UsageError(f"{_DEFAULT} exists already, and was left as it is", hint=hint)
+    output: Path = arguments.output or _DEFAULT
+    writable.refuse(output.parent, f"{output} cannot be written", "name another file with -o")
     session = api.session(arguments.recipes, **options.reading(arguments))
     summaries, findings = session.summaries(), session.findings()
     overviews = list(overview.of(session.lookup, summaries, findings))
     session.lookup.store.leave()
     page = pages.html(summaries, findings, overviews, version())
-    if str(arguments.output) == "-":
+    if str(output) == "-":
         print(page, end="")
         return Exit.OK
-    _write(arguments.output, page)
-    print(arguments.output)
+    _write(output, page)
+    print(output)
     if arguments.open:
-        _open(arguments.output)
+        _open(output)
     return Exit.OK
 
 

@@ -28,6 +28,9 @@ number of the value in the axis instead, for example `source2`.
 _LISTED = 12
 """The largest number of values of a recipe's field that an error lists."""
 
+_ASSIGNED = re.compile(r",(?=[\w.-]+=)")
+"""What stands between two values in the label of a variant."""
+
 Numbers = Mapping[str, Mapping[str, int]]
 """For each axis of a matrix, a mapping from each value of the axis, as text, to the value's number, counted from 1."""
 
@@ -113,6 +116,12 @@ def _nothing_selected(every: Sequence[Variant], only: Sequence[Assignment]) -> R
 def _label(combination: Mapping[str, Node]) -> str:
     """Return the values of a variant in the order of the matrix: `target.device=T4,precision=fp16`."""
     return ",".join(f"{path}={written(plain(value))}" for path, value in combination.items())
+
+
+def values_of(label: str) -> dict[str, str]:
+    """Return the values of a variant by the paths of the matrix's axes, from the variant's label; {} without one."""
+    assigned = _ASSIGNED.split(label) if label else []
+    return dict(each.split("=", 1) for each in assigned)
 
 
 def written(value: Any) -> str:

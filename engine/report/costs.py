@@ -16,17 +16,19 @@ def of_job(finding: Finding) -> str:
     if finding.cost is None:
         return "cost unknown"
     machine = f" on {finding.cost.machine}" if finding.cost.machine else ""
-    return f"about {durations.rounded(finding.cost.seconds)}{machine}"
+    return f"{durations.estimate(finding.cost.seconds)}{machine}"
 
 
 def of_build(total: Total) -> str:
     """Return the cost of all jobs that are not cached, as a line."""
-    text = (
-        f"about {durations.rounded(total.seconds)} of work: {durations.rounded(total.elapsed)} with -j {total.parallel}"
-    )
-    unknown = f"without {lists.counted(total.unknown, 'job')} of unknown cost" if total.unknown else ""
-    waiting = f"without {lists.counted(total.waiting, 'job')} for other hardware" if total.waiting else ""
-    return ", ".join(filter(None, (text, unknown, waiting)))
+    unknown = f"{lists.counted(total.unknown, 'job')} of unknown cost" if total.unknown else ""
+    waiting = f"{lists.counted(total.waiting, 'job')} for other hardware" if total.waiting else ""
+    rest = [each for each in (unknown, waiting) if each]
+    if rest and not total.seconds:
+        return ", ".join(rest)
+    elapsed = durations.estimate(total.elapsed).removeprefix("about ")
+    text = f"{durations.estimate(total.seconds)} of work: {elapsed} with -j {total.parallel}"
+    return ", ".join([text, *(f"without {each}" for each in rest)])
 
 
 def fields_of_job(finding: Finding) -> dict[str, object] | None:

@@ -29,13 +29,13 @@ def lines(bench: BenchReport) -> Iterator[str]:
             times.d2h_pinned_ms, times.latency_pageable_ms, times.latency_pinned_ms, times.spin_wait_ms,
         )  # fmt: skip
         shape = " x ".join(str(extent) for extent in row.shape.values())
-        table.append((shape, row.runtime, *(f"{number:.3f}" for number in numbers)))
+        table.append((shape, row.title, *(f"{number:.3f}" for number in numbers)))
     places = [grid.LEFT] * _TEXTS + [grid.RIGHT] * (len(_HEADER) - _TEXTS)
-    yield from (f"  {line}" for line in grid.lines(table, places))
+    yield from (f"  {line}" for line in grid.lines(table, places, width=grid.KEPT - 2))
     for row, times in rows:
         shape = " x ".join(str(extent) for extent in row.shape.values())
         rates = (
             f"{rate:,.1f} calls/s with {lists.counted(int(streams), 'stream')}"
             for streams, rate in times.queries_per_s.items()
         )
-        yield f"  {row.runtime} at {shape}: {', '.join(rates)}"
+        yield f"  {row.title} at {shape}: {', '.join(rates)}"

@@ -119,7 +119,7 @@ def _headline(variant: VariantDifference) -> str:
         parts.append("no job differs")
     if variant.to_build:
         known = [job.seconds for job in variant.to_build if job.seconds is not None]
-        cost = f", about {durations.rounded(sum(known))}" if len(known) == len(variant.to_build) else ""
+        cost = f", {durations.estimate(sum(known))}" if len(known) == len(variant.to_build) else ""
         parts.append(f"to build: {', '.join(job.job for job in variant.to_build)}{cost}")
     else:
         parts.append("all built")

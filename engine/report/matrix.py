@@ -56,7 +56,7 @@ def _minutes(seconds: float | None) -> float | None:
 
 
 def _lines(entry: MachineNeeded) -> list[str]:
-    cost = "cost unknown" if entry.seconds is None else f"about {durations.rounded(entry.seconds)}"
+    cost = "cost unknown" if entry.seconds is None else durations.estimate(entry.seconds)
     jobs = [
         (_STATES[job.finding.state], job.finding.job.recipe, job.finding.job.name, costs.of_job(job.finding))
         for job in entry.jobs

@@ -17,7 +17,7 @@ def lines(summary: Summary, bench: BenchReport) -> Iterator[str]:
         half = len(rows) // 2  # the rows in the order of arrival, then the same models sorted by length
         yield _about(lengths, [row.samples for row in rows if row.samples is not None])
         for arrival, by_length in zip(rows[:half], rows[half:], strict=True):
-            yield f"  {arrival.runtime}: {_gain(arrival, by_length)}"
+            yield f"  {arrival.title}: {_gain(arrival, by_length)}"
         yield f"  texts/s by batch size: {'; '.join(_sizes(lengths.batchings))}"
         fastest = lengths.fastest()
         if fastest is not None:

@@ -22,6 +22,10 @@ from engine.text import sizes
 
 _BEFORE, _BEHIND = ("shape", "runtime", "via", "size", "cosine"), ("speed-up",)
 """The columns of the table that stand before the measured numbers, and the columns that stand after them."""
+_NAMES = ("shape", "runtime", "via")
+"""The left-aligned columns."""
+_SPARE = {"cosine": 3, "mean": 2, "size": 1}
+"""Columns for which a narrow table has no room, the largest number first. The cosine stands below the table, too."""
 _USUAL = "ms"
 """The unit of all columns without a unit in their title; the line below the table names this unit."""
 
@@ -131,11 +135,11 @@ def _row(
     if row.ours:
         size = sizes.decimal(summary.model.size) if summary.model else ""
         cosine = f"{validated.cosine.mean:.4f}" if validated is not None and validated.cosine is not None else ""
-        return (shape, row.runtime, row.via, size, cosine, *cells, "")
+        return (shape, row.title, row.via, size, cosine, *cells, "")
     record = summary.taken(Section.BENCH, _rival_of(row.runtime))
     ours = bench.ours_beside(row)
     size = sizes.decimal(record.size) if record else ""
-    return (shape, row.runtime, row.via, size, "", *cells, "" if ours is None else ours.speed_up(row))
+    return (shape, row.title, row.via, size, "", *cells, "" if ours is None else ours.speed_up(row))
 
 
 def _sizes(shape: Mapping[str, int | str]) -> str:
@@ -175,9 +179,9 @@ def _grouped(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return the lines of the table; the column `size` and all columns after it are right-aligned."""
-    names = rows[0].index("size")
-    return grid.lines(rows, [*[grid.LEFT] * names, *[grid.RIGHT] * (len(rows[0]) - names)])
+    """Return the lines of the table; the columns that name a row are left-aligned."""
+    columns = [grid.Column(right=title not in _NAMES, spare=_SPARE.get(title, 0)) for title in rows[0]]
+    return grid.lines(rows, columns, width=grid.KEPT)
 
 
 def _on_the_cpu(report: AccuracyReport) -> list[str]:

@@ -11,7 +11,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import TextIO
 
     from _typeshed import ReadableBuffer
@@ -21,18 +21,51 @@ _ERRORS = "recipe.escape"
 
 
 class _Text(io.TextIOWrapper):
-    """A text file that changes each text by `redact` before it writes it."""
+    """A text file that changes each text by `redact` before it writes it, and folds lines longer than `width`."""
 
     redact: Callable[[str], str] = str
+    width: int | None = None
 
     def write(self, text: str, /) -> int:
-        super().write(type(self).redact(text))
+        shown = type(self).redact(text)
+        super().write(shown if self.width is None else folded(shown, self.width))
         return len(text)
 
 
 def redact(by: Callable[[str], str]) -> None:
     """Let the standard streams write every text as `by` returns it: without secrets."""
     _Text.redact = staticmethod(by)
+
+
+def columns() -> int | None:
+    """Return the width of the terminal to which standard output leads; None where it leads elsewhere."""
+    try:
+        return os.get_terminal_size(_STDOUT).columns or None
+    except OSError:
+        return None
+
+
+def fold() -> None:
+    """Let standard output fold the lines that are longer than its terminal is wide."""
+    if isinstance(sys.stdout, _Text):
+        sys.stdout.width = columns()
+
+
+def folded(text: str, width: int) -> str:
+    """Return a text with longer lines folded between words; what follows stands further right. No word is cut."""
+    return "\n".join(piece for line in text.split("\n") for piece in _pieces(line, width))
+
+
+def _pieces(line: str, width: int) -> Iterator[str]:
+    inner = len(line) - len(line.lstrip()) + 2
+    while len(line) > width:
+        at = line.rfind(" ", inner, width + 1)
+        at = at if at > 0 else line.find(" ", width)
+        if at < 0:
+            break
+        yield line[:at].rstrip()
+        line = " " * inner + line[at:].lstrip()
+    yield line
 
 
 class OutputError(OSError):

@@ -12,3 +12,9 @@ def rounded(seconds: float) -> str:
     if seconds < _MANY:
         return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"  # noqa: PLR2004 - two digits
     return f"{seconds / _MINUTE:.1f} min" if seconds < _MANY * _MINUTE else f"{seconds / _HOUR:.1f} h"
+
+
+def estimate(seconds: float) -> str:
+    """Return a duration that is not certain: "about 53 s"."""
+    shown = rounded(seconds)
+    return "less than 0.1 s" if shown == rounded(0) else f"about {shown}"

@@ -42,7 +42,7 @@ def test_a_job_that_never_ran_has_an_unknown_cost(project):
     whole = total(list(findings.values()), 2)
     assert whole == Total(seconds=0.0, elapsed=0.0, parallel=2, unknown=4, waiting=0)
     assert costs.of_job(findings["begin"]) == "cost unknown"
-    assert "without 4 jobs of unknown cost" in costs.of_build(whole)
+    assert costs.of_build(whole) == "4 jobs of unknown cost"
 
 
 def test_what_is_cached_costs_nothing(project):
@@ -130,3 +130,8 @@ def test_cached_jobs_and_jobs_for_other_hardware_do_not_count():
 def test_ten_thousand_jobs_are_summed_in_one_pass():
     findings = [finding(f"job{number}", 1.0, [f"job{number - 1}"] if number % 10 else []) for number in range(10_000)]
     assert total(findings, 100) == Total(10_000.0, 100.0, 100, 0, 0)
+
+
+def test_a_cost_of_almost_nothing_is_not_a_number():
+    assert costs.of_build(Total(0.01, 0.01, 2, 0, 0)) == "less than 0.1 s of work: less than 0.1 s with -j 2"
+    assert costs.of_build(Total(0.0, 0.0, 2, 3, 1)) == "3 jobs of unknown cost, 1 job for other hardware"

@@ -1,4 +1,4 @@
-"""`recipe report --open`: the page in the user's browser, or a note where there is none."""
+"""`recipe report`: which file it writes, which it leaves alone, and the browser that shows the page."""
 
 import graphs
 import onnx
@@ -39,3 +39,18 @@ def test_a_machine_without_a_browser_says_what_to_open(project):
 
 def test_a_page_on_standard_output_cannot_be_opened(project):
     assert "--open needs a file" in project("report", "r.yaml", "-o", "-", "--open", expect=2).stderr
+
+
+def test_a_second_report_leaves_the_first_alone_unless_o_names_it(project):
+    page = project.folder / "report.html"
+    assert project("report", "r.yaml", expect=0).stdout == "report.html\n"
+    assert "<html" in page.read_text("utf-8")
+    page.write_text("the first")
+    refused = project("report", "r.yaml", expect=2).stderr
+    assert "error: report.html exists already, and was left as it is" in refused
+    assert "hint: -o report.html replaces it, -o FILE writes another one" in refused
+    assert page.read_text("utf-8") == "the first"
+    project("report", "r.yaml", "-o", "other.html", expect=0)
+    assert page.read_text("utf-8") == "the first"
+    project("report", "r.yaml", "-o", "report.html", expect=0)
+    assert "<html" in page.read_text("utf-8")

@@ -20,14 +20,16 @@ def report(device):
 
 
 def test_each_time_stands_under_trtexec_s_name():
-    title, header, cells, rates = device_lines.lines(report(TIMES))
+    title, *rows, rates = device_lines.lines(report(TIMES))
     assert "CUDA events" in title
-    assert header.split()[:4] == ["shape", "runtime", "enqueue", "GPU"]
-    assert cells.split() == [
-        "1", "x", "16", "tensorrt-fp16",
+    headers, cells = rows[::3], [row.split() for row in rows[1::3]]
+    assert all(len(row) <= 80 for row in rows)
+    assert headers[0].split()[:4] == ["shape", "runtime", "enqueue", "GPU"]
+    assert all(row[:5] == ["1", "x", "16", "tensorrt-fp16", "(ours)"] for row in cells)
+    assert [cell for row in cells for cell in row[5:]] == [
         "0.050", "0.500", "0.030", "0.020", "0.010", "0.005", "0.540", "0.525", "0.510",
     ]  # fmt: skip
-    assert rates == "  tensorrt-fp16 at 1 x 16: 1,900.0 calls/s with 1 stream, 2,500.5 calls/s with 2 streams"
+    assert rates == "  tensorrt-fp16 (ours) at 1 x 16: 1,900.0 calls/s with 1 stream, 2,500.5 calls/s with 2 streams"
 
 
 def test_on_a_cpu_there_is_no_such_table():

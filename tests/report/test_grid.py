@@ -1,4 +1,4 @@
-"""Tables for people: aligned, and never wrapped or cut."""
+"""Tables for people: aligned, and as wide as the page."""
 
 import pytest
 
@@ -30,3 +30,34 @@ def test_neither_a_narrow_terminal_nor_colours_change_a_line(variables, monkeypa
         monkeypatch.setenv(name, value)
     [line] = grid.lines([("a" * 10_000, "the last word")])
     assert line == f"{'a' * 10_000}  the last word"
+
+
+WIDE = [("shape", "model", "mean", "p50", "p95"), ("1 x 16", "a model with a long name", "1.000", "2.000", "3.000")]
+PLACES = [grid.LEFT, grid.LEFT, grid.RIGHT, grid.RIGHT, grid.RIGHT]
+
+
+def test_on_a_narrow_page_cells_of_text_are_wrapped():
+    assert grid.lines(WIDE, PLACES, width=45) == [
+        "shape   model              mean    p50    p95",
+        "1 x 16  a model with a    1.000  2.000  3.000",
+        "        long name",
+    ]
+
+
+def test_on_a_narrower_page_numbers_stand_in_a_table_of_their_own_with_the_same_names():
+    lines = grid.lines(WIDE, PLACES, width=40)
+    assert max(map(len, lines)) <= 40
+    assert [line.split()[:2] for line in lines if line.startswith("1 x")] == [["1", "x"], ["1", "x"]]
+    assert sum("shape" in line and "model" in line for line in lines) == 2
+    assert all(number in " ".join(lines) for number in ("1.000", "2.000", "3.000"))
+
+
+def test_spare_columns_are_left_out_first_the_largest_number_before_others():
+    columns = [*PLACES[:2], grid.Column(right=True, spare=2), grid.Column(right=True, spare=1), grid.RIGHT]
+    assert "mean" not in grid.lines(WIDE, columns, width=46)[0]
+    assert "p50" in grid.lines(WIDE, columns, width=46)[0]
+    assert "p50" not in grid.lines(WIDE, columns, width=42)[0]
+
+
+def test_without_a_terminal_nothing_is_wrapped():
+    assert len(grid.lines([["word " * 100, "1"]], PLACES)) == 1

@@ -26,8 +26,10 @@ def started():
 class Visit:
     """A page in a window of some width and colours, and what the browser tells about it."""
 
-    def __init__(self, browser, path, *, width, scheme="light"):
-        self._context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    def __init__(self, browser, path, *, width, scheme="light", touch=False):
+        self._context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=scheme, has_touch=touch
+        )
         self.page = self._context.new_page()
         self.page.set_default_timeout(120_000)  # on a machine with much else to do
         self.messages, self.requests = [], []

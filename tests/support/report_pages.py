@@ -64,21 +64,43 @@ def builds(p50):
     ]  # fmt: skip
 
 
-def prepared(count):
-    """Return what the page of `count` variants is made of: summaries, findings and overviews."""
-    summaries = [variant(number, f"<v>-{number}" if count > 1 else "<v>") for number in range(count)]
-    findings = [Finding(job, "cached") for each in summaries for job in each.variant.jobs]
+LONG = "quantize-with-the-very-long-name-of-a-step-of-another-package"
+
+
+def unmeasured(number, name):
+    """Return the summary of a variant that waits for a GPU: nothing of it was built, and one job has a long name."""
+    one = variant(number, name)
+    one.records.clear()
+    object.__setattr__(one.variant.jobs[0], "name", LONG)
+    return one
+
+
+def prepared(count, *, measured=None):
+    """Return what the page of `count` variants is made of: summaries, findings and overviews.
+
+    The first `measured` ones have figures, by default all; the others wait for a GPU, and their last build failed.
+    """
+    measured = count if measured is None else measured
+    names = [f"<v>-{number}" if count > 1 else "<v>" for number in range(count)]
+    summaries = [(variant if number < measured else unmeasured)(number, name) for number, name in enumerate(names)]
+    findings = [
+        Finding(job, "cached" if number < measured else "unknown")
+        for number, each in enumerate(summaries)
+        for job in each.variant.jobs
+    ]
+    failed = PastBuild(at=1.0, name="x", state="failed", jobs={}, figures=HeadlineFigures())
     overviews = [
-        VariantOverview(each.variant.name, f"n={number}", "int8", "cpu", "up to date", overview.headline.of(each),
-                        builds(1.5))
+        VariantOverview(each.variant.name, f"n={number},target.device=cpu", "int8", "cpu",
+                        "up to date" if number < measured else "waits for T4 (sm_75) with tensorrt 10.11.0.33",
+                        overview.headline.of(each), builds(1.5) if number < measured else [failed])
         for number, each in enumerate(summaries)
     ]  # fmt: skip
     return summaries, findings, overviews
 
 
-def rendered(count=1):
+def rendered(count=1, *, measured=None):
     """Return the page of `count` variants, and the JSON under which its paths are found."""
-    summaries, findings, overviews = prepared(count)
+    summaries, findings, overviews = prepared(count, measured=measured)
     text = page.html(summaries, findings, overviews, "recipe 0")
     shown = json.loads(json.dumps([each.to_json() for each in summaries]))
     past = json.loads(json.dumps([{"builds": past_builds.as_json(each.builds)} for each in overviews]))

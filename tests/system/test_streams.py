@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from engine.system import streams
+
 _PROTECT = "import sys; from engine.system import streams; streams.protect()\n"
 
 
@@ -54,3 +56,9 @@ def test_what_a_stream_cannot_show_is_escaped_so_that_json_stays_json():
     code = "import json\nprint(json.dumps('\\u00e9\\u20ac\\U0001f600\\udcff', ensure_ascii=False))\n"
     code_of_exit, output, _ = run(code, environment=plain)
     assert (code_of_exit, output) == (0, b'"\\u00e9\\u20ac\\ud83d\\ude00\\udcff"\n')
+
+
+def test_a_long_line_is_folded_between_words_and_no_word_is_cut():
+    assert streams.folded("  one two three\nfour", 9) == "  one two\n    three\nfour"
+    assert streams.folded("a-word-without-end and", 9) == "a-word-without-end\n  and"
+    assert streams.folded("short", 9) == "short"

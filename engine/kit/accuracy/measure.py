@@ -216,7 +216,8 @@ def _varied(
             if measured.rank is not None and not size.is_near_zero:
                 ranks.append(Least(measured.rank, name))
     left_out = outputs.left_out(tried, usual=usual, pooling=pooling)
-    notes += [f"left out: {lists.counted(count, what)}" for what, count in left_out.items() if count]
+    result = "" if counted.cosine else ", so there is no cosine"
+    notes += [f"the cosine leaves out {each}{result}" for each in left_out]
     return replace(
         counted,
         notes=(*counted.notes, *notes),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from engine.kit.accuracy.pooling import pool
 from engine.kit.bench.stats import median
+from engine.text import lists
 
 if TYPE_CHECKING:
     import numpy as np
@@ -156,8 +157,8 @@ def has_empty_row(case: Case) -> bool:
     )
 
 
-def left_out(cases: Sequence[Case], *, usual: Mapping[str, Usual], pooling: Pooling | None) -> dict[str, int]:
-    """Return the number of vectors and rows of each kind that the cosine leaves out; a blank row has no token."""
+def left_out(cases: Sequence[Case], *, usual: Mapping[str, Usual], pooling: Pooling | None) -> list[str]:
+    """Return which vectors and rows the cosine leaves out, and why, as the ends of sentences."""
     import numpy as np
 
     faint = blank = 0
@@ -170,4 +171,8 @@ def left_out(cases: Sequence[Case], *, usual: Mapping[str, Usual], pooling: Pool
                     np.linalg.norm(row) for row in vectors(name, output, case.inputs, pooling=pooling) if row.size > 1
                 )
                 faint += sum(1 for length in lengths if 0 < length < usual[name].faint)
-    return {"faint vector": faint, "blank row": blank}
+    kinds = (
+        (faint, "faint vector", "whose direction a small error can turn far"),
+        (blank, "blank row", "without a token"),
+    )
+    return [f"{lists.counted(count, kind)}, {why}" for count, kind, why in kinds if count]

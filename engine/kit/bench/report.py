@@ -115,6 +115,11 @@ class BenchRow:
         return self.noise is not None and self.noise > _NOISY
 
     @property
+    def title(self) -> str:
+        """The name of the model for people: a rival may have the runtime and the precision of the built model."""
+        return title_of(self.runtime, ours=self.ours)
+
+    @property
     def judged(self) -> bool:
         """Whether budgets hold for the row: of the recipe's own model, and of samples in the order of arrival.
 
@@ -231,6 +236,11 @@ class BenchReport(TypedReport):
         """Return the speed-up of the recipe's own model over each rival beside it, as text, by the rival's name."""
         rivals = (row for row in self.rows if not row.ours and _place(row) == _place(ours))
         return {rival.runtime: ours.speed_up(rival) for rival in rivals if rival.runtime in ours.ratio_to}
+
+
+def title_of(runtime: str, *, ours: bool) -> str:
+    """Return the name of a model in a measurement, which no other model in it has: "onnxruntime-int8 (ours)"."""
+    return f"{runtime} (ours)" if ours else runtime
 
 
 def place_of(row: BenchRow) -> str:

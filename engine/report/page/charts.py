@@ -8,12 +8,13 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from engine.report.page import svg
+from engine.report.page import labels, svg
+from engine.report.page.labels import Box
+from engine.report.page.svg import NARROW, WIDE
 from engine.report.page.values import FILTERS, Value
+from engine.report.page.variant import title
+from engine.text import lists
 
-_WIDE = 720.0
-_NARROW = 328.0
-"""The width of a picture that a page of 360 pixels shows whole: the page has a margin of 16 pixels on each side."""
 _TOP = 14.0
 _HIGH = 300.0
 _LEGEND = 20.0
@@ -23,22 +24,19 @@ _LEGEND = 20.0
 def for_any_page(draw: Callable[..., Markup], what: object, label: str) -> Markup:
     """Return a chart in two widths: style sheets show one of them, by the width of the page."""
     both = Markup('<div class="when-wide">{}</div><div class="when-narrow">{}</div>')
-    return both.format(draw(what, label), draw(what, label, _NARROW))
+    return both.format(draw(what, label), draw(what, label, NARROW))
 
 
-def _inside(mark: Markup) -> Markup:
-    """Return a marked number for use inside of an SVG text."""
-    return mark.replace(Markup("<span"), Markup("<tspan")).replace(Markup("</span>"), Markup("</tspan>"))
-
-
-def latencies(rows: Sequence[Value], label: str, wide: float = _WIDE) -> Markup:
+def latencies(rows: Sequence[Value], label: str, wide: float = WIDE) -> Markup:
     """Return a line for each runtime from p50 to p99, with the confidence interval of p50.
 
     Names stand beside the lines in a wide picture, and above them in a narrow one.
     """
-    left, right, high, above = (190.0, 90.0, 30.0, 0.0) if wide == _WIDE else (10.0, 10.0, 48.0, 16.0)
+    names = [svg.fitted(title(row), wide / 2) for row in rows]
+    room = max(map(svg.width, names)) + 20
+    left, right, high, above = (room, 90.0, 30.0, 0.0) if wide == WIDE else (10.0, 10.0, 48.0, 16.0)
     name_at, named, value_at, value_style = (
-        (left - 10, "end ", wide - right + 10, "") if wide == _WIDE else (0.0, "", wide, "end ")
+        (left - 10, "end ", wide - right + 10, "") if wide == WIDE else (0.0, "", wide, "end ")
     )
     ends = [row[name].number or 0.0 for row in rows for name in ("p50_ms", "p99_ms")]
     ends += [end.number or 0.0 for row in rows for end in row["intervals"]["p50_ms"]]
@@ -51,20 +49,20 @@ def latencies(rows: Sequence[Value], label: str, wide: float = _WIDE) -> Markup:
         p50, p95, p99 = (across(row[name].number or across.low) for name in ("p50_ms", "p95_ms", "p99_ms"))
         interval = [across(end.number or across.low) for end in row["intervals"]["p50_ms"]] or [p50, p50]
         drawn += [
-            svg.text((name_at, y - above + 4), row["runtime"].text, f"{named}{style}-name"),
+            svg.text((name_at, y - above + 4), names[number], f"{named}{style}-name"),
             svg.line((p50, y), (p99, y), f"spread {style}"),
             svg.line((p95, y - 6), (p95, y + 6), f"spread {style}"),
             svg.line((p99, y - 4), (p99, y + 4), f"spread {style}"),
             svg.box((interval[0], y - 6), (max(1.0, interval[1] - interval[0]), 12), f"interval {style}"),
             svg.circle((p50, y), 4.5, f"dot {style}"),
-            svg.text((value_at, y - above + 4), _inside(FILTERS["ms"](row["p50_ms"])), f"{value_style}{style}-name"),
+            svg.text((value_at, y - above + 4), svg.inside(FILTERS["ms"](row["p50_ms"])), f"{value_style}{style}-name"),
         ]
     return svg.picture(wide, bottom + 42, label, drawn)
 
 
-def throughput(lines: Mapping[str, Sequence[tuple[int, Value]]], label: str, wide: float = _WIDE) -> Markup:
+def throughput(lines: Mapping[str, Sequence[tuple[int, Value]]], label: str, wide: float = WIDE) -> Markup:
     """Return a line for each runtime: rows a second against the size of the batch."""
-    end = wide - (170 if wide == _WIDE else 10)
+    end = wide - _room(lines, wide)
     points = [(batch, 1000 * batch / (p50.number or 1.0)) for line in lines.values() for batch, p50 in line]
     across = svg.scale([float(batch) for batch, _ in points], 70.0, end)
     up = svg.scale([rate for _, rate in points], _HIGH - 50, 30.0, from_zero=True)
@@ -76,6 +74,11 @@ def throughput(lines: Mapping[str, Sequence[tuple[int, Value]]], label: str, wid
         drawn += [svg.path(places, f"line {style}"), *(svg.circle(place, 4, f"dot {style}") for place in places)]
         ends[name] = places[-1]
     return _with_names(drawn, ends, label, wide, _HIGH)
+
+
+def _room(names: Iterable[str], wide: float) -> float:
+    """Return the room right of the lines: for their names in a wide picture."""
+    return 20 + max(svg.width(svg.fitted(name, wide / 3)) for name in names) if wide == WIDE else 10.0
 
 
 def _style(number: int) -> str:
@@ -91,13 +94,13 @@ def _with_names(
     taken: list[float] = []
     for number, (name, (x, y)) in enumerate(ends.items()):
         style = "ours-name" if number == 0 else "rival-name"
-        if wide == _WIDE:
-            names.append(svg.text((x + 10, _free(y, taken) + 4), name, style))
+        if wide == WIDE:
+            names.append(svg.text((x + 10, _free(y, taken) + 4), svg.fitted(name, wide / 3), style))
             continue
         below = high + (number + 0.5) * _LEGEND
         names.append(svg.path([(10, below), (50, below)], f"line {_style(number)}"))
-        names.append(svg.text((60, below + 4), name, style))
-    legend = 0.0 if wide == _WIDE else len(ends) * _LEGEND
+        names.append(svg.text((60, below + 4), svg.fitted(name, wide - 60), style))
+    legend = 0.0 if wide == WIDE else len(ends) * _LEGEND
     return svg.picture(wide, high + legend, label, [*drawn, *names])
 
 
@@ -117,6 +120,8 @@ class VariantPoint:
     latency: float
     accuracy: float
     anchor: str = ""
+    label: str = ""
+    """The part of the name in which the variants differ."""
 
 
 def front(points: Sequence[VariantPoint]) -> list[VariantPoint]:
@@ -128,8 +133,12 @@ def front(points: Sequence[VariantPoint]) -> list[VariantPoint]:
     return best
 
 
-def scatter(points: Sequence[VariantPoint], label: str, wide: float = _WIDE) -> Markup:
-    """Return the cosine against latency, a point for each variant; a line joins the points of the Pareto front."""
+def scatter(points: Sequence[VariantPoint], label: str, wide: float = WIDE) -> Markup:
+    """Return the cosine against latency, a named point for each variant; a line joins the points of the Pareto front.
+
+    The points of the front have their names first, and the others as far as there is room. Variants at one place have
+    one name, with the number of the others.
+    """
     across = svg.scale([point.latency for point in points], 80.0, wide - 30)
     up = svg.scale([point.accuracy for point in points], _HIGH - 50 + 60, 30.0)
     bottom = _HIGH + 10
@@ -148,12 +157,17 @@ def scatter(points: Sequence[VariantPoint], label: str, wide: float = _WIDE) -> 
             continue
         link = Markup('<a href="#{}" aria-label="{}">{}</a>')
         drawn.append(link.format(point.anchor, title, svg.circle(at, 5.5, "dot ours", title)))
+    names: dict[tuple[float, float], list[str]] = {}
+    for point in sorted(points, key=lambda each: each not in best):
+        names.setdefault((across(point.latency), up(point.accuracy)), []).append(point.label)
+    words = [lists.first_of(each, 1) for each in names.values()]
+    drawn += labels.drawn(list(names), words, Box(82, 20, wide, bottom - 2))
     return svg.picture(wide, bottom + 42, label, drawn).replace(Markup('role="img"'), Markup('role="group"'), 1)
 
 
-def builds(lines: Mapping[str, Sequence[tuple[float, Value]]], label: str, wide: float = _WIDE) -> Markup:
+def builds(lines: Mapping[str, Sequence[tuple[float, Value]]], label: str, wide: float = WIDE) -> Markup:
     """Return a line for each shape: the median latency, with its confidence interval, from build to build."""
-    end = wide - (190 if wide == _WIDE else 10)
+    end = wide - _room(lines, wide)
     first, last = 80.0, end - 20
     count = max(1, max(len(line) for line in lines.values()) - 1)
     values = [limit for line in lines.values() for _, each in line for limit in _band(each)]

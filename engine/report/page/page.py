@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import itertools
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -17,9 +18,9 @@ from engine.builder.overview import VariantOverview
 from engine.builder.summary import Summary
 from engine.report import graph
 from engine.report import history as past_builds
-from engine.report.page import charts, plan
+from engine.report.page import charts, plan, tables
 from engine.report.page.charts import VariantPoint
-from engine.report.page.values import FILTERS, Value, per_second
+from engine.report.page.values import FILTERS, Value
 from engine.report.page.variant import PageVariant, place
 from engine.report.table import headline_of_precision
 from engine.system import regular
@@ -34,6 +35,8 @@ def html(
     summaries: Sequence[Summary], findings: Sequence[Finding], overviews: Sequence[VariantOverview], version: str
 ) -> str:
     """Return the page. `findings` are those of all variants, and `overviews` has one item for each summary."""
+    listed = graph.jobs(findings)
+    unknown = [Value(None, "")] * len(listed)  # a job that variants share ran for one of them
     variants = [_variant(number, summary, overviews[number], findings) for number, summary in enumerate(summaries)]
     environment = _environment()
     script, style = (regular.read_text(_TEMPLATES / name) for name in ("page.js", "page.css"))
@@ -44,10 +47,11 @@ def html(
         details=details,
         left_out=len(variants) - len(details),
         scatter=_scatter(variants),
-        front=_front(variants),
-        plan=_shared_plan(findings) if len(variants) > 1 else None,
+        undrawn=_undrawn(variants),
+        table=tables.variants(variants, details, _front(variants)),
+        plan=plan.picture(listed, unknown) if len(listed) <= plan.MOST else None,
+        jobs=tables.jobs(listed, unknown, "all variants"),
         states=Counter(each.overview.state for each in variants),
-        metrics=list(dict.fromkeys(name for each in variants for name in each.overview.figures.metrics)),
         version=version,
         script=Markup(script),  # noqa: S704 - a file of this package
         style=Markup(style),  # noqa: S704 - the same
@@ -63,24 +67,13 @@ def _environment() -> Environment:
     environment.filters.update(FILTERS)
     environment.globals.update(
         place=place,
-        per_second=per_second,
         latencies=partial(charts.for_any_page, charts.latencies),
         throughput=partial(charts.for_any_page, charts.throughput),
         builds=partial(charts.for_any_page, charts.builds),
-        when=past_builds.when,
-        causes=_causes,
+        tables=tables,
         counted=lists.counted,
     )
     return environment
-
-
-def _causes(build: Value) -> list[str]:
-    """Return the jobs of a build that ran, each with the rows that changed."""
-    from engine.store.history import PastBuild
-
-    raw = build.raw
-    fields = {name: each for name, each in raw.items() if name != "seconds"} if isinstance(raw, Mapping) else {}
-    return list(past_builds.jobs(PastBuild.from_json(fields)))
 
 
 def _variant(number: int, summary: Summary, overview: VariantOverview, findings: Iterable[Finding]) -> PageVariant:
@@ -115,12 +108,22 @@ def _points(variants: Sequence[PageVariant]) -> list[VariantPoint]:
     """Return the variants that were measured at the commonest place, with their accuracy."""
     places = Counter(each.overview.figures.latencies[0].place for each in variants if each.overview.figures.latencies)
     commonest = places.most_common(1)[0][0] if places else ""
+    same = len(_common([each.overview.name for each in variants]))
     points = []
     for each in variants:
-        latency, cosine = each.overview.figures.latency(commonest), each.overview.figures.cosine
-        if latency is not None and cosine is not None:
-            points.append(VariantPoint(each.overview.name, latency.p50_ms, cosine, each.anchor))
+        name, figures = each.overview.name, each.overview.figures
+        latency = figures.latency(commonest)
+        if latency is not None and figures.cosine is not None:
+            points.append(VariantPoint(name, latency.p50_ms, figures.cosine, each.anchor, name[same:] or name))
     return points
+
+
+def _common(names: Sequence[str]) -> str:
+    """Return the words, each with its hyphen, with which all names begin."""
+    words = itertools.takewhile(
+        lambda each: len(set(each)) == 1, zip(*(name.split("-") for name in names), strict=False)
+    )
+    return "".join(f"{word}-" for word, *_ in words)
 
 
 def _front(variants: Sequence[PageVariant]) -> set[str]:
@@ -136,9 +139,16 @@ def _scatter(variants: Sequence[PageVariant]) -> Markup | None:
     return charts.for_any_page(charts.scatter, points, label)
 
 
-def _shared_plan(findings: Sequence[Finding]) -> Markup | None:
-    """Return the picture of all jobs, those that variants share once; None if there are too many."""
-    jobs = graph.jobs(findings)
-    if len(jobs) > plan.MOST:
-        return None
-    return plan.picture(jobs, [Value(None, "")] * len(jobs))
+def _undrawn(variants: Sequence[PageVariant]) -> str:
+    """Return why the picture of accuracy against latency lacks variants or is missing; "" if it shows all."""
+    points = len(_points(variants))
+    if points == len(variants) > 1:
+        return ""
+    if len(variants) == 1:
+        return "A picture of accuracy against latency compares variants, and here is one variant only."
+    if points == 0:
+        return "There is no picture of accuracy against latency: no variant has both a latency and a cosine yet."
+    what = (
+        "There is no picture of accuracy against latency" if points == 1 else "The picture does not show all variants"
+    )
+    return f"{what}: {points} of {len(variants)} have a latency at the same shape and a cosine."

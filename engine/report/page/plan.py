@@ -13,15 +13,19 @@ from engine.report.page import svg
 from engine.report.page.values import FILTERS, Value
 from engine.text import lists
 
-_WIDTH, _HEIGHT = 172, 44
-"""The size of a job's box in pixels."""
+_NARROWEST, _WIDEST, _HEIGHT = 104.0, 250.0, 44
+"""The size of a job's box in pixels: all boxes of a picture are as wide as the longest text in them needs."""
+_MARGIN = 8
+"""The room in pixels between a box and its text."""
+_NAME, _STATE = 13, 12
+"""The sizes of the fonts in a box, in pixels."""
 _PASSING = 14
 """The width in pixels that a line needs which passes a layer."""
 _ACROSS, _DOWN = 20, 30
 """The room between boxes in pixels."""
 _SWEEPS = 6
-_LETTERS = 18
-"""The most letters of a variant's name in a box."""
+_NAMED = 12
+"""The most variants that the title of a box names."""
 MOST = 60
 """The most jobs that are drawn; a picture with more says less than a table."""
 
@@ -36,17 +40,26 @@ class _Spot:
 
 
 def picture(jobs: Sequence[GraphJob], seconds: Sequence[Value]) -> Markup:
-    """Return the picture of the jobs; `seconds` are the durations of their last runs, in the same order."""
+    """Return the picture of the jobs; `seconds` are the durations of their last runs, in the same order.
+
+    A picture that is wider than a narrow page is shown on wide pages only. The table of jobs stands on all pages.
+    """
     spots, layers, routes = _laid_out(jobs)
-    wide, places = _places(spots, layers)
+    texts = [_texts(job, each, jobs) for job, each in zip(jobs, seconds, strict=True)]
+    needed = [max(svg.width(name, _NAME), svg.width(state.striptags(), _STATE)) for name, state in texts]
+    box = min(_WIDEST, max(_NARROWEST, *needed) + 2 * _MARGIN)
+    wide, places = _places(spots, layers, box)
     high = len(layers) * (_HEIGHT + _DOWN) + _DOWN
-    several = len({name for job in jobs for name in job.variants}) > 1
     drawn = [_route([places[spot] for spot in route]) for route in routes]
     for number, spot in enumerate(spots):
         if spot.job is not None:
-            drawn += _job(jobs[spot.job], seconds[spot.job], places[number], several=several)
+            drawn.append(_job(jobs[spot.job], texts[spot.job], places[number], box))
     label = f"The plan: {lists.counted(len(jobs), 'job')}. The table below has the same jobs."
-    return svg.picture(wide, high, label, drawn)
+    drawing = svg.picture(wide, high, label, drawn)
+    if wide <= svg.NARROW:
+        return drawing
+    note = Markup('<p class="note when-narrow">The picture of the plan needs a wider page.</p>')
+    return Markup('<div class="when-wide">{}</div>{}').format(drawing, note)
 
 
 def _laid_out(jobs: Sequence[GraphJob]) -> tuple[list[_Spot], list[list[int]], list[list[int]]]:
@@ -97,9 +110,11 @@ def _untangle(spots: Sequence[_Spot], layers: Sequence[list[int]]) -> None:
             layer.sort(key=middle)
 
 
-def _places(spots: Sequence[_Spot], layers: Sequence[Sequence[int]]) -> tuple[float, dict[int, tuple[float, float]]]:
+def _places(
+    spots: Sequence[_Spot], layers: Sequence[Sequence[int]], box: float
+) -> tuple[float, dict[int, tuple[float, float]]]:
     """Return the width of the picture, and the middle of the upper edge of each spot."""
-    widths = {spot: _PASSING if spots[spot].job is None else _WIDTH for layer in layers for spot in layer}
+    widths = {spot: _PASSING if spots[spot].job is None else box for layer in layers for spot in layer}
     widest = max(sum(widths[spot] + _ACROSS for spot in layer) for layer in layers)
     places = {}
     for depth, layer in enumerate(layers):
@@ -123,19 +138,24 @@ def _route(places: Sequence[tuple[float, float]]) -> Markup:
     return Markup('<path d="{}" class="edge"/>').format(drawn)
 
 
-def _job(job: GraphJob, seconds: Value, at: tuple[float, float], *, several: bool) -> list[Markup]:
-    x, y = at
+def _texts(job: GraphJob, seconds: Value, jobs: Sequence[GraphJob]) -> tuple[str, Markup]:
+    """Return the two lines in a job's box: its name, and its state with the duration or the variant of the job."""
+    several = len({name for each in jobs for name in each.variants}) > 1
     many = f" ({len(job.variants)} variants)" if len(job.variants) > 1 else ""
-    lasted = FILTERS["lasting"](seconds).replace(Markup("span"), Markup("tspan"))
-    whose = f" · {_short(job.variants[0])}" if several and len(job.variants) == 1 else ""
-    state = Markup("{}{}{}{}").format(job.state, " · " if lasted else "", lasted, whose)
-    return [
-        svg.box((x - _WIDTH / 2, y), (_WIDTH, _HEIGHT), f"job {job.state}"),
-        svg.text((x, y + 18), f"{job.name}{many}", "name middle"),
-        svg.text((x, y + 35), state, "state middle"),
+    parts: list[str | Markup] = [job.state]
+    if seconds:
+        parts.append(svg.inside(FILTERS["lasting"](seconds)))
+    if several and not many:
+        parts.append(svg.fitted(job.variants[0], _WIDEST - 2 * _MARGIN - svg.width(f"{job.state} · ", _STATE), _STATE))
+    return svg.fitted(f"{job.name}{many}", _WIDEST - 2 * _MARGIN, _NAME), Markup(" · ").join(parts)
+
+
+def _job(job: GraphJob, texts: tuple[str, Markup], at: tuple[float, float], box: float) -> Markup:
+    x, y = at
+    marks = [
+        Markup("<title>{}: {}, {}</title>").format(job.name, job.state, lists.first_of(job.variants, _NAMED)),
+        svg.box((x - box / 2, y), (box, _HEIGHT), f"job {job.state}"),
+        svg.text((x, y + 18), texts[0], "name middle"),
+        svg.text((x, y + 35), texts[1], "state middle"),
     ]
-
-
-def _short(name: str) -> str:
-    """Return the end of a long name, in which variants differ."""
-    return name if len(name) <= _LETTERS else f"…{name[-_LETTERS + 1 :]}"
+    return Markup("<g>{}</g>").format(Markup("\n").join(marks))

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
 
+WIDE, NARROW = 720.0, 328.0
+"""The widths of pictures in pixels. The narrow one is shown whole on a page of 360: margins take 16 on each side."""
 _STEPS = (1.0, 2.0, 5.0, 10.0)
 _APART = 40
 """The least distance between the labels of a horizontal axis, in pixels: a tick that is nearer has a line alone."""
@@ -64,6 +67,30 @@ def picture(width: float, height: float, label: str, content: Sequence[Markup]) 
     return head.format(width, height, width, height, label) + Markup("\n").join(content) + Markup("</svg>")
 
 
+def width(words: str, size: float = 13) -> float:
+    """Return about how many pixels a text needs at most, in the widest of the usual fonts, bold."""
+    return size * sum(_share(letter) for letter in words)
+
+
+def _share(letter: str) -> float:
+    """Return the width of a letter as a share of the size of the font."""
+    if letter in "iljtfr.,:;()'| -·":
+        return 0.5
+    wide = letter in "mwMW@%" or unicodedata.east_asian_width(letter) in "WF"
+    return 1.1 if wide else 0.88 if letter.isupper() else 0.74
+
+
+def fitted(words: str, room: float, size: float = 13) -> str:
+    """Return a text that needs at most so many pixels: the middle of a longer one is left out."""
+    if width(words, size) <= room:
+        return words
+    for kept in range(len(words) - 1, 0, -1):
+        shorter = f"{words[: kept // 2]}…{words[len(words) - (kept - kept // 2) :]}"
+        if width(shorter, size) <= room:
+            return shorter
+    return "…"
+
+
 def line(start: tuple[float, float], end: tuple[float, float], style: str) -> Markup:
     """Return a straight line."""
     return Markup('<line x1="{}" y1="{}" x2="{}" y2="{}" class="{}"/>').format(*start, *end, style)
@@ -72,6 +99,11 @@ def line(start: tuple[float, float], end: tuple[float, float], style: str) -> Ma
 def text(at: tuple[float, float], words: object, style: str = "") -> Markup:
     """Return a text; the style `end` aligns it to its right end, `middle` to its middle."""
     return Markup('<text x="{}" y="{}" class="{}">{}</text>').format(*at, style, words)
+
+
+def inside(mark: Markup) -> Markup:
+    """Return a marked number for use inside of a text."""
+    return mark.replace(Markup("<span"), Markup("<tspan")).replace(Markup("</span>"), Markup("</tspan>"))
 
 
 def circle(at: tuple[float, float], radius: float, style: str, title: str = "") -> Markup:

@@ -81,8 +81,8 @@ class Value:
 
     @property
     def columns(self) -> list[str]:
-        """The names in the items of a list of mappings, in the order in which they come."""
-        return list(dict.fromkeys(name for each in self for name, _ in each.items()))
+        """The names in the items of a list of mappings that have a value, in the order in which they come."""
+        return list(dict.fromkeys(name for each in self for name, inner in each.items() if inner))
 
 
 def _marked(value: Value, text: str, *, formula: str = "") -> Markup:

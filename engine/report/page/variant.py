@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from engine.builder.job import Job
 from engine.builder.overview import VariantOverview
+from engine.kit.bench.report import title_of
 from engine.report.graph import GraphJob
 from engine.report.page import plan
 from engine.report.page.values import Value
@@ -55,9 +56,19 @@ class PageVariant:
         return next((row for row in self.shown[_LATENCIES] if row["ours"].raw), self.shown["none"])
 
     @property
+    def steps(self) -> list[Value]:
+        """The jobs in `recipe show --json`, in the order of `jobs`."""
+        return [self.step(job.name) for job in self.jobs]
+
+    @property
+    def provenance(self) -> list[Value]:
+        """The jobs in `recipe show --json` that have an artifact."""
+        return [step for step in self.shown["steps"] if step["artifact"]]
+
+    @property
     def plan(self) -> Markup:
         """The plan as a picture."""
-        return plan.picture(self.jobs, [self.step(job.name)["seconds"] for job in self.jobs])
+        return plan.picture(self.jobs, [step["seconds"] for step in self.steps])
 
     def step(self, name: str) -> Value:
         """Return the job in `recipe show --json`; None for a job that is not there."""
@@ -85,8 +96,7 @@ class PageVariant:
             batch = shape.pop("batch", None)
             if isinstance(batch, int):
                 rest = f"{shape} {row['via'].raw} {row['new_tokens'].raw}"
-                name = f"{row['runtime'].text}{' (ours)' if row['ours'].raw else ''}"
-                lines.setdefault(rest, {}).setdefault(name, []).append((batch, row["p50_ms"]))
+                lines.setdefault(rest, {}).setdefault(title(row), []).append((batch, row["p50_ms"]))
         longest = max(lines.values(), key=lambda each: max(map(len, each.values())), default={})
         return {name: sorted(line, key=lambda each: each[0]) for name, line in longest.items() if len(line) > 1}
 
@@ -102,6 +112,11 @@ class PageVariant:
                     lines.setdefault(name, []).append((build["at"].number or 0.0, latency))
                 last[name] = latency.raw
         return {name: line for name, line in lines.items() if len(line) > 1}
+
+
+def title(row: Value) -> str:
+    """Return the name of the model of a row of latencies."""
+    return title_of(row["runtime"].text, ours=row["ours"].raw is True)
 
 
 def place(row: Value) -> str:

@@ -4,6 +4,7 @@ import pytest
 from engine.errors import StepError
 from engine.kit.accuracy import agreement, comparison, outputs, pooling
 from engine.kit.accuracy.agreement import Choices
+from engine.kit.accuracy.outputs import Usual
 from engine.kit.inputs.cases import Case
 
 
@@ -149,3 +150,15 @@ def test_an_output_of_another_shape_says_both_shapes():
     with pytest.raises(StepError, match="another shape") as caught:
         distance({"logits": [[1.0, 2.0]]}, {"logits": [[1.0, 2.0, 3.0]]})
     assert "[1, 3] instead of [1, 2]" in str(caught.value)
+
+
+def test_what_the_cosine_leaves_out_is_a_sentence_with_its_reason():
+    output = np.array([[3.0, 4.0], [0.001, 0.0], [1.0, 1.0]], np.float32)
+    mask = np.array([[1, 1], [1, 1], [0, 0]])
+    tried = Case("one", "", "tensors", {"attention_mask": mask}, {"y": output})
+    usual = {"y": Usual(faint=0.1, largest=4.0, scale=4.0)}
+    assert outputs.left_out([tried], usual=usual, pooling=None) == [
+        "1 faint vector, whose direction a small error can turn far",
+        "1 blank row, without a token",
+    ]
+    assert outputs.left_out([Case("one", "", "tensors", {}, {"y": output[:1]})], usual=usual, pooling=None) == []

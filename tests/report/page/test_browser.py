@@ -8,6 +8,35 @@ from report_pages import rendered, resolved
 SHOWN = "[...document.querySelectorAll('[data-path]')].map(each => [each.dataset.path, JSON.parse(each.dataset.value)])"
 
 
+GEOMETRY = """
+(() => {
+  const faults = [];
+  const inside = (inner, outer) => inner.left >= outer.left - 1 && inner.right <= outer.right + 1
+    && inner.top >= outer.top - 1 && inner.bottom <= outer.bottom + 1;
+  const meet = (one, other) => one.left < other.right - 1 && other.left < one.right - 1
+    && one.top < other.bottom - 3 && other.top < one.bottom - 3;
+  const area = (element) => element.getBoundingClientRect();
+  const pictures = [...document.querySelectorAll("svg")].filter((each) => area(each).width);
+  let texts = 0;
+  for (const picture of pictures) {
+    for (const text of picture.querySelectorAll("text")) {
+      texts += 1;
+      const box = text.parentElement.querySelector(":scope > rect.job") || picture;
+      if (!inside(area(text), area(box))) faults.push(text.textContent);
+    }
+    const labels = [...picture.querySelectorAll("text.label")];
+    labels.forEach((one, number) => labels.slice(number + 1).forEach((other) => {
+      if (meet(area(one), area(other))) faults.push(`${one.textContent} covers ${other.textContent}`);
+    }));
+  }
+  const scrolling = [...document.querySelectorAll("*")].filter((each) => each.scrollWidth > each.clientWidth
+    && ["auto", "scroll"].includes(getComputedStyle(each).overflowX) && !each.querySelector("table"));
+  return {texts, faults, scrolling_pictures: scrolling.map((each) => each.ariaLabel)};
+})()
+"""
+"""The texts of pictures that leave their boxes or cover each other, and what scrolls sideways without a table in it."""
+
+
 @pytest.fixture(scope="module")
 def browser():
     yield from browsers.started()
@@ -18,12 +47,43 @@ def pages(tmp_path_factory):
     """Pages of one, a few and many variants, each with the JSON that its numbers come from."""
     folder = tmp_path_factory.mktemp("pages")
     written = {}
-    for count in (1, 3, 200):
-        text, shown = rendered(count)
-        path = folder / f"{count}.html"
+    for count, measured in ((1, 1), (3, 3), (14, 14), (200, 200), (1, 0), (14, 0), (14, 1), (14, 12)):
+        text, shown = rendered(count, measured=measured)
+        path = folder / f"{count}-{measured}.html"
         path.write_text(text, "utf-8")
-        written[count] = path, shown
+        written[count if count == measured else (count, measured)] = path, shown
     return written
+
+
+@pytest.mark.parametrize("width", [390, 1280, 1920])
+@pytest.mark.parametrize("kind", [1, 14, (1, 0), (14, 0), (14, 1), (14, 12)])
+def test_texts_of_pictures_lie_inside_of_their_boxes_and_only_tables_scroll_sideways(browser, pages, kind, width):
+    with Visit(browser, pages[kind][0], width=width) as visit:
+        visit.open_everything()
+        root = "document.documentElement"
+        assert visit.page.evaluate(f"[{root}.scrollWidth, {root}.clientWidth]") == [width, width]
+        seen = visit.page.evaluate(GEOMETRY)
+        assert seen["texts"] > 5 or width == 390  # a narrow page without figures has no picture
+        assert seen["faults"] == []
+        if width == 390:
+            assert seen["scrolling_pictures"] == []
+        assert visit.messages == []
+
+
+def test_a_table_shows_axes_and_no_empty_column(browser, pages):
+    with Visit(browser, pages[14, 0][0], width=1280) as visit:
+        titles = visit.page.locator("#variants thead th").all_text_contents()
+        assert titles == ["recipe", "n", "device", "precision", "state"]
+
+
+def test_measures_are_explained_where_they_stand(browser, pages):
+    with Visit(browser, pages[1][0], width=390, touch=True) as visit:
+        words = visit.page.locator("#variant-0 details.words").first
+        words.get_by_text("What the measures say").tap()
+        for measure in ("p50 ms", "p95 ms", "p99 ms", "noise", "speed-up"):
+            assert words.locator("dt").get_by_text(measure, exact=True).is_visible()
+        every = visit.page.locator("details.words dt").all_text_contents()
+        assert {"cosine", "agreement"} <= set(every)
 
 
 @pytest.mark.parametrize(

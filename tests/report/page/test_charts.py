@@ -1,5 +1,7 @@
 """The pictures of latencies, throughput, accuracy and builds."""
 
+import re
+
 import pytest
 
 from engine.report.page import charts
@@ -8,7 +10,7 @@ from engine.report.page.values import Value
 
 
 def point(name, latency, accuracy):
-    return VariantPoint(name, latency, accuracy, name)
+    return VariantPoint(name, latency, accuracy, name, name)
 
 
 def row(runtime, p50, *, ours):
@@ -36,6 +38,11 @@ def test_a_scatter_links_the_points_of_the_front_and_names_all():
     assert drawn.count("<a ") == 2
     assert drawn.count("<circle") == 3
     assert "&lt;c&gt;: 3 ms, cosine 0.9900" in drawn
+
+
+def test_points_are_named_and_points_at_one_place_share_a_name():
+    drawn = str(charts.scatter([point("a", 1, 0.9), point("b", 2, 0.99), point("c", 2, 0.99)], "all"))
+    assert re.findall(r'class="label[^"]*">([^<]*)<', drawn) == ["a", "b and 1 more"]
 
 
 def test_latencies_have_a_line_for_each_runtime_with_its_median():

@@ -76,6 +76,28 @@ def test_many_variants_are_one_table_with_a_front_and_a_small_page(many):
     assert text.count(">front<") > 1
 
 
+@pytest.mark.parametrize(
+    ("count", "measured", "reason"),
+    [
+        (1, 1, "here is one variant only"),
+        (3, 0, "no variant has both a latency and a cosine yet"),
+        (3, 1, "There is no picture of accuracy against latency: 1 of 3 have"),
+        (3, 2, "The picture does not show all variants: 2 of 3 have"),
+        (3, 3, None),
+    ],
+)
+def test_a_missing_picture_of_variants_has_its_reason(count, measured, reason):
+    text, _ = rendered(count, measured=measured)
+    reasons = re.findall(r'<p class="note">([^<]*picture of accuracy[^<]*|The picture[^<]*all[^<]*)</p>', text)
+    assert len(reasons) == (reason is not None)
+    assert all(reason in each for each in reasons)
+
+
+def test_results_stand_before_the_plan(one, many):
+    for text, results in ((one[0], ">Latency<"), (many[0], 'id="variants"')):
+        assert text.index(results) < text.index(">The plan<")
+
+
 def test_one_variant_has_no_table_of_variants(one):
     text, _ = one
     assert 'id="filter"' not in text

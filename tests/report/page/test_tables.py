@@ -1,0 +1,58 @@
+"""Tables of the page: their columns, their cells, and the words that are explained below them."""
+
+from engine.report.graph import GraphJob
+from engine.report.page import tables
+from engine.report.page.tables import PageColumn, PageTable
+from engine.report.page.values import Value
+
+
+def test_a_column_that_is_empty_in_all_rows_is_left_out_unless_it_always_stands():
+    columns = [PageColumn("a", ["x", "y"]), PageColumn("b", ["", ""]), PageColumn("c", ["", ""], always=True)]
+    table = PageTable("all", [*columns, PageColumn("d", ["", "z"])])
+    assert [column.title for column in table.shown] == ["a", "c", "d"]
+    assert table.rows == [("x", "", ""), ("y", "", "z")]
+
+
+def test_measures_in_titles_and_in_the_first_column_are_explained():
+    table = PageTable("all", [PageColumn("measure", ["cosine", "other"]), PageColumn("p50 ms", ["", "1"])])
+    assert list(table.words) == ["p50 ms", "cosine"]
+    assert all(sentence.endswith(".") for sentence in table.words.values())
+
+
+def test_a_measure_has_its_mean_its_worst_value_and_a_remark():
+    measured = {"cosine": {"mean": 0.99, "worst": 0.9, "sample": "line 8", "text": "a text"},
+                "agreement": {"share": 0.5, "differ": ["line 3"], "choices": 2}, "cases": 5}  # fmt: skip
+    rows = tables.accuracy(Value(measured, "p"), "m").rows
+    assert [row[0] for row in rows] == ["cosine", "agreement"]
+    assert rows[0][3:] == ("line 8", "a text", "")
+    assert rows[1][-1] == "other answers in: line 3"
+
+
+def test_a_speed_up_stands_beside_the_rival():
+    ours = {"runtime": "r", "ours": True, "p50_ms": 1.0, "ratio_to": {"r": 2.0}, "ratio_intervals": {"r": [1.5, 2.5]}}
+    rows = [Value({"shape": {}, "via": "in-process", **each}, f"p.{number}")
+            for number, each in enumerate([ours, {"runtime": "r", "ours": False, "p50_ms": 2.0}])]  # fmt: skip
+    table = tables.latencies(rows, "m")
+    assert [column.title for column in table.shown] == ["runtime", "p50 ms", "speed-up"]
+    assert [row[0] for row in table.rows] == ["r (ours)", "r"]
+    assert table.rows[1][2].striptags() == "2.00 x (1.50 x to 2.50 x)"
+    assert table.ours == [True, False]
+
+
+def test_jobs_of_several_variants_name_them():
+    listed = [GraphJob("fetch", "cached", (), ["a", "b"]), GraphJob("bench", "new", (0,), ["a"])]
+    table = tables.jobs(listed, [Value(None, "")] * 2, "all")
+    assert table.rows == [("fetch", "a, b", "cached", ""), ("bench", "a", "new", "fetch")]
+
+
+def test_a_build_has_its_figures_and_its_causes():
+    build = {"at": 1.0, "name": "x", "state": "failed", "jobs": {}, "figures": {"latencies": []}, "runs": []}
+    table = tables.builds([Value(build, "p")], "m")
+    assert [column.title for column in table.shown] == ["when", "state"]
+
+
+def test_rows_a_second_follow_from_the_median():
+    table = tables.throughput({"r": [(8, Value(2.0, "p"))]}, "m")
+    assert [cell if isinstance(cell, str) and "<" not in cell else cell.striptags() for cell in table.rows[0]] == [
+        "r", "8", "2.000", "4,000",
+    ]  # fmt: skip

@@ -1,0 +1,94 @@
+"""In a terminal of 80 columns, no line of a command's table is longer."""
+
+import re
+from types import SimpleNamespace
+
+import models
+import pytest
+import terminal
+from client.test_load_table import figures
+from client.test_repeating import AFTER, ENTRY
+from program import Program
+from tiny_project import OF_ONNX, RECIPE, SAMPLES
+
+from engine.client import repeating
+from engine.client.figures import QueryFigures
+from engine.commands import loadtest, query
+from engine.system import streams
+
+COLUMNS = 80
+NAME = "name: sentiment-of-film-reviews-${precision}-${profiles.0.sequence.opt}\n"
+MATRIX = NAME + "matrix: {precision: [fp32, int8], profiles.0.sequence.opt: [8, 16]}\n"
+LINES = {
+    "build tiny.yaml": "speed-up",
+    "build tiny.yaml --force package": "speed-up",
+    "build many.yaml -v": "speed-up",
+    "build other.yaml --dry-run": "cost",
+    "show tiny.yaml": "speed-up",
+    "show many.yaml": "agreement",
+    "diff tiny.yaml many.yaml::sentiment-of-film-reviews-fp32-16": "jobs differ",
+    "history tiny.yaml": "p50",
+    "history many.yaml": "cosine",
+    "why tiny.yaml": "fetch",
+    "why other.yaml": "new",
+    "cache ls": "package",
+    "cache stats": "artifacts",
+    "gpus": "memory by",
+    "steps": "package",
+    "doctor": "python",
+    "graph many.yaml": "<-",
+    "check many.yaml": "is fine",
+}
+"""Each command with words that its table has."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("narrow")
+    models.classifier_with_tokenizer(folder / "model")
+    (folder / "samples.jsonl").write_text(SAMPLES)
+    recipe = RECIPE.replace("model: {source: model}\n", OF_ONNX).replace("[1, 16, 32]", "{min: 1, opt: 16, max: 32}")
+    (folder / "tiny.yaml").write_text(recipe)
+    (folder / "many.yaml").write_text(recipe.replace("name: tiny\n", MATRIX).replace("precision: int8\n", "", 1))
+    (folder / "other.yaml").write_text(recipe.replace("name: tiny", "name: other").replace("max: 32", "max: 31"))
+    Program(folder)("build", "tiny.yaml", "many.yaml", expect=0)
+    return folder
+
+
+@pytest.fixture
+def eighty(monkeypatch):
+    """Let tables be laid out as in a terminal of 80 columns."""
+    monkeypatch.setattr(streams, "columns", lambda: COLUMNS)
+
+
+def wide(lines):
+    """Return the lines that do not fit."""
+    return [line for line in lines if len(line) > COLUMNS]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", LINES)
+def test_the_lines_of_a_command_fit(folder, command):
+    environment = {"RECIPE_TRUST_CACHE": "1"}
+    narrow = terminal.record(command.split(), folder, columns=COLUMNS, rows=400, environment=environment)
+    text = re.sub(r"\x1b\[[0-9;]*m|\r", "", narrow.raw.decode())
+    lines = [line.rstrip() for line in text.split("\n") if "\x1b" not in line]  # without the live lines of a build
+    assert LINES[command] in " ".join(" ".join(lines).split())
+    assert wide(lines) == []
+    assert "about 0.0 s" not in text
+
+
+def test_the_figures_of_a_load_test_fit(eighty, capsys):
+    arguments = SimpleNamespace(json=False, url="localhost:8000")
+    loadtest._print(SimpleNamespace(name="whole"), iter([figures(), figures()]), arguments)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[1:]] == ["clients", "8", "8"]
+    assert wide(lines) == []
+
+
+def test_the_statistics_of_a_query_fit(eighty, capsys):
+    statistics = repeating.statistics(ENTRY, {}, AFTER, [0.005])
+    query._print_times(ENTRY, QueryFigures(first_ms=1.0, latency=None, statistics=statistics), protocol="http")
+    lines = capsys.readouterr().out.splitlines()
+    assert "ms of a request" in lines[1]
+    assert wide(lines) == []
