@@ -1,4 +1,4 @@
-"""`recipe` in Python, and the start of the program. `recipe_build.X` is the module `engine.X` under a name of its own.
+"""`recipe` in Python, and the start of the program.
 
 A user may have an `engine.py` or a folder `engine/` of their own: this package imports the `engine` that lies beside
 it, whatever stands first on the import path.
@@ -11,9 +11,6 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from importlib.machinery import ModuleSpec
-    from types import ModuleType
     from typing import NoReturn
 
     from engine import BuildFailedError, UserError, build, check, diff, history, lock, plan, show, why
@@ -43,41 +40,6 @@ def _import_engine() -> None:
         raise ImportError(f"another `engine` is imported already, {place}: import recipe_build before it, or rename it")
 
 
-class _SameModules:
-    """Finds `recipe_build.X` as the module `engine.X`: one module, and not a copy, under two names."""
-
-    @staticmethod
-    def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
-        del path, target
-        package, _, rest = name.partition(".")
-        if package != __name__ or not rest or rest == "__main__":
-            return None
-        from importlib import import_module
-        from importlib.machinery import ModuleSpec
-
-        own = f"engine.{rest}"
-        try:
-            return ModuleSpec(name, _SameModule(import_module(own)))  # type: ignore[arg-type]  # it loads all the same
-        except ModuleNotFoundError as error:
-            if error.name == own:
-                return None
-            raise
-
-
-class _SameModule:
-    """Gives a module that is imported already. Python writes the new name into its `__spec__`, which is put back."""
-
-    def __init__(self, module: ModuleType) -> None:
-        self._module = module
-        self._spec = module.__spec__
-
-    def create_module(self, _: ModuleSpec) -> ModuleType:
-        return self._module
-
-    def exec_module(self, module: ModuleType) -> None:
-        module.__spec__ = self._spec
-
-
 if not TYPE_CHECKING:  # a type checker knows the names from above
 
     def __getattr__(name: str) -> object:
@@ -86,7 +48,7 @@ if not TYPE_CHECKING:  # a type checker knows the names from above
         if name == "__version__":
             return import_module("engine.text.distribution").version()
         if name in _MODULES:
-            return import_module(f"engine.{name}")
+            return import_module(f"{__name__}.{name}")
         if name in __all__:
             return getattr(import_module("engine"), name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -104,4 +66,3 @@ def main() -> NoReturn:
 
 
 _import_engine()
-sys.meta_path.insert(0, _SameModules)

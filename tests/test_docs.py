@@ -117,7 +117,8 @@ NOT_OURS = {
 
 
 def test_what_the_pages_quote_is_printed_by_the_code():
-    code = "".join(path.read_text() for path in sorted((ROOT / "engine").rglob("*.py")))
+    sources = [path for ending in ("*.py", "*.html") for path in sorted((ROOT / "engine").rglob(ending))]
+    code = "".join(path.read_text() for path in sources)
     quoted = set()
     for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
         prose = re.sub(r"`[^`]*`", "", FENCES.sub("", page.read_text()))

@@ -69,7 +69,7 @@ def test_the_workers_of_a_build_run_this_package(project, path):
 
 def test_a_process_that_a_step_spawns_runs_this_package(project):
     text = (
-        "import sys\nfrom recipe_build.builder import zygote_loader\n"
+        "import sys, recipe_build\nfrom engine.builder import zygote_loader\n"
         "sys.argv[1:] = zygote_loader.command('bytecode', sys.path)[4:]\n"
         "import runpy\nrunpy.run_path(zygote_loader.__file__, run_name='__mp_main__')\n"
         "print(sys.modules['engine'].__file__, sys.path[0])\n"

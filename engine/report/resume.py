@@ -16,7 +16,6 @@ from engine.builder.loop import Options, run
 from engine.builder.stored import StoredLookup, StoredVariant, loading
 from engine.errors import Exit
 from engine.events import Ended, Finished
-from engine.kit.inputs import samples
 from engine.recipe.project import project_of
 from engine.report import folding, renewal, results
 from engine.report.renewal import Resumed
@@ -36,8 +35,11 @@ def prepared(changes: ChangedFiles, plan: StoredPlan, numbers: Sequence[int], re
 
     `reading` are the options for reading recipes. Samples that cannot be read fit no plan: the whole build says why.
     """
-    if any(name.endswith(samples.ENDINGS) and not samples.is_readable(Path(name)) for name in changes.names):
-        return None
+    if own := [Path(name) for name in changes.names if name.endswith((".jsonl", ".npz"))]:
+        from engine.kit.inputs import samples
+
+        if not all(map(samples.is_readable, own)):
+            return None
     fields = {number: plan.variant(number) for number in numbers}
     variants = {number: StoredVariant(each, loading(reading)) for number, each in fields.items()}
     project = project_of(next(iter(variants.values())).subject.path)

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 data = ("texts.txt",)
 _FORMS = 'each line is {"text"}, {"text", "pair"} or {"question", "context"}, optionally with "label"'
-ENDINGS = (".jsonl", ".npz")
 _FIELDS = frozenset({"text", "pair", "question", "context", LABEL})
 
 

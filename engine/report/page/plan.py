@@ -47,7 +47,7 @@ def picture(jobs: Sequence[GraphJob], seconds: Sequence[Value]) -> Markup:
     spots, layers, routes = _laid_out(jobs)
     texts = [_texts(job, each, jobs) for job, each in zip(jobs, seconds, strict=True)]
     needed = [max(svg.width(name, _NAME), svg.width(state.striptags(), _STATE)) for name, state in texts]
-    box = min(_WIDEST, max(_NARROWEST, *needed) + 2 * _MARGIN)
+    box = min(_WIDEST, max([_NARROWEST, *needed]) + 2 * _MARGIN)
     wide, places = _places(spots, layers, box)
     high = len(layers) * (_HEIGHT + _DOWN) + _DOWN
     drawn = [_route([places[spot] for spot in route]) for route in routes]
