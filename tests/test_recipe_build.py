@@ -1,4 +1,4 @@
-"""The package `recipe_build`: what it offers, its version and its types; its modules offer what those of `engine` do."""
+"""The package `recipe_build`: what it offers, its version and its types, and what its modules offer."""
 
 import importlib
 import subprocess
