@@ -276,15 +276,18 @@ class Session:
     def _with_readable_samples(self, *, keep_going: bool) -> Sequence[Variant]:
         """Return the variants whose samples can be read: a bad line shall not show after minutes of export.
 
-        Raises the errors of the others, with `keep_going` only where no variant is left.
+        A frozen build reads none. Raises the errors of the others, with `keep_going` only where no variant is left.
         """
+        if self.selection.frozen:
+            return self.variants
         from engine.builder.preflight import samples
 
+        before = len(self.refusals.by_path)
         for variant in self.variants:
             with self.refusals.collecting(variant.loaded.path):
                 samples.look_at_content(variant)
         variants = [each for each in self.variants if each.loaded.path not in self.refusals.by_path]
-        if not (keep_going and variants):
+        if len(self.refusals.by_path) > before and not (keep_going and variants):
             self.refusals.refuse(len(self.selection.paths))
         return variants
 

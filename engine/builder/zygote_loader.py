@@ -127,7 +127,7 @@ if __name__ in ("__main__", "__mp_main__") and sys.argv[1:] and sys.argv[1].star
     # A process that `multiprocessing` spawns runs this file by the second name, and has its import path already.
     folders = sys.argv[2:] if __name__ == "__main__" else list(sys.path)
     sys.path[:] = [os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))]
-    import engine  # noqa: F401 - this one, also where a user's own `engine` stands first on the import path
+    __import__("engine")  # this one, also where a user's own `engine` stands first on the import path
 
     sys.path[:] = folders
     if __name__ == "__main__":

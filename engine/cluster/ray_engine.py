@@ -57,11 +57,11 @@ def _survey(question: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _named(code: Any) -> Any:
-    """Return a function or class, which nodes then import by the name of `recipe_build`.
+    """Return a function or class, which nodes then import from the module `recipe_build.nodes`.
 
     Ray puts the builder's folder first on the import path of nodes. There a user's own `engine` may lie.
     """
-    code.__module__ = f"recipe_build.{code.__module__.partition('.')[2]}"
+    code.__module__ = "recipe_build.nodes"
     importlib.import_module(code.__module__)  # Ray sends the code itself where the module is not imported
     return code
 

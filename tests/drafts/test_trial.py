@@ -45,9 +45,9 @@ def test_a_size_of_the_weights_is_found(tmp_path):
 
 
 def test_a_size_that_an_error_names_is_found(tmp_path):
-    nodes = [_node("Expand", ["one", "shape"], "row"), _node("Add", ["x", "row"], "y")]
+    nodes = [_node("Expand", ["one", "shape"], "row"), _node("Concat", ["x", "row"], "y", axis=0)]
     stored = [weight("one", 1, 1), _numbers("shape", [1, 2311])]
-    path = _saved(tmp_path / "m.onnx", nodes, [("x", FLOAT, ["n", "any"])], [("y", FLOAT, ["n", 2311])], stored)
+    path = _saved(tmp_path / "m.onnx", nodes, [("x", FLOAT, ["n", "any"])], [("y", FLOAT, ["m", 2311])], stored)
     assert trial.sizes(path, {"n": Range(min=1, opt=1, max=8), "any": _ANY}).profile["any"].opt == 2311
 
 

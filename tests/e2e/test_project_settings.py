@@ -71,8 +71,11 @@ def test_a_build_never_answers_from_before_a_change_of_the_file(project):
 
 def test_the_jobs_that_run_at_once_are_those_of_the_file_unless_the_command_line_says_so(project):
     (project.folder / "recipe.toml").write_text("jobs = 1\n")
-    dry = ("build", "r.yaml", "--dry-run")
+    dry = (*BUILD, "--dry-run")
     project(*BUILD, expect=0)
+    model = onnx.load(project.folder / "net.onnx")
+    model.doc_string = "another"
+    onnx.save(model, project.folder / "net.onnx")
     assert "with -j 1" in project(*dry, expect=0).stdout
     assert "with -j 5" in project(*dry, "-j", "5", expect=0).stdout
 

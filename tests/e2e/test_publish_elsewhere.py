@@ -64,6 +64,6 @@ def test_the_python_of_the_page_parses():
         ast.parse(block)
 
 
-@pytest.mark.parametrize("page", ["README.md", "serving.md", "sharing.md"])
+@pytest.mark.parametrize("page", ["map.md", "serving.md", "sharing.md"])
 def test_other_pages_lead_there(page):
     assert "](publish-elsewhere.md)" in (ROOT / "docs" / page).read_text()

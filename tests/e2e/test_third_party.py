@@ -59,7 +59,6 @@ def test_it_joins_the_plan_and_everything_downstream_takes_its_output(project):
 
 def test_its_code_counts_by_the_names_of_recipe_build_too(project):
     text = STEP.replace("from engine.step import Step", "from recipe_build.step import Step")
-    text = text.replace("import onnx\n", "import onnx\n        from recipe_build.kit.onnx import onnx_files\n")
     (project.folder / "site" / "stamp_package.py").write_text(text)
     assert project.states("r.yaml", "--to", "stamp")["stamp"] == "built"
 

@@ -5,6 +5,9 @@ from types import SimpleNamespace
 
 import models
 import pytest
+
+pytest.importorskip("pyte", reason="pyte, the terminal in memory, is not installed: the extra `dev-terminal`")
+
 import terminal
 from client.test_load_table import figures
 from client.test_repeating import AFTER, ENTRY
