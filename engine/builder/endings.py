@@ -175,14 +175,14 @@ class Endings:
                 text = f"{place} is from an earlier build, and this build does not vouch for it: moved to {aside}"
                 yield Noticed(text, is_warning=True)
 
-    def finished(self, *, interrupted: bool) -> Finished:
+    def finished(self, *, interrupted: bool, is_what_if: bool = False) -> Finished:
         """Save the notes and return the last event of the build."""
         for _, own in groupby(self.board.tickets, key=lambda ticket: ticket.variant.name):
             tickets = list(own)
             variant = tickets[0].variant
-            unfinished = _unfinished(tickets, self._heads[variant.name])
+            unfinished = _unfinished(tickets, self._heads[variant.name], is_what_if=is_what_if)
             self._lookup.heads.keep(variant.subject, self._notes[variant.name], unfinished)
-            if unfinished is not None and unfinished.is_failure:
+            if unfinished is not None and unfinished.keeps_earlier:
                 self._lookup.store.drop_snapshots()  # an up-to-date build has to note that it passed
         self._lookup.heads.save()
         code = Exit.INTERRUPTED if interrupted else Exit.worst(self._exits)
@@ -205,16 +205,18 @@ class Endings:
             )
 
 
-def _unfinished(tickets: Sequence[Ticket], head: Head) -> Unfinished | None:
+def _unfinished(tickets: Sequence[Ticket], head: Head, *, is_what_if: bool) -> Unfinished | None:
     """Return why the jobs of a variant did not give all results; None if all have passed. `head` is the build before.
 
-    A build that stops early because of `--to`, with other keys than the build before, has no results of later jobs.
+    A build that stops early because of `--to`, of another recipe than the build before, has no results of later jobs.
     """
     keys = {each.job.name: each.digest for each in tickets if each.record is not None and each.key is not None}
     states = {None if ticket.ended is None else ticket.ended.state for ticket in tickets}
     if states <= {"cached", "built", "reproduced"}:
-        is_whole = any(ticket.job.traits.delivers for ticket in tickets) or keys.items() <= head.newest.items()
-        return None if is_whole else Unfinished(f"ends with {tickets[-1].job.name}", is_failure=False, jobs=keys)
+        is_same = keys.items() <= head.newest.items() and tickets[0].variant.subject.fields == head.recipe
+        if is_same or any(ticket.job.traits.delivers for ticket in tickets):
+            return None
+        return Unfinished(f"ends with {tickets[-1].job.name}", keeps_earlier=is_what_if, jobs=keys)
     ended = [ticket.ended for ticket in tickets if ticket.ended is not None]
     failed = next((each for each in ended if each.error is not None), None)
     away = next((each.waits_for for each in ended if each.waits_for is not None), None)
@@ -225,7 +227,7 @@ def _unfinished(tickets: Sequence[Ticket], head: Head) -> Unfinished | None:
     else:
         left = next((ticket.job.name for ticket in tickets if ticket.record is None), "its end")
         why = f"stopped before {left}"
-    return Unfinished(why, is_failure=away is None or failed is not None, jobs=keys)
+    return Unfinished(why, keeps_earlier=is_what_if or away is None or failed is not None, jobs=keys)
 
 
 def _replayed(error: JudgementError, record: Record) -> JudgementError:

@@ -124,7 +124,7 @@ class _Build:
             yield from self._events_of_jobs()
             return
         self.abandon()
-        yield self.endings.finished(interrupted=True)
+        yield self.endings.finished(interrupted=True, is_what_if=self.options.is_what_if)
 
     def _only_awaits(self) -> bool:
         working = (State.READY, *_STARTABLE, State.RUNNING, State.LOCKED_ELSEWHERE)
@@ -148,7 +148,7 @@ class _Build:
         yield from self._report_contradictions()
         yield from self._finish_pushes()
         yield from () if self.options.is_what_if else self.endings.withdrawn()
-        yield self.endings.finished(interrupted=False)
+        yield self.endings.finished(interrupted=False, is_what_if=self.options.is_what_if)
 
     def _patience(self) -> float | None:
         """Return for how long the loop may wait for its own workers; None for any time."""

@@ -130,12 +130,11 @@ class Summary:
 
     def to_json(self) -> dict[str, object]:
         """Return the summary as the JSON values that `recipe show --json` prints for each variant."""
-        recipe = self.variant.loaded.recipe
         return {
             "recipe": self.variant.name,
             "variant": self.variant.loaded.variant,
             "precision": self.precision,
-            "target": recipe.target.model_dump(mode="json", exclude_none=True),
+            "target": self._target(),
             "steps": [_step(job.name, self.records.get(job.name)) for job in self.variant.jobs],
             "size": self.model.size if self.model else None,
             Section.VALIDATION: self._filed(Section.VALIDATION),
@@ -147,6 +146,14 @@ class Summary:
             **self._lengths(),
             "warnings": list(self.warnings),
         }
+
+    def _target(self) -> dict[str, object]:
+        """Return the target of the recipe that was built."""
+        target = self.variant.loaded.recipe.target
+        fields = target.model_dump(mode="json", exclude_none=True)
+        if self.devices != target.devices:
+            fields["device"] = self.devices[0] if len(self.devices) == 1 else list(self.devices)
+        return {**fields, "runtime": self.runtime}
 
     def proposal(self, lengths: SampleLengths) -> str:
         """Return the profiles and the batching that follow from the lengths of samples, as YAML; "" if not known."""

@@ -131,7 +131,7 @@ def _samples(text: str, name: str, folder: Path) -> Iterator[QueryRow]:
     for number, line in enumerate(text.split("\n"), 1):  # not splitlines(): JSON allows U+2028 within a string
         if not line.strip():
             continue
-        where = f"line {number} of {name}"
+        where = f"{name}:{number}"
         try:
             sample = json.loads(line)
         except (ValueError, RecursionError) as error:

@@ -34,7 +34,10 @@ class ListedRecipe:
 
     recipe: str
     state: str
-    """`up to date`, `would rebuild`, `never built`, `failed`, `waiting` or `wrong`."""
+    """`up to date`, `cached`, `would rebuild`, `never built`, `failed`, `waiting` or `wrong`.
+
+    `cached`: everything is stored, and the last build was of other fields of the recipe.
+    """
     names: Sequence[str] = ()
     """The names of the variants; () where a snapshot answered."""
     jobs: int | None = None
@@ -49,6 +52,8 @@ class ListedRecipe:
         if self.state in ("would rebuild", "failed") and self.rebuild:
             jobs = f"{self.rebuild} of {self.jobs} jobs"
             return f"would rebuild {jobs}" if self.state == "would rebuild" else f"failed: {jobs} are left"
+        if self.state == "cached":
+            return "cached: a build delivers it without work"
         return f"waiting for {self.why}" if self.state == "waiting" and self.why else self.state
 
 
@@ -117,10 +122,14 @@ def _planned(path: str, session: Session) -> ListedRecipe:
     left = [each for each in findings if each.state != "cached"]
     ready = [each for each in left if each.state != "unknown"]
     waits = ", ".join(sorted({each.waits_for for each in ready if each.waits_for is not None}))
-    if any(past and past[-1].state == "failed" for past in pasts):
+    heads = [(each.subject.fields, session.lookup.heads.of(each.subject)) for each in session.variants]
+    tried = [past for past, (own, head) in zip(pasts, heads, strict=True) if own == head.recipe]
+    if any(past and past[-1].state == "failed" for past in tried):
         state = "failed"
     elif ready and all(each.waits_for for each in ready):
         return ListedRecipe(path, "waiting", names, jobs, len(left), waits)
+    elif left:
+        state = "would rebuild"
     else:
-        state = "would rebuild" if left else "up to date"
+        state = "up to date" if all(own == head.results.recipe for own, head in heads) else "cached"
     return ListedRecipe(path, state, names, jobs, len(left))

@@ -105,4 +105,4 @@ def _write(draft: Draft, recipe: Path, model: Path | None) -> None:
     options = "".join(f" --allow-path {shlex.quote(str(each))}" for each in allowed)
     if allowed:
         print(f"the model lies outside the project {project_of(recipe)}: commands need{options}, or copy it into there")
-    print(f"{recipe} passes `recipe check`; next: recipe build {recipe}{options}")
+    print(f"{recipe} passes `recipe check`; next: recipe build {shlex.quote(str(recipe))}{options}")

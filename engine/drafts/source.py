@@ -64,7 +64,8 @@ def _missing(model: str, place: Path, *also: str) -> UsageError:
     """Return the error for a path at which nothing is, with the nearest existing one, or what it may `also` mean."""
     path = Path(str(place).replace("\\", "/"))
     near = path if path.exists() else near_files.instead(path)
-    hint = f"{near_files.hint(path)}: name a model's directory, an .onnx file, or hf:OWNER/NAME"
+    like = near_files.hint(path)
+    hint = f"{like}{'' if like.endswith('?') else ';'} name a model's directory, an .onnx file, or hf:OWNER/NAME"
     if near is not None:
         hint = suggestions.did_you_mean(shown_path(near), *also)
     return UsageError(f"there is no file or directory {model}", hint=hint)

@@ -62,7 +62,8 @@ def hint(path: Path) -> str:
         missing = next((parent for parent in path.parent.parents if parent.is_dir()), path.parent)
         return f"there is no folder {shown_path(path.parent)}; {shown_path(missing)} exists"
     near = _near(path, names)
-    return suggestions.did_you_mean(*map(shown, near)) if near else f"{shown_path(path.parent)} holds no name like it"
+    folder = "this folder" if path.parent == Path() else shown_path(path.parent)
+    return suggestions.did_you_mean(*map(shown, near)) if near else f"{folder} holds no name like it"
 
 
 def instead(path: Path) -> Path | None:

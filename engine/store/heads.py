@@ -66,8 +66,9 @@ class Unfinished(TypedReport):
 
     why: str
     """What happened, as text: "failed in validate: ...", "stopped before export" or "waits for Tesla T4"."""
-    is_failure: bool
-    """Whether a job failed or the build was stopped. If not, the results are those of the jobs that passed."""
+    keeps_earlier: bool
+    """Whether people go on to see the results of the build before: a job failed, the build was stopped, or it tried
+    other values by `--set`. If not, the results are those of the jobs that passed."""
     jobs: Mapping[str, Digest]
     """The key of each job that had a record at the end of the build."""
     passed: NotedBuild | None = None
@@ -101,8 +102,8 @@ class Head(TypedReport):
 
     @property
     def failed(self) -> Unfinished | None:
-        """Why the build failed or was stopped; None for a build that passed as far as it could."""
-        return self.unfinished if self.unfinished is not None and self.unfinished.is_failure else None
+        """Why the results of the build before stay; None for a build that passed as far as it could."""
+        return self.unfinished if self.unfinished is not None and self.unfinished.keeps_earlier else None
 
     @property
     def results(self) -> NotedBuild:

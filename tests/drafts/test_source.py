@@ -36,7 +36,7 @@ def test_a_path_that_is_not_there_is_no_name_of_the_hub(tmp_path, monkeypatch, m
         ("models\\bert", "did you mean models/bert?"),
         ("./modles", "did you mean models?"),
         ("models/nets.onnx", "did you mean models/net.onnx?"),
-        ("far.onnx", ". holds no name like it: name a model's directory, an .onnx file, or hf:OWNER/NAME"),
+        ("far.onnx", "this folder holds no name like it; name a model's directory, an .onnx file, or hf:OWNER/NAME"),
     ],
 )
 def test_the_nearest_path_stands_in_the_hint_and_exists(tmp_path, monkeypatch, model, hint):

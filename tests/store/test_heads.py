@@ -45,7 +45,7 @@ def test_after_failed_builds_the_results_are_those_of_the_last_that_passed(store
     notes.save()
     for why in ("failed in fuse: no", "stopped before export"):
         notes = Heads(store.notes)
-        notes.keep(recipe, {"export": exported}, Unfinished(why, is_failure=True, jobs={"export": TWO}))
+        notes.keep(recipe, {"export": exported}, Unfinished(why, keeps_earlier=True, jobs={"export": TWO}))
         notes.save()
     head = Heads(store.notes).of(recipe)
     assert head.failed.why == "stopped before export"
@@ -58,10 +58,11 @@ def test_after_failed_builds_the_results_are_those_of_the_last_that_passed(store
 
 def test_a_build_that_waits_has_its_own_results_and_a_failed_first_build_too(store, recipe):
     notes = Heads(store.notes)
-    notes.keep(recipe, {"fetch": JobNote(run=ONE, key=ONE)}, Unfinished("failed", is_failure=True, jobs={"fetch": ONE}))
+    failed = Unfinished("failed", keeps_earlier=True, jobs={"fetch": ONE})
+    notes.keep(recipe, {"fetch": JobNote(run=ONE, key=ONE)}, failed)
     assert notes.of(recipe).results.jobs == {"fetch": ONE}
     notes.keep(recipe, {"fetch": JobNote(run=TWO, key=TWO)})
-    notes.keep(recipe, {}, Unfinished("waits for Tesla T4", is_failure=False, jobs={"fetch": TWO}))
+    notes.keep(recipe, {}, Unfinished("waits for Tesla T4", keeps_earlier=False, jobs={"fetch": TWO}))
     assert notes.of(recipe).failed is None
     assert notes.of(recipe).results.jobs == {"fetch": TWO}
 
