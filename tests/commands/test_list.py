@@ -52,6 +52,16 @@ def test_each_recipe_of_the_project_has_its_state(project):
 
 
 @pytest.mark.slow
+def test_a_recipe_whose_jobs_are_stored_and_were_not_built_last_is_cached(project):
+    recipe = project.folder / "edited.yaml"
+    edited = recipe.read_text()
+    project("build", "edited.yaml", expect=0)
+    recipe.write_text(edited.replace("[1, 2, 8]", "[1, 2, 4]"))
+    assert "cached: a build delivers it without work" in project("list", expect=0).stdout
+    recipe.write_text(edited.replace("[1, 2, 8]", "[1, 2, 16]"))  # the next test reads what a build would run
+
+
+@pytest.mark.slow
 def test_people_read_lines_that_fit(project):
     lines = project("list", expect=0).stdout.splitlines()
     assert lines[0].split() == ["built.yaml", "up", "to", "date"]

@@ -25,6 +25,28 @@ def built(tmp_path_factory):
     return program
 
 
+ON_T4 = ("target.device=T4", "target.runtime=tensorrt", "precision=fp16", "validate.cosine=0.5")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "why"),
+    [
+        (["--to", "quantize", "--set", "precision=int8"], 0, "ends with quantize"),
+        ([word for each in ON_T4 for word in ("--set", each)], 3, "waits for T4"),
+    ],
+)
+def test_overrides_that_end_early_or_wait_leave_the_results(built, words, code, why):
+    before = built("show", "r.yaml", "--json", expect=0).stdout
+    built("build", "r.yaml", "-q", *words, expect=code)
+    title, about, *_ = built("show", "r.yaml", expect=0).stdout.splitlines()
+    assert title.startswith("m: fp32 for cpu")
+    assert why in about
+    [was], [shown] = json.loads(before), json.loads(built("show", "r.yaml", "--json", expect=0).stdout)
+    assert (shown["target"], shown["size"], shown["steps"]) == (was["target"], was["size"], was["steps"])
+    assert "up to date" in built("list", expect=0).stdout
+    built("build", "r.yaml", expect=0)
+
+
 def test_overrides_that_fail_leave_the_package_and_an_edit_that_fails_moves_it(built):
     package = built.folder / "build" / "m"
     what_if = built("build", "r.yaml", "--set", "precision=int8", "-q", expect=4)
