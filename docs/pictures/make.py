@@ -26,7 +26,7 @@ ROOT = HERE.parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "support"))
 import terminal  # noqa: E402 - of the tests: the command line in a pseudo-terminal
 
-COLUMNS, ROWS = 96, 60
+COLUMNS, ROWS = 80, 60
 WIDTH, HEIGHT = 820, 930
 _FONTS = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
 """What Rich lets a browser fetch from another server: the picture uses the fonts that are there."""

@@ -169,9 +169,10 @@ def _measured(
         usual=usual,
         takes=takes,
     )
+    cosine = _worst(directions, lowest=True) if directions else None
+    noted = replace(counted, notes=masked.notes(hidden), cosine=cosine)
     return replace(
-        _varied(replace(counted, notes=masked.notes(hidden)), tried, answers, pooling=pooling, usual=usual),
-        cosine=_worst(directions, lowest=True) if directions else None,
+        _varied(noted, tried, answers, pooling=pooling, usual=usual),
         max_abs=_worst([(case, name, distance.max_abs) for case, name, distance in finite]),
         relative=_worst([(case, name, distance.relative) for case, name, distance in finite]),
         in_batch=_least_alike([*among.equal, *among.padded]) if among else None,

@@ -85,6 +85,13 @@ def test_an_output_of_another_size_is_judged_and_both_sizes_are_named(originals,
     assert "a higher precision" in caught.value.hint
 
 
+def test_a_note_says_what_the_cosine_leaves_out_and_the_rest_has_its_cosine(originals, tmp_path):
+    net = wrong_models.NETS["tokens"]
+    report = measured(originals("tokens", net), net.model(), tmp_path)
+    assert "the cosine leaves out 1 blank row, without a token" in report.notes
+    assert report.cosine is not None
+
+
 ODD = {**wrong_models.ODD, **wrong_mixed.ODD}
 
 
