@@ -175,7 +175,7 @@ class Endings:
                 text = f"{place} is from an earlier build, and this build does not vouch for it: moved to {aside}"
                 yield Noticed(text, is_warning=True)
 
-    def finished(self, *, interrupted: bool, is_what_if: bool = False) -> Finished:
+    def finished(self, *, interrupted: bool, is_what_if: bool) -> Finished:
         """Save the notes and return the last event of the build."""
         for _, own in groupby(self.board.tickets, key=lambda ticket: ticket.variant.name):
             tickets = list(own)

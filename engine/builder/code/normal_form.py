@@ -148,6 +148,6 @@ def _imports(node: ast.AST, package: str) -> list[Import]:
 
 
 def _own(module: str) -> str:
-    """Return the name of a module; `recipe_build.X` is the module `engine.X`."""
+    """Return the name of the module that counts: `recipe_build.X` hands on the names of `engine.X`."""
     first, dot, rest = module.partition(".")
     return f"engine{dot}{rest}" if first == "recipe_build" else module
