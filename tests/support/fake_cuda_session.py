@@ -1,6 +1,7 @@
 """A fake of ONNX Runtime's sessions on the CUDA provider: it computes on a CPU, and refuses what the real one refuses.
 
-Sources: ONNX Runtime's documentation, "NVIDIA - CUDA", section "Using CUDA Graphs": a session with graphs needs all nodes on the GPU, inputs and outputs that are bound, and addresses and shapes that stay; and the run option
+Sources: ONNX Runtime's documentation, "NVIDIA - CUDA", section "Using CUDA Graphs": a session with graphs needs all
+nodes on the GPU, inputs and outputs that are bound, and addresses and shapes that stay; and the run option
 `gpu_graph_id`, where -1 runs without a graph, and 0 is ONNX Runtime's own. Stricter than the real one: it captures no
 shape that has not run before without a graph.
 """
