@@ -63,6 +63,12 @@ def test_a_request_gets_its_own_answer_whatever_shape_it_is_padded_to(folder, si
     np.testing.assert_allclose(answer, expected(folder, given), atol=1e-6)
 
 
+def test_a_request_is_really_padded(folder):
+    given = texts(1, 3)
+    seen = opened(folder, facts={**FACTS, "fill": {"input_ids": PAD, "attention_mask": 1}}, **ON_CPU)
+    assert not np.allclose(seen(given, ["logits"])["logits"], expected(folder, given), atol=1e-3)
+
+
 def test_answers_stay_as_they_are_when_the_buffers_are_used_again(folder):
     session = opened(folder, **ON_CPU)
     first = session(texts(1, 5), ["logits"])["logits"]
