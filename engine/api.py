@@ -203,7 +203,8 @@ def load(package: Path | str, *, device: int | None = None) -> OpenedPackage:
     """Open a package whose layout is `fused` in this process: a function from texts to answers.
 
     The code and the session are those of the package, so tokens, padding and answers are the server's; on a GPU, with
-    the same CUDA graphs. `device` is the number of the GPU; the first without it. Raises UsageError for another folder.
+    the same CUDA graphs. `device` is the number of the GPU; the first without it. Raises UsageError for another folder,
+    and RuntimeError where the GPU cannot be used.
     """
     return OpenedPackage(Path(package), device=device)
 

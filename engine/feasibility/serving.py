@@ -105,8 +105,7 @@ def _layout(loaded: LoadedRecipe) -> None:
     target = recipe.target
     if (triton.layout == "fused" or target.device != "cpu") and not runtime.runs_in_python_on(target):
         by = f" by provider: {target.provider}" if target.provider else ""
-        what = f"{runtime.name} on {target.device}{by}"
-        hint = f"use runtime: onnxruntime{'' if target.device == 'cpu' else ' and provider: cuda'}"
+        what, hint = f"{runtime.name} on {target.device}{by}", "use runtime: onnxruntime, on a GPU with provider: cuda"
     elif not triton.tokenizer:
         what, hint = "a package without a tokenizer", "leave `tokenizer: false` out"
     elif task is not None and (task.modality is not Modality.TEXT or task.generates is not None):

@@ -214,7 +214,10 @@ class Runtime:
             yield Unsupported("bench.via", what, "via: [in-process]")
 
     def runs_in_python_on(self, target: TargetView) -> bool:
-        """Say whether a Python model of Triton can run the built model for this target in its own process."""
+        """Say whether a Python model of Triton can run the built model for this target in its own process.
+
+        A runtime that can do so on GPUs overrides this.
+        """
         return self.runs_in_python and self.runs_on_cpu(target)
 
     def accelerator(self, target: TargetView) -> Accelerator | None:

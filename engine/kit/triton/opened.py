@@ -29,7 +29,8 @@ class OpenedPackage:
     def __init__(self, package: Path, *, device: int | None = None) -> None:
         """Open the newest version of a package's model; `device` is the number of the GPU, for a package for GPUs.
 
-        Code of the package runs in this process. Raises UsageError where the folder is no package of one Python model.
+        Code of the package runs in this process. Raises UsageError where the folder is no package of one Python model,
+        and RuntimeError where the GPU of a package for GPUs cannot be used.
         """
         folder = _version(package)
         settings = json.loads((folder / parts.SETTINGS).read_text("utf-8"))
