@@ -4,9 +4,9 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from engine.api import BuildFailedError, UserError, build, check, diff, history, lock, plan, show, why
+    from engine.api import BuildFailedError, UserError, build, check, diff, history, load, lock, plan, show, why
 
-__all__ = ["BuildFailedError", "UserError", "build", "check", "diff", "history", "lock", "plan", "show", "why"]
+__all__ = ["BuildFailedError", "UserError", "build", "check", "diff", "history", "load", "lock", "plan", "show", "why"]
 
 
 def __getattr__(name: str) -> object:

@@ -31,6 +31,7 @@ from engine.builder.waiting import MachineNeeded, by_machine
 from engine.digest import Digest
 from engine.errors import Exit, Refusals, UsageError, UserError
 from engine.events import BuildFailedError, BuildFailure, Ended, Event, Finished, Noticed, Refused
+from engine.kit.triton.opened import OpenedPackage
 from engine.lockfile import file, locking
 from engine.lockfile.locking import Locked
 from engine.recipe.schema import Recipe
@@ -40,10 +41,10 @@ from engine.store.opening import open_store
 from engine.system import generated
 
 __all__ = [
-    "VERSION", "BuildFailedError", "BuildFailure", "Checked", "Event", "Finding", "Finished", "Locked", "PastBuild",
-    "Reading", "Recipe", "Recipes",
-    "Session", "SideComparison", "Summary", "UserError", "Variant", "build", "check", "diff", "history", "lock",
-    "plan", "reach", "session", "show", "why",
+    "VERSION", "BuildFailedError", "BuildFailure", "Checked", "Event", "Finding", "Finished", "Locked", "OpenedPackage",
+    "PastBuild", "Reading", "Recipe", "Recipes",
+    "Session", "SideComparison", "Summary", "UserError", "Variant", "build", "check", "diff", "history", "load",
+    "lock", "plan", "reach", "session", "show", "why",
 ]  # fmt: skip
 
 LOCAL = "local"
@@ -196,6 +197,16 @@ def lock(recipes: Recipes, **reading: Unpack[Reading]) -> list[Locked]:
             raise UsageError(what, getattr(selection, name), "write the change into the recipe, or lock all variants")
     planned = variants(selection)
     return locking.write(open_store(selection.store), planned, refresh=selection.refresh)
+
+
+def load(package: Path | str, *, device: int | None = None) -> OpenedPackage:
+    """Open a package whose layout is `fused` in this process: a function from texts to answers.
+
+    The code and the session are those of the package, so tokens, padding and answers are the server's; on a GPU, with
+    the same CUDA graphs. `device` is the number of the GPU; the first without it. Raises UsageError for another folder,
+    and RuntimeError where the GPU cannot be used.
+    """
+    return OpenedPackage(Path(package), device=device)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-    from engine import BuildFailedError, UserError, build, check, diff, history, lock, plan, show, why
+    from engine import BuildFailedError, UserError, build, check, diff, history, load, lock, plan, show, why
     from recipe_build import runtimes as runtimes
     from recipe_build import step as step
     from recipe_build import tasks as tasks
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     __version__: str
 
-__all__ = ["BuildFailedError", "UserError", "build", "check", "diff", "history", "lock", "plan", "show", "why"]
+__all__ = ["BuildFailedError", "UserError", "build", "check", "diff", "history", "load", "lock", "plan", "show", "why"]
 _MODULES = ("runtimes", "step", "tasks", "testing")
 """The modules for packages with steps, runtimes and tasks of their own."""
 _HOME = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))

@@ -34,6 +34,7 @@ OTHERS_SPELLING = {
 """Words in -ise that files of packages hold, and where."""
 SAME_NAME = {
     "TritonPythonModel": "Triton's Python backend looks for a class of this name",
+    "ModelSession": "each shipped session.py has one, and the shipped fused.py looks for it by this name",
     "Work": "each shipped file has one, and the shipped model.py looks for it by this name",
 }
 """Classes that share their name, and what for."""

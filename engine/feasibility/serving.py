@@ -95,15 +95,17 @@ def _threads(loaded: LoadedRecipe) -> None:
 def _layout(loaded: LoadedRecipe) -> None:
     """Raise RecipeError for a layout other than `ensemble` where the package cannot be one Python model.
 
-    `auto` needs no runtime that can: where the built model cannot run in Python, the layout is `ensemble`.
+    On a CPU, `auto` needs no runtime that can: where the built model cannot run in Python, the layout is `ensemble`.
     """
     recipe = loaded.recipe
     triton = recipe.package.triton
     if triton.layout == "ensemble":
         return
     runtime, task = registry.of(recipe), tasks.known(recipe.model.task)
-    if recipe.target.device != "cpu" or (triton.layout == "fused" and not runtime.runs_in_python):
-        what, hint = f"{runtime.name} on {recipe.target.device}", "use runtime: onnxruntime and device: cpu"
+    target = recipe.target
+    if (triton.layout == "fused" or target.device != "cpu") and not runtime.runs_in_python_on(target):
+        by = f" by provider: {target.provider}" if target.provider else ""
+        what, hint = f"{runtime.name} on {target.device}{by}", "use runtime: onnxruntime, on a GPU with provider: cuda"
     elif not triton.tokenizer:
         what, hint = "a package without a tokenizer", "leave `tokenizer: false` out"
     elif task is not None and (task.modality is not Modality.TEXT or task.generates is not None):

@@ -213,6 +213,13 @@ class Runtime:
             what = "measuring through a server what Triton has no backend for"
             yield Unsupported("bench.via", what, "via: [in-process]")
 
+    def runs_in_python_on(self, target: TargetView) -> bool:
+        """Say whether a Python model of Triton can run the built model for this target in its own process.
+
+        A runtime that can do so on GPUs overrides this.
+        """
+        return self.runs_in_python and self.runs_on_cpu(target)
+
     def accelerator(self, target: TargetView) -> Accelerator | None:
         """Return the accelerator that Triton's ONNX Runtime backend uses for the target; None for no accelerator."""
         return None

@@ -68,6 +68,7 @@ class ChooseLayout(Step):
             absent=figures.absent,
             cpu=figures.cpu,
             threads=figures.threads,
+            gpu=figures.gpu,
             server=figures.server,
         )
         print("\n".join(report.lines()))

@@ -24,8 +24,9 @@ from engine.kit.onnx import onnx_files
 from engine.kit.triton import repository
 from engine.kit.triton.serving import AUTO, BUCKETS, ENSEMBLE, FUSED, NO_PADDING, Serving
 from engine.machine import cpu
-from engine.runtimes import axes
-from engine.step import Step, TypedReport, write_report
+from engine.runtimes import axes, devices
+from engine.runtimes.execution import Execution
+from engine.step import Hardware, Step, TypedReport, write_report
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,8 +36,11 @@ if TYPE_CHECKING:
 
 Axes = Mapping[str, int]
 _SERVER = "engine.server.measured"
-_CLOSE = 1e-4
-"""The largest difference of numbers in two answers that count as equal."""
+_CLOSE, _CLOSE_ON_GPUS = 1e-4, 1e-2
+"""The largest difference of numbers in two answers that count as equal, on CPUs and on GPUs.
+
+On a GPU, numbers in fp16 and TF32 have 10 bits behind the point, and a padded shape may get other kernels.
+"""
 _CLIENTS = (1, 8)
 """How many clients send one request after the other, each its own."""
 _LENGTHS, _LEAST_TOKENS = 8, 8
@@ -51,7 +55,7 @@ class MeasureLayouts(Step):
     gates: ClassVar[tuple[str, ...]] = ("validate",)
     exclusive: ClassVar[bool] = True
     reproducible: ClassVar[bool] = False
-    in_lock: ClassVar[tuple[str, ...]] = ("cpu", "threads", "layouts", "paddings", "absent", "server")
+    in_lock: ClassVar[tuple[str, ...]] = ("cpu", "threads", "gpu", "layouts", "paddings", "absent", "server")
     report: ClassVar[type[TypedReport] | None] = LayoutsReport
     budget: ClassVar[Budget] = Budget(seconds=6.0, rounds=8)
     """For each case; there are six cases for a model of texts."""
@@ -60,6 +64,8 @@ class MeasureLayouts(Step):
     shapes: tuple[Axes, ...] = ()
     threads: int | None = None
     """The number of threads; None stands for the number of physical cores of the CPU."""
+    gpu: Hardware | None = None
+    """The GPU that runs the packages; None for a CPU."""
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self | None:
@@ -77,16 +83,29 @@ class MeasureLayouts(Step):
             serving=Serving.for_recipe(recipe),
             shapes=tuple(distinct.values()),
             threads=recipe.bench.threads if recipe.bench else None,
+            gpu=Execution.for_recipe(recipe).needs,
         )
+
+    def options(self) -> Mapping[str, Any]:
+        """Return the options that are rows of the key; `gpu` is one only where there is one."""
+        return {name: value for name, value in super().options().items() if name != "gpu" or value is not None}
+
+    def hardware(self) -> Hardware | None:
+        """Return the GPU that runs the packages; None for packages on a CPU."""
+        return self.gpu
+
+    @property
+    def _execution(self) -> Execution:
+        return self.serving.execution.model_copy(update={"hardware": self.gpu})
 
     def tools_used(self) -> tuple[str, ...]:
         """Return the Python packages that write and ask the packages, and those that run the model."""
-        tools = (*onnx_files.TOOLS, "protobuf", "tokenizers", "tritonclient", *self.serving.execution.tools)
+        tools = (*onnx_files.TOOLS, "protobuf", "tokenizers", "tritonclient", *self._execution.tools)
         return tuple(dict.fromkeys(tools))
 
     def facts_used(self) -> tuple[str, ...]:
-        """Return the names of the facts on which the figures depend: the CPU, the runtime's builds and the server."""
-        execution = self.serving.execution
+        """Return the names of the facts on which the figures depend: processor, the runtime's builds and server."""
+        execution = self._execution
         latency = execution.by.latency_facts(execution)
         return tuple(dict.fromkeys((*self.facts, *execution.facts, *latency, "triton.server")))
 
@@ -98,7 +117,8 @@ class MeasureLayouts(Step):
         """Write the figures of both layouts and paddings, and return them. Raises StepError without a server."""
         threads = self.threads or cpu.physical_cores()
         serving = self.serving.model_copy(update={"execution": self.serving.execution.of_model(compiled)})
-        report = LayoutsReport(cpu=cpu.model(), threads=threads, layouts={ENSEMBLE: TimedLayout()})
+        gpu = None if self.gpu is None else devices.chosen(self.gpu).name
+        report = LayoutsReport(cpu=cpu.model(), gpu=gpu, threads=threads, layouts={ENSEMBLE: TimedLayout()})
         graph = onnx_files.load_graph(exported)
         with TemporaryDirectory(dir=out.parent) as folder:
             packages = _Packages(serving, compiled, checkpoint, Path(folder), threads)
@@ -151,7 +171,7 @@ class MeasureLayouts(Step):
             for requests in {id(case.requests): case.requests for case in cases}.values():
                 calls[id(requests)] = [[contender.prepare(each) for each in requests] for contender in contenders]
                 for ours, theirs in zip(*calls[id(requests)], strict=True):
-                    difference = _difference(ours(), theirs())
+                    difference = _difference(ours(), theirs(), close=_CLOSE if self.gpu is None else _CLOSE_ON_GPUS)
                     if difference is not None:
                         return difference, about
             for case in cases:
@@ -258,19 +278,19 @@ def _without(report: LayoutsReport, name: str, reason: str) -> LayoutsReport:
     return replace(report, absent={**report.absent, name: reason})
 
 
-def _difference(first: object, second: object) -> str | None:
+def _difference(first: object, second: object, *, close: float = _CLOSE) -> str | None:
     """Return how two answers to one request differ; None where they agree."""
     if not isinstance(first, dict) or not isinstance(second, dict) or first.keys() != second.keys():
         return "its answers have other outputs than those of the other package"
-    different = [name for name in first if not _equal(first[name], second[name])]
+    different = [name for name in first if not _equal(first[name], second[name], close)]
     return f"its {' and '.join(different)} differ from the other package's" if different else None
 
 
-def _equal(first: Any, second: Any) -> bool:
+def _equal(first: Any, second: Any, close: float) -> bool:
     import numpy as np
 
     if first.shape != second.shape or first.dtype != second.dtype:
         return False
     if np.issubdtype(first.dtype, np.floating):
-        return bool(np.allclose(first, second, rtol=_CLOSE, atol=_CLOSE))
+        return bool(np.allclose(first, second, rtol=close, atol=close))
     return bool((first == second).all())

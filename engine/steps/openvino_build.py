@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -24,7 +25,8 @@ from engine.kit.quantization.qdq import sensitivity
 from engine.kit.quantization.qdq.sensitivity import GroupSelection
 from engine.kit.quantization.report import Inputs, Left, Sizes, Spread
 from engine.recipe.values import Profile
-from engine.runtimes.openvino import compiled, fixed_shapes, ir, quantized_layers, quantizer, work
+from engine.runtimes import fixed_shapes
+from engine.runtimes.openvino import compiled, ir, output_axes, quantized_layers, quantizer, work
 from engine.runtimes.openvino.compiled import Calls
 from engine.step import TypedReport
 from engine.text import lists
@@ -147,8 +149,13 @@ class OpenvinoBuild(Calibrated):
                 print(f"not quantized: {reason}")
                 model, lowered = ir.of_onnx(checked / onnx_files.MODEL), {"unquantized": str(reason)}
         tokenizer = tokenizers.load(checkpoint) if self.shapes and checkpoint is not None else None
-        routing = fixed_shapes.routing(model, onnx_files.inputs(graph), self.shapes, tokenizer)
-        ir.save(model, out, {**onnx_files.inputs(graph), **onnx_files.outputs(graph)}, routing)
+        inputs = onnx_files.inputs(graph)
+        routing = fixed_shapes.routing(
+            inputs, self.shapes, tokenizer,
+            outputs=[value.any_name for value in model.outputs],
+            axes_of_outputs=partial(output_axes.of_model, model, inputs),
+        )  # fmt: skip
+        ir.save(model, out, {**inputs, **onnx_files.outputs(graph)}, routing)
         sizes = (onnx_files.folder_size(checked), onnx_files.folder_size(out))
         print(f"{sizes[0]} -> {sizes[1]} bytes")
         return OpenvinoReport(bytes=sizes, **lowered)

@@ -171,14 +171,29 @@ def test_threads_are_of_models_on_a_cpu(recipe):
         ("layout: fused", ("cpu", "openvino"), "this is openvino on cpu"),
         ("layout: fused", ("T4", "tensorrt"), "this is tensorrt on T4"),
         ("layout: fused", ("cpu", "auto"), "this is openvino on cpu"),
+        ("layout: auto", ("T4", "tensorrt"), "this is tensorrt on T4"),
         ("layout: auto, tokenizer: false", ("cpu", "onnxruntime"), "a package without a tokenizer"),
         ("layout: auto, models: {tokenizer: {}}", ("cpu", "onnxruntime"), "fields for models of its own"),
     ],
 )
-def test_one_python_model_is_for_texts_on_a_cpu(recipe, fields, where, says):
+def test_one_python_model_is_for_texts_in_onnx_runtime(recipe, fields, where, says):
     error = refused(feasibility.check, recipe(f"package: {{triton: {{{fields}}}}}", *where))
     assert says in error.what
     assert "layout: ensemble" in error.hint
+
+
+@pytest.mark.parametrize("layout", ["fused", "auto"])
+def test_on_a_gpu_one_python_model_is_for_the_cuda_provider(recipe, layout):
+    loaded = recipe(f"package: {{triton: {{layout: {layout}}}}}", "T4", "onnxruntime")
+    providers = {name: loaded.recipe.target.model_copy(update={"provider": name}) for name in ("cuda", "tensorrt")}
+    by = {
+        name: loaded._replace(recipe=loaded.recipe.model_copy(update={"target": target}))
+        for name, target in providers.items()
+    }
+    feasibility.check(by["cuda"])
+    error = refused(feasibility.check, by["tensorrt"])
+    assert "this is onnxruntime on T4 by provider: tensorrt" in error.what
+    assert "provider: cuda" in error.hint
 
 
 @pytest.mark.parametrize("task", ["text-generation", "image-classification"])

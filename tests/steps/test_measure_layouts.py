@@ -4,9 +4,12 @@ import models
 import numpy as np
 import pytest
 
+from engine.errors import StepError
 from engine.kit.choice.layouts import TimedLayout
 from engine.kit.onnx import onnx_files
 from engine.kit.triton.serving import Serving
+from engine.machine import cuda
+from engine.recipe.schema import ModelSection, PackageSection, Recipe, TargetSection, Triton
 from engine.steps import measure_layouts
 from engine.steps.measure_layouts import MeasureLayouts
 
@@ -96,3 +99,39 @@ def test_requests_are_drawn_once_for_layouts_and_paddings(tmp_path, monkeypatch)
     assert list(report.layouts) == ["ensemble", "fused"]
     assert list(report.paddings) == ["none", "buckets"]
     assert len(drawn) == 1
+
+
+def planned(**target):
+    profiles = ({"batch": 1, "sequence": 16},)
+    triton = Triton(layout="auto")
+    recipe = Recipe(
+        name="m", model=ModelSection(source="x"), target=TargetSection(**target), profiles=profiles,
+        package=PackageSection(triton=triton),
+    )  # fmt: skip
+    return MeasureLayouts.for_recipe(recipe)
+
+
+def test_packages_for_a_gpu_are_measured_on_that_gpu():
+    on_cpu, on_gpu = planned(device="cpu"), planned(device="T4", runtime="onnxruntime", provider="cuda")
+    assert on_cpu.hardware() is None
+    assert str(on_gpu.hardware()) == "T4 (sm_75) with onnxruntime-gpu"
+    assert "device.name" in on_gpu.facts_used()
+    assert "onnxruntime-gpu" in on_gpu.tools_used()
+    assert [bool(step.serving.profiles) for step in (on_cpu, on_gpu)] == [False, True]
+    assert "gpu" not in on_cpu.options()
+
+
+def test_without_the_gpu_nothing_is_measured(tmp_path, monkeypatch):
+    models.onnx_text(tmp_path / "model.onnx")
+    monkeypatch.setattr(cuda, "devices", tuple)
+    step = planned(device="T4", runtime="onnxruntime", provider="cuda")
+    with pytest.raises(StepError, match="There is no GPU here"):
+        step.run(tmp_path / "out", compiled=tmp_path, exported=tmp_path, checkpoint=tmp_path)
+
+
+def test_answers_in_half_precision_are_compared_as_closely_as_it_can_be():
+    close, far = ({"y": np.float32([1 + by])} for by in (5e-3, 5e-2))
+    one = {"y": np.float32([1])}
+    assert measure_layouts._difference(one, close) is not None
+    assert measure_layouts._difference(one, close, close=measure_layouts._CLOSE_ON_GPUS) is None
+    assert measure_layouts._difference(one, far, close=measure_layouts._CLOSE_ON_GPUS) is not None

@@ -37,13 +37,14 @@ class TimedLayout:
 
 @dataclass(frozen=True, kw_only=True)
 class LayoutsReport(TypedReport):
-    """The measured layouts by their names, with the CPU, the number of threads and the server."""
+    """The measured layouts by their names, with the CPU or GPU, the number of threads and the server."""
 
     version: ClassVar[int] = 2
 
     cpu: str
     threads: int
     layouts: Mapping[str, TimedLayout]
+    gpu: str | None = None
     absent: Mapping[str, str] = field(default_factory=dict)
     """The layouts that the package cannot have, with the reasons."""
     paddings: Mapping[str, TimedLayout] = field(default_factory=dict)
@@ -69,6 +70,7 @@ class LayoutReport(TypedReport):
     absent: Mapping[str, str] = field(default_factory=dict)
     cpu: str
     threads: int
+    gpu: str | None = None
     server: ServerReport | None = None
 
     def lines(self) -> Iterator[str]:
@@ -82,7 +84,7 @@ class LayoutReport(TypedReport):
         if self.padding_lead is not None:
             yield f"padding to buckets answers mixed lengths of several clients {self.padding_lead} as fast as none"
         if self.leads or self.padding_lead is not None:
-            yield f"measured in turns on {self.cpu}, {lists.counted(self.threads, 'thread')}"
+            yield f"measured in turns on {self.gpu or self.cpu}, {lists.counted(self.threads, 'thread')}"
 
 
 def chosen(layouts: Mapping[str, TimedLayout]) -> tuple[str, dict[str, Lead]]:

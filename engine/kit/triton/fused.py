@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from engine.errors import StepError
-from engine.kit.triton import fields, parts, served
+from engine.kit.triton import fields, graphs, parts, served
 from engine.kit.triton.config import Config
 from engine.kit.triton.parts import Files, Part
 from engine.kit.triton.serving import Serving
@@ -28,7 +29,7 @@ _WARM_UP = "ok " * 14
 _HINT = "use layout: ensemble"
 
 
-def part(serving: Serving, listed: Sequence[Part], model: Served, files: Files) -> tuple[Part, Files]:
+def part(serving: Serving, listed: Sequence[Part], model: Served, files: Files, checkpoint: Path) -> tuple[Part, Files]:
     """Return the Python model that does the work of an ensemble and its models, and the files of the built model.
 
     `listed` are the models of the package with the layout `ensemble`: the built model first, the entry last. `files`
@@ -57,6 +58,10 @@ def part(serving: Serving, listed: Sequence[Part], model: Served, files: Files) 
         for name, content in by_name[step["folder"]].files.items()
         if name not in ("model.py", served.UNREAD)
     }
+    session = {**model.in_python.settings, "threads": _threads(serving, built.config)}
+    if model.on_gpu:
+        session["routing"] = graphs.routing(serving, model, checkpoint)
+        own |= graphs.files()
     takes = parts.tensors(entry.config.input, entry.config)
     python_model = parts.python(
         entry.config.name,
@@ -66,7 +71,7 @@ def part(serving: Serving, listed: Sequence[Part], model: Served, files: Files) 
         work=served.FUSED,
         settings={
             "steps": steps,
-            "session": {**model.in_python.settings, "threads": _threads(serving, built.config)},
+            "session": session,
             "most": entry.config.max_batch_size,
             "max_text_bytes": _max_text_bytes(by_name[step["folder"]].files for step in steps if step["folder"]),
             "warm_up": [_WARM_UP] * max(1, *takes[0].dims),

@@ -170,9 +170,13 @@ def _requirements(needs: Sequence[str]) -> dict[str, bytes]:
 def _version(package: str) -> str:
     """Return the installed version of a Python package, or else of a distribution with the same import package.
 
-    So onnxruntime has the version of onnxruntime-gpu. Raises StepError where none is installed.
+    So onnxruntime has the version of onnxruntime-gpu, and onnxruntime-gpu that of onnxruntime. Raises StepError where
+    none is installed.
     """
-    version = tools.version_of(package)
+    name = package.partition("[")[0]
+    version = tools.version_of(name)
+    if version == tools.MISSING:
+        version = tools.version_of(tools.in_the_way(name) or name)
     if version == tools.MISSING:
         raise StepError(
             f"{package} is not installed, so requirements.txt of the package cannot name its version",

@@ -87,7 +87,7 @@ def write(
             (*behind, called), files, signature = router.built(serving, model, directory)
             listed = splitter.in_front([*behind, *_parts(serving, called, signature, checkpoint)], joins, serving)
             if serving.layout == FUSED:
-                one, whose = fused.part(serving, listed, model, files[called.config.name])
+                one, whose = fused.part(serving, listed, model, files[called.config.name], checkpoint)
                 listed, files = [one], {one.config.name: whose}
         _refuse_collisions(listed)
         fields.refuse_unused(serving, _kinds(serving, listed))

@@ -12,6 +12,7 @@ from engine.kit.triton import warmups
 from engine.recipe import image_input
 from engine.recipe.image_input import Images
 from engine.recipe.model_config import PartName
+from engine.recipe.values import Profile
 from engine.runtimes.execution import Execution
 from engine.runtimes.profiles import extents, greatest
 from engine.step import Frozen
@@ -37,6 +38,8 @@ class Serving(Frozen):
     padding: str = NO_PADDING
     lengths: Mapping[str, tuple[int, ...]] = {}
     """Name of an axis -> its sizes in the profiles, for a package that may pad texts to them."""
+    profiles: tuple[Profile, ...] = ()
+    """The recipe's profiles, for a package that may be one Python model on a GPU: it pads to those of one size."""
     max_batch_size: int | None = None
     largest: Mapping[str, int] = {}
     """Name of an axis -> the greatest extent of the axis in any profile."""
@@ -76,6 +79,7 @@ class Serving(Frozen):
             layout=triton.layout,
             padding=triton.padding,
             lengths={} if triton.padding == NO_PADDING else extents(recipe.profiles),
+            profiles=recipe.profiles if triton.layout != ENSEMBLE and recipe.target.device != "cpu" else (),
             answers=recipe.package.answers.model_dump(mode="json", exclude_defaults=True),
             max_batch_size=triton.max_batch_size,
             max_text_bytes=triton.max_text_bytes,

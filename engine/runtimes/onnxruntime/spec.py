@@ -228,6 +228,10 @@ class OnnxRuntime(Runtime):
             what = "CUDA graphs through onnxruntime: Triton moves the buffers that one would be captured with"
             yield Unsupported("tensorrt.cuda_graph", what, "runtime: tensorrt")
 
+    def runs_in_python_on(self, target: TargetView) -> bool:
+        """Say whether the CPU or the CUDA provider runs the model: a Python model opens no TensorRT provider."""
+        return provider_of(target) is not Provider.TENSORRT
+
     def accelerator(self, target: TargetView) -> Accelerator | None:
         """Return the TensorRT accelerator where the TensorRT provider runs the model."""
         return Accelerator.TENSORRT if target.provider == Provider.TENSORRT else None

@@ -21,7 +21,7 @@ from engine.runtimes.onnxruntime import tensorrt_provider as ort_tensorrt
 from engine.runtimes.onnxruntime.spec import Provider
 from engine.runtimes.served import InPython, Served
 
-data = ("in_python.py",)  # packages carry this file unchanged
+data = ("in_python.py", "in_python_cuda.py")  # packages carry one of these files unchanged
 _TRITONS_NAMES = {"trt_max_workspace_size": "max_workspace_size_bytes"}
 """Options of ONNX Runtime that have another name in Triton's backend."""
 
@@ -44,7 +44,7 @@ def served(directory: Path, execution: Execution, scratch: Path) -> Served:
         optional=onnx_files.optional_inputs(graph),
         on_gpu=execution.on_gpu,
         level=level,
-        in_python=None if execution.on_gpu else _in_python(level),
+        in_python=None if by_tensorrt else _in_python(level, execution),
         accelerator=(
             (lambda _: _accelerator(inputs, execution))
             if by_tensorrt
@@ -55,10 +55,18 @@ def served(directory: Path, execution: Execution, scratch: Path) -> Served:
     )
 
 
-def _in_python(level: str) -> InPython:
-    """Return how a Python model runs an ONNX model on a CPU, at the level at which Triton's own backend runs it."""
-    code = (Path(__file__).parent / data[0]).read_bytes()
-    return InPython(code, {"file": onnx_files.MODEL, "level": session_options.LEVELS[level]}, ("onnxruntime",))
+def _in_python(level: str, execution: Execution) -> InPython:
+    """Return how a Python model runs an ONNX model, at the level at which Triton's own backend runs it.
+
+    On a GPU it needs the CUDA libraries of pip, too: those of Triton's image may be of another major version.
+    """
+    on_cpu, on_gpu = ((Path(__file__).parent / each).read_bytes() for each in data)
+    settings = {"file": onnx_files.MODEL, "level": session_options.LEVELS[level]}
+    if not execution.on_gpu:
+        return InPython(on_cpu, settings, ("onnxruntime",))
+    options = ort_providers.cuda_tf32(tf32=execution.options.get("tf32"))
+    more = {"provider": ort_providers.CUDA, "options": options, "graphs": True}
+    return InPython(on_gpu, {**settings, **more}, ("onnxruntime-gpu[cuda,cudnn]",))
 
 
 def _accelerator(inputs: Mapping[str, Input], execution: Execution) -> tuple[str, Mapping[str, str]]:

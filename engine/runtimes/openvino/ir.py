@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from engine.errors import StepError
 from engine.kit.onnx import onnx_files
 from engine.kit.onnx.onnx_files import Input
-from engine.runtimes.openvino.routing import Routing
+from engine.runtimes.routing import Routing
 from engine.text import reasons
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from engine.errors import StepError
 from engine.runtimes.openvino import ir
 from engine.runtimes.openvino.compiled import Calls
-from engine.runtimes.openvino.routing import FREE
+from engine.runtimes.routing import FREE
 from engine.runtimes.runner import refuse_missing
 
 if TYPE_CHECKING:

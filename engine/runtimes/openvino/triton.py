@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine.runtimes import fixed_shapes
 from engine.runtimes.backends import Backend
 from engine.runtimes.execution import Execution
 from engine.runtimes.openvino import compiled, ir
@@ -16,8 +17,6 @@ from engine.runtimes.served import Router, Served
 
 if TYPE_CHECKING:
     import openvino
-
-data = ("routing.py",)  # packages carry this file unchanged
 
 
 def served(directory: Path, execution: Execution, scratch: Path) -> Served:
@@ -37,7 +36,7 @@ def served(directory: Path, execution: Execution, scratch: Path) -> Served:
         models["free"] = _served(model)
     if len(models) == 1:
         return next(iter(models.values()))
-    router = Router((Path(__file__).parent / data[0]).read_bytes(), routing.facts, models)
+    router = Router(fixed_shapes.code(), routing.facts, models)
     return _served(model)._replace(backend=Backend.PYTHON, files=(), parameters={}, router=router)
 
 

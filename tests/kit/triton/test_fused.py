@@ -2,13 +2,16 @@
 
 import json
 
+import executions
 import models
 import pytest
 
 from engine.errors import StepError
 from engine.kit.triton import config as configs
-from engine.kit.triton import repository
+from engine.kit.triton import parts, repository
 from engine.kit.triton.serving import Serving
+from engine.recipe.values import Range
+from engine.runtimes import routing
 
 
 @pytest.fixture(scope="module")
@@ -91,3 +94,57 @@ def test_fields_of_models_that_are_not_there_are_refused(source, tmp_path):
 def test_a_package_that_takes_tensors_is_refused_with_the_reason(source, tmp_path):
     with pytest.raises(StepError, match="it is for packages that take texts"):
         write(source, tmp_path / "p", tokenizer=False)
+
+
+SIZES = tuple({"batch": Range.model_validate(batch), "sequence": Range.model_validate(16)} for batch in (1, 4))
+RANGES = ({"batch": Range.model_validate([1, 2, 8]), "sequence": Range.model_validate([1, 16, 32])},)
+
+
+def on_gpu(source, out, *, profiles=(*SIZES, *RANGES), provider="cuda", **options):
+    write(source, out, execution=executions.execution(provider, **options), profiles=profiles)
+    return out / "m_text"
+
+
+def test_a_package_for_a_gpu_has_its_own_session_and_knows_the_gpu_of_its_instance(source, tmp_path):
+    folder = on_gpu(source, tmp_path / "p", tf32=False)
+    config = configs.read(folder)
+    assert [group.kind for group in config.instance_group] == [config.instance_group[0].KIND_GPU]
+    assert not config.HasField("optimization")
+    version = folder / "1"
+    assert "enable_cuda_graph" in (version / "session.py").read_text()
+    assert "model_instance_device_id" in (version / "model.py").read_text()
+    write(source, tmp_path / "cpu")
+    assert (version / "instance.py").read_bytes() == (tmp_path / "cpu" / "m_text" / "1" / "model.py").read_bytes()
+    session = json.loads((version / "settings.json").read_text())["session"]
+    facts = session.pop("routing")
+    assert session == {
+        "file": "model.onnx", "level": "ORT_ENABLE_ALL", "threads": 0, "graphs": True,
+        "provider": "CUDAExecutionProvider", "options": {"use_tf32": "0"},
+    }  # fmt: skip
+    assert facts["fixed"] == [{"batch": 1, "sequence": 16}, {"batch": 4, "sequence": 16}]
+    assert (facts["rows"], facts["tokens"], facts["outputs"]) == ("batch", "sequence", {"logits": ["batch", None]})
+    assert facts["fill"] == {"input_ids": models.vocabulary()["[PAD]"], "attention_mask": 0}
+
+
+def test_every_request_that_fits_a_profile_goes_to_one_and_larger_ones_to_none(source, tmp_path):
+    session = json.loads((on_gpu(source, tmp_path / "p") / "1" / "settings.json").read_text())["session"]
+    one = routing.Routing(session["routing"])
+    assert [one.choose({"batch": batch, "sequence": 1}) for batch in (1, 2, 4)] == [0, 1, 1]
+    with pytest.raises(ValueError, match="no profile takes"):
+        one.choose({"batch": 1, "sequence": 17})
+
+
+def test_ranges_alone_give_no_graphs(source, tmp_path):
+    settings = json.loads((on_gpu(source, tmp_path / "p", profiles=RANGES) / "1" / "settings.json").read_text())
+    assert settings["session"]["routing"] is None
+
+
+def test_a_package_for_a_gpu_needs_onnx_runtime_for_gpus_in_the_version_that_is_here(source, tmp_path):
+    folder = on_gpu(source, tmp_path / "p")
+    [line] = [each for each in (folder / "requirements.txt").read_text().splitlines() if "onnxruntime" in each]
+    assert line == f"onnxruntime-gpu[cuda,cudnn]=={parts._version('onnxruntime')}"
+
+
+def test_the_tensorrt_provider_has_no_python_model(source, tmp_path):
+    with pytest.raises(StepError, match="no Python model runs the built model of this runtime and device"):
+        write(source, tmp_path / "p", execution=executions.execution("tensorrt", profiles=RANGES))

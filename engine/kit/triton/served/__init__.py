@@ -15,6 +15,7 @@ FILL = "fill.py"
 ROUTE = "route.py"
 SPLIT = "split.py"
 FUSED = "fused.py"
+ON_GPU = "on_gpu.py"
 UNREAD = "unread.py"
 PROBE = "probe.py"
 """Lies beside the models of a package: an orchestrator runs it to learn whether the models answer."""
@@ -23,7 +24,7 @@ GENERATE = ("generate.py", "asked.py", "past.py", "pieces.py", "prompts.py", "sa
 
 data = (
     "model.py", "tokenizer.py", "image.py", "classify.py", "tag.py", "answer.py", "embed.py", "fill.py",
-    "route.py", "split.py", "fused.py", "probe.py",
+    "route.py", "split.py", "fused.py", "on_gpu.py", "probe.py",
     "generate.py", "asked.py", "past.py", "pieces.py", "prompts.py", "sampling.py", "unread.py",
 )  # fmt: skip
 

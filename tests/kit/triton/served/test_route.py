@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from engine.kit.triton.served import route
-from engine.runtimes.openvino import routing
+from engine.runtimes import routing
 
 FACTS = {
     "inputs": {"input_ids": ["batch", "sequence"]}, "outputs": {"states": ["batch", "sequence"]},

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.runtimes.openvino.routing import FREE, Routing
+from engine.runtimes.routing import FREE, Routing
 
 FIXED = [{"batch": 1, "sequence": 16}, {"batch": 1, "sequence": 128}, {"batch": 8, "sequence": 128}]
 
