@@ -98,6 +98,12 @@ ALLOWED: tuple[Allowed, ...] = (
         "Probes for CUDA: the GPU, its driver and its runtime are facts of the steps that use them.",
     ),
     Allowed(
+        ("program:*/python*", "program:openssl"),
+        _LIBRARIES,
+        "torch.compile tries in a process whether this CPU has vector instructions, and names files by digests: the CPU "
+        "and the compiler are facts.",
+    ),
+    Allowed(
         (
             *("machine:the number of CPUs", "file:/proc/cpuinfo", "file:/proc/meminfo", "file:/sys/fs/cgroup/*"),
             *("file:/sys/devices/*", "folder:/sys/*"),
