@@ -100,8 +100,7 @@ ALLOWED: tuple[Allowed, ...] = (
     Allowed(
         ("program:*/python*", "program:openssl"),
         _LIBRARIES,
-        "torch.compile tries in a process whether this CPU has vector instructions, and names files by digests: the CPU "
-        "and the compiler are facts.",
+        "torch.compile tries whether the CPU has vector instructions, and computes digests: the CPU is a fact.",
     ),
     Allowed(
         (

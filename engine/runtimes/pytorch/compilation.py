@@ -36,7 +36,6 @@ def compiled(module: torch.nn.Module, mode: str, scratch: Path | None) -> torch.
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(scratch / "torchinductor")
         os.environ["TRITON_CACHE_DIR"] = str(scratch / "triton")
     compilers.compile_threads = 1
-    compilers.cpp_cache_precompile_headers = False  # it would write beside `scratch`
     compilers.cpp.cxx = (shutil.which("g++") or "g++",)
     tracing.recompile_limit = tracing.accumulated_recompile_limit = _SHAPES
     return torch.compile(module, mode=mode, dynamic=False)
