@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -219,7 +218,7 @@ def _served(kind: str, folder: Path, seconds: float) -> Mapping[str, Any]:
             return {"kind": kind, "server": ready["server"], "loads": list(map(_event, put.stdout.splitlines()))}
         finally:
             overdue.cancel()
-            server.send_signal(signal.SIGINT)
+            server.terminate()  # as Ctrl-C, which a program in the background ignores
 
 
 def _event(line: str) -> Mapping[str, Any]:
