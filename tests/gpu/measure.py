@@ -176,11 +176,11 @@ def _of_floors(ran: Iterable[Mapping[str, Any]], floors: Mapping[tuple[str, tupl
     if peaks is None:
         return []
     speeds = f"{peaks['flops_per_s'] / 1e12:.0f} TFLOP/s and {peaks['bytes_per_s'] / 1e12:.2f} TB/s"
-    said = (
+    basis = (
         f"The floor is the longer of the products in fp16 and of one read of the weights: {speeds}, as measured here."
     )
     rows = ([model, " x ".join(map(str, shape)), f"{floor:.3f}"] for (model, shape), floor in floors.items())
-    return ["", said, "", *_table(("model", "shape", "floor ms"), rows)]
+    return ["", basis, "", *_table(("model", "shape", "floor ms"), rows)]
 
 
 def _of_kernels(row: Mapping[str, Any]) -> list[str]:

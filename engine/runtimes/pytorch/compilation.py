@@ -13,8 +13,8 @@ from engine.text import reasons
 if TYPE_CHECKING:
     import torch
 
-FURTHER_CALLS = 2
-"""The calls of a shape between its compilation and its measurement: PyTorch captures a CUDA graph in the second one."""
+CALLS = 3
+"""The calls of a shape before its measurement: the first compiles, and the second captures a CUDA graph."""
 _SHAPES = 4096
 """The largest number of shapes for which PyTorch compiles a module; by its default, the ninth runs in eager mode."""
 _NO_COMPILER = ("InvalidCxxCompiler", "CppCompileError")
@@ -41,11 +41,11 @@ def compiled(module: torch.nn.Module, mode: str, scratch: Path | None) -> torch.
     return torch.compile(module, mode=mode, dynamic=False)
 
 
-def refusal(error: Exception, name: str, device: torch.device) -> StepError:
-    """Return the error for the rival called `name`, whose first call raised `error`."""
+def refusal(error: Exception, name: str) -> StepError:
+    """Return the error for the rival called `name`, of which a call before the measurement raised `error`."""
     cause = next((cause for cause in causes(error) if type(cause).__name__ in _NO_COMPILER), None)
     if cause is None:
-        return StepError(f"{name} cannot run on {device}", reasons.facts(error), "take it out of bench.against")
+        return StepError(f"{name} cannot run", reasons.facts(error), "take it out of bench.against")
     output = getattr(cause, "output", "").strip().splitlines()[:_LINES]
     return StepError(
         f"{name} cannot be compiled: g++ is not installed, or it failed",

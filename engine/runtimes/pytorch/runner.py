@@ -7,6 +7,7 @@ import functools
 import importlib.util
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
@@ -64,13 +65,10 @@ def rival(original: RivalModel, *, name: str, precision: str, execution: Executi
             if device.type == "cuda":
                 torch.cuda.synchronize(device)
 
-        with settings():
-            if mode is None:
-                _first_call(call, name, device)
-                return call
-            seconds = _first_call(call, name, device, Exception)  # a compiler raises errors of any type
-            for _ in range(compilation.FURTHER_CALLS):
-                call()
+        if mode is None:
+            _try(call, 1, name, settings, RuntimeError)  # of an operator without a kernel in this precision
+            return call
+        seconds = _try(call, compilation.CALLS, name, settings, Exception)  # a compiler raises errors of any type
         shape = ", ".join(f"{name} {list(array.shape)}" for name, array in inputs.items())
         if shape not in compiled_for:
             compiled_for.add(shape)
@@ -118,19 +116,27 @@ def _loaded(original: RivalModel) -> torch.nn.Module:
     return model
 
 
-def _first_call(
-    call: Callable[[], None], name: str, device: torch.device, errors: type[Exception] = RuntimeError
+def _try(
+    call: Callable[[], None],
+    times: int,
+    name: str,
+    settings: Callable[[], AbstractContextManager[None]],
+    errors: type[Exception],
 ) -> float:
-    """Make the first call with inputs, and return its seconds.
+    """Call the model `times` times before it is measured, and return the seconds of the first call.
 
-    Raises StepError for errors of the type `errors`, as of an operator without a kernel in this precision.
+    Raises StepError in place of errors of the type `errors`.
     """
-    began = time.perf_counter()
     try:
-        call()
+        with settings():
+            began = time.perf_counter()
+            call()
+            seconds = time.perf_counter() - began
+            for _ in range(times - 1):
+                call()
     except errors as error:
-        raise compilation.refusal(error, name, device) from error
-    return time.perf_counter() - began
+        raise compilation.refusal(error, name) from error
+    return seconds
 
 
 @contextlib.contextmanager
