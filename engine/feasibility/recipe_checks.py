@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from engine.errors import RecipeError
-from engine.feasibility import options, precision, sample_lengths, serving, shapes, target, tf32
+from engine.feasibility import options, precision, rivals, sample_lengths, serving, shapes, target, tf32
 from engine.recipe import supported
 from engine.runtimes import registry
 
@@ -57,4 +57,5 @@ def _check(loaded: LoadedRecipe) -> None:
     serving.check(loaded)
     shapes.check(loaded)
     sample_lengths.check(loaded)
+    rivals.check(loaded, devices)
     supported.check(loaded)

@@ -158,7 +158,8 @@ FIELDS: Mapping[str, Mapping[str, FieldMeaning]] = {
     "Shape": {"budget": _about("The greatest latencies of this shape in milliseconds.", {"p95_ms": 5})},
     "Rival": {
         "runtime": _about("What executes the original model.", "pytorch"),
-        "precision": _about("The precision of the rival. By default fp32.", "fp16"),
+        "precision": _about("The precision of the rival. By default fp32; tf32 on GPUs that have it.", "fp16"),
+        "compile": _about("The mode of torch.compile. By default PyTorch is not compiled.", "default"),
     },
     "Range": {
         "min": _about("The smallest size.", 1),

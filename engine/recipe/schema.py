@@ -196,7 +196,7 @@ class BenchSection(RecipePart):
     via: Annotated[
         tuple[Literal["in-process", "triton-grpc", "triton-http"], ...], Field(min_length=1, max_length=3), Distinct
     ] = ("in-process",)
-    against: Annotated[tuple[RivalSection, ...], Field(max_length=8), BeforeValidator(as_list), Distinct] = ()
+    against: Annotated[tuple[RivalSection, ...], Field(max_length=16), BeforeValidator(as_list), Distinct] = ()
     threads: Annotated[int, Field(strict=True, ge=1, le=1024)] | None = None
 
 

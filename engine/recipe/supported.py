@@ -81,7 +81,7 @@ _ROWS: tuple[Row, ...] = (
     ("preprocess", lambda r: r.preprocess and not r.model.by_timm, "preparing images for this model", _of_timm),
     ("bench.via", lambda r: recipes.served(r) and tasks.generates(r.model.task),
      "measuring generated text through a server", "via: [in-process]"),
-    ("bench.against", _rivals, "a rival in this precision", "precision: fp32, or for pytorch fp16 or bf16"),
+    ("bench.against", _rivals, "a rival in this precision", "precision: fp32, or for pytorch tf32, fp16 or bf16"),
 )  # fmt: skip
 
 

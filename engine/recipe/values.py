@@ -65,4 +65,13 @@ class Rival(RecipePart):
     """A model to compare with, for example the original model in PyTorch, measured together with the built model."""
 
     runtime: str
-    precision: Literal["fp32", "fp16", "bf16", "int8"] = "fp32"
+    precision: Literal["fp32", "tf32", "fp16", "bf16", "int8"] = "fp32"
+    """The precision of the model; `tf32` for a model in fp32 whose products a GPU computes in TF32."""
+    compile: Annotated[Literal["default", "reduce-overhead"] | None, Field(exclude_if=lambda mode: mode is None)] = None
+    """The mode of `torch.compile`; None for a rival that is not compiled, whose keys have no such option."""
+
+    @property
+    def name(self) -> str:
+        """The name of the rival in the rows of a report: "pytorch-fp16", compiled "pytorch-fp16-compile"."""
+        mode = "" if self.compile is None else "-compile" if self.compile == "default" else f"-{self.compile}"
+        return f"{self.runtime}-{self.precision}{mode}"

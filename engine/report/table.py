@@ -148,7 +148,8 @@ def _sizes(shape: Mapping[str, int | str]) -> str:
 
 def _rival_of(name: str) -> str:
     """Return the name of the step output, such as "checkpoint", that the rival called `name` in the table runs."""
-    return registry.find(name.rpartition("-")[0]).rival_of or "checkpoint"
+    runtimes = (runtime for runtime in registry.rivals() if name.startswith(f"{runtime}-"))
+    return registry.find(max(runtimes, key=len, default=name)).rival_of or "checkpoint"
 
 
 def _generated(rows: Sequence[BenchRow]) -> list[str]:

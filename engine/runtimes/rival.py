@@ -21,6 +21,10 @@ class RivalModel(NamedTuple):
     """The section `images` of the recipe, for a model of timm: the size and normalization of images."""
     new_tokens: int | None = None
     """The number of tokens that a measured call generates; None for a model that generates no text."""
+    compile: str | None = None
+    """The mode in which the runtime compiles the model for each shape; None for a model that is not compiled."""
+    scratch: Path | None = None
+    """The folder for the files of compilers; None for the folder of the runtime."""
 
 
 def no_checkpoint(title: str) -> StepError:

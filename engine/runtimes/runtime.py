@@ -79,6 +79,10 @@ class Runtime:
     """The form of the original model that the runtime runs as a rival: `exported` (an ONNX file) or `checkpoint`; None
     for a runtime that cannot be a rival."""
     rival_precisions: ClassVar[tuple[str, ...]] = ()
+    rival_compiles: ClassVar[tuple[str, ...]] = ()
+    """The modes in which the runtime can compile a rival, as `bench.against` names them."""
+    compiler_facts: ClassVar[tuple[str, ...]] = ()
+    """The names of the facts of the machine on which the latency of a compiled rival depends."""
     rival_served: ClassVar[bool] = False
     """Whether the rival is measured through a server, too, if the built model is measured through a server."""
     backend: ClassVar[Backend | None] = None

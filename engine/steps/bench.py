@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from engine import tasks
 from engine.kit.bench import budgets, on_device, rivals
 from engine.kit.bench.budgets import TimedRow
-from engine.kit.bench.contest import Contest, contender_name, of_checkpoint
+from engine.kit.bench.contest import Contest, name_of_built, of_checkpoint
 from engine.kit.bench.interleaving import Budget, Contender
 from engine.kit.bench.report import BenchReport, BenchRow, ServerReport, in_words
 from engine.kit.bench.sample_report import SampleLengths
@@ -121,11 +121,13 @@ class Bench(Step):
         original = any(of_checkpoint(rival) for rival in bench.against)
         shapes: list[Axes] = named or [*distinct] or [{}]
         return cls(
-            name_of_ours=contender_name(recipe.target.runtime, recipe.precision),
+            name_of_ours=name_of_built(recipe.target.runtime, recipe.precision),
             execution=Execution.for_recipe(recipe),
             shapes=tuple(shapes),
             values=shape_values.usual_of_each(shapes, recipe.profiles, recipe.shape_values),
-            against=tuple(Rival(runtime=each.runtime, precision=each.precision) for each in bench.against),
+            against=tuple(
+                Rival(runtime=each.runtime, precision=each.precision, compile=each.compile) for each in bench.against
+            ),
             threads=bench.threads,
             task=model.task if original else None,
             num_labels=model.num_labels if original else None,
@@ -177,7 +179,8 @@ class Bench(Step):
         run = (self.execution.by, *(registry.find(rival.runtime) for rival in self.against))
         further = (fact for runtime in run for fact in runtime.latency_facts(self.execution))
         server = () if self.serving is None else ("triton.server",)
-        return tuple(dict.fromkeys((*self.facts, *self.execution.facts, *further, *server)))
+        compilers = (registry.find(rival.runtime).compiler_facts for rival in self.against if rival.compile)
+        return tuple(dict.fromkeys((*self.facts, *self.execution.facts, *further, *server, *chain(*compilers))))
 
     def inputs_used(self) -> tuple[str, ...]:
         """Return the names of the inputs; the checkpoint is one only where something needs it.
@@ -219,6 +222,7 @@ class Bench(Step):
             num_labels=self.num_labels,
             random_head=self.random_head,
             images=self.images,
+            scratch=out.parent,
         )
         ours = contest.ours()
         against, unmeasured = rivals.loaded(contest.loads())
@@ -305,9 +309,7 @@ class Bench(Step):
         serving = self.serving.of_model(contest.validated)
         served = [server.ServedModel(self.name_of_ours, ours=True, serving=serving, directory=contest.validated)]
         served += [
-            server.plain(
-                serving, contest.exported, runtime=runtime, name=contender_name(rival.runtime, rival.precision)
-            )
+            server.plain(serving, contest.exported, runtime=runtime, name=rival.name)
             for rival in self.against
             if (runtime := registry.find(rival.runtime)).rival_served
         ]

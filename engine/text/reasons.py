@@ -12,7 +12,9 @@ _ESCAPES = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])
 """Escape sequences of terminals, such as colours (ECMA-48), and control characters; tabs and line ends stay."""
 _WRAPPED = "of exporting the model to ONNX"
 """Words of the advice with which PyTorch's exporter hides why it failed; its cause is the error behind it."""
-_ADVICE = r"^(For (more|extended|C\+\+)|If you suspect|consider using|Caused by|The following call|Refer to)"
+_ADVICE = (
+    r"^(For (more|extended|C\+\+)|Set TORCHDYNAMO|If you suspect|consider using|Caused by|The following call|Refer to)"
+)
 """The beginnings of lines that advise the developers of PyTorch."""
 _SPEAKING = ("RuntimeError", "ValueError", "OSError", "ImportError", "ModuleNotFoundError", "NotImplementedError")
 """Classes of Python's own errors whose texts are sentences, clear without the name of the class."""

@@ -25,6 +25,7 @@ def rtx(device="T4"):
 
 TEXT = "profiles: [{batch: [1, 8, 32], sequence: [1, 128, 256]}]\n"
 SERVED = "profiles: [{batch: 8, sequence: 32}]\nbench: {via: [triton-http], shapes: [%s]}"
+AGAINST = "bench: {shapes: [{batch: 1, sequence: 8}], against: [{runtime: pytorch, %s}]}"
 IMAGE = "package: {triton: {image: »'%s'}}"
 GROUP = "package: {triton: {instance_group: [{count: 1, %s}]}}"
 
@@ -195,6 +196,22 @@ REFUSED = {
     "TF32 among others": (
         gpu("[T4, L4]", "tensorrt-rtx") + "precision: fp16\ntf32: »true", "no effect on a model in fp16",
         "precision: fp32"),
+    "a rival in TF32 on a T4": (
+        gpu() + AGAINST % "precision: »tf32", "the T4 (SM75) has no TF32 for pytorch-tf32", "use precision: fp32"),
+    "a rival in TF32 on one of two GPUs": (
+        gpu("[T4, L4]", "tensorrt-rtx") + "precision: fp16\n" + AGAINST % "precision: »tf32",
+        "the T4 (SM75) has no TF32", "use precision: fp32"),
+    "a rival in TF32 on a cpu": (
+        HEAD + AGAINST % "precision: »tf32", "a cpu has no TF32 for pytorch-tf32", "use precision: fp32"),
+    "a rival with CUDA graphs on a cpu": (
+        HEAD + AGAINST % "compile: »reduce-overhead", "would measure what compile: default measures", "use compile"),
+    "a compiled ONNX Runtime": (
+        HEAD + "bench: {against: [{runtime: onnxruntime, compile: »default}]}", "onnxruntime has no torch.compile",
+        "use runtime: pytorch"),
+    "a rival compiled for the lengths of samples": (
+        HEAD + "bench: {samples: few.jsonl, shapes: [{batch: 8, sequence: samples}], "
+        "against: [{runtime: pytorch, compile: »default}]}",
+        "the lengths of samples are many shapes", "leave compile out"),
     "TF32 for fp16": (gpu("A10") + "precision: fp16\ntf32: »false", "no effect on a model in fp16", "precision: fp32"),
     "TF32 for a cpu": (HEAD + "tf32: »true", "tf32 has no effect on a cpu", "tf32: null"),
     "no TF32 behind ONNX Runtime": (

@@ -1,22 +1,32 @@
-"""Build MiniLM in every way that runs here and print what was measured, as Markdown for docs/measured.md.
+"""Measure models on this machine's GPU in every way that runs here, beside what a user would run instead.
 
-    python tests/gpu/measure.py >> docs/measured.md
+    python tests/gpu/measure.py --into gpu-measurements >> docs/measured.md
 
-What is left out, and why, goes to stderr and below the table.
+Each part (a build at one shape, a probe, a server) runs in processes of its own within a time limit, and has its line
+in INTO/rows.jsonl as soon as it has ended. The same command goes on where it stopped: a part that was measured is not
+measured again, unless `--again` is given; a part that failed is tried again. Markdown goes to stdout: latencies beside
+the floor, kernels, loads on a server, whether the limits are kept, and what did not run and why. What is said meanwhile
+goes to stderr.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
-import tempfile
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 _TESTS = Path(__file__).parent.parent
 sys.path[:0] = [str(_TESTS.parent), str(_TESTS / "support")]
 
-import gpu_ways as ways  # noqa: E402 - this is a script: nobody has set the path for it
+import gpu_floor  # noqa: E402 - this is a script: nobody has set the path for it
+import gpu_parts  # noqa: E402
+import gpu_ways as ways  # noqa: E402
+from gpu_floor import BERT, SHAPES, Peaks, Work  # noqa: E402
+from gpu_parts import NotRunError, Part  # noqa: E402
+from gpu_rows import Rows, WrongMachineError  # noqa: E402
 
 from engine.machine import (  # noqa: E402
     cuda,
@@ -24,67 +34,198 @@ from engine.machine import (  # noqa: E402
     tools,
 )
 
-_HEADER = ("way", "shape", "mean ms", "p50", "p95", "p99", "against pytorch fp32", "pytorch fp16", "worst cosine", "MB")
-_TOOLS = ("onnxruntime-gpu", "tensorrt", "tensorrt_rtx", "torch", "transformers")
+_TOOLS = ("onnxruntime-gpu", "tensorrt", "tensorrt_rtx", "torch", "triton", "transformers")
+_LATENCIES = (
+    "model", "shape", "package", "measured", "mean ms", "p50", "p95", "p99", "times the floor", "against pytorch fp32",
+    "worst cosine", "MB",
+)  # fmt: skip
+_EAGER = "pytorch-fp32"
 
 
-def main() -> int:
-    """Measure, print, and return 0; 1 where there is nothing to measure on."""
+def main(words: Sequence[str] | None = None) -> int:
+    """Measure, print, and return 0; 1 where there is nothing to measure on, 2 where the file is another machine's."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--into", type=Path, default=Path("gpu-measurements"), help="the folder (default: %(default)s)")
+    parser.add_argument("--again", action="store_true", help="measure everything again")
+    parser.add_argument("--only", default="", help="only the parts whose names have this text")
+    parser.add_argument("--limit", type=float, default=1800.0, help="seconds of a part (default: %(default)g)")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no part after so many minutes")
+    parser.add_argument("--list", action="store_true", help="print the names of the parts, and measure nothing")
+    options = parser.parse_args(words)
+    chosen = [part for part in gpu_parts.parts() if options.only in part.name]
+    if options.list:
+        print("\n".join(part.name for part in chosen))
+        return 0
     if (reason := ways.no_gpu()) is not None:
         print(f"nothing was measured: {reason}", file=sys.stderr)
         return 1
-    shown: list[Mapping[str, Any]] = []
-    left: list[str] = []
-    with tempfile.TemporaryDirectory() as folder:
-        for way in ways.WAYS:
-            if (why := way.missing()) is not None:
-                left.append(f"{way.name}: {why}")
-                continue
-            print(f"building {way.name}", file=sys.stderr)
-            done, variant = ways.build(Path(folder), way)
-            if variant.get("bench"):
-                shown.append(variant)
-            else:
-                left.append(f"{way.name}: {_last(done.stderr)}")
-    print("\n".join(left), file=sys.stderr)
-    print(section(shown, left, _heading(), _versions()))
+    options.into.mkdir(parents=True, exist_ok=True)
+    try:
+        rows = Rows(options.into.resolve() / "rows.jsonl", {"machine": _heading(), "versions": _versions()})
+    except WrongMachineError as error:
+        print(f"{error}: name another folder with --into", file=sys.stderr)
+        return 2
+    measure(chosen, rows, options)
+    print(section(rows.by_part, [part.name for part in gpu_parts.parts()], _heading(), _versions()))
     return 0
 
 
-def section(shown: Sequence[Mapping[str, Any]], left: Sequence[str], heading: str, versions: str) -> str:
-    """Return a part of docs/measured.md: where, with what, the table, what was left out."""
-    lines = [f"\n## {heading}\n", versions, "", _row(_HEADER), _row("-" * 3 for _ in _HEADER)]
-    lines += [_row(cells) for variant in shown for cells in _cells(variant)]
-    clocks = [f"{variant['recipe']}: {_clocks(variant)}" for variant in shown]
-    lines += ["", "Clocks while it was measured: " + "; ".join(clocks) + "."] if clocks else []
-    lines += ["", "Left out: " + "; ".join(left) + "."] if left else []
+def measure(
+    parts: Iterable[Part], rows: Rows, options: argparse.Namespace, clock: Callable[[], float] = time.monotonic
+) -> None:
+    """Run the parts that the file does not have, and write the row of each; an error ends its part alone."""
+    until = clock() + 60 * options.minutes
+    for part in parts:
+        if rows.has(part.name) and not options.again:
+            continue
+        if clock() >= until:
+            print(f"{part.name}: the time is over", file=sys.stderr)
+            continue
+        print(part.name, file=sys.stderr)
+        began = clock()
+        try:
+            row = dict(part.run(rows.file.parent, options.limit))
+        except Exception as error:  # noqa: BLE001 - whatever a part raises, the others are measured
+            row = {"why": str(error) if isinstance(error, NotRunError) else f"{type(error).__name__}: {error}"}
+            print(f"  {row['why']}", file=sys.stderr)
+        rows.add(part.name, {**row, "seconds": round(clock() - began, 1)})
+
+
+def section(by_part: Mapping[str, Mapping[str, Any]], names: Sequence[str], heading: str, versions: str) -> str:
+    """Return a part of docs/measured.md; `names` are the names of all parts."""
+    ran = [row for row in by_part.values() if "why" not in row]
+    latencies = [row for row in ran if "rows" in row]
+    floors = _floors(ran)
+    lines = [
+        f"\n### {heading}\n",
+        versions,
+        "",
+        *_table(_LATENCIES, (_cells(*each, floors) for each in _pairs(latencies))),
+    ]
+    if any(row["model"] == BERT for row in latencies):
+        lines += ["", f"The weights of {BERT} are random with a fixed seed, so nothing was downloaded."]
+    clocks = sorted({row["clocks"] for row in latencies})
+    lines += ["", f"Clocks while it was measured: {'; '.join(clocks)}."] if clocks else []
+    lines += _of_floors(ran, floors)
+    kernels = [row for row in ran if "kernels" in row]
+    lines += (
+        ["", *_table(("model", "shape", "package", "kernels of a call", "their ms"), map(_of_kernels, kernels))]
+        if kernels
+        else []
+    )
+    loads = [(row, load) for row in ran if "loads" in row for load in row["loads"]]
+    lines += (
+        ["", *_table(("served as", "clients", "requests/s", "p99 ms"), (_of_load(*each) for each in loads))]
+        if loads
+        else []
+    )
+    gpu = heading.partition(",")[0]
+    lines += ["", "Limits:", "", *(f"- {each}" for each in gpu_floor.verdicts(gpu, _best(latencies)))]
+    lines += [f"- {gpu_floor.eager_verdict(_eager_ratio(latencies))}"]
+    lines += ["", "Not measured:", "", *(f"- {each}" for each in _left_out(by_part, names, latencies))]
     return "\n".join(lines)
 
 
-def _cells(variant: Mapping[str, Any]) -> list[list[str]]:
-    cosine = variant["validation"].get("cosine")
-    rows = []
-    for row in variant["bench"]:
-        if not row["ours"]:
-            continue
-        shape = " x ".join(str(extent) for extent in row["shape"].values())
-        times = [f"{row[name]:.3f}" for name in ("mean_ms", "p50_ms", "p95_ms", "p99_ms")]
-        ratios = [f"{row['ratio_to'][name]:.2f} x" if name in row["ratio_to"] else "" for name in _RIVALS]
-        size = f"{variant['size'] / 1e6:.1f}" if variant["size"] else ""
-        rows.append([variant["recipe"], shape, *times, *ratios, f"{cosine['worst']:.6f}" if cosine else "", size])
-    return rows
+def _pairs(latencies: Iterable[Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    return [(part, row) for part in latencies for row in part["rows"]]
 
 
-_RIVALS = ("pytorch-fp32", "pytorch-fp16")
+def _is_built(row: Mapping[str, Any]) -> bool:
+    """Tell whether a row is of the built model, run in one way or the other, and not of a rival."""
+    return bool(row["ours"] or row.get("other_way"))
 
 
-def _clocks(variant: Mapping[str, Any]) -> str:
-    report = next((step["report"] for step in variant["steps"] if step["job"] == "bench" and step["artifact"]), {})
-    gpu = report.get("gpu", {})
-    if "sm_mhz" not in gpu:
-        return "not known"
-    least, greatest = gpu["sm_mhz"]
-    return f"{least} MHz throughout" if gpu.get("steady") else f"{least} to {greatest} MHz"
+def _cells(
+    part: Mapping[str, Any], row: Mapping[str, Any], floors: Mapping[tuple[str, tuple[int, int]], float]
+) -> list[str]:
+    built = _is_built(row)
+    floor = floors.get((part["model"], tuple(part["shape"])))
+    ratio = row["ratio_to"].get(_EAGER)
+    return [
+        part["model"],
+        _shape(part),
+        part["way"],
+        f"**{row['runtime']}**" if built else row["runtime"],
+        *(f"{row[name]:.3f}" for name in ("mean_ms", "p50_ms", "p95_ms", "p99_ms")),
+        f"{row['p50_ms'] / floor:.1f}" if floor else "",
+        f"{ratio:.2f} x" if ratio else "",
+        f"{part['worst_cosine']:.6f}" if built and part["worst_cosine"] is not None else "",
+        f"{part['size'] / 1e6:.1f}" if built and part["size"] else "",
+    ]
+
+
+def _shape(part: Mapping[str, Any]) -> str:
+    return " x ".join(map(str, part["shape"]))
+
+
+def _floors(ran: Iterable[Mapping[str, Any]]) -> dict[tuple[str, tuple[int, int]], float]:
+    """Return the floor in milliseconds of each model and shape; none for what was not counted or measured."""
+    rows = list(ran)
+    peaks = next((Peaks(row["flops_per_s"], row["bytes_per_s"]) for row in rows if "bytes_per_s" in row), None)
+    works = {(row["model"], row["sequence"]): Work(row["flops"], row["weights"]) for row in rows if "flops" in row}
+    return {
+        (model, shape): gpu_floor.floor_ms(work, shape[0], peaks)
+        for (model, sequence), work in works.items()
+        for shape in SHAPES
+        if peaks is not None and shape[1] == sequence
+    }
+
+
+def _of_floors(ran: Iterable[Mapping[str, Any]], floors: Mapping[tuple[str, tuple[int, int]], float]) -> list[str]:
+    peaks = next((row for row in ran if "bytes_per_s" in row), None)
+    if peaks is None:
+        return []
+    speeds = f"{peaks['flops_per_s'] / 1e12:.0f} TFLOP/s and {peaks['bytes_per_s'] / 1e12:.2f} TB/s"
+    basis = (
+        f"The floor is the longer of the products in fp16 and of one read of the weights: {speeds}, as measured here."
+    )
+    rows = ([model, " x ".join(map(str, shape)), f"{floor:.3f}"] for (model, shape), floor in floors.items())
+    return ["", basis, "", *_table(("model", "shape", "floor ms"), rows)]
+
+
+def _of_kernels(row: Mapping[str, Any]) -> list[str]:
+    return [row["model"], _shape(row), row["way"], str(row["kernels"]), f"{row['kernels_ms']:.3f}"]
+
+
+def _of_load(row: Mapping[str, Any], load: Mapping[str, Any]) -> list[str]:
+    p99 = load["latency"].get("p99_ms")  # a load that answers too few requests has none
+    return [row["kind"], str(load["concurrency"]), f"{load['throughput']:.1f}", f"{p99:.3f}" if p99 else "not measured"]
+
+
+def _best(latencies: Iterable[Mapping[str, Any]]) -> dict[tuple[str, tuple[int, int]], float]:
+    """Return the shortest p50 of each model and shape, of a package that keeps the bounds of its recipe."""
+    best: dict[tuple[str, tuple[int, int]], float] = {}
+    for part, row in _pairs(latencies):
+        if _is_built(row) and part["within_bounds"]:
+            key = part["model"], tuple(part["shape"])
+            best[key] = min(row["p50_ms"], best.get(key, row["p50_ms"]))
+    return best
+
+
+def _eager_ratio(latencies: Iterable[Mapping[str, Any]]) -> float | None:
+    """Return how many times longer PyTorch in fp32 takes for BERT-base at the first shape than the fastest package."""
+    ratios = []
+    for part in latencies:
+        eager = next((row["p50_ms"] for row in part["rows"] if row["runtime"] == _EAGER), None)
+        if part["model"] == BERT and tuple(part["shape"]) == SHAPES[0] and eager and part["within_bounds"]:
+            ratios += [eager / row["p50_ms"] for row in part["rows"] if _is_built(row)]
+    return max(ratios, default=None)
+
+
+def _left_out(
+    by_part: Mapping[str, Mapping[str, Any]], names: Iterable[str], latencies: Iterable[Mapping[str, Any]]
+) -> list[str]:
+    reasons = [
+        f"{name}: {by_part.get(name, {'why': 'not begun'})['why']}"
+        for name in names
+        if "why" in by_part.get(name, {"why": 0})
+    ]
+    rivals = [f"{part['model']}, {_shape(part)}, {why}" for part in latencies for why in part["unmeasured"]]
+    return [*reasons, *rivals] or ["nothing"]
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    return [f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows)]
 
 
 def _heading() -> str:
@@ -94,16 +235,6 @@ def _heading() -> str:
 def _versions() -> str:
     versions = {tool: tools.version_of(tool) for tool in _TOOLS}
     return ", ".join(f"{tool} {version}" for tool, version in versions.items() if version != tools.MISSING) + "."
-
-
-def _row(cells: Any) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def _last(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    failed = [number for number, line in enumerate(lines) if line.startswith("failed ")]
-    return lines[failed[0] + 1] if failed and failed[0] + 1 < len(lines) else "; ".join(lines[-1:])
 
 
 if __name__ == "__main__":

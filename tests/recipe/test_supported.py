@@ -83,6 +83,8 @@ def test_a_field_of_a_later_step_is_refused(project, text, place):
         L4 + "precision: bf16",
         L4 + "precision: int4",
         L4 + "bench: {against: [{runtime: pytorch, precision: fp16}, {runtime: pytorch, precision: bf16}]}",
+        L4 + "bench: {against: [{runtime: pytorch, precision: tf32}, {runtime: pytorch, compile: reduce-overhead}]}",
+        MINIMAL + "bench: {against: [{runtime: pytorch, precision: bf16, compile: default}]}",
         T4 + "precision: int8\ncalibrate: {samples: samples/few.jsonl}",
         MINIMAL + "target: {device: [T4, A10, L4, RTX 5090], runtime: tensorrt-rtx}\nprecision: int8",
         MINIMAL + "target: {device: A100, runtime: tensorrt-rtx}",

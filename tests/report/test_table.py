@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 
+import pytest
 from summaries import accuracy, bench, row, summary
 
 from engine.kit.accuracy.report import AccuracyReport, Least, Work, Worst
@@ -18,7 +19,7 @@ from engine.kit.quantization.report import (
 )
 from engine.machine.gpu_state import GpuReport
 from engine.report import precisions
-from engine.report.table import table
+from engine.report.table import _rival_of, table
 from engine.reporting import measured, significant
 
 
@@ -126,6 +127,19 @@ def test_what_is_in_the_lower_precision_and_what_is_not_is_said_with_the_reason(
 
 def test_a_model_whose_precision_was_not_lowered_says_nothing_of_it():
     assert precisions.lines(DynamicReport(quantized={"MatMul": 3}, left=())) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "output"),
+    [
+        ("pytorch-fp32", "checkpoint"),
+        ("pytorch-fp16-reduce-overhead", "checkpoint"),
+        ("onnxruntime-fp32", "exported"),
+        ("openvino-fp32", "exported"),
+    ],
+)
+def test_the_size_of_a_rival_is_that_of_what_its_runtime_runs(name, output):
+    assert _rival_of(name) == output
 
 
 def test_a_rival_that_could_not_run_is_a_row_and_a_line_with_the_reason():

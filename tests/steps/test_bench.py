@@ -26,6 +26,7 @@ class Quick(Bench):
 
 T4 = executions.execution(runtime="tensorrt", hardware=hardware.on(["T4"], tool="tensorrt"))
 PLAIN, EAGER = RivalSection(runtime="onnxruntime"), RivalSection(runtime="pytorch")
+COMPILED = RivalSection(runtime="pytorch", compile="default")
 
 
 def recipe(**options):
@@ -117,6 +118,14 @@ def test_a_recipe_without_bench_measures_nothing():
 def test_only_a_rival_in_pytorch_makes_torch_count():
     assert "torch" not in Bench(against=(PLAIN,)).tools_used()
     assert "torch" in Bench(against=(PLAIN, EAGER)).tools_used()
+
+
+def test_a_rival_that_is_not_compiled_keeps_its_rows_and_a_compiled_one_has_the_compiler_in_its_key():
+    recipes = [recipe(bench=BenchSection(against=(EAGER, *more))) for more in ((), (COMPILED,))]
+    eager, both = map(Bench.for_recipe, recipes)
+    assert eager.options()["against"] == [{"runtime": "pytorch", "precision": "fp32"}]
+    assert both.options()["against"][1] == {"runtime": "pytorch", "precision": "fp32", "compile": "default"}
+    assert set(both.facts_used()) - set(eager.facts_used()) == {"cxx.version"}
 
 
 def test_a_rival_that_cannot_be_loaded_here_is_named_with_what_to_install_and_the_rest_is_measured(

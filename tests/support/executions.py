@@ -28,6 +28,11 @@ def built(directory: Path, execution: Execution | None = None, **named):
     return chosen.by.runner(directory, chosen, **named)
 
 
+def original(checkpoint: Path, **rival):
+    """Return the original model of a checkpoint, as a rival runs it."""
+    return RivalModel(exported=checkpoint, checkpoint=checkpoint, **rival)
+
+
 def plain(directory: Path, execution: Execution | None = None, *, name="plain", threads=0):
     """Return the runner of an exported model as ONNX Runtime's users open it."""
     chosen = execution or Execution()

@@ -47,6 +47,7 @@ SCALARS = {
     "bench.via.0": ("choice", MINIMAL + "bench: {via: [V]}"),
     "bench.against.0.runtime": ("choice", MINIMAL + "bench: {against: [{runtime: V}]}"),
     "bench.against.0.precision": ("choice", MINIMAL + "bench: {against: [{runtime: pytorch, precision: V}]}"),
+    "bench.against.0.compile": ("choice", MINIMAL + "bench: {against: [{runtime: pytorch, compile: V}]}"),
     "bench.threads": ("count", MINIMAL + "bench: {threads: V}"),
     "package.triton.name": ("text", MINIMAL + "package: {triton: {name: V}}"),
     "package.triton.ensemble": ("text", MINIMAL + "package: {triton: {ensemble: V}}"),

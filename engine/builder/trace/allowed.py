@@ -98,6 +98,11 @@ ALLOWED: tuple[Allowed, ...] = (
         "Probes for CUDA: the GPU, its driver and its runtime are facts of the steps that use them.",
     ),
     Allowed(
+        ("program:*/python*", "program:openssl"),
+        _LIBRARIES,
+        "torch.compile tries whether the CPU has vector instructions, and computes digests: the CPU is a fact.",
+    ),
+    Allowed(
         (
             *("machine:the number of CPUs", "file:/proc/cpuinfo", "file:/proc/meminfo", "file:/sys/fs/cgroup/*"),
             *("file:/sys/devices/*", "folder:/sys/*"),

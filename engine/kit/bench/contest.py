@@ -21,8 +21,8 @@ def of_checkpoint(rival: Rival) -> bool:
     return registry.find(rival.runtime).rival_of == "checkpoint"
 
 
-def contender_name(runtime: str, precision: str) -> str:
-    """Return the name of a contender, which rows of the report have."""
+def name_of_built(runtime: str, precision: str) -> str:
+    """Return the name of the built model, which rows of the report have."""
     return f"{runtime}-{precision}"
 
 
@@ -46,6 +46,8 @@ class Contest:
     num_labels: int | None
     random_head: bool
     images: Images | None
+    scratch: Path
+    """A folder for what a rival writes while it is measured; it is deleted with the job."""
 
     def ours(self) -> tuple[Contender, ...]:
         """Return the contender that runs the built model in process; none if models are not measured in process."""
@@ -60,11 +62,10 @@ class Contest:
         """Yield the name of each rival that runs in process, and the function that loads it."""
         for rival in self.against:
             if self.in_process or not registry.find(rival.runtime).rival_served:
-                yield contender_name(rival.runtime, rival.precision), functools.partial(self._rival, rival)
+                yield rival.name, functools.partial(self._rival, rival)
 
     def _rival(self, rival: Rival) -> Runner:
-        name = contender_name(rival.runtime, rival.precision)
-        print(f"loading {name}")
+        print(f"loading {rival.name}")
         original = RivalModel(
             exported=self.exported,
             checkpoint=self.checkpoint,
@@ -73,7 +74,9 @@ class Contest:
             random_head=self.random_head,
             images=self.images,
             new_tokens=self.new_tokens,
+            compile=rival.compile,
+            scratch=self.scratch,
         )
         return registry.find(rival.runtime).rival(
-            original, name=name, precision=rival.precision, execution=self.execution, threads=self.threads
+            original, name=rival.name, precision=rival.precision, execution=self.execution, threads=self.threads
         )

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import importlib.util
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
@@ -12,11 +16,12 @@ from engine.kit.reference.quiet import quiet
 from engine.recipe import image_input
 from engine.runtimes import devices
 from engine.runtimes.execution import Execution
+from engine.runtimes.pytorch import compilation
 from engine.runtimes.rival import RivalModel, no_checkpoint
 from engine.runtimes.runner import Runner
 from engine.step import Hardware
 from engine.tasks import Modality
-from engine.text import distribution, reasons
+from engine.text import distribution
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,17 +29,66 @@ if TYPE_CHECKING:
 
     Tensors = Mapping[str, np.ndarray]
 
-_DTYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
+_DTYPES = {"fp32": "float32", "tf32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 
 
 def rival(original: RivalModel, *, name: str, precision: str, execution: Execution, threads: int) -> Runner:
-    """Return the runner of the original model in PyTorch: eager mode, the whole model in one precision.
+    """Return the runner of the original model in PyTorch: the whole model in one precision, in eager mode or compiled.
 
     The model runs on the GPU of `execution`, or on the CPU where `execution` has no GPU. For a model that generates
     text, a prepared call is a greedy `generate()` of exactly `original.new_tokens` tokens. Raises StepError where there
     is no PyTorch model, torch is not installed, or torch cannot use the GPU, as a CPU never takes the place of a GPU.
     """
-    directory, images, new_tokens = original.checkpoint, original.images, original.new_tokens
+    model = _loaded(original)
+    import torch
+
+    device, mode, new_tokens = _device(execution.hardware), original.compile, original.new_tokens
+    tf32 = precision == "tf32" or (execution.options.get("tf32") if precision == "fp32" else None)
+    settings = functools.partial(_settings, threads, tf32 if device.type == "cuda" else None)
+    model = model.to(device=device, dtype=getattr(torch, _DTYPES[precision]))
+    if device.type == "cuda" and precision in {"fp32", "tf32"}:
+        with settings():
+            products, convolutions = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
+        print(f"{name} computes fp32 in TF32: matrix products {products}, convolutions {convolutions}")
+    module = model if mode is None else compilation.compiled(model, mode, original.scratch)
+    compiled_for: set[str] = set()
+
+    def prepare(inputs: Tensors) -> Callable[[], object]:
+        tensors = {name: torch.from_numpy(array).to(device) for name, array in inputs.items()}
+
+        def call() -> None:
+            with torch.inference_mode():
+                if new_tokens is None:
+                    module(*(tensors[name] for name in model.input_names))
+                else:
+                    _generate(model.model, tensors, new_tokens)
+            if device.type == "cuda":
+                torch.cuda.synchronize(device)
+
+        if mode is None:
+            _try(call, 1, name, settings, RuntimeError)  # of an operator without a kernel in this precision
+            return call
+        seconds = _try(call, compilation.CALLS, name, settings, Exception)  # a compiler raises errors of any type
+        shape = ", ".join(f"{name} {list(array.shape)}" for name, array in inputs.items())
+        if shape not in compiled_for:
+            compiled_for.add(shape)
+            print(f"{name} was compiled for {shape} in {seconds:.1f} s, which no latency contains")
+        return call
+
+    def run(inputs: Tensors) -> dict[str, np.ndarray]:
+        with settings(), torch.inference_mode():
+            answers = module(*(torch.from_numpy(inputs[name]).to(device) for name in model.input_names))
+        return {key: answer.float().cpu().numpy() for key, answer in zip(model.output_names, answers, strict=True)}
+
+    return Runner(name, run, prepare, settings)
+
+
+def _loaded(original: RivalModel) -> torch.nn.Module:
+    """Return the original model on the CPU, in fp32, with the attention that transformers takes by default.
+
+    Raises StepError where there is no PyTorch model, torch is not installed, or the model cannot be measured compiled.
+    """
+    directory, images = original.checkpoint, original.images
     if directory is None or checkpoint.kind(directory) == "onnx":
         raise no_checkpoint("PyTorch")
     library = image_input.library(images)
@@ -45,48 +99,63 @@ def rival(original: RivalModel, *, name: str, precision: str, execution: Executi
             ["bench.against asks for runtime: pytorch"],
             f"{distribution.install(extra)}, or take pytorch out of bench.against",
         )
-    import torch
-
+    if original.compile is not None and original.new_tokens is not None:
+        raise StepError("A model that generates text is not measured with torch.compile", hint="leave compile out")
     from engine.kit.reference import torch_models
 
-    device = _device(execution.hardware)
-    if device.type == "cuda" and precision == "fp32":
-        _use_tf32(execution.options.get("tf32"))
-    module = torch_models.load(
+    model = torch_models.load(
         directory,
         checkpoint.task(directory, original.task),
         num_labels=original.num_labels,
         random_head=original.random_head,
         images=images,
     )
-    module = module.to(device=device, dtype=getattr(torch, _DTYPES[precision]))
+    # Loaded is the attention that exporters can read. A model of timm has no switch, and some models have no other.
+    with contextlib.suppress(AttributeError, ValueError):
+        model.model.set_attn_implementation("sdpa")
+    return model
 
-    def prepare(inputs: Tensors) -> Callable[[], object]:
-        tensors = {name: torch.from_numpy(array).to(device) for name, array in inputs.items()}
 
-        def call() -> None:
-            with torch.inference_mode():
-                if new_tokens is None:
-                    module(*(tensors[name] for name in module.input_names))
-                else:
-                    _generate(module.model, tensors, new_tokens)
-            if device.type == "cuda":
-                torch.cuda.synchronize(device)
+def _try(
+    call: Callable[[], None],
+    times: int,
+    name: str,
+    settings: Callable[[], AbstractContextManager[None]],
+    errors: type[Exception],
+) -> float:
+    """Call the model `times` times before it is measured, and return the seconds of the first call.
 
-        try:
-            call()  # fails here where the model has an operator without a kernel in this precision
-        except (RuntimeError, NotImplementedError) as error:
-            raise StepError(
-                f"{name} cannot run on {device}", reasons.facts(error), "take it out of bench.against"
-            ) from error
-        return call
+    Raises StepError in place of errors of the type `errors`.
+    """
+    try:
+        with settings():
+            began = time.perf_counter()
+            call()
+            seconds = time.perf_counter() - began
+            for _ in range(times - 1):
+                call()
+    except errors as error:
+        raise compilation.refusal(error, name) from error
+    return seconds
 
-    def run(inputs: Tensors) -> dict[str, np.ndarray]:
-        with torch.inference_mode():
-            answers = module(*(torch.from_numpy(inputs[name]).to(device) for name in module.input_names))
-        return {key: answer.float().cpu().numpy() for key, answer in zip(module.output_names, answers, strict=True)}
 
-    return Runner(name, run, prepare, lambda: _TorchThreads(threads))
+@contextlib.contextmanager
+def _settings(threads: int, tf32: bool | None) -> Iterator[None]:  # noqa: FBT001 - the value of the recipe's field
+    """Let PyTorch use `threads` threads in the `with` block, and compute fp32 in TF32 or not; None for its defaults."""
+    import torch
+
+    products, convolutions = torch.backends.cuda.matmul, torch.backends.cudnn
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    if tf32 is not None:
+        allowed = products.allow_tf32, convolutions.allow_tf32
+        products.allow_tf32 = convolutions.allow_tf32 = tf32
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+        if tf32 is not None:
+            products.allow_tf32, convolutions.allow_tf32 = allowed
 
 
 def _generate(model: Any, tensors: Mapping[str, torch.Tensor], new_tokens: int) -> None:
@@ -121,33 +190,3 @@ def _device(hardware: Hardware | None) -> torch.device:
             "install a torch that is built for the CUDA of the driver, or take pytorch out of bench.against",
         )
     return torch.device("cuda", gpu.index)
-
-
-def _use_tf32(tf32: bool | None) -> None:  # noqa: FBT001 - the value of the recipe's field
-    """Let PyTorch compute products and convolutions of fp32 in TF32, or not; None for PyTorch's own defaults."""
-    import torch
-
-    if tf32 is not None:
-        torch.backends.cuda.matmul.allow_tf32 = tf32
-        torch.backends.cudnn.allow_tf32 = tf32
-    products, convolutions = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
-    print(f"PyTorch computes fp32 in TF32: matrix products {products}, convolutions {convolutions}")
-
-
-class _TorchThreads:
-    """Context manager: PyTorch uses `threads` threads in the `with` block, and as many as before afterwards."""
-
-    def __init__(self, threads: int) -> None:
-        self.threads = threads
-        self.before = threads
-
-    def __enter__(self) -> None:
-        import torch
-
-        self.before = torch.get_num_threads()
-        torch.set_num_threads(self.threads)
-
-    def __exit__(self, *reason: object) -> None:
-        import torch
-
-        torch.set_num_threads(self.before)

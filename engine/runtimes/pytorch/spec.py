@@ -9,7 +9,7 @@ from engine.runtimes.runtime import Runtime
 
 
 class PyTorch(Runtime):
-    """The runtime `pytorch`: PyTorch in eager mode."""
+    """The runtime `pytorch`: PyTorch in eager mode, or compiled by torch.compile."""
 
     name: ClassVar[str] = "pytorch"
     title: ClassVar[str] = "PyTorch"
@@ -17,7 +17,9 @@ class PyTorch(Runtime):
     targets: ClassVar[bool] = False
     on_gpus: ClassVar[bool] = True
     rival_of: ClassVar[str | None] = "checkpoint"
-    rival_precisions: ClassVar[tuple[str, ...]] = ("fp32", "fp16", "bf16")
+    rival_precisions: ClassVar[tuple[str, ...]] = ("fp32", "tf32", "fp16", "bf16")
+    rival_compiles: ClassVar[tuple[str, ...]] = ("default", "reduce-overhead")
+    compiler_facts: ClassVar[tuple[str, ...]] = ("cxx.version",)
     tools_for: ClassVar[Mapping[str, str]] = {"torch": "export and reference of PyTorch models"}
 
     def rival_tools(self, *, library: str) -> tuple[str, ...]:

@@ -36,6 +36,7 @@ def load(rival, exported, checkpoint, execution=None):
         num_labels=None,
         random_head=False,
         images=None,
+        scratch=exported.parent,
     )
     [(_, loaded)] = contest.loads()
     return loaded()
@@ -51,6 +52,19 @@ def test_a_pytorch_without_cuda_is_no_rival_on_a_gpu(tmp_path, monkeypatch):
     with pytest.raises(StepError, match="PyTorch cannot use the Tesla T4") as caught:
         load(EAGER, checkpoint, checkpoint, execution=ON_T4)
     assert "torch" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("rival", "name"),
+    [
+        ({}, "pytorch-fp32"),
+        ({"precision": "tf32"}, "pytorch-tf32"),
+        ({"precision": "fp16", "compile": "default"}, "pytorch-fp16-compile"),
+        ({"precision": "fp16", "compile": "reduce-overhead"}, "pytorch-fp16-reduce-overhead"),
+    ],
+)
+def test_the_name_of_a_rival_says_its_precision_and_its_compilation(rival, name):
+    assert Rival(runtime="pytorch", **rival).name == name
 
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
