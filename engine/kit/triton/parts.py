@@ -12,6 +12,7 @@ from engine.errors import StepError
 from engine.kit.triton import served
 from engine.kit.triton.config import Config, join_requests, named
 from engine.machine import tools
+from engine.runtimes.backends import BY_POSITION, Backend
 from engine.tasks import AnswerTensor
 
 TASK = "recipe_task"
@@ -136,6 +137,43 @@ def mark(config: Config, task: str) -> None:
     """Mark a configuration as the model that clients call for a task, unless the recipe has set the parameter."""
     if TASK not in config.parameters:
         config.parameters[TASK].string_value = task
+
+
+def by_position(listed: Sequence[Part]) -> None:
+    """Name the tensors of each model by their positions whose backend knows no other names, also in the ensemble.
+
+    Whoever calls the ensemble sees the model's own names.
+    """
+    named: dict[str, tuple[dict[str, str], dict[str, str]]] = {}
+    for config in (part.config for part in listed):
+        if Backend.of(platform=config.platform, backend=config.backend) in BY_POSITION:
+            named[config.name] = _renamed(config.input, "INPUT"), _renamed(config.output, "OUTPUT")
+            for warmup in config.model_warmup:
+                _rename_keys(warmup.inputs, named[config.name][0])
+    for step in (step for part in listed for step in part.config.ensemble_scheduling.step):
+        for tensors_of, names in zip((step.input_map, step.output_map), named.get(step.model_name, ()), strict=False):
+            _rename_keys(tensors_of, names)
+
+
+def _renamed(described: Any, word: str) -> dict[str, str]:
+    """Name tensors of a configuration by their positions, and return their names before -> their new names."""
+    names = {tensor.name: f"{word}__{position}" for position, tensor in enumerate(described)}
+    for tensor in described:
+        tensor.name = names[tensor.name]
+    return names
+
+
+def _rename_keys(mapping: Any, names: Mapping[str, str]) -> None:
+    """Give the values of a protobuf mapping the keys of `names`."""
+    values = {names[key]: mapping[key] for key in mapping}
+    is_message = any(hasattr(value, "CopyFrom") for value in values.values())
+    copies = {key: type(value).FromString(value.SerializeToString()) if is_message else value for key, value in values.items()}
+    mapping.clear()
+    for key, value in copies.items():
+        if is_message:
+            mapping[key].CopyFrom(value)
+        else:
+            mapping[key] = value
 
 
 def tensors(described: Any, model: Config) -> list[AnswerTensor]:
