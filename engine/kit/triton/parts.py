@@ -10,7 +10,7 @@ from typing import Any
 
 from engine.errors import StepError
 from engine.kit.triton import served
-from engine.kit.triton.config import Config, join_requests, named
+from engine.kit.triton.config import Config, Signature, join_requests, named
 from engine.machine import tools
 from engine.runtimes.backends import BY_POSITION, Backend
 from engine.tasks import AnswerTensor
@@ -139,41 +139,32 @@ def mark(config: Config, task: str) -> None:
         config.parameters[TASK].string_value = task
 
 
-def by_position(listed: Sequence[Part]) -> None:
-    """Name the tensors of each model by their positions whose backend knows no other names, also in the ensemble.
+def by_position(listed: Sequence[Part], signature: Signature) -> None:
+    """Name the built model's tensors by their positions, if its backend knows no other names.
 
-    Whoever calls the ensemble sees the model's own names.
+    Whoever calls the ensemble sees the names of the model. `signature` has the model's tensors in their order.
     """
-    named: dict[str, tuple[dict[str, str], dict[str, str]]] = {}
-    for config in (part.config for part in listed):
-        if Backend.of(platform=config.platform, backend=config.backend) in BY_POSITION:
-            named[config.name] = _renamed(config.input, "INPUT"), _renamed(config.output, "OUTPUT")
-            for warmup in config.model_warmup:
-                _rename_keys(warmup.inputs, named[config.name][0])
-    for step in (step for part in listed for step in part.config.ensemble_scheduling.step):
-        for tensors_of, names in zip((step.input_map, step.output_map), named.get(step.model_name, ()), strict=False):
-            _rename_keys(tensors_of, names)
-
-
-def _renamed(described: Any, word: str) -> dict[str, str]:
-    """Name tensors of a configuration by their positions, and return their names before -> their new names."""
-    names = {tensor.name: f"{word}__{position}" for position, tensor in enumerate(described)}
-    for tensor in described:
-        tensor.name = names[tensor.name]
-    return names
-
-
-def _rename_keys(mapping: Any, names: Mapping[str, str]) -> None:
-    """Give the values of a protobuf mapping the keys of `names`."""
-    values = {names[key]: mapping[key] for key in mapping}
-    is_message = any(hasattr(value, "CopyFrom") for value in values.values())
-    copies = {key: type(value).FromString(value.SerializeToString()) if is_message else value for key, value in values.items()}
-    mapping.clear()
-    for key, value in copies.items():
-        if is_message:
-            mapping[key].CopyFrom(value)
-        else:
-            mapping[key] = value
+    inputs, outputs = (
+        {name: f"{word}__{position}" for position, name in enumerate(tensors_of)}
+        for word, tensors_of in (("INPUT", signature.inputs), ("OUTPUT", signature.outputs))
+    )
+    configs = [part.config for part in listed]
+    models = [each for each in configs if Backend.of(platform=each.platform, backend=each.backend) in BY_POSITION]
+    for model in models:
+        for described, names in ((model.input, inputs), (model.output, outputs)):
+            for tensor in described:
+                tensor.name = names[tensor.name]
+        for warmup in model.model_warmup:
+            contents = {inputs[name]: each.SerializeToString() for name, each in warmup.inputs.items()}
+            warmup.inputs.clear()
+            for name, content in contents.items():
+                warmup.inputs[name].ParseFromString(content)
+    called = [model.name for model in models]
+    for step in (step for config in configs for step in config.ensemble_scheduling.step if step.model_name in called):
+        for mapping, names in ((step.input_map, inputs), (step.output_map, outputs)):
+            renamed = {names[name]: value for name, value in mapping.items()}
+            mapping.clear()
+            mapping.update(renamed)
 
 
 def tensors(described: Any, model: Config) -> list[AnswerTensor]:

@@ -87,12 +87,12 @@ def write(
                 return _write_plain(out, serving, model, directory, checkpoint)
             (*behind, called), files, signature = router.built(serving, model, directory)
             listed = splitter.in_front([*behind, *_parts(serving, called, signature, checkpoint)], joins, serving)
+            parts.by_position(listed, signature)
             if serving.layout == FUSED:
                 one, whose = fused.part(serving, listed, model, files[called.config.name])
                 listed, files = [one], {one.config.name: whose}
         _refuse_collisions(listed)
         fields.refuse_unused(serving, _kinds(serving, listed))
-        parts.by_position(listed)
         loading.refuse([part.config for part in listed])
         for part in listed:
             warmups.add(out / part.config.name, part.config, data)

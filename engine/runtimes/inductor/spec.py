@@ -21,11 +21,6 @@ _FIRST_RELEASE = "26.05"
 
 Source: README of triton-inference-server/pytorch_backend at the commit 266fd38, "AOT Inductor Support (Beta)".
 """
-_LEAST_SM = 70
-"""The least compute capability, times ten, for which Inductor makes kernels.
-
-Source: torch/_inductor/exc.py, GPUTooOldForTriton.
-"""
 
 
 class Inductor(Runtime):
@@ -44,17 +39,6 @@ class Inductor(Runtime):
     """Source: README of triton-inference-server/pytorch_backend, "Parameters"."""
     ways: ClassVar[tuple[Way, ...]] = (Way("inductor", ("torch", "triton")),)
     tools_for: ClassVar[Mapping[str, str]] = {"torch": "export and reference of PyTorch models, and runtime: inductor"}
-
-    def refuse_gpus(self, loaded: LoadedRecipeView, named: Sequence[Gpu]) -> None:
-        """Raise RecipeError for a GPU that is too old for Inductor's kernels."""
-        for gpu in named:
-            if not self.builds_for(gpu):
-                what = f"{self.name} makes no kernels for {gpu.name}, whose compute capability is {gpu.sm / 10}"
-                raise loaded.error(what, "target", "device", hint="use runtime: onnxruntime")
-
-    def builds_for(self, gpu: Gpu) -> bool:
-        """Return True if Inductor makes kernels for a kind of GPU."""
-        return gpu.sm >= _LEAST_SM
 
     def kernels(self, target: TargetView) -> Kernels | None:
         """Return the precisions on CPUs; None for a GPU, which decides itself between those that it does not lack."""
