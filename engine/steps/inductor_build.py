@@ -47,7 +47,7 @@ class InductorBuild(Step):
     carries_model: ClassVar[bool] = True
     reproducible: ClassVar[bool] = False
     report: ClassVar[type[TypedReport] | None] = InductorReport
-    tools: ClassVar[tuple[str, ...]] = ("torch", "safetensors")
+    tools: ClassVar[tuple[str, ...]] = ("numpy", "torch", "safetensors")
     facts: ClassVar[tuple[str, ...]] = ("arch", "cxx.version", "os", "cpu.isa")
     time_limit: ClassVar[float] = 2 * 3600.0
 

@@ -106,6 +106,11 @@ ALLOWED: tuple[Allowed, ...] = (
         "Libraries choose the number of threads and the size of buffers. A result that depends on them has a fact.",
     ),
     Allowed(
+        ("program:*/python*",),
+        _LIBRARIES,
+        "Inductor asks a new interpreter whether what its compiler made can be loaded: the compiler is a fact.",
+    ),
+    Allowed(
         ("machine:the user", "machine:the user's groups", "machine:the umask", "machine:a limit of processes"),
         _NOT_THE_STEP,
         "Libraries name their caches by the user, give files their mode, and raise their limits.",

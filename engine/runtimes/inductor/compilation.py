@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,7 +119,7 @@ def _settings() -> dict[str, Any]:
     """
     settings: dict[str, Any] = {
         "compile_threads": 1,
-        "cpp.cxx": (facts.COMPILER,),
+        "cpp.cxx": (shutil.which(facts.COMPILER),),
         "cpp.dynamic_threads": True,
         "aot_inductor.precompile_headers": False,
     }

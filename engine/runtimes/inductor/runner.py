@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     Tensors = Mapping[str, np.ndarray]
 
+_NAME = "model"
+"""The name that AOTInductor gives the only model of a file."""
 _LOADING = 300
 """The seconds after which a process that loads a model for a GPU is ended: on one GPU loading never came to an end."""
 
@@ -89,7 +91,7 @@ class _Model:
 
         with torch.inference_mode():
             try:
-                return self._loaded.loader.run(tensors)  # type: ignore[no-any-return]
+                return self._loaded.run(tensors)  # type: ignore[no-any-return]
             except RuntimeError as error:
                 raise StepError("the compiled model cannot run on these inputs", reasons.facts(error)) from error
 
@@ -108,14 +110,24 @@ class _Model:
 
 
 def _loaded(path: Path, gpu: CudaGpu | None) -> Any:
-    """Load a compiled model. Raises StepError where PyTorch cannot; on a GPU a process that hangs is ended."""
+    """Return PyTorch's loader of a compiled model, which runs it.
+
+    `torch._inductor.aoti_load_package` wraps the same loader. Before, it compiles a probe to compare this CPU with the
+    model's: it needs a C++ compiler, and waits for locks in the user's cache. The passport makes that needless. On a
+    GPU, a process that hangs is ended. Raises StepError where PyTorch cannot load the model.
+    """
     import torch
-    import torch._inductor
 
     if gpu is not None:
         faulthandler.dump_traceback_later(_LOADING, exit=True)
     try:
-        return torch._inductor.aoti_load_package(str(path), device_index=-1 if gpu is None else gpu.index)  # noqa: SLF001 - its public name
+        return torch._C._aoti.AOTIModelPackageLoader(  # noqa: SLF001 - as `torch._inductor.package.load_package` calls it
+            str(path),
+            _NAME,
+            False,  # noqa: FBT003 - it takes no names: threads may call it
+            1,
+            -1 if gpu is None else gpu.index,
+        )
     except RuntimeError as error:
         raise StepError("PyTorch cannot load the compiled model", reasons.facts(error), "build it again") from error
     finally:
