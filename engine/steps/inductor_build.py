@@ -114,7 +114,7 @@ class InductorBuild(Step):
         print(f"compiling for {device} in {self.precision}")
         out.mkdir(parents=True, exist_ok=True)
         ranges = compilation.axis_sizes(module.input_specs, self.profiles, checkpoints.max_sequence(checkpoint))
-        made = compilation.compiled(
+        built = compilation.compiled(
             module, out / passport.MODEL, sizes=ranges, precision=self.precision, device=device, scratch=out.parent
         )
         size = (out / passport.MODEL).stat().st_size
@@ -122,14 +122,14 @@ class InductorBuild(Step):
             machine=passport.here(gpu),
             cxx=facts.compiler().value,
             precision=self.precision,
-            axes=made.axes,
-            inputs=made.inputs,
-            outputs=made.outputs,
+            axes=built.axes,
+            inputs=built.inputs,
+            outputs=built.outputs,
             key=os.environ.get(KEY_VARIABLE, ""),
             bytes=size,
         )
         passport_file.save(out, written)
         print(f"compiled: {sizes.decimal(size)}")
-        named = {axis: str(each) for axis, each in made.axes.items()}
+        named = {axis: str(each) for axis, each in built.axes.items()}
         machine = written.machine
         return InductorReport(torch=machine.torch, cxx=written.cxx, device=machine.gpu or "cpu", axes=named, bytes=size)

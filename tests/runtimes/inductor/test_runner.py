@@ -26,10 +26,10 @@ TEXT = {name: np.ones((2, 5), np.int32) for name in ("token_type_ids", "attentio
 class FakeLoader:
     """PyTorch's loader of compiled models: it answers zeros, and remembers what it gets."""
 
-    made = ()
+    loaders = ()
 
     def __init__(self, path, name, single_threaded, runners, device):
-        FakeLoader.made = (*FakeLoader.made, self)
+        FakeLoader.loaders = (*FakeLoader.loaders, self)
         self.path, self.name, self.device, self.given, self.threads = path, name, device, [], []
 
     def run(self, tensors):
@@ -40,7 +40,7 @@ class FakeLoader:
 
 @pytest.fixture(autouse=True)
 def loader(monkeypatch):
-    monkeypatch.setattr(FakeLoader, "made", ())
+    monkeypatch.setattr(FakeLoader, "loaders", ())
     monkeypatch.setattr(torch._C._aoti, "AOTIModelPackageLoader", FakeLoader)
     return FakeLoader
 
@@ -64,7 +64,7 @@ def test_inputs_reach_the_code_in_its_order_and_types_whatever_the_order_of_the_
     runner = ON_CPU.by.runner(pt2.write(tmp_path / "m"), ON_CPU, threads=1)
     distinct = {name: np.full((2, 5), number, np.int32) for number, name in enumerate(TEXT)}
     assert runner.run({**distinct, "more": np.zeros(3)})["logits"].shape == (2, 2)
-    [loaded] = FakeLoader.made
+    [loaded] = FakeLoader.loaders
     assert [int(each[0, 0]) for each in loaded.given[0]] == [2, 1, 0]
     assert {each.dtype for each in loaded.given[0]} == {torch.int64}
     assert (loaded.path, loaded.name, loaded.device) == (str(tmp_path / "m" / passport.MODEL), "model", -1)
@@ -77,7 +77,7 @@ def test_each_call_has_the_stated_threads_and_pytorch_has_its_own_again(tmp_path
     call = runner.prepare(TEXT)
     with runner.active():
         call()
-    assert FakeLoader.made[0].threads == [before + 3] * 3
+    assert FakeLoader.loaders[0].threads == [before + 3] * 3
     assert torch.get_num_threads() == before
 
 
@@ -87,7 +87,7 @@ def test_shapes_outside_of_the_axes_never_reach_native_code(tmp_path, shape):
     assert not runner.takes(dict.fromkeys(TEXT, shape))
     with pytest.raises(StepError, match="takes no inputs of these shapes"):
         runner.run({name: np.ones(shape, np.int64) for name in TEXT})
-    assert FakeLoader.made[0].given == []
+    assert FakeLoader.loaders[0].given == []
 
 
 def test_nothing_is_loaded_with_the_passport_of_another_machine(tmp_path):
@@ -95,12 +95,12 @@ def test_nothing_is_loaded_with_the_passport_of_another_machine(tmp_path):
     with pytest.raises(StepError, match="is not for this machine") as caught:
         ON_CPU.by.runner(pt2.write(tmp_path / "m", machine=other), ON_CPU)
     assert caught.value.facts[0].startswith("torch: the model is for 2.10.0, this machine has ")
-    assert FakeLoader.made == ()
+    assert FakeLoader.loaders == ()
 
 
 def test_on_a_gpu_the_model_and_its_inputs_go_to_the_gpu_of_the_recipe(tmp_path, fake_h100):
     runner = ON_H100.by.runner(pt2.write(tmp_path / "m", gpu=pt2.H100), ON_H100)
-    assert FakeLoader.made[0].device == 1
+    assert FakeLoader.loaders[0].device == 1
     runner.prepare(TEXT)()
     assert fake_h100 == ["cuda:1"] * 3 + ["waited for 1"]
 
