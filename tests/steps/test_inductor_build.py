@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from engine.errors import StepError
-from engine.kit.onnx.onnx_files import Input
 from engine.kit.reference import probes, torch_models
 from engine.machine import cuda
 from engine.machine.cuda import CudaDevice
@@ -15,7 +14,6 @@ from engine.recipe.values import Range
 from engine.runtimes.execution import Execution
 from engine.runtimes.inductor import compilation, passport
 from engine.runtimes.inductor.compilation import Compiled
-from engine.runtimes.inductor.passport import AxisSizes
 from engine.step import Device, Hardware
 from engine.steps.inductor_build import InductorBuild
 
@@ -26,7 +24,6 @@ ON_H100 = Execution(
     options={},
     hardware=Hardware(devices=(Device(name="H100", sm=90),), tool="torch"),
 )
-TEXT = {"input_ids": Input("input_ids", "int64", ("batch", "sequence"))}
 
 
 def profile(**extents):
@@ -65,18 +62,6 @@ def fake_compiler(monkeypatch):
     return calls
 
 
-def test_the_axes_are_those_of_all_profiles_and_without_profiles_free():
-    two = (profile(batch=1, sequence=[1, 16, 128]), profile(batch=[1, 8, 32], sequence=[1, 128, 512]))
-    assert compilation.axis_sizes(TEXT, two, 512) == {
-        "batch": AxisSizes(min=1, max=32), "sequence": AxisSizes(min=1, max=512),
-    }  # fmt: skip
-    fixed = compilation.axis_sizes(TEXT, (profile(batch=1, sequence=16),), 512)
-    assert fixed == {"batch": AxisSizes(min=1, max=1), "sequence": AxisSizes(min=16, max=16)}
-    assert compilation.axis_sizes(TEXT, (), 512) == {"batch": AxisSizes(min=1), "sequence": AxisSizes(min=1, max=512)}
-    with pytest.raises(StepError, match="a profile leaves open: sequence"):
-        compilation.axis_sizes(TEXT, (profile(batch=1),), 512)
-
-
 def test_a_build_for_a_gpu_compiles_for_the_gpu_of_the_recipe_and_names_it(
     tmp_path, checkpoint, fake_h100, fake_compiler
 ):
@@ -105,26 +90,6 @@ def test_a_build_without_the_gpu_or_without_a_compiler_is_an_error(tmp_path, che
     with pytest.raises(StepError, match=r"compiles with g\+\+") as caught:
         InductorBuild().run(tmp_path / "out", checkpoint=checkpoint)
     assert caught.value.hint == "apt install g++"
-
-
-class Branching(torch.nn.Module):
-    """A module whose path depends on its numbers, which `torch.export` cannot have."""
-
-    input_names, output_names = ("x",), ("y",)
-    input_specs = {"x": Input("x", "float32", ("batch", 4))}  # noqa: RUF012
-
-    def forward(self, x):
-        return (x if x.sum() > 0 else -x,)
-
-
-def test_a_module_that_cannot_be_exported_is_a_clear_error(tmp_path):
-    ranges = {"batch": AxisSizes(min=1, max=4)}
-    with pytest.raises(StepError, match=r"torch\.export cannot have the model") as caught:
-        compilation.compiled(
-            Branching(), tmp_path / "model.pt2", sizes=ranges, precision="fp32", device="cpu", scratch=tmp_path
-        )
-    assert "batch: 1 to 4" in caught.value.facts
-    assert "onnxruntime" in caught.value.hint
 
 
 @pytest.mark.slow
