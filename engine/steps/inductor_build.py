@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
@@ -18,23 +16,11 @@ from engine.runtimes import devices, passport_file
 from engine.runtimes.execution import Execution
 from engine.runtimes.inductor import compilation, facts, passport
 from engine.runtimes.inductor.passport import Pt2Passport
-from engine.step import KEY_VARIABLE, Hardware, Step, TypedReport
+from engine.step import KEY_VARIABLE, Hardware, Report, Step
 from engine.text import sizes
 
 if TYPE_CHECKING:
     from engine.recipe.schema import Recipe
-
-
-@dataclass(frozen=True, kw_only=True)
-class InductorReport(TypedReport):
-    """The report of a compiled model: what compiled it, for which device, and its bytes."""
-
-    torch: str
-    cxx: str
-    device: str
-    axes: Mapping[str, str]
-    """The sizes of each free axis, in words."""
-    bytes: int
 
 
 class InductorBuild(Step):
@@ -46,7 +32,6 @@ class InductorBuild(Step):
     makes: ClassVar[str] = "compiled"
     carries_model: ClassVar[bool] = True
     reproducible: ClassVar[bool] = False
-    report: ClassVar[type[TypedReport] | None] = InductorReport
     tools: ClassVar[tuple[str, ...]] = ("numpy", "torch", "safetensors")
     facts: ClassVar[tuple[str, ...]] = ("arch", "cxx.version", "os", "cpu.isa")
     time_limit: ClassVar[float] = 2 * 3600.0
@@ -95,7 +80,7 @@ class InductorBuild(Step):
         """Return the checkpoint alone; a recipe without this step hands on the graph `checked` in its place."""
         return ("checkpoint",)
 
-    def run(self, out: Path, *, checked: Path | None = None, checkpoint: Path) -> InductorReport:
+    def run(self, out: Path, *, checked: Path | None = None, checkpoint: Path) -> Report:
         """Write `model.pt2` and its passport, and return a report.
 
         Raises StepError where PyTorch cannot load, export or compile the model, or cannot use the GPU.
@@ -132,4 +117,10 @@ class InductorBuild(Step):
         print(f"compiled: {sizes.decimal(size)}")
         named = {axis: str(each) for axis, each in built.axes.items()}
         machine = written.machine
-        return InductorReport(torch=machine.torch, cxx=written.cxx, device=machine.gpu or "cpu", axes=named, bytes=size)
+        return {
+            "torch": machine.torch,
+            "cxx": written.cxx,
+            "device": machine.gpu or "cpu",
+            "axes": named,
+            "bytes": size,
+        }

@@ -70,7 +70,7 @@ def test_a_build_for_a_gpu_compiles_for_the_gpu_of_the_recipe_and_names_it(
     [(module, named)] = fake_compiler
     assert module.input_names == ("input_ids", "attention_mask", "token_type_ids")
     assert (named["device"], named["precision"]) == ("cuda:1", "fp16")
-    assert report.device == pt2.H100["gpu"]
+    assert report["device"] == pt2.H100["gpu"]
     written = passport.load(tmp_path / "out")
     assert (written.machine.gpu, written.machine.sm) == (pt2.H100["gpu"], 90)
     assert written.precision == "fp16"
@@ -110,7 +110,7 @@ def test_each_precision_gives_the_answers_of_the_original_in_float32(tmp_path, c
 @pytest.mark.whole("a compilation takes a minute; tests/e2e/test_inductor.py always compiles one model")
 def test_a_profile_of_one_size_is_compiled_for_this_size_alone(tmp_path, checkpoint):
     step = InductorBuild(profiles=(profile(batch=1, sequence=16),))
-    assert step.run(tmp_path / "out", checkpoint=checkpoint).axes == {}
+    assert step.run(tmp_path / "out", checkpoint=checkpoint)["axes"] == {}
     assert not list(tmp_path.glob("inductor-*")), "the caches of the compilation are gone"
     runner = ON_CPU.by.runner(tmp_path / "out", ON_CPU, threads=1)
     assert runner.takes(dict.fromkeys(passport.load(tmp_path / "out").inputs, (1, 16)))

@@ -70,7 +70,8 @@ def compiled(
     """
     import torch
 
-    _refuse_without_compiler()
+    if facts.compiler().value == facts.NO_COMPILER:
+        raise StepError(f"AOTInductor compiles with {facts.COMPILER}, and none is on the PATH", hint="apt install g++")
     typed = _typed(module, getattr(torch, DTYPES[precision])).to(device)
     fixed = {axis: size.min for axis, size in sizes.items() if size.min == size.max}
     free = {axis: size for axis, size in sizes.items() if axis not in fixed}
@@ -102,13 +103,6 @@ def cuda_device(gpu: CudaGpu) -> str:
             "install a torch that is built for the CUDA of the driver",
         )
     return f"cuda:{gpu.index}"
-
-
-def _refuse_without_compiler() -> None:
-    if facts.compiler().value == facts.NO_COMPILER:
-        raise StepError(
-            f"AOTInductor compiles with {facts.COMPILER}, and there is none on the PATH", hint="apt install g++"
-        )
 
 
 def _settings() -> dict[str, Any]:

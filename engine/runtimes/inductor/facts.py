@@ -19,17 +19,12 @@ _VERSION = re.compile(r"\S+\)? ([0-9]+\.[0-9.]+)")
 def compiler() -> Known:
     """Return the version of the C++ compiler, or NO_COMPILER, with the files that another compiler would change."""
     path = shutil.which(COMPILER)
-    real = () if path is None else (os.path.realpath(path),)
-    return Known(_version(path), (*places_on_path(COMPILER), *real), ("PATH",))
-
-
-def _version(path: str | None) -> str:
-    done = None if path is None else programs.run([path, "--version"], seconds=_SECONDS)
-    if done is None or done.returncode:
-        return NO_COMPILER
+    done = programs.run([path or COMPILER, "--version"], seconds=_SECONDS)
     first = done.stdout.partition("\n")[0]
     match = _VERSION.search(first)
-    return match[1] if match else first
+    version = NO_COMPILER if path is None or done.returncode else match[1] if match else first
+    real = () if path is None else (os.path.realpath(path),)
+    return Known(version, (*places_on_path(COMPILER), *real), ("PATH",))
 
 
 def driver_major() -> Known:
