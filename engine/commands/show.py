@@ -1,4 +1,4 @@
-"""Show the results of a build: artifacts, sizes, accuracy, latencies; or show the passport of a TensorRT engine."""
+"""Show the results of a build: artifacts, sizes, accuracy, latencies; or show the passport of a compiled model."""
 
 from __future__ import annotations
 
@@ -14,15 +14,18 @@ from engine.text import sizes
 
 if TYPE_CHECKING:
     from engine.api import Session, Summary
+    from engine.runtimes.inductor.passport import Pt2Passport
+    from engine.runtimes.tensorrt.passport import Passport
     from engine.store.record import Record
 
 _PASSPORT = "passport.json"
-_ENGINE = ".plan"
+_PT2 = ".pt2"
+_ENGINES = (".plan", _PT2)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `recipe show`."""
-    options.add_recipes(parser, about="a recipe's YAML file, or a TensorRT engine: its .plan file or its folder")
+    options.add_recipes(parser, about="a recipe's YAML file, or a compiled model: its .plan or .pt2 file or its folder")
     parser.add_argument(
         "--provenance", action="store_true", help="what made each artifact, from what; with --json as signed envelopes"
     )
@@ -52,16 +55,13 @@ def run(arguments: argparse.Namespace) -> Exit:
 
 
 def _is_engine(path: Path) -> bool:
-    return path.suffix == _ENGINE or (path / _PASSPORT).is_file()
+    return path.suffix in _ENGINES or (path / _PASSPORT).is_file()
 
 
 def _show_engines(paths: Sequence[Path], *, as_json: bool) -> Exit:
     from engine.report import engine
-    from engine.runtimes.tensorrt import loading, passport
 
-    passports = {path: passport.load(path) for path in paths}
-    for path, loaded in passports.items():
-        loading.refuse_other_bytes(path, loaded)
+    passports = {path: _passport(path) for path in paths}
     if as_json:
         fields = [{"engine": str(path), **loaded.model_dump(mode="json")} for path, loaded in passports.items()]
         print(json.dumps(fields, ensure_ascii=False, indent=1))
@@ -69,6 +69,18 @@ def _show_engines(paths: Sequence[Path], *, as_json: bool) -> Exit:
     for path, loaded in passports.items():
         print(f"{path}\n{engine.text(loaded)}", end="")
     return Exit.OK
+
+
+def _passport(path: Path) -> Passport | Pt2Passport:
+    """Return the passport of a compiled model. Raises StepError where the model's file is not the passport's."""
+    from engine.runtimes.inductor import passport as compiled
+    from engine.runtimes.tensorrt import loading, passport
+
+    if path.suffix == _PT2 or (path / compiled.MODEL).is_file():
+        return compiled.load(path)
+    loaded = passport.load(path)
+    loading.refuse_other_bytes(path, loaded)
+    return loaded
 
 
 def _show_recipes(arguments: argparse.Namespace) -> Exit:

@@ -18,7 +18,8 @@ A CPU feature that is not listed in `_ISA` does not change results.
 """
 
 
-def _cpu_isa() -> str:
+def cpu_isa() -> str:
+    """Return the CPU's features by which libraries choose kernels, in one line; the architecture where it has none."""
     info = cpu.description()
     flags = set((info.get("flags") or info.get("Features") or "").split())
     return " ".join(sorted(flags & _ISA)) or platform.machine()
@@ -39,7 +40,7 @@ FACTS.update(
     {
         "arch": Fact(lambda _: Known(platform.machine()), describes_machine=True),
         "cpu.count": Fact(lambda _: Known(_cpu_count()), describes_machine=True),
-        "cpu.isa": Fact(lambda _: Known(_cpu_isa()), describes_machine=True),
+        "cpu.isa": Fact(lambda _: Known(cpu_isa()), describes_machine=True),
         "cpu.model": Fact(lambda _: Known(cpu.model()), describes_machine=True),
         "cuda.runtime": Fact(lambda _: _cuda_runtime(), describes_machine=True),
         "gpu.driver": Fact(lambda _: local_gpus.known(local_gpus.driver()), describes_machine=True),

@@ -1,4 +1,4 @@
-"""The passport of a TensorRT engine as text: what built the engine, from which model, and where it runs."""
+"""The passport of a compiled model as text: what built the model, from which original, and where it runs."""
 
 from __future__ import annotations
 
@@ -8,19 +8,21 @@ from typing import TYPE_CHECKING
 from engine.report import grid, plans
 from engine.runtimes import registry
 from engine.runtimes.tensorrt import prepared_graph
+from engine.runtimes.tensorrt.passport import Passport
 from engine.text import lists, sizes
 
 if TYPE_CHECKING:
-    from engine.runtimes.tensorrt.passport import Passport
+    from engine.runtimes.inductor.passport import CompiledTensor, Pt2Passport
     from engine.runtimes.tensorrt.prepared_graph import EngineTensor, Extents
 
 
-def text(passport: Passport) -> str:
+def text(passport: Passport | Pt2Passport) -> str:
     """Return the fields of a passport as lines of text, without options that have their default.
 
     A character that cannot be printed becomes "?", so that control characters in a passport cannot change the terminal.
     """
-    rows = [(title, "".join(each if each.isprintable() else "?" for each in value)) for title, value in _rows(passport)]
+    fields = _rows(passport) if isinstance(passport, Passport) else _pt2_rows(passport)
+    rows = [(title, "".join(each if each.isprintable() else "?" for each in value)) for title, value in fields]
     return "".join(f"{line}\n" for line in grid.lines(rows, indent=2))
 
 
@@ -54,6 +56,21 @@ def _rows(passport: Passport) -> Iterator[tuple[str, str]]:
     yield "takes", _tensors(passport.inputs)
     yield "gives", _tensors(passport.outputs)
     yield "ONNX", f"{passport.onnx.digest}, {sizes.decimal(passport.onnx.bytes)}"
+    yield "key", passport.key or "built outside of a store"
+
+
+def _pt2_rows(passport: Pt2Passport) -> Iterator[tuple[str, str]]:
+    """Yield the title and the text of each field of the passport of a model that AOTInductor compiled."""
+    machine = passport.machine
+    yield "model", f"{registry.find(passport.kind).title} of torch {machine.torch}, {sizes.decimal(passport.bytes)}"
+    yield "runs on", f"{machine.gpu} (sm_{machine.sm})" if machine.gpu else f"CPUs with {' '.join(machine.isa)}"
+    yield "system", f"{machine.os} {machine.arch}, C++ compiler {passport.cxx}"
+    if machine.gpu:
+        yield "CUDA", f"runtime {machine.cuda}, driver {machine.driver}.x"
+    yield "precision", passport.precision
+    yield "axes", ", ".join(f"{axis} {each}" for axis, each in passport.axes.items()) or "fixed shapes"
+    yield "takes", _tensors(passport.inputs)
+    yield "gives", _tensors(passport.outputs)
     yield "key", passport.key or "built outside of a store"
 
 
@@ -91,5 +108,5 @@ def _values(ends: Extents) -> str:
     return " / ".join(str([*end]) for end in (ends.min, ends.opt, ends.max))
 
 
-def _tensors(tensors: Mapping[str, EngineTensor]) -> str:
+def _tensors(tensors: Mapping[str, EngineTensor] | Mapping[str, CompiledTensor]) -> str:
     return ", ".join(f"{name} {value.dtype} {' x '.join(map(str, value.shape))}" for name, value in tensors.items())

@@ -11,6 +11,7 @@ class Backend(Enum):
     ONNXRUNTIME = ("onnxruntime", "onnxruntime_onnx", "model.onnx")
     TENSORRT = ("tensorrt", "tensorrt_plan", "model.plan")
     OPENVINO = ("openvino", "", "model.xml")
+    PYTORCH = ("pytorch", "torch_aoti", "model.pt2")
     PYTHON = ("python", "", "model.py")
     ENSEMBLE = ("", "ensemble", "")
 
@@ -27,12 +28,18 @@ class Backend(Enum):
         return next(matching, cls.PYTHON)
 
 
-WITHOUT_NUMBERS = (Backend.TENSORRT, Backend.OPENVINO)
+BY_POSITION = (Backend.PYTORCH,)
+"""Backends that know the tensors of a model by their positions alone: `INPUT__0`, `OUTPUT__0` and so on.
+
+Source: README of triton-inference-server/pytorch_backend, "Ordinal Base I/O Names", at the commit 266fd38.
+"""
+WITHOUT_NUMBERS = (Backend.TENSORRT, Backend.OPENVINO, Backend.PYTORCH)
 """Backends that serve no tensor without axes, unless Triton joins requests: Triton has no such tensor.
 
 ONNX Runtime's backend takes it as a tensor of the shape [1] (`ModelInstanceState::ValidateInputs`). The others compare
 the shapes (`CompareDimsSupported` of both, and `CompareShapeDimsSupported` of the TensorRT backend). Sources: the
 repositories of Triton's backends, at the commits 00fd3e8 (ONNX Runtime), e2ef6d7 (TensorRT) and db19304 (OpenVINO).
+The PyTorch backend gives the model the shape of the request (`SetInputTensors` at the commit 266fd38).
 """
 
 

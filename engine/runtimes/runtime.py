@@ -75,6 +75,8 @@ class Runtime:
     """Whether one built model can be for several devices."""
     compile_step: ClassVar[str | None] = None
     """The name of the step that compiles models for the runtime; None where models need no compilation."""
+    from_graph: ClassVar[bool] = True
+    """Whether the built model is made of the exported ONNX graph; if not, it is made of the checkpoint."""
     rival_of: ClassVar[str | None] = None
     """The form of the original model that the runtime runs as a rival: `exported` (an ONNX file) or `checkpoint`; None
     for a runtime that cannot be a rival."""

@@ -49,9 +49,9 @@ class ShapeInfer(Step):
     report: ClassVar[type[TypedReport] | None] = ShapeReport
 
     @classmethod
-    def for_recipe(cls, recipe: Recipe) -> Self | None:  # noqa: ARG003  every recipe wants it
-        """Return the step `shape-infer`; every recipe needs the step, which refuses a model that is no valid ONNX."""
-        return cls()
+    def for_recipe(cls, recipe: Recipe) -> Self | None:
+        """Return the step, which refuses a model that is no valid ONNX; None where no step reads the graph."""
+        return cls() if recipe.runtime.from_graph else None
 
     def run(self, out: Path, *, exported: Path) -> ShapeReport:
         """Write the model with inferred shapes into `out`. Raises StepError for a model that is no valid ONNX."""

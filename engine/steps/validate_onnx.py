@@ -48,7 +48,7 @@ class ValidateOnnx(Judged):
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self | None:
         """Return the step for a model that runs on a GPU; None for a CPU, where `validate` compares the same graph."""
-        if recipe.runtime.runs_on_cpu(recipe.target):
+        if recipe.runtime.runs_on_cpu(recipe.target) or not recipe.runtime.from_graph:
             return None
         calibrate = None if recipe.precision == "fp32" else recipe.calibrate
         step = cls(

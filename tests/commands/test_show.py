@@ -69,7 +69,7 @@ def test_a_passport_that_says_what_cannot_be_is_none(engine, tmp_path, field, va
     path = engine / "passport.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), field: value}))
     shown = Program(tmp_path)("show", str(engine), expect=1).stderr
-    assert "is no passport of an engine" in shown
+    assert "is no passport of a TensorRT engine" in shown
     assert "pydantic" not in shown
 
 

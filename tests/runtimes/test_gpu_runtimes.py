@@ -32,4 +32,4 @@ def test_the_doctor_tells_of_every_runtime(capsys):
 
     doctor.run(commands.parse(["doctor"]))
     printed = capsys.readouterr().out
-    assert [way in printed for way in gpu_runtimes.table(bool)] == [True] * 4
+    assert [way in printed for way in gpu_runtimes.table(bool)] == [True] * 5

@@ -66,7 +66,7 @@ def compared(source: str) -> list[str]:
 def test_there_are_modules_and_names_to_look_at():
     assert len(OUTSIDE) > 100
     assert all(compared(path.read_text("utf-8")) for path in _OTHER_NAMES)
-    assert {"onnxruntime", "pytorch", "tensorrt", "tensorrt-rtx", "tensorrt_rtx", "openvino"} == NAMES
+    assert {"inductor", "onnxruntime", "openvino", "pytorch", "tensorrt", "tensorrt-rtx", "tensorrt_rtx"} == NAMES
 
 
 @pytest.mark.parametrize("path", OUTSIDE, ids=lambda path: str(path.relative_to(ENGINE)))

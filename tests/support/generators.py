@@ -57,6 +57,18 @@ def checkpoint(directory: Path, family: str, *, seed: int = 0, positions: int = 
     return directory
 
 
+def encoder(directory: Path) -> Path:
+    """Save the encoder of a random T5 alone, and its tokenizer."""
+    import torch
+    import transformers
+
+    torch.manual_seed(0)
+    words = save_tokenizer(directory, "t5")
+    config = transformers.T5Config(vocab_size=len(words), **_SIZES["t5"], **_ids("t5", words))
+    transformers.T5EncoderModel(config).save_pretrained(directory, safe_serialization=True)
+    return directory
+
+
 def save_tokenizer(directory: Path, family: str) -> dict[str, int]:
     """Save tokenizer.json and its settings; return token -> id."""
     tokenizer = {"llama": _sentence_pieces, "t5": _unigrams}.get(family, _bytes)(family)

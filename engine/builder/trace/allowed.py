@@ -100,7 +100,7 @@ ALLOWED: tuple[Allowed, ...] = (
     Allowed(
         ("program:*/python*", "program:openssl"),
         _LIBRARIES,
-        "torch.compile tries whether the CPU has vector instructions, and computes digests: the CPU is a fact.",
+        "torch compiles: it tries what the CPU and the compiler can, and computes digests; both are facts.",
     ),
     Allowed(
         (

@@ -9,7 +9,7 @@ from typing import Any
 
 from engine.errors import StepError
 from engine.kit.onnx.onnx_files import Input
-from engine.runtimes.backends import WITHOUT_NUMBERS, Backend
+from engine.runtimes.backends import BY_POSITION, WITHOUT_NUMBERS, Backend
 from engine.runtimes.triton_tensors import TYPES, is_batch
 from engine.text import lists
 
@@ -100,7 +100,7 @@ def model_config(
         _refuse_numbers(signature, backend)
     config = named(name, batch)
     config.platform = backend.platform
-    if not backend.platform:
+    if not backend.platform or backend in BY_POSITION:  # that backend has several platforms
         config.backend = backend.backend
     for tensor in signature.inputs.values():
         _describe(config.input.add(), tensor, batched=batch > 0)

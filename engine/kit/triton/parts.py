@@ -10,8 +10,9 @@ from typing import Any
 
 from engine.errors import StepError
 from engine.kit.triton import served
-from engine.kit.triton.config import Config, join_requests, named
+from engine.kit.triton.config import Config, Signature, join_requests, named
 from engine.machine import tools
+from engine.runtimes.backends import BY_POSITION, Backend
 from engine.tasks import AnswerTensor
 
 TASK = "recipe_task"
@@ -136,6 +137,34 @@ def mark(config: Config, task: str) -> None:
     """Mark a configuration as the model that clients call for a task, unless the recipe has set the parameter."""
     if TASK not in config.parameters:
         config.parameters[TASK].string_value = task
+
+
+def by_position(listed: Sequence[Part], signature: Signature) -> None:
+    """Name the built model's tensors by their positions, if its backend knows no other names.
+
+    Whoever calls the ensemble sees the names of the model. `signature` has the model's tensors in their order.
+    """
+    inputs, outputs = (
+        {name: f"{word}__{position}" for position, name in enumerate(tensors_of)}
+        for word, tensors_of in (("INPUT", signature.inputs), ("OUTPUT", signature.outputs))
+    )
+    configs = [part.config for part in listed]
+    models = [each for each in configs if Backend.of(platform=each.platform, backend=each.backend) in BY_POSITION]
+    for model in models:
+        for described, names in ((model.input, inputs), (model.output, outputs)):
+            for tensor in described:
+                tensor.name = names[tensor.name]
+        for warmup in model.model_warmup:
+            contents = {inputs[name]: each.SerializeToString() for name, each in warmup.inputs.items()}
+            warmup.inputs.clear()
+            for name, content in contents.items():
+                warmup.inputs[name].ParseFromString(content)
+    called = [model.name for model in models]
+    for step in (step for config in configs for step in config.ensemble_scheduling.step if step.model_name in called):
+        for mapping, names in ((step.input_map, inputs), (step.output_map, outputs)):
+            renamed = {names[name]: value for name, value in mapping.items()}
+            mapping.clear()
+            mapping.update(renamed)
 
 
 def tensors(described: Any, model: Config) -> list[AnswerTensor]:

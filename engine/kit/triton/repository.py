@@ -38,6 +38,7 @@ from engine.recipe.licenses import Licensed
 from engine.recipe.model_config import PartName
 from engine.reporting import TypedReport
 from engine.runtimes import axes
+from engine.runtimes.backends import BY_POSITION, Backend
 from engine.runtimes.served import Served
 from engine.tasks import Answer, AnswerTensor
 
@@ -86,6 +87,7 @@ def write(
                 return _write_plain(out, serving, model, directory, checkpoint)
             (*behind, called), files, signature = router.built(serving, model, directory)
             listed = splitter.in_front([*behind, *_parts(serving, called, signature, checkpoint)], joins, serving)
+            parts.by_position(listed, signature)
             if serving.layout == FUSED:
                 one, whose = fused.part(serving, listed, model, files[called.config.name], checkpoint)
                 listed, files = [one], {one.config.name: whose}
@@ -130,7 +132,7 @@ def _parts(serving: Serving, middle: Part, signature: Signature, checkpoint: Pat
         first = images.part(f"{model.name}_preprocess", model, signature, serving, checkpoint)
         if first is not None:
             fields.overridden(first.config, serving, "preprocess")
-    if first is None and answer is None:
+    if first is None and answer is None and Backend.of(platform=model.platform, backend="") not in BY_POSITION:
         parts.mark(model, task)
         return [middle]
     return _around(serving, middle, first, answer, task)

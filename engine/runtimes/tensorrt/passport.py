@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from engine.errors import StepError
+from engine.runtimes import passport_file
 from engine.runtimes.tensorrt.api import EngineRuntime
 from engine.runtimes.tensorrt.plan_proof import PlanProof
 from engine.runtimes.tensorrt.prepared_graph import EngineTensor, Extents, Onnx
@@ -17,15 +16,12 @@ from engine.step import Frozen
 
 PLAN = "model.plan"
 """The name of a TensorRT engine's file in an artifact."""
-FILE = "passport.json"
-"""The name of the file with an engine's passport, in the engine's directory."""
+FILE = passport_file.FILE
 _MOST_BYTES = 1 << 50
 """The largest size of an engine that a passport may state.
 
 No engine has 1 PiB, so a larger number means that the passport is damaged.
 """
-_SHOWN = 4
-"""The largest number of complaints in one error."""
 
 
 class Precision(Frozen):
@@ -99,7 +95,7 @@ class Passport(Frozen):
 
 def save(directory: Path, passport: Passport) -> None:
     """Write the passport beside the engine in a directory."""
-    (directory / FILE).write_text(passport.model_dump_json(indent=1) + "\n", "utf-8")
+    passport_file.save(directory, passport)
 
 
 def load(place: Path) -> Passport:
@@ -107,21 +103,4 @@ def load(place: Path) -> Passport:
 
     Raises StepError where the passport is missing, or where its content is not that of a passport.
     """
-    path = (place if place.is_dir() else place.parent) / FILE
-    if not path.is_file():
-        raise StepError(
-            f"the TensorRT engine comes without its {FILE}",
-            [f"looked for {path}"],
-            "without it nobody can tell where the engine loads: build the engine again",
-        )
-    try:
-        return Passport.model_validate(json.loads(path.read_text("utf-8")))
-    except (OSError, ValueError, RecursionError) as error:  # a ValidationError is a ValueError
-        facts = _complaints(error)[:_SHOWN]
-        raise StepError(f"{path} is no passport of an engine", facts, "build the engine again") from error
-
-
-def _complaints(error: Exception) -> list[str]:
-    if isinstance(error, ValidationError):
-        return [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()]
-    return str(error).splitlines()
+    return passport_file.load(place, Passport, "TensorRT engine")
