@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from engine.api import Session
     from engine.builder.variant import PlannedVariant
     from engine.client.model_metadata import ModelMetadata
+    from engine.events import Finished
     from engine.kit.triton.serving import Serving
     from engine.report.proof import PartOutcome, Proof
     from engine.server import Server
@@ -83,6 +84,8 @@ def run(arguments: argparse.Namespace) -> Exit:
                 _Variant(arguments, proof, replace(session, variants=(variant,)), logs).prove()
     except KeyboardInterrupt:
         _talk("interrupted: what is done goes into the bundle; once more ends it at once")
+        for name in obstacles.keys() - {each.recipe for each in proof.outcomes}:
+            proof.skip(name, "all", "interrupted before")
     finally:
         texts = {f"{name}-server.log": log.read_text("utf-8", "replace") for name, log in logs.items() if log.is_file()}
         count = bundle.write(target, session.lookup.store.root, machine, {"results.json": proof.text(), **texts})
@@ -93,20 +96,24 @@ def run(arguments: argparse.Namespace) -> Exit:
 
 
 def _obstacles(session: Session, machine: Mapping[str, str]) -> dict[str, str]:
-    """Print what is here, and why which variant cannot run here; return the reasons by variant, "" for none.
+    """Print what is here, and which variants can run; return why a variant cannot run here, by variant, else "".
 
     Raises HardwareError where no variant can run.
     """
     from engine.builder import needs
+    from engine.commands import doctor
     from engine.report import grid
 
+    not_built = {finding.job.recipe for finding in session.findings() if finding.state != "cached"}
     obstacles = {}
     for variant in session.variants:
         lacking = needs.of(variant.jobs)
-        waits = "; ".join(lacking.waits)
-        obstacles[variant.name] = waits or (f"install: {lacking.command}" if lacking.drivers else "")
+        must_install = lacking.drivers or (lacking.absent and variant.name in not_built)
+        install = f"it needs: {lacking.command}" if must_install else ""
+        obstacles[variant.name] = "; ".join([*lacking.waits, *filter(None, [install])])
     grid.show([*machine.items()])
     print()
+    doctor.show_gpu_ways()
     grid.show([(name, f"cannot run here: {why}" if why else "can run here") for name, why in obstacles.items()])
     print(flush=True)
     if all(obstacles.values()):
@@ -140,9 +147,12 @@ class _Variant:
 
     def prove(self) -> None:
         """Run the parts one after the other; what needs the result of a failed part does not run."""
+        from engine.report import table
+
         package = server = None
         with self.part(BUILD) as outcome:
-            package = self.build(outcome)
+            package = self.build(self.session, outcome).packages[self.planned.name]
+            print(table.tables(self.session.summaries()), flush=True)
         if package is None:
             return self.skip("it is not built", AGAIN, LOAD, ASK, COMPARE, MEASURE)
         with self.part(AGAIN) as outcome:
@@ -163,54 +173,40 @@ class _Variant:
         for name in names:
             self.proof.skip(self.planned.name, name, reason)
 
-    def build(self, outcome: PartOutcome) -> Path:
-        """Build the package, and return its folder. Raises UserError where it is not built."""
-        from engine.report import table
-
-        finished = packages_of.build(self.arguments, self.session)
+    def build(self, session: Session, outcome: PartOutcome) -> Finished:
+        """Build the package. Raises UserError where it is not built, KeyboardInterrupt for an interrupted build."""
+        finished = packages_of.build(self.arguments, session)
         if finished.state == "interrupted":
             raise KeyboardInterrupt
         finished.raise_failures()
         if not finished.packages:
             raise HardwareError("the build waits for other hardware")
-        print(table.tables(self.session.summaries()), flush=True)
         outcome.text = f"{finished.state} in {finished.seconds:.1f} s"
-        return finished.packages[self.planned.name]
+        return finished
 
     def build_again(self, outcome: PartOutcome) -> None:
-        """Build the package a second time. Raises StepError where a job runs again, with the rows that changed."""
+        """Plan and build the package a second time. Raises StepError where a job runs again."""
         from engine import api
 
         fresh = api.session(self.arguments.recipes, **options.reading(self.arguments))
-        session = replace(fresh, variants=tuple(each for each in fresh.variants if each.name == self.planned.name))
-        changed = [f"{each.job.name}: {', '.join(change.row for change in each.changes)}"
-                   for each in session.findings() if each.state != "cached"]  # fmt: skip
-        finished = packages_of.build(self.arguments, session)
-        if finished.state == "interrupted":
-            raise KeyboardInterrupt
-        finished.raise_failures()
-        if finished.state != "up to date":
-            raise StepError("jobs ran again though nothing has changed", changed)
-        outcome.text = f"{finished.state} in {finished.seconds:.1f} s"
+        variants = tuple(each for each in fresh.variants if each.name == self.planned.name)
+        if self.build(replace(fresh, variants=variants), outcome).state != "up to date":
+            raise StepError("jobs ran again though nothing has changed", hint="`recipe history RECIPE` names the rows")
 
     @contextmanager
     def served(self, package: Path, outcome: PartOutcome) -> Iterator[Server]:
         """Serve the package until the block ends. Raises HardwareError where no server fits, StepError for its end."""
-        from engine.machine import cuda
         from engine.runtimes import registry
         from engine.server import find, layout, needs_of, start
         from engine.server.installation import KIND_NAMES
 
         recipe, name = self.planned.loaded.recipe, self.planned.name
-        runtime = registry.of(recipe)
-        if not runtime.loads_in_triton:
+        if not (runtime := registry.of(recipe)).loads_in_triton:
             raise HardwareError(runtime.not_triton)
         with layout.together([layout.BuiltPackage(name, package)], beside=package.parent) as repository:
-            needs = needs_of(repository)
-            if needs.gpu and not cuda.devices():
-                raise HardwareError(f"{', '.join(needs.gpu)} runs on a GPU, and CUDA shows none here")
+            image, only = recipe.package.triton.image, self.arguments.server
             try:
-                installation = find(needs, only=self.arguments.server, order=_KINDS, image=recipe.package.triton.image)
+                installation = find(needs_of(repository), only=only, order=_KINDS, image=image)
             except StepError as error:
                 raise HardwareError(error.what, error.facts, error.hint) from error
             log = self.logs[name] = package.parent / f"prove-{name}.log"
@@ -225,7 +221,7 @@ class _Variant:
         """Ask the served package the cases of the validation, compare its answers, and put loads on it."""
         from engine.client.client import Client
         from engine.kit.triton.serving import Serving
-        from engine.server import measured
+        from engine.runtimes.triton_tensors import IMAGE
 
         serving = Serving.for_recipe(self.planned.loaded.recipe)
         requests: list[ReferenceRequest] = []
@@ -233,7 +229,8 @@ class _Variant:
         with self.part(ASK) as outcome:
             for url in (f"http://{server.http}", f"grpc://{server.grpc}"):
                 with Client(url, timeout=_TIMEOUT) as client:
-                    model = measured.entry(client, None, serving.model_name)
+                    called = client.choose()
+                    model = client.choose(serving.model_name) if called.input(IMAGE) else called  # samples are tensors
                     requests = requests or self.requests(model, package, serving)
                     responses += [client.infer(model, each.arrays) for each in requests]
             outcome.text = f"{len(requests)} requests to {model.name}, over HTTP and over gRPC"
@@ -273,15 +270,14 @@ class _Variant:
         with self.part(COMPARE) as outcome:
             distance = served_accuracy.distance(every, responses)
             outcome.text = str(distance)
-            outcome.figures.append(distance.to_json())
+            outcome.figures.append(asdict(distance))
             [bounds] = [job.step for job in self.planned.jobs if job.step.makes == "validated"]
             if isinstance(bounds, Bounded):
                 served_accuracy.judge(distance, bounds)
         return None
 
-    def measure(
-        self, url: str, model: ModelMetadata, requests: Sequence[ReferenceRequest], outcome: PartOutcome
-    ) -> None:
+    @staticmethod
+    def measure(url: str, model: ModelMetadata, requests: Sequence[ReferenceRequest], outcome: PartOutcome) -> None:
         """Put short loads on the server. Raises StepError where requests failed."""
         from engine.client import load
         from engine.client.client import Client

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import traceback
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -18,6 +19,8 @@ from engine.store import disk
 from engine.text import distribution, lists
 
 PartState = Literal["passed", "failed", "did not run", "interrupted"]
+_NOWHERE = "-"
+"""Where a part ran that did not run."""
 
 
 @dataclass
@@ -84,12 +87,9 @@ class Proof:
         rows += [(each.recipe, each.part, _place(each), ": ".join(filter(None, (each.state, each.text))))
                  for each in self.outcomes]  # fmt: skip
         grid.show(rows)
-        ran: dict[str, int] = {}
-        for each in self.outcomes:
-            if each.state in ("passed", "failed"):
-                ran[each.device] = ran.get(each.device, 0) + 1
-        places = ", ".join(f"{count} on {device}" for device, count in ran.items()) or "none"
-        print(f"of {lists.counted(len(self.outcomes), 'part')} ran: {places}")
+        ran = Counter(_place(each) for each in self.outcomes)
+        places = ", ".join(f"{count} on {device}" for device, count in ran.items() if device != _NOWHERE)
+        print(f"of {lists.counted(len(self.outcomes), 'part')} ran: {places or 'none'}")
 
     @property
     def exit(self) -> Exit:
@@ -100,4 +100,4 @@ class Proof:
 
 
 def _place(outcome: PartOutcome) -> str:
-    return outcome.device if outcome.state in ("passed", "failed") else "-"
+    return outcome.device if outcome.state in ("passed", "failed") else _NOWHERE

@@ -98,11 +98,8 @@ def plain(ours: Serving, exported: Path, *, runtime: Runtime, name: str) -> Serv
     return ServedModel(name, ours=False, serving=ours.model_copy(update=update), directory=exported)
 
 
-def entry(client: Client, name: str | None, model: str) -> ModelMetadata:
-    """Return the model `name` where texts are its only input; else the model `model`, which takes tensors.
-
-    Without `name`, it is the only model that clients call.
-    """
+def entry(client: Client, name: str, model: str) -> ModelMetadata:
+    """Return the model `name` where texts are its only input; else the model `model`, which takes tensors."""
     called = client.choose(name)
     takes_texts = [tensor.name for tensor in called.inputs] == [TEXT]
     return called if takes_texts else client.choose(model)

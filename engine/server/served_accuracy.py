@@ -6,15 +6,16 @@ import importlib.util
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 from engine.client import requests as client_requests
 from engine.client.rows import QueryInput, QueryRow
 from engine.errors import JudgementError, StepError
-from engine.kit.accuracy import agreement, comparison, outputs, thresholds
+from engine.kit.accuracy import comparison, outputs, thresholds
 from engine.kit.accuracy.agreement import NO_CHOICES
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.inputs import cases
@@ -73,10 +74,6 @@ class ServedDistance:
         shown = (f"{name} {value:.6g}" for name, value in numbers.items() if value is not None)
         return ", ".join([f"{self.requests} answers", *shown])
 
-    def to_json(self) -> dict[str, object]:
-        """Return the numbers as a dictionary for JSON."""
-        return asdict(self)
-
 
 @dataclass(frozen=True)
 class PackageParts:
@@ -118,23 +115,22 @@ def distance(requests: Sequence[ReferenceRequest], responses: Sequence[Tensors])
 
     Raises JudgementError for numbers that are not finite, StepError for an answer without any expected output.
     """
-    import numpy as np
-
-    expected = [replace(each.case, outputs=_numbers(each.case.outputs)) for each in requests]
+    expected = [replace(request.case, outputs=_coded(request.case.outputs)) for request in requests]
     usual = outputs.usual(expected, pooling=None)
     cosines, errors, choices = [], [0.0], NO_CHOICES
-    for request, case, response in zip(requests, expected, responses, strict=True):
-        if not case.outputs.keys() & response.keys():
+    for case, response in zip(expected, map(_coded, responses), strict=True):
+        names = case.outputs.keys() & response.keys()
+        if not names:
             raise StepError(f"the answer to {case.name} has none of {', '.join(case.outputs)}")
-        for name in case.outputs.keys() & response.keys():
-            array = np.asarray(response[name]).reshape(case.outputs[name].shape)
-            measured_distance = comparison.of_output(name, case, array, pooling=None, usual=usual[name])
-            if measured_distance is None:
+        for name in names:
+            array = response[name].reshape(case.outputs[name].shape)
+            each = comparison.of_output(name, case, array, pooling=None, usual=usual[name])
+            if each is None:
                 raise JudgementError("an answer of the server is not finite", [f"{name} of {case.name}"])
-            cosines += [] if measured_distance.cosine is None else [measured_distance.cosine]
-            errors.append(measured_distance.max_abs)
-            choices += measured_distance.choices
-        choices += _of_texts_and_numbers(request.case.outputs, response)
+            choices += each.choices
+            if array.dtype.kind == "f":
+                cosines += [] if each.cosine is None else [each.cosine]
+                errors.append(each.max_abs)
     share = 1 - (choices.changed - choices.near_ties) / choices.count if choices.count else None
     return ServedDistance(len(requests), min(cosines, default=None), share, max(errors))
 
@@ -148,6 +144,7 @@ def judge(measured_distance: ServedDistance, bounds: Bounded) -> None:
         for name, value, bound in (
             ("cosine", least.cosine, bounds.cosine or Bound(at_least=default.cosine)),
             ("agreement", least.agreement, bounds.agreement or Bound(at_least=share)),
+            ("max_abs", least.max_abs, bounds.max_abs),
         )
         if value is not None
         for miss in thresholds.missed(name, value, bound)
@@ -167,7 +164,10 @@ def _of_prompt(model: ModelMetadata, case: Case) -> ReferenceRequest:
 
 
 def _of_texts(model: ModelMetadata, every: Sequence[Case], package: PackageParts) -> Iterator[ReferenceRequest]:
-    """Yield a request for each case with a text that the package does not cut."""
+    """Yield a request for each case with a text that the package does not cut.
+
+    Of a case with two texts, the place between them is known by the tokens.
+    """
     import numpy as np
 
     from engine.kit.triton.served.tokenizer import Work
@@ -178,11 +178,20 @@ def _of_texts(model: ModelMetadata, every: Sequence[Case], package: PackageParts
     answer_of = _answers(package)
     texts_a_row = model.inputs[0].shape[-1]
     for case in every:
-        row = case.text.split(_BETWEEN, texts_a_row - 1)
-        given = {TEXT: np.array([[each.encode() for each in row]], dtype=object)}
-        tokens = tokenizer(given)
-        if np.array_equal(tokens[_TOKENS], case.inputs[_TOKENS]):
-            yield ReferenceRequest(given, replace(case, outputs=answer_of({**tokens, **given, **case.inputs}, case)))
+        for row in _possible_rows(case.text):
+            given = {TEXT: np.array([[each.encode() for each in row]], dtype=object)}
+            tokens = tokenizer(given) if texts_a_row in (-1, len(row)) else {}
+            if tokens and np.array_equal(tokens[_TOKENS], case.inputs[_TOKENS]):
+                outputs_of_row = answer_of({**tokens, **given, **case.inputs}, case)
+                yield ReferenceRequest(given, replace(case, outputs=outputs_of_row))
+                break
+
+
+def _possible_rows(shown: str) -> Iterator[list[str]]:
+    """Yield the one or two texts that a case may have, by its text in reports."""
+    yield [shown]
+    pieces = shown.split(_BETWEEN)
+    yield from ([_BETWEEN.join(pieces[:at]), _BETWEEN.join(pieces[at:])] for at in range(1, len(pieces)))
 
 
 def _answers(package: PackageParts) -> Callable[[Tensors, Case], dict[str, Any]]:
@@ -212,22 +221,14 @@ def _answers(package: PackageParts) -> Callable[[Tensors, Case], dict[str, Any]]
     return answer_of
 
 
-def _numbers(answer: Tensors) -> dict[str, np.ndarray]:
-    return {name: array for name, array in answer.items() if array.dtype.kind == "f"}
-
-
-def _of_texts_and_numbers(expected: Tensors, response: Tensors) -> agreement.Choices:
-    """Return the choices among texts and integers; of a ranking by scores, only the best one is a choice."""
+def _coded(answer: Tensors) -> dict[str, np.ndarray]:
+    """Return an answer with a number for each text; of what is ranked by scores, only the best one."""
     import numpy as np
 
-    ranked = "scores" in expected and "offsets" not in expected
-    count = changed = 0
-    for name, array in expected.items():
-        if array.dtype.kind == "f" or name not in response:
-            continue
-        first, second = array, np.asarray(response[name]).reshape(array.shape)
-        if ranked:
-            first, second = first[..., :1], second[..., :1]
-        count += 1
-        changed += not np.array_equal(first, second)
-    return agreement.Choices(count, changed)
+    is_ranked = "scores" in answer and "offsets" not in answer
+    coded = {}
+    for name, array in answer.items():
+        kept = array[..., :1] if is_ranked and array.dtype.kind != "f" else array
+        texts = kept.dtype.kind == "O"
+        coded[name] = np.array([crc32(each) for each in kept.ravel()]).reshape(kept.shape) if texts else kept
+    return coded
