@@ -100,17 +100,18 @@ def _obstacles(session: Session, machine: Mapping[str, str]) -> dict[str, str]:
 
     Raises HardwareError where no variant can run.
     """
-    from engine.builder import needs
+    from engine.builder import lacking, needs
     from engine.commands import doctor
     from engine.report import grid
 
     not_built = {finding.job.recipe for finding in session.findings() if finding.state != "cached"}
     obstacles = {}
     for variant in session.variants:
-        lacking = needs.of(variant.jobs)
-        must_install = lacking.drivers or (lacking.absent and variant.name in not_built)
-        install = f"it needs: {lacking.command}" if must_install else ""
-        obstacles[variant.name] = "; ".join([*lacking.waits, *filter(None, [install])])
+        hardware = {each: None for job in variant.jobs if (each := job.step.hardware()) is not None}
+        waits = [f"{each}: {lack.advice}" for each in hardware if (lack := lacking.lack(each)) is not None]
+        missing = needs.of(variant.jobs)
+        must_install = not waits and (missing.drivers or (missing.absent and variant.name in not_built))
+        obstacles[variant.name] = "; ".join(waits) or (f"it needs: {missing.command}" if must_install else "")
     grid.show([*machine.items()])
     print()
     doctor.show_gpu_ways()

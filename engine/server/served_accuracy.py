@@ -127,10 +127,10 @@ def distance(requests: Sequence[ReferenceRequest], responses: Sequence[Tensors])
             each = comparison.of_output(name, case, array, pooling=None, usual=usual[name])
             if each is None:
                 raise JudgementError("an answer of the server is not finite", [f"{name} of {case.name}"])
-            choices += each.choices
-            if array.dtype.kind == "f":
-                cosines += [] if each.cosine is None else [each.cosine]
-                errors.append(each.max_abs)
+            is_float = array.dtype.kind == "f"
+            choices += each.choices if not is_float or name in outputs.LOGITS else NO_CHOICES
+            cosines += [each.cosine] if is_float and each.cosine is not None else []
+            errors += [each.max_abs] if is_float else []
     share = 1 - (choices.changed - choices.near_ties) / choices.count if choices.count else None
     return ServedDistance(len(requests), min(cosines, default=None), share, max(errors))
 
