@@ -47,7 +47,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `recipe prove`."""
     parser.epilog = (
         "exit codes: 0 all that can run here passed, 1 a part failed, 2 a recipe or the command line is wrong, "
-        "3 nothing of the recipes can run here, 130 interrupted; the bundle is written nevertheless"
+        "3 nothing of the recipes can run here, 130 interrupted; with 0, 1 and 130 the bundle is written"
     )
     options.add_recipes(parser)
     parser.add_argument("--bundle", metavar="FILE", type=Path, default=Path("results.tar.gz"),
