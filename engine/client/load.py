@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from engine.client import arrivals, counters, failures
+from engine.client import arrivals, counters, encoded, failures
 from engine.client.address import Protocol
 from engine.client.client import Client
 from engine.client.figures import ClientFigures, Errors, Latencies, LoadFigures, ModelTimes, NotMeasured, StreamTimes
@@ -19,6 +19,9 @@ from engine.client.load_table import FULL
 from engine.client.model_metadata import ModelMetadata
 from engine.errors import StepError
 from engine.kit.bench import stats
+
+if TYPE_CHECKING:
+    import numpy as np
 
 _LEAD = 0.3
 """Seconds before the start of a load in which every process receives its part of the load."""
@@ -58,6 +61,27 @@ class LoadSettings:
     count_tokens: bool = False
     streams: bool = False
     """Whether the model answers in pieces."""
+
+
+def sweep(
+    client: Client,
+    model: ModelMetadata,
+    requests: Sequence[Mapping[str, np.ndarray]],
+    points: Sequence[Point],
+    settings: LoadSettings,
+    *,
+    processes: int | None = None,
+) -> Iterator[LoadFigures]:
+    """Yield the figures of each point, one after the other; at most `processes` processes send the requests.
+
+    Raises failures.ServerGoneError, and StepError where a process died.
+    """
+    bodies = [encoded.request(client.address, model, arrays) for arrays in requests]
+    count = max(process_count(point, processes) for point in points)
+    protocol = client.address.protocol or "http"
+    with Generators(count, protocol, decodes=settings.count_tokens or settings.streams) as generators:
+        for point in points:
+            yield generators.put(client, model, bodies, point, settings)
 
 
 def process_count(point: Point, limit: int | None) -> int:

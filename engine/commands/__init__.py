@@ -30,6 +30,7 @@ COMMANDS = (
     "publish",
     "query",
     "loadtest",
+    "prove",
     "logs",
     "layers",
     "cache",

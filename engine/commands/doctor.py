@@ -53,7 +53,6 @@ def run(arguments: argparse.Namespace) -> Exit:
     from engine.builder import facts, registry
     from engine.machine import tools, tried
     from engine.report import grid
-    from engine.runtimes import gpu_runtimes
     from engine.runtimes.registry import runtimes
 
     if arguments.bundle is not None:
@@ -80,16 +79,7 @@ def run(arguments: argparse.Namespace) -> Exit:
         print(f"note: {text}")
     print()
     _show_commands([tool for tool, version, _ in rows if version == "missing"])
-    print("models on a GPU:")
-    needs = gpu_runtimes.table(lambda tool: tools.version_of(tool) != tools.MISSING)
-    grid.show(
-        [
-            (name, f"missing: {', '.join(lacks)}" if lacks else "all that it needs is here")
-            for name, lacks in needs.items()
-        ],
-        indent=2,
-    )
-    print()
+    show_gpu_ways()
     print(f"a Triton server for `recipe serve`: {_triton()}")
     print()
     print(f"unchanged files: {_file_systems()}")
@@ -99,6 +89,20 @@ def run(arguments: argparse.Namespace) -> Exit:
         cpu, onnx = distribution.install("cpu"), distribution.install("onnx")
         print(f"hint: `{cpu}` has all that a CPU build needs, `{onnx}` all for ONNX files")
     return Exit.OK
+
+
+def show_gpu_ways() -> None:
+    """Print each way to run models on a GPU, and what it lacks on this machine."""
+    from engine.machine import tools
+    from engine.report import grid
+    from engine.runtimes import gpu_runtimes
+
+    print("models on a GPU:")
+    ways = gpu_runtimes.table(lambda tool: tools.version_of(tool) != tools.MISSING)
+    rows = [(name, f"missing: {', '.join(lacks)}" if lacks else "all that it needs is here")
+            for name, lacks in ways.items()]  # fmt: skip
+    grid.show(rows, indent=2)
+    print()
 
 
 def _show_commands(missing: Sequence[str]) -> None:

@@ -115,12 +115,8 @@ def _measured(
                 client, model, requests, program=program, version=version, point=point, settings=settings
             )
         return
-    bodies = [encoded.request(client.address, model, request.arrays) for request in requests]
-    count = max(load.process_count(point, arguments.processes) for point in points)
-    protocol = client.address.protocol or "http"
-    with load.Generators(count, protocol, decodes=settings.count_tokens or settings.streams) as generators:
-        for point in points:
-            yield generators.put(client, model, bodies, point, settings)
+    every = [request.arrays for request in requests]
+    yield from load.sweep(client, model, every, points, settings, processes=arguments.processes)
 
 
 def _program(model: ModelMetadata, points: list[Point], arguments: argparse.Namespace) -> tuple[Path | None, str]:

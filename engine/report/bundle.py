@@ -69,13 +69,14 @@ def files(store: Path) -> Iterator[tuple[str, str]]:
                 yield str(path.relative_to(store)), regular.read(path)[-_LARGEST:].decode("utf-8", "replace")
 
 
-def write(target: Path, store: Path, facts: Mapping[str, object]) -> int:
+def write(target: Path, store: Path, facts: Mapping[str, object], further: Mapping[str, str] | None = None) -> int:
     """Write the bundle, a .tar.gz file, and return the number of its files.
 
-    Raises StoreError where the target cannot be written.
+    `further` are texts by the name of their file. Raises StoreError where the target cannot be written.
     """
     private = private_words()
-    contents = {"machine.json": json.dumps(facts, indent=1, ensure_ascii=False, default=str), **dict(files(store))}
+    machine = json.dumps(facts, indent=1, ensure_ascii=False, default=str)
+    contents = {"machine.json": machine, **(further or {}), **dict(files(store))}
     try:
         with tarfile.open(target, "w:gz") as archive:
             for name, text in contents.items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from engine.errors import StepError
@@ -15,9 +15,14 @@ KINDS: tuple[Kind, ...] = ("path", "container", "pip")
 
 
 def find(
-    needs: Needs | None = None, *, only: Kind | None = None, image: str | None = None, pull: bool = True
+    needs: Needs | None = None,
+    *,
+    only: Kind | None = None,
+    order: Sequence[Kind] = KINDS,
+    image: str | None = None,
+    pull: bool = True,
 ) -> Installation:
-    """Return the first server that can serve models with the needs `needs`.
+    """Return the first server, in the order of kinds, that can serve models with the needs `needs`.
 
     `only` names the one kind of server to look for. `image` is the container image that the recipe names. With `pull`,
     an image that is not on this machine yet is fetched. Raises StepError where no server fits, with a reason for each
@@ -31,7 +36,7 @@ def find(
     }
     passed: list[str] = []
     hints: list[str] = []
-    for kind in (only,) if only else KINDS:
+    for kind in (only,) if only else order:
         try:
             return replace(ways[kind](), passed=tuple(passed))
         except Lacking as reason:

@@ -32,6 +32,7 @@ COMMANDS = [
     ("cache", "export", "r.yaml", "-o", "r.tar"),
     ("cache", "push", "r.yaml", "--remote", "file:///nowhere"),
     ("serve", "r.yaml"),
+    ("prove", "r.yaml"),
     ("publish", "r.yaml", "file:///nowhere"),
     ("doctor", "--bundle", "results.tar.gz"),
 ]

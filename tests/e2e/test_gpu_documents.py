@@ -25,22 +25,18 @@ RUN = (
     "recipe check",
     "recipe why",
     "recipe build recipes/minilm_t4_packaged.yaml",
-    "recipe check recipes/minilm_t4_packaged.yaml",
-    "recipe build recipes/minilm_cuda.yaml",
     "recipe doctor",
     "recipe doctor --for recipes/minilm_t4.yaml",
-    "recipe doctor --bundle results.tar.gz",
     "recipe gpus",
-    "recipe logs RECIPE",
+    "recipe prove RECIPE...",
+    "recipe prove recipes/minilm_t4_packaged.yaml",
     "recipe show ENGINE.plan",
-    "recipe show cache/artifacts/*/model.plan",
     "tar -xzf results.tar.gz",
     "docker run tensorrt",
     "docker run tritonserver",
 )
 NOT_HERE = {
     "recipe serve": "needs a server for GPUs; tests/e2e/test_serve.py runs it for a CPU",
-    "recipe query": "needs a server for GPUs; tests/e2e/test_query.py runs it for a CPU",
     "recipe build RECIPE... --waiting": "tests/e2e/test_waiting_machines.py runs it",
     "recipe build recipes/minilm_t4_packaged.yaml --waiting": "tests/e2e/test_waiting_machines.py runs its like",
     "recipe build RECIPE... --wait": "tests/e2e/test_waiting_machines.py runs it",
@@ -54,6 +50,7 @@ NOT_HERE = {
     "pip install 'recipe-build[cpu,tensorrt]'": ONLY_PIP,
     "pip install 'recipe-build[gpu]' 'onnxruntime-gpu<1.27' 'torch<2.10'": ONLY_PIP,
     "pip install -c constraints.txt -e '.[gpu,demo,dev]'": ONLY_PIP,
+    "pip install -e '.[gpu,demo,dev]' 'onnxruntime-gpu<1.27' 'torch<2.10'": ONLY_PIP,
     'pip install "tensorrt-cu12==10.11.*"': "pip needs the network",
 }
 SETUP = re.compile(r"python3 -m venv \.venv && \.venv/bin/pip install .*-e '(\.\[[\w,]+\])'")
@@ -135,8 +132,8 @@ def machine(project, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def packaged(machine):
-    """The end of step 5 of the first hour: the package of the recipe that needs no model hub."""
-    return machine("build", "recipes/minilm_t4_packaged.yaml", expect=0)
+    """The one command of the first run, with the recipe that needs no model hub."""
+    return machine("prove", "recipes/minilm_t4_packaged.yaml", expect=0)
 
 
 def sh(machine, command):
@@ -163,18 +160,25 @@ def test_the_commands_before_the_first_build(machine, words, expected):
 
 @pytest.mark.slow
 @pytest.mark.whole
-def test_the_first_hour_step_by_step(machine, packaged, project):
+def test_what_was_built_is_shown_and_cached(machine, packaged, project):
     assert "tensorrt-fp16" in packaged.stdout
     [plan] = (project / "cache" / "artifacts").glob("*/model.plan")
     assert "Tesla T4" in machine("show", str(plan), expect=0).stdout
     assert set(machine.states("recipes/minilm_t4_packaged.yaml").values()) == {"cached"}
-    assert machine("logs", "recipes/minilm_t4_packaged.yaml", expect=0).stdout
     assert "Tesla T4" in machine("why", "recipes/minilm_t4_packaged.yaml", "trt-build", expect=0).stdout
     waits = machine("build", "recipes/minilm_cuda.yaml", expect=3)  # there is no onnxruntime-gpu here
     assert "onnxruntime-gpu is not installed" in waits.stderr
-    machine("doctor", "--bundle", "results.tar.gz", expect=0)
+
+
+@pytest.mark.slow
+@pytest.mark.whole
+def test_the_first_run_is_one_command_with_the_words_of_the_page(packaged, project):
+    [block] = [each for each in documents.run_by(__file__, "docs/first-gpu-run.md") if each.language == "console"]
+    [(command, output)] = block.transcript()
+    assert command == "recipe prove recipes/minilm_t4_packaged.yaml"
+    assert documents.difference(output, packaged.stdout) == ""
     with tarfile.open(project / "results.tar.gz") as archive:
-        assert len(archive.getnames()) > 3
+        assert {"recipe-results/machine.json", "recipe-results/results.json"} < set(archive.getnames())
 
 
 @pytest.mark.slow

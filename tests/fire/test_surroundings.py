@@ -36,6 +36,7 @@ LINES = {
     "serve": ("serve", "gone.yaml"),
     "query": ("query", NOBODY),
     "loadtest": ("loadtest", NOBODY),
+    "prove": ("prove", "gone.yaml"),
     "logs": ("logs", "r.yaml"),
     "layers": ("layers", "r.yaml"),
     "cache stats": ("cache", "stats"),

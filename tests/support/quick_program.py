@@ -1,4 +1,4 @@
-"""The program with short measurements: a copy of its source tree whose steps measure for half a second, not for many.
+"""The program with short measurements: a copy whose steps and load tests measure for half a second, not for many.
 
 For tests of what becomes of the figures. Figures of so short a measurement are no proof of which model is faster.
 """
@@ -16,6 +16,8 @@ _LONG = {
     "measure_runtimes": "Budget()",
 }
 """The budget of each step that measures, as its module has it."""
+_LOADS = "_SECONDS, _WARM_UP = 4.0, 1.0"
+"""How long `recipe prove` puts each load on a server, as its module has it."""
 
 
 def copied(folder: Path) -> Path:
@@ -28,6 +30,9 @@ def copied(folder: Path) -> Path:
         before, budget, after = module.read_text().partition(f"budget: ClassVar[Budget] = {long}\n")
         assert budget, f"{module.name} has another budget by now"
         module.write_text(before + budget.replace(long, _SHORT) + after)
+    prove = place / "engine" / "commands" / "prove.py"
+    assert _LOADS in prove.read_text()
+    prove.write_text(prove.read_text().replace(_LOADS, "_SECONDS, _WARM_UP = 0.4, 0.1"))
     return place
 
 
