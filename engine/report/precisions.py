@@ -42,7 +42,8 @@ def _half(report: HalfReport | None, head: str) -> list[str]:
 def _graph(counts: NodeCounts | None) -> list[str]:
     if counts is None:
         return []
-    return [f"  graph: {lists.counted(counts.all, 'node')}, {counts.casts} Cast, {counts.computing} that compute"]
+    nodes = f"{lists.counted(counts.all, 'node')}, {counts.casts} of them Casts"
+    return [f"  graph: {nodes}; {counts.computing} compute on the GPU, before any fusion by the runtime"]
 
 
 def _kept(group: Kept) -> str:
