@@ -40,8 +40,8 @@ def test_what_the_recipe_says_of_tf32_reaches_the_cuda_provider_of_the_server(tm
 @pytest.mark.parametrize(("dtype", "parameters"), [("float16", {STRICT: "1"}), ("float32", {})])
 def test_normalizations_in_fp16_are_told_to_sum_in_fp32_on_the_server(tmp_path, dtype, parameters):
     model = graphs.write(tmp_path / "model", graphs.residual(dtype))
-    told = triton.served(model, executions.execution("cuda"), tmp_path).accelerator
-    assert (told("m") if told else None) == (("cuda", parameters) if parameters else None)
+    accelerator = triton.served(model, executions.execution("cuda"), tmp_path).accelerator
+    assert (accelerator and accelerator("m")) == (("cuda", parameters) if parameters else None)
     assert triton.served(model, executions.execution(), tmp_path).accelerator is None
     both = triton.served(model, executions.execution("cuda", tf32=False), tmp_path).accelerator("m")
     assert both == ("cuda", {"use_tf32": "0", **parameters})
