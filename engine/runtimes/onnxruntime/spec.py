@@ -103,6 +103,12 @@ def _typed_versions() -> ModuleType:
     return import_module(f"{__package__}.typed_versions")
 
 
+def _is_served_from(release: str, recipe: RecipeView) -> bool:
+    """Say whether a recipe names a Triton image of a release or a later one, or no image."""
+    tag = triton_images.tag_of(recipe)
+    return tag is None or (bool(tag.release) and not versions.is_later(release, than=tag.release))
+
+
 class OnnxRuntime(Runtime):
     """The runtime `onnxruntime`."""
 
@@ -299,9 +305,10 @@ class OnnxRuntime(Runtime):
         With a raw mask, ONNX Runtime runs attention as products and a softmax. With a bias it runs one fused kernel,
         which in fp32 is faster for long texts only. Texts are long where a profile's `opt` or a shape of `bench` has
         384 tokens or more. Source: ADR 70, measured on an H100: in fp32 with 384 tokens 1.35 times faster for MiniLM
-        and 1.12 times for BERT-base; with 16 and 128 tokens from 5 % slower to 3 % faster.
+        and 1.12 times for BERT-base; with 16 and 128 tokens from 5 % slower to 3 % faster. ONNX Runtime before 1.27
+        can read a bias at misaligned addresses (its pull request 28369), so older Triton images get the mask.
         """
-        if provider_of(recipe.target) is not Provider.CUDA:
+        if provider_of(recipe.target) is not Provider.CUDA or not _is_served_from(_IMAGE_WITH_WIDE_SUMS, recipe):
             return False
         opts = [profile[_TOKENS].opt for profile in recipe.profiles if _TOKENS in profile]
         measured = [shape.axes.get(_TOKENS, 0) for shape in recipe.bench.shapes] if recipe.bench else []
@@ -309,12 +316,9 @@ class OnnxRuntime(Runtime):
 
     def sums_in_fp32(self, recipe: RecipeView) -> tuple[str, ...]:
         """Return the normalizations whose kernels of the CUDA provider sum in fp32; fewer for an older Triton image."""
-        if provider_of(recipe.target) is not Provider.CUDA:
+        if provider_of(recipe.target) is not Provider.CUDA or not _is_served_from(_IMAGE_WITH_TF32, recipe):
             return ()
-        tag = triton_images.tag_of(recipe)
-        if tag is None or (tag.release and not versions.is_later(_IMAGE_WITH_WIDE_SUMS, than=tag.release)):
-            return (*_STRICT, "EmbedLayerNormalization")
-        return _STRICT if tag.release and not versions.is_later(_IMAGE_WITH_TF32, than=tag.release) else ()
+        return (*_STRICT, "EmbedLayerNormalization") if _is_served_from(_IMAGE_WITH_WIDE_SUMS, recipe) else _STRICT
 
     def execution(self, recipe: RecipeView) -> Mapping[str, Any]:
         """Return the provider's name; for the TensorRT provider also the options and profiles of its engines."""

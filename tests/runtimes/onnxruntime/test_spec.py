@@ -102,6 +102,8 @@ def test_normalizations_whose_kernels_sum_in_fp32_depend_on_the_image_of_triton(
         ({"precision": "fp16"}, True),
         ({"precision": "fp16", "target": {"device": "A10", "provider": "tensorrt"}}, False),
         ({"target": {"device": "cpu"}, "profiles": [{"batch": 1, "sequence": 512}]}, False),
+        ({"precision": "fp16", "package": {"triton": {"image": "26.07"}}}, True),
+        ({"precision": "fp16", "package": {"triton": {"image": "26.06"}}}, False),
         ({}, False),
         ({"profiles": [{"batch": 1, "sequence": [1, 128, 512]}]}, False),
         ({"profiles": [{"batch": 1, "sequence": 16}, {"batch": 1, "sequence": [1, 384, 512]}]}, True),
