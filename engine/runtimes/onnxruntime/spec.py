@@ -300,7 +300,7 @@ class OnnxRuntime(Runtime):
                 return None
 
     def biases_attention(self, recipe: RecipeView) -> bool:
-        """Say whether the CUDA provider runs fused attention, in fp16 or on long texts.
+        """Say whether fused attention adds a bias: with the CUDA provider, in fp16 or on long texts.
 
         With a raw mask, ONNX Runtime runs attention as products and a softmax. With a bias it runs one fused kernel,
         which in fp32 is faster for long texts only. Texts are long where a profile's `opt` or a shape of `bench` has
