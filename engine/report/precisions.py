@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from engine.kit.quantization.report import HalfReport, Kept, QdqReport, QuantizeReport
+from engine.kit.quantization.report import HalfReport, Kept, NodeCounts, QdqReport, QuantizeReport
 from engine.text import lists
 
 _NAMED = 3
@@ -34,7 +34,16 @@ def _share(kind: str, share: float | None) -> str:
 
 
 def _half(report: HalfReport | None, head: str) -> list[str]:
-    return [head, *(f"  in fp32: {_kept(each)}" for each in (report.kept if report is not None else ()))]
+    if report is None:
+        return [head]
+    return [head, *(f"  in fp32: {_kept(each)}" for each in report.kept), *_graph(report.graph)]
+
+
+def _graph(counts: NodeCounts | None) -> list[str]:
+    if counts is None:
+        return []
+    nodes = f"{lists.counted(counts.all, 'node')}, {counts.casts} of them Casts"
+    return [f"  graph: {nodes}; {counts.computing} compute on the GPU, before any fusion by the runtime"]
 
 
 def _kept(group: Kept) -> str:

@@ -268,6 +268,14 @@ class Runtime:
         """Return how transformer operators are fused for the target; None where the runtime has no fused operators."""
         return None
 
+    def biases_attention(self, recipe: RecipeView) -> bool:
+        """Say whether fused attention is faster with an additive bias than with the mask that the bias is made of."""
+        return False
+
+    def sums_in_fp32(self, recipe: RecipeView) -> tuple[str, ...]:
+        """Return the normalizations whose kernels for fp16 are known to sum in fp32."""
+        return ()
+
     # The options, packages and facts that the results of the runtime depend on.
 
     def execution(self, recipe: RecipeView) -> Mapping[str, Any]:

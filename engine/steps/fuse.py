@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from engine.kit.accuracy import equivalence
-from engine.kit.onnx import graphs, onnx_files, wide
+from engine.kit.onnx import graphs, ir_models, onnx_files, wide
+from engine.kit.onnx.passes import attention_bias
+from engine.kit.onnx.passes.pipeline import Pipeline
 from engine.kit.quantization import int8
 from engine.runtimes.onnxruntime import fusion, session_options
 from engine.runtimes.preparation import Lowering, Residual
@@ -38,6 +40,8 @@ class FuseReport(TypedReport):
     """The number of fused operators by name."""
     nodes: tuple[int, int] | None = None
     """The number of nodes before and after the fusion."""
+    biased: int | None = None
+    """The number of fused attentions that add a bias in place of a mask; None where the step looked for none."""
     unfused: str | None = None
     """The reason why the graph was left unchanged; None where operators were fused."""
     graphs: Mapping[str, FuseReport] = field(default_factory=dict)
@@ -61,6 +65,8 @@ class Fuse(Step):
     The runtime decides in `Runtime.fuses` whether residual additions are fused. The runtime's decision does not depend
     on timings during a build, because the same inputs must give the same bytes, however busy the machine is.
     """
+    attention_bias: bool = False
+    """Whether fused attention adds a bias in place of a raw mask. The runtime decides in `Runtime.biases_attention`."""
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self | None:
@@ -73,7 +79,15 @@ class Fuse(Step):
         fuses = runtime.fuses(recipe.target)
         if fuses is None or runtime.lowering(recipe) is Lowering.WEIGHTS_ONLY:
             return None
-        return cls(residual=fuses)
+        return cls(residual=fuses, attention_bias=runtime.biases_attention(recipe))
+
+    def options(self) -> Mapping[str, Any]:
+        """Return the options that are rows of the key; `attention_bias` only where it is true."""
+        return {name: value for name, value in super().options().items() if value or name != "attention_bias"}
+
+    def tools_used(self) -> tuple[str, ...]:
+        """Return the Python packages that change the graph; `onnx-ir` makes biases alone."""
+        return tuple(dict.fromkeys((*self.tools, *ir_models.TOOLS))) if self.attention_bias else self.tools
 
     def run(self, out: Path, *, shaped: Path) -> FuseReport:
         """Write the fused graph into `out`; report the fused operators, or the reason why the graph is unchanged."""
@@ -84,7 +98,7 @@ class Fuse(Step):
         before = _count(original)
         with TemporaryDirectory(dir=out.parent) as folder:
             try:
-                changed, fused = self._fused(shaped, original, Path(folder))
+                changed, fused, biased = self._fused(shaped, original, Path(folder))
             except _NotFusedError as reason:
                 print(f"not fused: {reason}")
                 onnx_files.link(shaped, out)
@@ -92,10 +106,13 @@ class Fuse(Step):
             onnx_files.link(changed, out)
             after = _count(onnx_files.load_graph(changed))
         print(f"fused {lists.counts(fused)}: {before} -> {after} nodes")
-        return FuseReport(fused=fused, nodes=(before, after))
+        return FuseReport(fused=fused, nodes=(before, after), biased=biased)
 
-    def _fused(self, shaped: Path, original: onnx.ModelProto, scratch: Path) -> tuple[Path, dict[str, int]]:
-        """Return the directory of the fused model, and its fused operators. Raises _NotFusedError."""
+    def _fused(self, shaped: Path, original: onnx.ModelProto, scratch: Path) -> tuple[Path, dict[str, int], int | None]:
+        """Return the directory of the fused model, its fused operators, and how many attentions add a bias.
+
+        Raises _NotFusedError.
+        """
         _look_for_a_transformer(original)
         print("looking for attention, embedding and activation patterns")
         try:
@@ -107,16 +124,20 @@ class Fuse(Step):
         fused = fusion.fused_operators(original, model)
         if not fused:
             raise _NotFusedError("nothing to fuse: no pattern of ONNX Runtime's optimizer occurs in this graph")
-        changed = scratch / "fused"
-        onnx_files.save(model, changed)
-        if "Attention" in fused and self.residual is Residual.APART:
-            # Higher levels would fuse the residual additions again, and find little else to fuse.
-            session_options.save(changed, level="basic")
-        print("comparing the fused model with the original, also with padding and holes in masks")
-        difference = equivalence.difference(shaped, changed)
-        if difference is not None:
-            raise _NotFusedError(f"the fused model is not the same as the original: {difference}")
-        return changed, fused
+        attempts: dict[Path, int | None] = {scratch / "fused": 0 if self.attention_bias else None}
+        onnx_files.save(model, scratch / "fused")
+        if self.attention_bias and (biased := _biased(scratch / "fused", scratch / "biased")):
+            attempts = {scratch / "biased": biased, **attempts}
+        for changed, biased_attentions in attempts.items():
+            if "Attention" in fused and self.residual is Residual.APART:
+                # Higher levels would fuse the residual additions again, and find little else to fuse.
+                session_options.save(changed, level="basic")
+            print("comparing the fused model with the original, also with padding and holes in masks")
+            difference = equivalence.difference(shaped, changed)
+            if difference is None:
+                return changed, fused, biased_attentions
+            print(f"not the same{' with a bias in place of the mask' if biased_attentions else ''}: {difference}")
+        raise _NotFusedError(f"the fused model is not the same as the original: {difference}")
 
 
 class _NotFusedError(Exception):
@@ -137,6 +158,14 @@ def _look_for_a_transformer(model: onnx.ModelProto) -> None:
     if wide.has_half(model):
         # Folding half-precision constants on a CPU would add casts to the whole graph.
         raise _NotFusedError("it is in half precision already, which this step would take apart")
+
+
+def _biased(fused: Path, out: Path) -> int:
+    """Write the fused model to `out` with biases in place of masks, and return how many attentions read one."""
+    passes = Pipeline(ir_models.load(fused))
+    biased = passes.run(attention_bias.from_masks)
+    ir_models.save(passes.model, out)
+    return biased
 
 
 def _count(model: onnx.ModelProto) -> int:

@@ -83,6 +83,8 @@ class Quantize(Calibrated):
 
     It has operators that are faster than older ones, and convolutions in bf16.
     """
+    wide_sums: tuple[str, ...] = ()
+    """The operators that may sum in half precision, because the runtime's kernels for it sum in fp32."""
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self | None:
@@ -106,10 +108,16 @@ class Quantize(Calibrated):
         if lowering is None or precision == "fp32":
             return None
         step = cls(way=precision, **cls.calibration_of(recipe, draws=precision not in HALVES))
+        if precision == "fp16":
+            return step.model_copy(update={"wide_sums": recipe.runtime.sums_in_fp32(recipe)})
         if precision != "bf16":
             return step
         newest = recipe.runtime.newest_opset(recipe)
         return step.model_copy(update={"opset": min(newest, _part(_BF16).OPSET)})  # the same for all that read it
+
+    def options(self) -> Mapping[str, Any]:
+        """Return the options that are rows of the key; `wide_sums` only where it names operators."""
+        return {name: value for name, value in super().options().items() if value or name != "wide_sums"}
 
     @property
     def lower(self) -> Lower | None:
@@ -212,7 +220,7 @@ class Quantize(Calibrated):
         if way == "fp16" or way == "bf16":  # noqa: PLR1714  mypy narrows the type by this form only
             model = _part(_BF16).load(fused, self.opset) if way == "bf16" else ir_models.load(fused)
             passes = Pipeline(trials.apart(model, scratch / "apart"))
-            report = _part(_HALF).lowered(passes, few, way, scratch, in_fp32)
+            report = _part(_HALF).lowered(passes, few, way, scratch, in_fp32, wide_sums=self.wide_sums)
             return ir_models.proto(passes.model), report
         precisions.refuse_quantized(onnx_files.load_graph(fused))
         inputs, above = [case.inputs for case in cases], self.kept(shaped, "fp32", "fp16")

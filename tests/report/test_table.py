@@ -13,6 +13,7 @@ from engine.kit.quantization.report import (
     HalfReport,
     Kept,
     Left,
+    NodeCounts,
     QdqReport,
     Quantized,
     Spread,
@@ -123,6 +124,17 @@ def test_what_is_in_the_lower_precision_and_what_is_not_is_said_with_the_reason(
         "  in fp32: 6 Softmax (sums)",
         "  not int8: 2 of its layers (sensitive)",
     ]
+
+
+def test_the_graph_s_casts_and_computing_nodes_are_counted():
+    counts = NodeCounts(all=52, casts=4, computing=50)
+    half = HalfReport(
+        precision="fp16", share=1, kept=(), cosine=Spread(1.0, 1.0), saturated=(), scaled=(), path=(), samples=1,
+        casts=1, graph=counts,
+    )  # fmt: skip
+    line = "  graph: 52 nodes, 4 of them Casts; 50 compute on the GPU, before any fusion by the runtime"
+    assert precisions.lines(half) == ["100% of the MatMul work in fp16", line]
+    assert HalfReport.from_json(half.to_json()) == half
 
 
 def test_a_model_whose_precision_was_not_lowered_says_nothing_of_it():

@@ -10,6 +10,7 @@ import step_process
 
 from engine.kit.accuracy import equivalence
 from engine.kit.onnx import mapped_weights, onnx_files
+from engine.kit.onnx.passes import attention_bias
 from engine.recipe.schema import ModelSection, Recipe, TargetSection
 from engine.runtimes.onnxruntime import fusion
 from engine.steps.fuse import Fuse
@@ -140,6 +141,27 @@ def test_a_fused_model_that_answers_otherwise_is_never_handed_on(tmp_path, monke
     assert "not the same as the original" in capsys.readouterr().out
 
 
+def test_attention_keeps_its_mask_where_a_bias_answers_otherwise(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(attention_bias, "HIDDEN", -1.0)
+    report, out = fuse(tmp_path, graphs.tiny("bert", "feature-extraction"), residual="fused", attention_bias=True)
+    assert (report.fused["Attention"], report.biased) == (2, 0)
+    masks = {node.input[3] for node in onnx_files.load_graph(out).graph.node if node.op_type == "Attention"}
+    assert masks != {""}
+    output = capsys.readouterr().out
+    assert "not the same with a bias in place of the mask: last_hidden_state differs by" in output
+
+
+@pytest.mark.parametrize("architecture", ["mpnet", "deberta-v2"])
+def test_a_graph_without_fused_attention_is_the_same_with_and_without_a_bias(tmp_path, architecture):
+    source = graphs.tiny(architecture)
+    for name in ("bias", "plain"):
+        (tmp_path / name).mkdir()
+    report, out = fuse(tmp_path / "bias", source, residual="fused", attention_bias=True)
+    _, plain = fuse(tmp_path / "plain", source, residual="fused")
+    assert report.biased == 0
+    assert (out / "model.onnx").read_bytes() == (plain / "model.onnx").read_bytes()
+
+
 def test_an_optimizer_that_breaks_down_leaves_the_model_as_it_was(tmp_path, monkeypatch):
     def broken(*_, **__):
         raise AssertionError("3 != 4")
@@ -194,6 +216,7 @@ def test_it_is_wanted_for_onnx_runtimes_own_kernels_only():
     assert Fuse.for_recipe(recipe()) == Fuse(residual="apart")
     assert Fuse.for_recipe(recipe(device="T4")) == Fuse(residual="fused")
     assert Fuse.for_recipe(recipe(device="T4", provider="cpu")) == Fuse(residual="apart")
+    assert Fuse.for_recipe(recipe(device="T4").model_copy(update={"precision": "fp16"})).attention_bias
     assert Fuse.for_recipe(recipe(device="T4", provider="tensorrt")) is None
     assert Fuse.for_recipe(recipe(device="T4", runtime="tensorrt")) is None
 
@@ -203,6 +226,7 @@ def test_precision_profiles_and_isa_are_no_options():
     assert Fuse.for_recipe(first) == Fuse.for_recipe(first.model_copy(update={"precision": "int8"}))
     assert Fuse.for_recipe(first.model_copy(update={"precision": "int4"})) is None, "its weights are stored in blocks"
     assert Fuse().options() == {"residual": "apart"}
+    assert Fuse(attention_bias=True).options() == {"residual": "apart", "attention_bias": True}
 
 
 def test_fused_weights_are_in_a_file_while_the_optimizer_works(tmp_path, monkeypatch):

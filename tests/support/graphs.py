@@ -90,6 +90,21 @@ def layers(features: int = 64, hidden: int = 128) -> onnx.ModelProto:
     return graph(nodes, [("x", FLOAT, ["batch", features])], [("y", FLOAT, ["batch", "classes"])], weights)
 
 
+def residual(dtype: str = "float32") -> onnx.ModelProto:
+    """Return a residual addition fused with its normalization, and a product, whose weights have the type `dtype`."""
+    nodes = [
+        helper.make_node("SkipLayerNormalization", ["x", "skip", "scale", "shift"], ["a"], domain="com.microsoft"),
+        helper.make_node("MatMul", ["a", "w"], ["y"]),
+    ]
+    shapes = {"scale": (64,), "shift": (64,), "w": (64, 64)}
+    generator = np.random.default_rng(0)
+    weights = [
+        numpy_helper.from_array(generator.standard_normal(shape).astype(dtype), name) for name, shape in shapes.items()
+    ]
+    tensors = [(name, weights[0].data_type, ["batch", "sequence", 64]) for name in ("x", "skip", "y")]
+    return graph(nodes, tensors[:2], tensors[2:], weights, opset=20, domains=["com.microsoft"])
+
+
 def convolutions(channels: int = 8) -> onnx.ModelProto:
     """Return a vision model: images [batch, 3, 16, 16] -> y [batch, 5]."""
     nodes = [

@@ -170,6 +170,18 @@ class HalfTry:
     cosine: float
 
 
+@dataclass(frozen=True)
+class NodeCounts:
+    """The nodes of a graph: all, the Casts among them, and those that compute on a GPU.
+
+    The nodes are counted in the graph, not on a GPU: a node may launch several kernels, and a compiler may fuse nodes.
+    """
+
+    all: int
+    casts: int
+    computing: int
+
+
 @dataclass(frozen=True, kw_only=True)
 class HalfReport(QuantizeReport):
     """The report of fp16 or bf16: the operators left in float32, with reasons, and the cosine against float32."""
@@ -185,6 +197,9 @@ class HalfReport(QuantizeReport):
     path: tuple[HalfTry, ...]
     samples: int
     casts: int
+    """The number of Casts that the conversion to half precision inserted."""
+    graph: NodeCounts | None = None
+    """The nodes of the converted graph; None in reports of earlier versions."""
 
     def _reasons(self) -> Iterator[str]:
         yield from (f"{lists.counts(each.operators)} in fp32: {each.reason}" for each in self.kept)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from engine.errors import StepError
 
 if TYPE_CHECKING:
+    import onnx
     import onnxruntime
 
     from engine.runtimes.devices import CudaGpu
@@ -58,25 +59,40 @@ class SessionProvider:
 ON_CPU = SessionProvider(CPU)
 
 
-def cuda(gpu: CudaGpu, *, graph: bool = False, tf32: bool | None = None) -> SessionProvider:
+def cuda(gpu: CudaGpu, *, graph: bool = False, tf32: bool | None = None, wide_sums: bool = False) -> SessionProvider:
     """Return the CUDA provider's name and options for a session.
 
     With `graph` the session captures and replays a CUDA graph, so inputs must be bound to memory and shapes must stay
-    the same. `tf32` tells whether products of fp32 are computed in TF32; None for the provider's default.
+    the same. `tf32` and `wide_sums` are those of `cuda_numbers`.
     """
     captured = {"enable_cuda_graph": "1"} if graph else {}
-    return SessionProvider(CUDA, {"device_id": str(gpu.index), **captured, **cuda_tf32(tf32=tf32)})
+    numbers = cuda_numbers(tf32=tf32, wide_sums=wide_sums)
+    return SessionProvider(CUDA, {"device_id": str(gpu.index), **captured, **numbers})
 
 
-def cuda_tf32(*, tf32: bool | None) -> dict[str, str]:
-    """Return the option of the CUDA provider for TF32; none for its default, which is TF32 where the GPU has it."""
-    return {} if tf32 is None else {"use_tf32": str(int(tf32))}
+def cuda_numbers(*, tf32: bool | None, wide_sums: bool = False) -> dict[str, str]:
+    """Return the options of the CUDA provider that change numbers.
+
+    `tf32` tells whether products of fp32 are computed in TF32; None for the default, which is TF32 where the GPU has
+    it. With `wide_sums`, SkipLayerNormalization sums in fp32 also in ONNX Runtime 1.15 to 1.26; from 1.27 on it always
+    does, and 1.28 and later ignore the option. Sources: pull requests 15660, 28682 and 29388 of microsoft/onnxruntime.
+    """
+    chosen = {} if tf32 is None else {"use_tf32": str(int(tf32))}
+    return {**chosen, "enable_skip_layer_norm_strict_mode": "1"} if wide_sums else chosen
+
+
+def needs_wide_sums(model: onnx.ModelProto) -> bool:
+    """Say whether a SkipLayerNormalization of a graph computes in fp16, so that it must be told to sum in fp32."""
+    from onnx import TensorProto
+
+    halves = {tensor.name for tensor in model.graph.initializer if tensor.data_type == TensorProto.FLOAT16}
+    return any(node.op_type.startswith("Skip") and not halves.isdisjoint(node.input) for node in model.graph.node)
 
 
 def tensorrt(gpu: CudaGpu, options: Mapping[str, str], *, tf32: bool | None = None) -> SessionProvider:
     """Return the TensorRT provider with `options`; the CUDA provider runs the nodes that TensorRT cannot run."""
     device = {"device_id": str(gpu.index)}
-    return SessionProvider(TENSORRT, {**device, **options}, ((CUDA, {**device, **cuda_tf32(tf32=tf32)}),))
+    return SessionProvider(TENSORRT, {**device, **options}, ((CUDA, {**device, **cuda_numbers(tf32=tf32)}),))
 
 
 def expect_available(provider: SessionProvider) -> None:

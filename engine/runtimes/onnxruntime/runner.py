@@ -78,11 +78,12 @@ def provider_of(directory: Path, execution: Execution) -> SessionProvider:
     if gpu.sm >= AMPERE:
         by = "ONNX Runtime's default" if tf32 is None else "the recipe's `tf32`"
         print(f"products of fp32 {'stay in fp32' if tf32 is False else 'may be computed in TF32'} ({by})")
+    graph = onnx_files.load_graph(directory)
     if execution.options["provider"] == spec.Provider.CUDA:
-        return ort_providers.cuda(gpu, graph=execution.options.get("cuda_graph", False), tf32=tf32)
+        captures, wide_sums = execution.options.get("cuda_graph", False), ort_providers.needs_wide_sums(graph)
+        return ort_providers.cuda(gpu, graph=captures, tf32=tf32, wide_sums=wide_sums)
     import onnxruntime
 
-    graph = onnx_files.load_graph(directory)
     precision = typed_networks.options(graph, onnxruntime.__version__)
     settings = {**ort_tensorrt.options(onnx_files.inputs(graph), execution), **precision}
     return ort_providers.tensorrt(gpu, settings, tf32=tf32)

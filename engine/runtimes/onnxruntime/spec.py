@@ -47,6 +47,26 @@ Source: pull request 19357 of microsoft/onnxruntime. The library of the CUDA pro
 1.18.0 contains the text `use_tf32`, that of 1.17.1 does not. TRITON_VERSION_MAP in build.py of
 triton-inference-server/server: branch r24.04 has ONNX Runtime 1.17.3, r24.05 has 1.18.0.
 """
+_STRICT = (
+    "LayerNormalization",
+    "SimplifiedLayerNormalization",
+    "SkipLayerNormalization",
+    "SkipSimplifiedLayerNormalization",
+)
+"""Operators whose kernels for fp16 sum in fp32; those with a residual addition by an option before ONNX Runtime 1.27.
+
+The option is `enable_skip_layer_norm_strict_mode`. Triton hands options to the CUDA provider from 24.05 on.
+"""
+_IMAGE_WITH_WIDE_SUMS = "26.07"
+"""The oldest Triton image whose ONNX Runtime (1.27 or newer) sums in fp32 in these and in EmbedLayerNormalization.
+
+Source: pull request 28682 of microsoft/onnxruntime, whose kernels get epsilon as a float. The library of the CUDA
+provider in the wheel of onnxruntime-gpu 1.27.0 has such kernels, that of 1.26.0 has none. Issue 8848 and pull request
+8867 of triton-inference-server/server: the image 26.05 has ONNX Runtime 1.24.4, and build.py names 1.27.0 since June
+30, 2026.
+"""
+_TOKENS, _LONG = "sequence", 384
+"""The axis of tokens, and the number of tokens from which on an attention bias is faster in fp32."""
 _CPU_FACTS = ("cpu.isa", "onnxruntime.build")
 _BY_BUILD = (
     *("memory_pool", "optimization_level", "compatibility", "version_compatible", "exclude_lean_runtime"),
@@ -81,6 +101,12 @@ def _tensorrt() -> ModuleType:
 def _typed_versions() -> ModuleType:
     """Import the table of versions by its name: keys do not contain the code of the checks of recipes."""
     return import_module(f"{__package__}.typed_versions")
+
+
+def _is_served_from(release: str, recipe: RecipeView) -> bool:
+    """Say whether a recipe names a Triton image of a release or a later one, or no image."""
+    tag = triton_images.tag_of(recipe)
+    return tag is None or (bool(tag.release) and not versions.is_later(release, than=tag.release))
 
 
 class OnnxRuntime(Runtime):
@@ -276,6 +302,27 @@ class OnnxRuntime(Runtime):
                 return Residual.FUSED
             case Provider.TENSORRT:
                 return None
+
+    def biases_attention(self, recipe: RecipeView) -> bool:
+        """Say whether fused attention adds a bias: with the CUDA provider, in fp16 or on long texts.
+
+        With a raw mask, ONNX Runtime runs attention as products and a softmax. With a bias it runs one fused kernel,
+        which in fp32 is faster for long texts only. Texts are long where a profile's `opt` or a shape of `bench` has
+        384 tokens or more. Source: ADR 70, measured on an H100: in fp32 with 384 tokens 1.35 times faster for MiniLM
+        and 1.12 times for BERT-base; with 16 and 128 tokens from 5 % slower to 3 % faster. ONNX Runtime before 1.27
+        can read a bias at misaligned addresses (its pull request 28369), so older Triton images get the mask.
+        """
+        if provider_of(recipe.target) is not Provider.CUDA or not _is_served_from(_IMAGE_WITH_WIDE_SUMS, recipe):
+            return False
+        opts = [profile[_TOKENS].opt for profile in recipe.profiles if _TOKENS in profile]
+        measured = [shape.axes.get(_TOKENS, 0) for shape in recipe.bench.shapes] if recipe.bench else []
+        return recipe.precision == "fp16" or max([*opts, *measured], default=0) >= _LONG
+
+    def sums_in_fp32(self, recipe: RecipeView) -> tuple[str, ...]:
+        """Return the normalizations whose kernels of the CUDA provider sum in fp32; fewer for an older Triton image."""
+        if provider_of(recipe.target) is not Provider.CUDA or not _is_served_from(_IMAGE_WITH_TF32, recipe):
+            return ()
+        return (*_STRICT, "EmbedLayerNormalization") if _is_served_from(_IMAGE_WITH_WIDE_SUMS, recipe) else _STRICT
 
     def execution(self, recipe: RecipeView) -> Mapping[str, Any]:
         """Return the provider's name; for the TensorRT provider also the options and profiles of its engines."""

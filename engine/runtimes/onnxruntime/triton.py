@@ -34,7 +34,8 @@ def served(directory: Path, execution: Execution, scratch: Path) -> Served:
     graph = onnx_files.load_graph(directory)
     inputs = onnx_files.inputs(graph)
     by_tensorrt = execution.options["provider"] == Provider.TENSORRT
-    by_cuda = ort_providers.cuda_tf32(tf32=execution.options.get("tf32"))
+    wide_sums = execution.on_gpu and ort_providers.needs_wide_sums(graph)
+    by_cuda = ort_providers.cuda_numbers(tf32=execution.options.get("tf32"), wide_sums=wide_sums)
     level = _level(directory, scratch, on_gpu=execution.on_gpu)
     return Served(
         Backend.ONNXRUNTIME,

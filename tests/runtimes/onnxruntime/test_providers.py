@@ -83,6 +83,14 @@ def test_the_cuda_provider_is_told_of_tf32_what_the_recipe_says(tf32, options):
     assert behind.behind == ((ort_providers.CUDA, {"device_id": "0", **options}),)
 
 
+def test_the_cuda_provider_is_told_to_sum_in_fp32_for_normalizations_in_fp16_alone():
+    strict = {"enable_skip_layer_norm_strict_mode": "1"}
+    gpu = CudaGpu(0, "NVIDIA A10", 86)
+    assert ort_providers.needs_wide_sums(graphs.residual("float16"))
+    assert not ort_providers.needs_wide_sums(graphs.residual("float32"))
+    assert ort_providers.cuda(gpu, tf32=False, wide_sums=True).options == {"device_id": "0", "use_tf32": "0", **strict}
+
+
 def test_nodes_about_shapes_may_stay_on_the_cpu():
     parts = [part("CUDAExecutionProvider", "Gemm"), part(CPU, "Shape", "Gather")]
     claimed = SimpleNamespace(

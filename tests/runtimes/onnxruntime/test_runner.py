@@ -124,6 +124,16 @@ def test_the_provider_gets_the_values_of_shape_tensors_in_place_of_their_shapes(
     assert list(ranges.values()) == ["limit:1", "limit:9", "limit:9"]
 
 
+@pytest.mark.parametrize(("dtype", "strict"), [("float16", "1"), ("float32", None)])
+def test_the_cuda_provider_is_told_to_sum_in_fp32_where_normalizations_are_in_fp16(
+    tmp_path, monkeypatch, dtype, strict
+):
+    gpus(monkeypatch, "Tesla T4")
+    model = graphs.write(tmp_path, graphs.residual(dtype))
+    options = ort_runner.provider_of(model, executions.execution(provider="cuda", hardware=T4)).options
+    assert options.get("enable_skip_layer_norm_strict_mode") == strict
+
+
 def test_a_weakly_typed_provider_is_given_the_precision_of_the_graph(tmp_path, monkeypatch):
     gpus(monkeypatch, "Tesla T4")
     model = graphs.layers()

@@ -70,6 +70,55 @@ def test_a_model_for_an_older_image_of_triton_has_an_older_opset(image, opset):
     assert OnnxRuntime().newest_opset(recipe) == opset
 
 
+SKIPS = {"SkipLayerNormalization", "SkipSimplifiedLayerNormalization"}
+TABLES = {"EmbedLayerNormalization"}
+
+
+@pytest.mark.parametrize(
+    ("image", "sums"),
+    [
+        (None, SKIPS | TABLES),
+        ("26.07", SKIPS | TABLES),
+        ("26.09-py3", SKIPS | TABLES),
+        ("26.06", SKIPS),
+        ("24.05", SKIPS),
+        ("24.04", set()),
+    ],
+)
+def test_normalizations_whose_kernels_sum_in_fp32_depend_on_the_image_of_triton(image, sums):
+    package = {"triton": {"image": image}} if image else {}
+    recipe = Recipe(name="r", model={"source": "hf:a/b"}, precision="fp16", target={"device": "A10"}, package=package)
+    plain = {"LayerNormalization", "SimplifiedLayerNormalization"} if sums else set()
+    assert set(OnnxRuntime().sums_in_fp32(recipe)) == sums | plain
+    others = [{"device": "A10", "provider": "tensorrt"}, {"device": "cpu"}]
+    for target in others:
+        other = recipe.model_copy(update={"target": type(recipe.target)(**target)})
+        assert OnnxRuntime().sums_in_fp32(other) == ()
+
+
+@pytest.mark.parametrize(
+    ("fields", "biases"),
+    [
+        ({"precision": "fp16"}, True),
+        ({"precision": "fp16", "target": {"device": "A10", "provider": "tensorrt"}}, False),
+        ({"target": {"device": "cpu"}, "profiles": [{"batch": 1, "sequence": 512}]}, False),
+        ({"precision": "fp16", "package": {"triton": {"image": "26.07"}}}, True),
+        ({"precision": "fp16", "package": {"triton": {"image": "26.06"}}}, False),
+        ({}, False),
+        ({"profiles": [{"batch": 1, "sequence": [1, 128, 512]}]}, False),
+        ({"profiles": [{"batch": 1, "sequence": 16}, {"batch": 1, "sequence": [1, 384, 512]}]}, True),
+        ({"bench": {"shapes": [{"batch": 1, "sequence": 16}, {"batch": 32, "sequence": 384}]}}, True),
+        ({"bench": {"shapes": [{"batch": 1, "sequence": 128}]}}, False),
+        ({"bench": {"shapes": [{"batch": 512}]}}, False),
+    ],
+)
+def test_attention_adds_a_bias_in_fp16_and_on_long_texts(fields, biases):
+    recipe = Recipe(
+        **{"name": "r", "model": {"source": "hf:a/b"}, "target": {"device": "A10"}, "precision": "fp32", **fields}
+    )
+    assert OnnxRuntime().biases_attention(recipe) is biases
+
+
 def test_any_version_multiplies_in_other_precisions():
     for precision in ("fp32", "int8"):
         refuse("1.20", precision=precision)

@@ -4,11 +4,13 @@ from pathlib import Path
 
 import executions
 import graphs
+import pytest
 
 from engine.recipe.values import Range
 from engine.runtimes.backends import Backend
 from engine.runtimes.onnxruntime import triton
 
+STRICT = "enable_skip_layer_norm_strict_mode"
 BATCHES = ({"batch": Range(min=1, opt=8, max=32)},)
 
 
@@ -33,6 +35,16 @@ def test_what_the_recipe_says_of_tf32_reaches_the_cuda_provider_of_the_server(tm
     silent, off = executions.execution("cuda"), executions.execution("cuda", tf32=False)
     assert triton.served(model, silent, tmp_path).accelerator is None
     assert triton.served(model, off, tmp_path).accelerator("m") == ("cuda", {"use_tf32": "0"})
+
+
+@pytest.mark.parametrize(("dtype", "parameters"), [("float16", {STRICT: "1"}), ("float32", {})])
+def test_normalizations_in_fp16_are_told_to_sum_in_fp32_on_the_server(tmp_path, dtype, parameters):
+    model = graphs.write(tmp_path / "model", graphs.residual(dtype))
+    accelerator = triton.served(model, executions.execution("cuda"), tmp_path).accelerator
+    assert (accelerator and accelerator("m")) == (("cuda", parameters) if parameters else None)
+    assert triton.served(model, executions.execution(), tmp_path).accelerator is None
+    both = triton.served(model, executions.execution("cuda", tf32=False), tmp_path).accelerator("m")
+    assert both == ("cuda", {"use_tf32": "0", **parameters})
 
 
 def test_the_tensorrt_provider_s_options_have_triton_s_names_and_name_no_folder_whose_engines_the_server_would_run(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -44,17 +44,24 @@ class Choice:
 
 
 def choose(
-    model: ir.Model, ranges: Ranges, kind: Kind, limit: float, kept: Mapping[str, str] = MappingProxyType({})
+    model: ir.Model,
+    ranges: Ranges,
+    kind: Kind,
+    limit: float,
+    kept: Mapping[str, str] = MappingProxyType({}),
+    *,
+    wide_sums: Collection[str] = (),
 ) -> Choice:
     """Return which nodes of a float32 graph are converted to half precision. Every node of the graph must have a name.
 
-    `kept` has the names of further nodes that stay in float32, with the reasons.
+    `kept` has the names of further nodes that stay in float32, with the reasons. `wide_sums` names operators that need
+    not stay in float32, because their kernels for half precision sum in float32.
 
     A node with values above `limit` among its inputs and outputs stays in float32. A matrix product stays in float32
     only where its values are beyond the range of the type, because matrix products gain the most from half precision,
     and because TensorRT-RTX has no float32 matrix products for some GPUs.
     """
-    return _Chooser(model, ranges, kind, limit, kept).run()
+    return _Chooser(model, ranges, kind, limit, kept, wide_sums=wide_sums).run()
 
 
 def largest_limit(kind: Kind) -> float:
@@ -81,10 +88,20 @@ class _Chooser:
     """Decides for each node of a graph whether the node computes in half precision.
 
     `parts` names the nodes of normalizations that are written in small nodes; `small` names the constants that half
-    precision would round to zero.
+    precision would round to zero; `accumulating` names the operators that would sum in half precision.
     """
 
-    def __init__(self, model: ir.Model, ranges: Ranges, kind: Kind, limit: float, kept: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        model: ir.Model,
+        ranges: Ranges,
+        kind: Kind,
+        limit: float,
+        kept: Mapping[str, str],
+        *,
+        wide_sums: Collection[str],
+    ) -> None:
+        self.accumulating = ACCUMULATING.difference(wide_sums)
         self.kept, self.model, self.ranges, self.kind, self.limit = kept, model, ranges, kind, limit
         self.opsets = opsets.under_both_names(model.opset_imports)
         self.parts = normalizations.spelled_out(model)
@@ -116,7 +133,7 @@ class _Chooser:
         slots = signatures.of(node, self.opsets, self.kind)
         if not self._convertible(node, slots):
             return NO_FORM
-        if node.op_type in ACCUMULATING:
+        if node.op_type in self.accumulating:
             return SUMS
         if node.name in self.parts:
             return SPELLED_OUT

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 from engine.kit.inputs.cases import Case
 from engine.kit.onnx import names, surgery
 from engine.kit.onnx.passes.pipeline import Pipeline
-from engine.kit.quantization import fidelity, matmul_work, trials
+from engine.kit.quantization import fidelity, matmul_work, node_counts, trials
 from engine.kit.quantization.fidelity import Fidelity
 from engine.kit.quantization.half import emulation, half, half_choice, infinities, pairs, ranges, scaling
 from engine.kit.quantization.half.half_choice import Choice
@@ -36,9 +37,13 @@ _STEP = 4.0
 
 @dataclass(frozen=True)
 class _Try:
-    """A try of the search: the limit on a node's values, the nodes that the limit selects, the measured fidelity."""
+    """A try of the search: the limit on a node's values, the nodes that the limit selects, the measured fidelity.
+
+    `wide_sums` names the operators that may sum in half precision, because their kernels sum in float32.
+    """
 
     limit: float
+    wide_sums: Collection[str]
     choice: Choice
     fidelity: Fidelity
 
@@ -58,7 +63,13 @@ class _Try:
 
 
 def lowered(
-    passes: Pipeline, cases: Sequence[Case], kind: Kind, scratch: Path, keep_in: NamedLayers = NOTHING
+    passes: Pipeline,
+    cases: Sequence[Case],
+    kind: Kind,
+    scratch: Path,
+    keep_in: NamedLayers = NOTHING,
+    *,
+    wide_sums: Collection[str] = (),
 ) -> HalfReport:
     """Let as many nodes as possible of a float32 model compute in half precision, and return a report.
 
@@ -67,7 +78,8 @@ def lowered(
     by Identity. The first try leaves only nodes in float32 that sum, take exponentials, or have values beyond the range
     of the half precision. While the worst cosine is below `GOAL`, or an error is above `RELATIVE`, more nodes return to
     float32, and the nodes with the largest values return first. Raises StepError where the model cannot run on the
-    cases. The nodes of `keep_in` stay in float32.
+    cases. The nodes of `keep_in` stay in float32. The operators named by `wide_sums`, whose kernels sum in float32,
+    compute in half precision in a try before all others, and in no other try.
     """
     model = passes.model
     passes.run(names.name_nodes)
@@ -77,10 +89,10 @@ def lowered(
     saturated = passes.run(infinities.saturate)
     scaled = passes.run(scaling.scale_products, ranges.measure(model, inputs, scratch), kind)
     plain = pairs.bypassed(model)
-    tries = _tries(plain, ranges.measure(plain, inputs, scratch), truth, kind, scratch, kept=kept)
+    tries = _tries(plain, ranges.measure(plain, inputs, scratch), truth, kind, scratch, kept=kept, wide_sums=wide_sums)
     best = tries[-1] if tries[-1].is_enough else max(tries, key=lambda each: each.worst)
     measured = ranges.measure(model, inputs, scratch)
-    choice = half_choice.choose(model, measured, kind, best.limit, kept)
+    choice = half_choice.choose(model, measured, kind, best.limit, kept, wide_sums=best.wide_sums)
     return HalfReport(
         precision=kind,
         kept=tuple(half_choice.grouped(model, choice, measured)),
@@ -91,6 +103,7 @@ def lowered(
         path=tuple(each.reported() for each in tries),
         samples=len(cases),
         casts=passes.run(half.convert, choice.low, measured.types, kind),
+        graph=node_counts.of(passes.model),
     )
 
 
@@ -105,15 +118,27 @@ def _share(model: ir.Model, choice: Choice, samples: Sequence[Mapping[str, np.nd
 
 
 def _tries(
-    model: ir.Model, measured: Ranges, truth: Sequence[Case], kind: Kind, scratch: Path, *, kept: Mapping[str, str]
+    model: ir.Model,
+    measured: Ranges,
+    truth: Sequence[Case],
+    kind: Kind,
+    scratch: Path,
+    *,
+    kept: Mapping[str, str],
+    wide_sums: Collection[str],
 ) -> list[_Try]:
-    """Return the tries of the search, from the largest limit on a node's values to the first that reaches the goal."""
+    """Return the tries of the search up to the first that reaches the goal.
+
+    `wide_sums` is tried first, and then limits on a node's values from the largest down.
+    """
     tries: list[_Try] = []
-    for limit in _limits(model, measured, kind):
-        choice = half_choice.choose(model, measured, kind, limit, kept)
+    first = [(half_choice.largest_limit(kind), wide_sums)]
+    for limit, sums in itertools.chain(first, ((limit, ()) for limit in _limits(model, measured, kind))):
+        choice = half_choice.choose(model, measured, kind, limit, kept, wide_sums=sums)
         if tries and choice.low == tries[-1].choice.low:
             continue
-        tries.append(_tried(model, truth, choice, limit, measured=measured, kind=kind, scratch=scratch))
+        converted = _converted(model, choice, measured=measured, kind=kind, scratch=scratch)
+        tries.append(_Try(limit, sums, choice, fidelity.measure(truth, trials.opened(converted, scratch))))
         single, total = len(choice.reasons), len(choice.reasons) + len(choice.low)
         print(f"{single} of {total} nodes in fp32: cosine {tries[-1].worst:.6f}")
         if tries[-1].is_enough:
@@ -137,18 +162,9 @@ def _limits(model: ir.Model, measured: Ranges, kind: Kind) -> Iterator[float]:
         yield limit
 
 
-def _tried(
-    model: ir.Model,
-    truth: Sequence[Case],
-    choice: Choice,
-    limit: float,
-    *,
-    measured: Ranges,
-    kind: Kind,
-    scratch: Path,
-) -> _Try:
-    """Convert the chosen nodes in a copy of the model, and measure the copy's fidelity by emulation on the CPU."""
+def _converted(model: ir.Model, choice: Choice, *, measured: Ranges, kind: Kind, scratch: Path) -> ir.Model:
+    """Return a copy of the model that emulates the chosen nodes in half precision on the CPU."""
     candidate = model.clone()
     half.convert(candidate, choice.low, measured.types, kind)
     emulation.emulate(candidate, scratch)
-    return _Try(limit, choice, fidelity.measure(truth, trials.opened(candidate, scratch)))
+    return candidate
