@@ -298,6 +298,13 @@ class Runtime:
         """Return how the runtime runs as a rival: on the device of `execution`, with its default options."""
         return execution.model_copy(update={"runtime": self.name, "options": {}})
 
+    def graphed(self, execution: E) -> E | None:
+        """Return how the built model is run with CUDA graphs, which `bench` measures beside `execution`.
+
+        None where the model can be run in one way only.
+        """
+        return None
+
     # The code that runs models: imported when a model runs.
 
     def code(self) -> tuple[str, ...]:
