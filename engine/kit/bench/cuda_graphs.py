@@ -70,7 +70,10 @@ def _checked(runner: Runner, inputs: Tensors, stated: Collection[str]) -> GraphC
 
 
 def _others(inputs: Tensors, stated: Collection[str]) -> Tensors:
-    """Return other inputs of the same shapes and values: each is moved by one along its second axis, or the next."""
+    """Return other inputs of the same shapes, with the same values at other places.
+
+    The values move by one along the first axis behind the batch that has more than one place.
+    """
     import numpy as np
 
     def moved(array: np.ndarray) -> np.ndarray:

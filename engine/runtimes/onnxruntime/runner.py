@@ -158,11 +158,11 @@ def _captured(bind: Callable[[Tensors], BoundCall], inputs: Tensors) -> GraphCal
     graph is captured. Raises StepError where a part of the model cannot be captured.
     """
     before = cuda.free_memory()
-    call = bind(inputs)
-    began = time.perf_counter()
     with _explained("ONNX Runtime cannot capture the model into a CUDA graph"):
+        call = bind(inputs)
+        began = time.perf_counter()
         call.run()
-    took = time.perf_counter() - began
+        took = time.perf_counter() - began
     after = cuda.free_memory()
     taken = None if before is None or after is None else max(0, before - after)
 
@@ -178,6 +178,8 @@ def _explained(what: str) -> Iterator[None]:
     """Raise StepError in place of an error of ONNX Runtime, which has a class for each status code."""
     try:
         yield
+    except StepError:
+        raise
     except Exception as error:
         raise StepError(what, reasons.facts(error)) from error
 

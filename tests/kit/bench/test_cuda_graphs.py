@@ -69,6 +69,12 @@ def test_the_graph_is_ours_at_a_fixed_shape_and_stands_beside_ours_at_a_free_one
     assert device.diary.count("open with graphs") == 2, "a session for each shape"
 
 
+def test_a_report_without_graphs_is_what_it_was(device, layers, tmp_path):
+    [row] = measured(tmp_path, layers, shapes=({"batch": 8},)).to_json()["rows"]
+    assert not {"graph", "other_way"} & row.keys(), "older reports have no such fields and stay readable"
+    assert device.diary == ["open without graphs"]
+
+
 def test_a_rival_of_the_same_name_keeps_its_own_ratio(device, layers, tmp_path):
     report = measured(tmp_path, layers, "fixed", against=(PLAIN,), name_of_ours="onnxruntime-fp32")
     assert titles(report) == ["onnxruntime-fp32-graph (ours)", "onnxruntime-fp32-no-graph", "onnxruntime-fp32"]
