@@ -299,10 +299,7 @@ class Runtime:
         return execution.model_copy(update={"runtime": self.name, "options": {}})
 
     def graphed(self, execution: E) -> E | None:
-        """Return how the built model is run with CUDA graphs, which `bench` measures beside `execution`.
-
-        None where the model can be run in one way only.
-        """
+        """Return how `bench` also runs the model of `execution`, with CUDA graphs; None where it is run in one way."""
         return None
 
     # The code that runs models: imported when a model runs.

@@ -54,14 +54,9 @@ class Contest:
         return (Contender.in_process(self._built(self.execution), ours=True),)
 
     def graphed(self) -> Callable[[], Runner] | None:
-        """Return the function that loads the built model with CUDA graphs.
-
-        None where the runtime has no CUDA graphs, and for a model that generates text.
-        """
-        execution = self.execution.by.graphed(self.execution)
-        if execution is None or self.new_tokens is not None:
-            return None
-        return functools.partial(self._built, execution)
+        """Return the function that loads the built model with CUDA graphs; None where it is run only without them."""
+        execution = None if self.new_tokens is not None else self.execution.by.graphed(self.execution)
+        return None if execution is None else functools.partial(self._built, execution)
 
     def loads(self) -> Iterator[tuple[str, Callable[[], Runner]]]:
         """Yield the name of each rival that runs in process, and the function that loads it."""

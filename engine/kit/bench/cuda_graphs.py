@@ -11,7 +11,7 @@ from engine.kit.bench import rivals
 from engine.kit.bench.interleaving import Contender
 from engine.kit.bench.report import in_words
 from engine.kit.bench.unmeasured import Unmeasured
-from engine.runtimes.cuda_graph import GraphCall
+from engine.runtimes.cuda_graph import BoundCall
 from engine.runtimes.recipes import IN_PROCESS
 
 if TYPE_CHECKING:
@@ -49,14 +49,14 @@ def added(
         why = StepError(error.what, error.facts) if isinstance(error, StepError) else error  # hints are for the user
         return list(contenders), [rivals.unmeasured(name, why, shape)]
     print(f"CUDA graph for {in_words(shape)}: {call.graph}")
-    with_graph = Contender(runtime=name, via=IN_PROCESS, ours=True, prepare=lambda _: call.replay, graph=call.graph)
+    with_graph = Contender(runtime=name, via=IN_PROCESS, ours=True, prepare=lambda _: call.run, graph=call.graph)
     if by_default:
         without = replace(plain, runtime=f"{plain.runtime}-no-graph", ours=False, other_way=True)
         return [with_graph, without, *others], []
     return [plain, replace(with_graph, ours=False, other_way=True), *others], []
 
 
-def _checked(runner: Runner, inputs: Tensors, stated: Collection[str]) -> GraphCall:
+def _checked(runner: Runner, inputs: Tensors, stated: Collection[str]) -> BoundCall:
     """Capture a graph, and return it with `inputs` in its buffers. Raises StepError where its answers differ."""
     if runner.capture is None:
         raise StepError("the runtime captures no CUDA graph")
@@ -70,10 +70,7 @@ def _checked(runner: Runner, inputs: Tensors, stated: Collection[str]) -> GraphC
 
 
 def _others(inputs: Tensors, stated: Collection[str]) -> Tensors:
-    """Return other inputs of the same shapes, with the same values at other places.
-
-    The values move by one along the first axis behind the batch that has more than one place.
-    """
+    """Return the inputs with each value moved by one along the first axis behind the batch that is longer than 1."""
     import numpy as np
 
     def moved(array: np.ndarray) -> np.ndarray:

@@ -127,9 +127,8 @@ def bench_rows(
             runtime=contender.runtime,
             ours=contender.ours,
             ratios=ratios,
-            other_way=contender.other_way,
-            graph=contender.graph,
         )
+        row = replace(row, other_way=contender.other_way, graph=contender.graph)
         rows.append((row, [[round(value, RAW_DIGITS) for value in values] for values in rounds_ms]))
     return rows
 

@@ -88,8 +88,6 @@ class BenchRow:
         ours: bool,
         ratios: Mapping[str, Sequence[float]],
         samples: SampleFigures | None = None,
-        other_way: bool = False,
-        graph: CapturedGraph | None = None,
     ) -> Self:
         """Return the row made from latencies in milliseconds, a list for each round.
 
@@ -114,8 +112,6 @@ class BenchRow:
             intervals={name: _rounded(each, stats.MS_DIGITS) for name, each in intervals.items()},
             ratio_intervals={name: confidence.rounded_interval(values) for name, values in ratios.items()},
             samples=samples,
-            other_way=other_way,
-            graph=graph,
         )
 
     @property

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
 from engine.gpus import AMPERE
 from engine.kit.onnx import onnx_files
 from engine.machine import cuda
 from engine.runtimes import devices
-from engine.runtimes.cuda_graph import CapturedGraph, GraphCall
+from engine.runtimes.cuda_graph import BoundCall, CapturedGraph
 from engine.runtimes.execution import Execution
 from engine.runtimes.onnxruntime import generation, spec, typed_networks, work
 from engine.runtimes.onnxruntime import providers as ort_providers
@@ -106,19 +106,10 @@ def _plain(session: onnxruntime.InferenceSession, inputs: Tensors) -> Callable[[
     return lambda: session.run(names, feed)
 
 
-class BoundCall(NamedTuple):
-    """A call of a model whose inputs and outputs stay in the device's memory, at the same addresses."""
-
-    run: Callable[[], None]
-    """Runs the model and waits for the device."""
-    answers: Callable[[Tensors], dict[str, np.ndarray]]
-    """Copies inputs of the same shapes into the device's memory, runs the model, and returns every output by name."""
-
-
 def bound(
     session: onnxruntime.InferenceSession, inputs: Tensors, *, memory: tuple[str, int], graph: int | None
 ) -> BoundCall:
-    """Return a call of the model with its inputs and outputs bound to the device's memory.
+    """Return a call of the model, bound to the device's memory.
 
     `memory` is the kind and the number of the device, for example ("cuda", 0). `graph` is the number of the CUDA graph
     that captures the call; None for no graph.
@@ -143,15 +134,16 @@ def bound(
         binding.synchronize_outputs()
 
     def answers(others: Tensors) -> dict[str, np.ndarray]:
-        for name, array in ort.feed(session, others).items():
-            given[name].update_inplace(array)
-        call()
-        return {name: value.numpy() for name, value in computed.items()}
+        with _explained("ONNX Runtime cannot run the model on other inputs in the same memory"):
+            for name, array in ort.feed(session, others).items():
+                given[name].update_inplace(array)
+            call()
+            return {name: value.numpy() for name, value in computed.items()}
 
     return BoundCall(call, answers)
 
 
-def _captured(bind: Callable[[Tensors], BoundCall], inputs: Tensors) -> GraphCall:
+def _captured(bind: Callable[[Tensors], BoundCall], inputs: Tensors) -> BoundCall:
     """Bind a call and run it once: ONNX Runtime then runs the model twice, captures it, and replays the graph.
 
     Source: `InferenceSession::Run` and `CUDAExecutionProvider::OnRunEnd` of ONNX Runtime, which repeat a run until its
@@ -165,12 +157,7 @@ def _captured(bind: Callable[[Tensors], BoundCall], inputs: Tensors) -> GraphCal
         took = time.perf_counter() - began
     after = cuda.free_memory()
     taken = None if before is None or after is None else max(0, before - after)
-
-    def answers(others: Tensors) -> dict[str, np.ndarray]:
-        with _explained("ONNX Runtime cannot replay the CUDA graph"):
-            return call.answers(others)
-
-    return GraphCall(call.run, answers, CapturedGraph(capture_s=round(took, 3), memory_bytes=taken))
+    return call._replace(graph=CapturedGraph(capture_s=round(took, 3), memory_bytes=taken))
 
 
 @contextmanager

@@ -95,13 +95,13 @@ def test_a_captured_call_is_captured_once_and_answers_new_inputs(tmp_path, monke
     )
     inputs, others = ({"x": np.full((3, 64), value, np.float32)} for value in (1, 2))
     call = runner.capture(inputs)
-    call.replay()
+    call.run()
     for given in (others, inputs):
         np.testing.assert_array_equal(call.answers(given)["y"], runner.run(given)["y"])
     assert device.diary == ["open with graphs", "capture 1", *["replay 1"] * 3]
     runner.capture({"x": np.ones((4, 64), np.float32)})
     assert device.diary[-1] == "capture 2", "each shape has a graph of its own"
-    with pytest.raises(StepError, match="cannot replay"):
+    with pytest.raises(StepError, match="cannot run the model on other inputs"):
         call.answers({"x": np.ones((4, 64), np.float32)})
 
 
