@@ -21,7 +21,7 @@ def of(summary: Summary) -> HeadlineFigures:
         worst_cosine=None if accuracy is None or accuracy.cosine is None else accuracy.cosine.worst,
         agreement=None if accuracy is None or accuracy.agreement is None else accuracy.agreement.share,
         metrics={} if accuracy is None else _metrics(accuracy),
-        latencies=tuple(_latency(row) for row in rows if row.ours),
+        latencies=tuple(_latency(row) for row in rows if row.ours or row.other_way),
         device="" if bench is None or not rows else bench.device,
         warnings=summary.warnings,
     )
@@ -39,7 +39,7 @@ def _metrics(accuracy: AccuracyReport) -> dict[str, float]:
 
 
 def _latency(row: BenchRow) -> MeasuredLatency:
-    """Return the figures of a row of the recipe's own model."""
+    """Return the figures of a row of the recipe's own model, run in either way."""
     tokens = "" if row.new_tokens is None else f" + {row.new_tokens} tokens"
     low, high = row.interval("p50_ms")
     place = f"{place_of(row)}{tokens}"

@@ -84,6 +84,17 @@ def runtime_version() -> str:
     return "none"
 
 
+def free_memory() -> int | None:
+    """Return the free bytes of the GPU that this thread computes on; None without a driver, or before a computation.
+
+    The memory of other programs on the GPU is not free. Source: cuMemGetInfo of NVIDIA's CUDA driver API.
+    """
+    driver, free, total = library(_DRIVER), ctypes.c_size_t(0), ctypes.c_size_t(0)
+    if driver is None or driver.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total)) != 0:
+        return None
+    return free.value
+
+
 def library(name: str) -> ctypes.CDLL | None:
     """Load a shared library of this machine and return it; None where it cannot be loaded."""
     try:

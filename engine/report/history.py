@@ -51,7 +51,7 @@ def _row(build: PastBuild) -> tuple[str, ...]:
 
 
 def p50(figures: HeadlineFigures) -> str:
-    """Return the median latency at each shape, in milliseconds, in the order of the recipe."""
+    """Return the median latency at each shape and in each way, in milliseconds, in the order of the measurement."""
     return " / ".join(f"{each.p50_ms:.3g}" for each in figures.latencies)
 
 

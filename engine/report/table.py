@@ -81,6 +81,7 @@ def _measured(summary: Summary, bench: BenchReport, validated: AccuracyReport | 
         *_aligned(_without_one_way([header, *_grouped(rows)])),
         *map(str, bench.unmeasured),
         *_generated(bench.rows),
+        *(f"CUDA graph for {_sizes(row.shape)}: {row.graph}" for row in bench.rows if row.graph is not None),
         f"latencies in {_USUAL}, interleaved in one run on {bench.device_and_clocks}; {bench.noise_in_words}",
         *_server(bench.server),
         *device_lines.lines(bench),
@@ -132,14 +133,15 @@ def _row(
         shape += " sorted"
     values = {name: getattr(row, name, None) for name in columns}
     cells = ["" if value is None else columns[name].text(value) for name, value in values.items()]
-    if row.ours:
+    ours = bench.ours_beside(row)
+    speed_up = "" if row.ours or ours is None else ours.speed_up(row)
+    if row.ours or row.other_way:
         size = sizes.decimal(summary.model.size) if summary.model else ""
         cosine = f"{validated.cosine.mean:.4f}" if validated is not None and validated.cosine is not None else ""
-        return (shape, row.title, row.via, size, cosine, *cells, "")
+        return (shape, row.title, row.via, size, cosine, *cells, speed_up)
     record = summary.taken(Section.BENCH, _rival_of(row.runtime))
-    ours = bench.ours_beside(row)
     size = sizes.decimal(record.size) if record else ""
-    return (shape, row.title, row.via, size, "", *cells, "" if ours is None else ours.speed_up(row))
+    return (shape, row.title, row.via, size, "", *cells, speed_up)
 
 
 def _sizes(shape: Mapping[str, int | str]) -> str:

@@ -26,11 +26,6 @@ def code() -> bytes:
     return (Path(__file__).parent / data[0]).read_bytes()
 
 
-def is_fixed(profile: Profile) -> bool:
-    """Tell whether a profile has one size for every axis."""
-    return all(extent.min == extent.max for extent in profile.values())
-
-
 def routing(
     inputs: Mapping[str, Input],
     stated: Sequence[Profile],
@@ -48,7 +43,7 @@ def routing(
     """
     shapes = axes.shapes(inputs)
     named = [axes.by_name(profile, shapes) for profile in stated]
-    fixed = [profile for profile in named if is_fixed(profile)]
+    fixed = profiles.fixed(named)
     if not fixed or not axes.free(shapes):
         return None
     profiles.shapes(inputs, stated)  # refuses profiles that leave an axis open
@@ -60,7 +55,7 @@ def routing(
     return {
         "inputs": {name: list(value.shape) for name, value in inputs.items()},
         "outputs": {name: list(each) for name, each in known.items()} if known else {name: [] for name in outputs},
-        "fixed": [{axis: int(profile[axis].opt) for axis in axes.free(shapes)} for profile in fixed],
+        "fixed": [{axis: sizes[axis] for axis in axes.free(shapes)} for sizes in fixed],
         "free": len(fixed) < len(named),
         "rows": rows if known else None,
         "tokens": tokens if known and isinstance(tokens, str) else None,

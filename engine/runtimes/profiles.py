@@ -49,6 +49,15 @@ def greatest(profiles: Sequence[Profile]) -> dict[str, int]:
     return sizes
 
 
+def fixed(profiles: Sequence[Profile]) -> list[dict[str, int]]:
+    """Return the size of each axis for each profile that has one size for every axis."""
+    return [
+        {axis: int(extent.opt) for axis, extent in profile.items()}
+        for profile in profiles
+        if profile and all(extent.min == extent.max for extent in profile.values())
+    ]
+
+
 def extents(profiles: Sequence[Profile]) -> dict[str, tuple[int, ...]]:
     """Return for each axis the sizes that profiles name as `opt` or `max`, the smallest first."""
     sizes: dict[str, set[int]] = {}

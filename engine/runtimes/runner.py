@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from engine.kit.onnx.onnx_files import Input
+    from engine.runtimes.cuda_graph import BoundCall
     from engine.runtimes.device_times import DeviceTimes
 
     Tensors = Mapping[str, np.ndarray]
@@ -49,3 +50,5 @@ class Runner(NamedTuple):
     """Counts the multiplications of one run by the precision of the kernels; None where the runtime cannot tell."""
     device_times: Callable[[Tensors], DeviceTimes] | None = None
     """Measures the times of one call on the GPU by CUDA events; None where the runtime cannot, and on CPUs."""
+    capture: Callable[[Tensors], BoundCall] | None = None
+    """Captures a call into a CUDA graph, or raises StepError and is of no use any more; None for a model without."""

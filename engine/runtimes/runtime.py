@@ -319,6 +319,10 @@ class Runtime:
         """Return how the runtime runs as a rival: on the device of `execution`, with its default options."""
         return execution.model_copy(update={"runtime": self.name, "options": {}})
 
+    def graphed(self, execution: E) -> E | None:
+        """Return how `bench` also runs the model of `execution`, with CUDA graphs; None where it is run in one way."""
+        return None
+
     # The code that runs models: imported when a model runs.
 
     def code(self) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from engine import tasks
-from engine.kit.bench import budgets, on_device, rivals
+from engine.kit.bench import budgets, cuda_graphs, on_device, rivals
 from engine.kit.bench.budgets import TimedRow
 from engine.kit.bench.contest import Contest, name_of_built, of_checkpoint
 from engine.kit.bench.interleaving import Budget, Contender
@@ -30,7 +30,7 @@ from engine.recipe.image_input import Images
 from engine.recipe.values import Profile, Rival
 from engine.runtimes import devices, recipes, registry
 from engine.runtimes.execution import Execution
-from engine.runtimes.profiles import greatest
+from engine.runtimes.profiles import fixed, greatest
 from engine.runtimes.recipes import IN_PROCESS
 from engine.step import Hardware, Section, Source, Step, StepError, TypedReport
 
@@ -95,6 +95,11 @@ class Bench(Step):
     """The profiles to which batches of samples are padded, for a model that takes only the shapes of its profiles."""
     values: tuple[Mapping[str, tuple[int, ...]], ...] = ()
     """The values of inputs that the profiles state, for each shape; empty where they state none."""
+    in_graph: tuple[bool, ...] = ()
+    """For each shape, whether the built model is run in a CUDA graph by default, as a profile has this shape alone.
+
+    Empty where the built model is not measured with and without CUDA graphs.
+    """
     budgets: tuple[Mapping[str, float], ...] = ()
     """The budgets of the built model in milliseconds, by name (`p95_ms` and so on); a mapping for each shape.
 
@@ -120,9 +125,12 @@ class Bench(Step):
         distinct = list({tuple(sorted(axes.items())): axes for axes in usual}.values())
         original = any(of_checkpoint(rival) for rival in bench.against)
         shapes: list[Axes] = named or [*distinct] or [{}]
+        execution = Execution.for_recipe(recipe)
+        graphed = IN_PROCESS in bench.via and execution.by.graphed(execution) is not None
         return cls(
             name_of_ours=name_of_built(recipe.target.runtime, recipe.precision),
-            execution=Execution.for_recipe(recipe),
+            execution=execution,
+            in_graph=tuple(shape in fixed(recipe.profiles) for shape in shapes) if graphed else (),
             shapes=tuple(shapes),
             values=shape_values.usual_of_each(shapes, recipe.profiles, recipe.shape_values),
             against=tuple(
@@ -145,12 +153,12 @@ class Bench(Step):
     def options(self) -> Mapping[str, Any]:
         """Return the step's fields that are rows of the key.
 
-        `via` and `serving` are left out without a server, `longest` and `profiles` without samples, and `values` where
-        no profile states values.
+        `via` and `serving` are left out without a server, `longest` and `profiles` without samples, `values` where no
+        profile states values, and `in_graph` without CUDA graphs.
         """
         unused = {"via", "serving"} if self.serving is None else set()
         unused |= {"longest", "profiles"} if self.samples is None else set()
-        unused |= set() if self.values else {"values"}
+        unused |= {name for name in ("values", "in_graph") if not getattr(self, name)}
         return {name: value for name, value in super().options().items() if name not in unused}
 
     def code_used(self) -> tuple[str, ...]:
@@ -224,7 +232,7 @@ class Bench(Step):
             images=self.images,
             scratch=out.parent,
         )
-        ours = contest.ours()
+        ours, graphed = contest.ours(), contest.graphed() if self.in_graph else None
         against, unmeasured = rivals.loaded(contest.loads())
         graph = onnx_files.load_graph(exported / graphs.folders(exported)[0])
         shapes = self.shapes if any(self.shapes) else [usual_shapes.measured(graph, checkpoint, new_tokens=new)]
@@ -236,8 +244,12 @@ class Bench(Step):
             served, server = self._served(contest, out.parent, stack)
             contenders = (*ours, *against, *served)
             unlimited, no_values = repeat(_NO_LIMITS), repeat(dict[str, tuple[int, ...]]())
-            for axes, limits, values in zip(
-                shapes, chain(self.budgets, unlimited), chain(self.values, no_values), strict=False
+            for axes, limits, values, by_default in zip(
+                shapes,
+                chain(self.budgets, unlimited),
+                chain(self.values, no_values),
+                self.in_graph or repeat(None),
+                strict=False,
             ):
                 print(f"measuring {in_words(axes)}, {threads} threads: {', '.join(map(str, contenders))}")
                 if OF_SAMPLES in axes.values():
@@ -252,6 +264,11 @@ class Bench(Step):
                     )
                     fit, unable = rivals.able(contenders, inputs, sizes)
                     unmeasured += unable
+                    if graphed is not None:
+                        fit, unable = cuda_graphs.added(
+                            fit, graphed, inputs, sizes, by_default=bool(by_default), stated=values
+                        )
+                        unmeasured += unable
                     timed = budgets.decided_rows(sizes, inputs, fit, self.budget, limits, until=until)
                     timed = on_device.added(timed, fit, inputs)
                 rows = [(_generated(row, new), rounds) for row, rounds in timed]

@@ -25,7 +25,7 @@ from engine.kit.quantization.qdq import sensitivity
 from engine.kit.quantization.qdq.sensitivity import GroupSelection
 from engine.kit.quantization.report import Inputs, Left, Sizes, Spread
 from engine.recipe.values import Profile
-from engine.runtimes import fixed_shapes
+from engine.runtimes import fixed_shapes, profiles
 from engine.runtimes.openvino import compiled, ir, output_axes, quantized_layers, quantizer, work
 from engine.runtimes.openvino.compiled import Calls
 from engine.step import TypedReport
@@ -89,7 +89,7 @@ class OpenvinoBuild(Calibrated):
         """Return the step for the runtime `openvino`; None for another runtime."""
         if recipe.runtime.compile_step != cls.step_name():
             return None
-        shapes = recipe.profiles if any(map(fixed_shapes.is_fixed, recipe.profiles)) else ()
+        shapes = recipe.profiles if profiles.fixed(recipe.profiles) else ()
         if recipe.precision != "int8":
             return cls(shapes=shapes)
         step = cls(precision="int8", shapes=shapes, **cls.calibration_of(recipe))

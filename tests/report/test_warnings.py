@@ -1,4 +1,7 @@
-"""A warning stands beside its figure in every output: one summary of a busy machine and few samples goes to all."""
+"""A warning stands beside its figure in every output: one summary of a busy machine and few samples goes to all.
+
+So does the row of a CUDA graph: one summary of a model that was measured with and without goes to all.
+"""
 
 import json
 import re
@@ -7,7 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from summaries import accuracy, bench, summary
+from summaries import accuracy, bench, row, summary
 
 from engine.builder import chronicle, headline
 from engine.builder import difference as compare
@@ -18,9 +21,11 @@ from engine.events import Ended
 from engine.kit.accuracy import few_samples
 from engine.kit.accuracy.report import Work
 from engine.kit.bench import budgets
+from engine.kit.bench.report import BenchReport
 from engine.report import difference, history, variants
 from engine.report.page import page
 from engine.report.table import table
+from engine.runtimes.cuda_graph import CapturedGraph
 from engine.store.history import PastBuild
 
 ENGINE = Path(variants.__file__).parents[1]
@@ -39,7 +44,7 @@ def built(noise):
 def overview(noise):
     """Return the overview of a variant that was built twice, so that its latency has a change."""
     figures = headline.of(built(noise))
-    earlier = replace(figures, latencies=(replace(figures.latencies[0], p50_ms=0.001),))
+    earlier = replace(figures, latencies=(replace(figures.latencies[0], p50_ms=0.001), *figures.latencies[1:]))
     before = PastBuild(at=1.0, name="m", state="built", jobs={}, figures=earlier)
     return VariantOverview("m", "", "int8", "cpu", "up to date", figures, [before])
 
@@ -138,3 +143,51 @@ def test_latencies_that_a_build_did_not_measure_are_called_replayed_in_its_histo
     ]
     figures = chronicle._figures(None, tickets)
     assert [each.partition(":")[0] for each in figures.warnings if "earlier build" in each] == warnings
+
+
+GRAPH = CapturedGraph(capture_s=0.213, memory_bytes=34 << 20)
+PLACE = "batch 1 x sequence 16 in a CUDA graph"
+FIRST_ROW = ("report/variants.py", "recipe show --markdown", "the error of a budget")
+"""Outputs that show the model only as it is run by default."""
+
+
+def graphed(*, by_default):
+    """Return a report of a model that ran in a CUDA graph, by default or beside, and without one."""
+    name, graph, fields = "onnxruntime-fp16", {"graph": GRAPH, "p50_ms": 0.221}, {"p50_ms": 0.98}
+    rows = (
+        row(f"{name}-graph", ours=by_default, other_way=not by_default, **graph),
+        row(f"{name}-no-graph" if by_default else name, ours=not by_default, other_way=by_default, **fields),
+        row("pytorch-fp32", ours=False),
+    )
+    ratios = {"pytorch-fp32": 3.25, rows[by_default].runtime: 4.43 if by_default else 0.23}
+    ours, other = (replace(each, ratio_to=ratios if each.ours else {}) for each in rows[:2])
+    return BenchReport(threads=1, cpu="a CPU", rows=(ours, other, rows[2]) if by_default else (other, ours, rows[2]))
+
+
+@pytest.mark.parametrize("by_default", [True, False], ids=["by default", "beside"])
+@pytest.mark.parametrize("output", OUTPUTS)
+def test_each_output_has_the_row_of_a_cuda_graph(monkeypatch, output, by_default):
+    monkeypatch.setattr(f"{__name__}.bench", lambda _noise: graphed(by_default=by_default))
+    text = OUTPUTS[output](0.05)
+    if output == "report/history.py":
+        assert ("0.001 / 0.98" if by_default else "0.001 / 0.221") in text
+    elif by_default or output not in FIRST_ROW:
+        assert "onnxruntime-fp16-graph" in text or PLACE in text
+
+
+def test_the_table_says_what_the_capture_of_a_graph_took(monkeypatch):
+    monkeypatch.setattr(f"{__name__}.bench", lambda _noise: graphed(by_default=True))
+    assert "CUDA graph for 1 x 16: captured in 0.21 s, 34.0 MiB" in table(built(0.05))
+    assert re.search(r"onnxruntime-fp16-no-graph .* 4\.43 x", table(built(0.05)))
+    assert "34.0 MiB" in OUTPUTS["report/page"](0.05)
+
+
+def test_only_the_same_way_is_compared_with_an_earlier_build(monkeypatch):
+    sides = []
+    for by_default in (False, True):  # the recipe got a profile of one size, for which the graph is the default
+        monkeypatch.setattr(f"{__name__}.bench", lambda _noise, by=by_default: graphed(by_default=by))
+        sides.append(headline.of(built(0.05)))
+    changes = compare.latency_change.of_all(*sides)
+    assert [(each.new.place, each.old.p50_ms, each.new.p50_ms) for each in changes] == [
+        (PLACE, 0.221, 0.221), ("batch 1 x sequence 16", 0.98, 0.98),
+    ]  # fmt: skip

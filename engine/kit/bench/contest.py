@@ -53,16 +53,23 @@ class Contest:
         """Return the contender that runs the built model in process; none if models are not measured in process."""
         if not self.in_process:
             return ()
-        ours = self.execution.by.runner(
-            self.validated, self.execution, name=self.name_of_ours, threads=self.threads, new_tokens=self.new_tokens
-        )
-        return (Contender.in_process(ours, ours=True),)
+        return (Contender.in_process(self._built(self.execution), ours=True),)
+
+    def graphed(self) -> Callable[[], Runner] | None:
+        """Return the function that loads the built model with CUDA graphs; None where it is run only without them."""
+        execution = None if self.new_tokens is not None else self.execution.by.graphed(self.execution)
+        return None if execution is None else functools.partial(self._built, execution)
 
     def loads(self) -> Iterator[tuple[str, Callable[[], Runner]]]:
         """Yield the name of each rival that runs in process, and the function that loads it."""
         for rival in self.against:
             if self.in_process or not registry.find(rival.runtime).rival_served:
                 yield rival.name, functools.partial(self._rival, rival)
+
+    def _built(self, execution: Execution) -> Runner:
+        return execution.by.runner(
+            self.validated, execution, name=self.name_of_ours, threads=self.threads, new_tokens=self.new_tokens
+        )
 
     def _rival(self, rival: Rival) -> Runner:
         print(f"loading {rival.name}")

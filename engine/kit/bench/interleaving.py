@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 from engine.kit.bench import stats, turns
 from engine.kit.bench.report import BenchRow
+from engine.runtimes.cuda_graph import CapturedGraph
 from engine.runtimes.recipes import IN_PROCESS
 from engine.runtimes.runner import Runner
 
@@ -36,11 +37,15 @@ class Contender:
     runtime: str
     via: str
     ours: bool
-    """Whether the recipe builds the model. A model that the recipe does not build is a rival."""
+    """Whether this is the recipe's own model, run as it is by default. All other contenders are compared with it."""
     prepare: Callable[[Tensors], Call]
     active: Callable[[], AbstractContextManager[object]] = nullcontext
     device_times: Callable[[Tensors], DeviceTimes] | None = None
     """Measures one call on the GPU by CUDA events; None where the runtime cannot, on CPUs and through a server."""
+    other_way: bool = False
+    """Whether this is the recipe's own model, run in the other way: with a CUDA graph, or without."""
+    graph: CapturedGraph | None = None
+    """The CUDA graph that calls replay; None for calls without one."""
 
     def __str__(self) -> str:
         return self.runtime if self.via == IN_PROCESS else f"{self.runtime} {self.via}"
@@ -123,6 +128,7 @@ def bench_rows(
             ours=contender.ours,
             ratios=ratios,
         )
+        row = replace(row, other_way=contender.other_way, graph=contender.graph)
         rows.append((row, [[round(value, RAW_DIGITS) for value in values] for values in rounds_ms]))
     return rows
 

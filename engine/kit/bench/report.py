@@ -15,6 +15,7 @@ from engine.kit.bench.sample_report import SampleFigures, SampleLengths
 from engine.kit.bench.unmeasured import Unmeasured
 from engine.machine.gpu_state import GpuReport
 from engine.reporting import TypedReport, measured
+from engine.runtimes.cuda_graph import CapturedGraph
 from engine.runtimes.device_times import DeviceTimes
 from engine.runtimes.recipes import IN_PROCESS
 from engine.text import lists
@@ -56,7 +57,7 @@ class BenchRow:
     via: str
     runtime: str
     ours: bool
-    """Whether the recipe builds the model. A model that the recipe does not build is a rival."""
+    """Whether this is the recipe's own model, run as it is by default. Any other row is called a rival."""
     ratio_to: Mapping[str, float]
     """For the recipe's own model: how many times longer each rival takes that is called in the same way (`via`)."""
     intervals: Mapping[str, Interval] = field(default_factory=dict)
@@ -71,6 +72,10 @@ class BenchRow:
     """The figures of a row whose calls are the batches of samples, one call for each batch; None for any other row."""
     device: DeviceTimes | None = None
     """The times of one call on the GPU by CUDA events, measured behind the turns; None where the runtime cannot."""
+    other_way: bool = False
+    """Whether this is the recipe's own model, run in the other way than `ours`: with a CUDA graph, or without."""
+    graph: CapturedGraph | None = None
+    """The CUDA graph that the calls replayed; None for calls without one."""
 
     @classmethod
     def of_rounds(
@@ -183,7 +188,7 @@ class BenchReport(TypedReport):
     samples: tuple[SampleLengths, ...] = ()
     """For each shape of samples, the lengths of the samples and what follows from them."""
     unmeasured: tuple[Unmeasured, ...] = ()
-    """The rivals that could not run on this machine."""
+    """The rivals that could not run on this machine, and the CUDA graphs that could not be captured."""
 
     @classmethod
     def migrated(cls, raw: Mapping[str, object], version: int) -> Mapping[str, object] | None:
@@ -246,7 +251,8 @@ def title_of(runtime: str, *, ours: bool) -> str:
 def place_of(row: BenchRow) -> str:
     """Return the shape of a row and how the model is called, as text: "batch 1 x sequence 16 via triton-grpc"."""
     order = "" if row.samples is None else f" in {row.samples.order} order"
-    return in_words(row.shape) + order + ("" if row.via == IN_PROCESS else f" via {row.via}")
+    graph = "" if row.graph is None else " in a CUDA graph"
+    return in_words(row.shape) + order + graph + ("" if row.via == IN_PROCESS else f" via {row.via}")
 
 
 def speed_up(ratio: float, interval: Interval, *, busy: bool) -> str:

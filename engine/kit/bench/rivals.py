@@ -22,13 +22,13 @@ def loaded(loads: Iterable[tuple[str, Callable[[], Runner]]]) -> tuple[list[Cont
     A rival needs packages, drivers and memory that the built model does not need. Without the rival, the measurement of
     the built model still counts.
     """
-    contenders, unmeasured = [], []
+    contenders, left_out = [], []
     for name, load in loads:
         try:
             contenders.append(Contender.in_process(load()))
         except (StepError, ImportError, OSError) as error:  # a package whose shared libraries are missing
-            unmeasured.append(_unmeasured(name, error))
-    return contenders, unmeasured
+            left_out.append(unmeasured(name, error))
+    return contenders, left_out
 
 
 def able(
@@ -38,7 +38,7 @@ def able(
 
     The built model is not tried, since its failure ends the measurement.
     """
-    fit, unmeasured = [], []
+    fit, left_out = [], []
     for contender in contenders:
         try:
             if not contender.ours:
@@ -46,13 +46,14 @@ def able(
                     contender.prepare(inputs)
             fit.append(contender)
         except StepError as error:
-            unmeasured.append(_unmeasured(str(contender), error, shape))
-    return fit, unmeasured
+            left_out.append(unmeasured(str(contender), error, shape))
+    return fit, left_out
 
 
-def _unmeasured(name: str, error: Exception, shape: Mapping[str, int | str] | None = None) -> Unmeasured:
+def unmeasured(name: str, error: Exception, shape: Mapping[str, int | str] | None = None) -> Unmeasured:
+    """Return, and print, that something was not measured, with an error and its hint as the reason."""
     facts = [error.what, *error.facts] if isinstance(error, StepError) else reasons.facts(error)
     hint = error.hint if isinstance(error, StepError) else ""
-    left_out = Unmeasured(runtime=name, reason="; ".join([*facts, *([hint] if hint else [])]), shape=shape or {})
-    print(left_out)
+    reason = "; ".join([*facts, *([hint] if hint else [])])
+    print(left_out := Unmeasured(runtime=name, reason=reason, shape=shape or {}))
     return left_out

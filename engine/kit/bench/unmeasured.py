@@ -1,4 +1,4 @@
-"""Unmeasured: a rival that could not run on this machine, in a bench report."""
+"""Unmeasured: a rival that could not run on this machine, or a CUDA graph that failed, in a bench report."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, kw_only=True)
 class Unmeasured:
-    """A rival that could not run on this machine, and the reason."""
+    """A rival that could not run on this machine, or the built model in a CUDA graph, and the reason."""
 
     runtime: str
     reason: str

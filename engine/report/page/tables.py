@@ -27,6 +27,8 @@ _WORDS: Mapping[str, str] = {
     "noise": "The uncertainty of the median: half the width of its 95 % confidence interval, as a share of the median.",
     "speed-up": "How many times longer a call of this model takes than one of ours; in brackets the 95 % confidence "
     "interval. An interval with 1 in it means no difference.",
+    "capture s": "The seconds in which the CUDA graph was captured; its calls replay it.",
+    "graph memory": "By how much the free memory of the GPU fell when the CUDA graph was captured.",
     "rows a second": "The size of the batch divided by the median, one call at a time.",
     "cosine": "The cosine similarity of the outputs of both models: 1 is the same direction.",
     "max_abs": "The largest absolute difference between the outputs of both models: 0 is no difference.",
@@ -144,6 +146,8 @@ def latencies(rows: Sequence[Value], name: str) -> PageTable:
         numbers("noise", "percent", [row["noise"] for row in rows]),
         numbers("runs", "num", [row["runs"] for row in rows]),
         PageColumn("speed-up", speed_ups),
+        numbers("capture s", "num", [row["graph"]["capture_s"] for row in rows]),
+        numbers("graph memory", "memory", [row["graph"]["memory_bytes"] for row in rows]),
     ]
     return PageTable(f"latencies at {place(rows[0])} of {name}", columns, [bool(row["ours"].raw) for row in rows])
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.errors import StepError
 from engine.gpus import AMPERE
 from engine.kit.onnx import onnx_files
+from engine.machine import cuda
 from engine.runtimes import devices
+from engine.runtimes.cuda_graph import BoundCall, CapturedGraph
 from engine.runtimes.execution import Execution
 from engine.runtimes.onnxruntime import generation, spec, typed_networks, work
 from engine.runtimes.onnxruntime import providers as ort_providers
@@ -18,6 +23,7 @@ from engine.runtimes.onnxruntime import tensorrt_provider as ort_tensorrt
 from engine.runtimes.onnxruntime.providers import ON_CPU, SessionProvider
 from engine.runtimes.rival import RivalModel
 from engine.runtimes.runner import Runner
+from engine.text import reasons
 
 if TYPE_CHECKING:
     import numpy as np
@@ -54,10 +60,15 @@ def runner(
     memory = ("cuda", int(provider.options["device_id"]))
     captures = any(provider.options.get(key) == "1" for key in ("enable_cuda_graph", "trt_cuda_graph_enable"))
 
-    def prepare(inputs: Tensors) -> Callable[[], object]:
+    def bind(inputs: Tensors) -> BoundCall:
         return bound(session, inputs, memory=memory, graph=next(graphs) if captures else None)
 
-    return Runner(name, lambda inputs: ort.run(session, inputs, _options(-1) if captures else None), prepare)
+    return Runner(
+        name,
+        lambda inputs: ort.run(session, inputs, _options(-1) if captures else None),
+        lambda inputs: bind(inputs).run,
+        capture=(lambda inputs: _captured(bind, inputs)) if captures else None,
+    )
 
 
 def rival(original: RivalModel, *, name: str, precision: str, execution: Execution, threads: int) -> Runner:  # noqa: ARG001 - an exported model has its own precision
@@ -98,8 +109,8 @@ def _plain(session: onnxruntime.InferenceSession, inputs: Tensors) -> Callable[[
 
 def bound(
     session: onnxruntime.InferenceSession, inputs: Tensors, *, memory: tuple[str, int], graph: int | None
-) -> Callable[[], object]:
-    """Return a function that runs the model and waits for the device; inputs and outputs stay in the device's memory.
+) -> BoundCall:
+    """Return a call of the model, bound to the device's memory.
 
     `memory` is the kind and the number of the device, for example ("cuda", 0). `graph` is the number of the CUDA graph
     that captures the call; None for no graph.
@@ -107,21 +118,58 @@ def bound(
     import onnxruntime
 
     plain_run = None if graph is None else _options(-1)
-    answers = ort.run(session, inputs, plain_run)  # to learn the shapes of the outputs
+    outputs = ort.run(session, inputs, plain_run)  # to learn the shapes of the outputs
     binding = session.io_binding()
+    given, computed = {}, {}
     for name, array in ort.feed(session, inputs).items():
-        binding.bind_ortvalue_input(name, onnxruntime.OrtValue.ortvalue_from_numpy(array, *memory))
-    for name, array in answers.items():
+        given[name] = onnxruntime.OrtValue.ortvalue_from_numpy(array, *memory)
+        binding.bind_ortvalue_input(name, given[name])
+    for name, array in outputs.items():
         shape = list(array.shape)
-        value = onnxruntime.OrtValue.ortvalue_from_shape_and_type(shape, array.dtype.type, *memory)
-        binding.bind_ortvalue_output(name, value)
+        computed[name] = onnxruntime.OrtValue.ortvalue_from_shape_and_type(shape, array.dtype.type, *memory)
+        binding.bind_ortvalue_output(name, computed[name])
     options = None if graph is None else _options(graph)
 
     def call() -> None:
         session.run_with_iobinding(binding, options)
         binding.synchronize_outputs()
 
-    return call
+    def answers(others: Tensors) -> dict[str, np.ndarray]:
+        with _explained("ONNX Runtime cannot run the model on other inputs in the same memory"):
+            for name, array in ort.feed(session, others).items():
+                given[name].update_inplace(array)
+            call()
+            return {name: value.numpy() for name, value in computed.items()}
+
+    return BoundCall(call, answers)
+
+
+def _captured(bind: Callable[[Tensors], BoundCall], inputs: Tensors) -> BoundCall:
+    """Bind a call and run it once: ONNX Runtime then runs the model twice, captures it, and replays the graph.
+
+    Source: `InferenceSession::Run` and `CUDAExecutionProvider::OnRunEnd` of ONNX Runtime, which repeat a run until its
+    graph is captured. Raises StepError where a part of the model cannot be captured.
+    """
+    before = cuda.free_memory()
+    with _explained("ONNX Runtime cannot capture the model into a CUDA graph"):
+        call = bind(inputs)
+        began = time.perf_counter()
+        call.run()
+        took = time.perf_counter() - began
+    after = cuda.free_memory()
+    taken = None if before is None or after is None else max(0, before - after)
+    return call._replace(graph=CapturedGraph(capture_s=round(took, 3), memory_bytes=taken))
+
+
+@contextmanager
+def _explained(what: str) -> Iterator[None]:
+    """Raise StepError in place of an error of ONNX Runtime, which has a class for each status code."""
+    try:
+        yield
+    except StepError:
+        raise
+    except Exception as error:
+        raise StepError(what, reasons.facts(error)) from error
 
 
 def _options(graph: int) -> Any:

@@ -384,6 +384,12 @@ class OnnxRuntime(Runtime):
             options["tf32"] = execution.options["tf32"]
         return execution.model_copy(update={"runtime": self.name, "options": options})
 
+    def graphed(self, execution: E) -> E | None:
+        """Return how the CUDA provider runs a model with CUDA graphs; None for the other providers."""
+        if execution.options.get("provider") != Provider.CUDA:
+            return None
+        return execution.model_copy(update={"options": {**execution.options, "cuda_graph": True}})
+
     def rival_tools(self, *, library: str) -> tuple[str, ...]:
         """Return the names of the distributions that run the exported model: `numpy` and `onnxruntime`."""
         return ("numpy", self.name)

@@ -45,7 +45,7 @@ def served(directory: Path, execution: Execution, scratch: Path) -> Served:
         optional=onnx_files.optional_inputs(graph),
         on_gpu=execution.on_gpu,
         level=level,
-        in_python=None if by_tensorrt else _in_python(level, execution),
+        in_python=None if by_tensorrt else _in_python(level, by_cuda, on_gpu=execution.on_gpu),
         accelerator=(
             (lambda _: _accelerator(inputs, execution))
             if by_tensorrt
@@ -56,18 +56,17 @@ def served(directory: Path, execution: Execution, scratch: Path) -> Served:
     )
 
 
-def _in_python(level: str, execution: Execution) -> InPython:
-    """Return how a Python model runs an ONNX model, at the level at which Triton's own backend runs it.
+def _in_python(level: str, options: Mapping[str, str], *, on_gpu: bool) -> InPython:
+    """Return how a Python model runs an ONNX model, at the level and with the options of Triton's own backend.
 
     On a GPU it needs the CUDA libraries of pip, too: those of Triton's image may be of another major version.
     """
-    on_cpu, on_gpu = ((Path(__file__).parent / each).read_bytes() for each in data)
+    for_cpus, for_gpus = ((Path(__file__).parent / each).read_bytes() for each in data)
     settings = {"file": onnx_files.MODEL, "level": session_options.LEVELS[level]}
-    if not execution.on_gpu:
-        return InPython(on_cpu, settings, ("onnxruntime",))
-    options = ort_providers.cuda_tf32(tf32=execution.options.get("tf32"))
+    if not on_gpu:
+        return InPython(for_cpus, settings, ("onnxruntime",))
     more = {"provider": ort_providers.CUDA, "options": options, "graphs": True}
-    return InPython(on_gpu, {**settings, **more}, ("onnxruntime-gpu[cuda,cudnn]",))
+    return InPython(for_gpus, {**settings, **more}, ("onnxruntime-gpu[cuda,cudnn]",))
 
 
 def _accelerator(inputs: Mapping[str, Input], execution: Execution) -> tuple[str, Mapping[str, str]]:

@@ -20,9 +20,8 @@ ON_T4 = executions.execution("cuda", hardware=hardware.on(["T4"], tool="onnxrunt
 EAGER = Rival(runtime="pytorch")
 
 
-def load(rival, exported, checkpoint, execution=None):
-    """Return the runner of the only rival."""
-    contest = Contest(
+def contest(rival, exported, checkpoint, execution=None, *, new_tokens=None):
+    return Contest(
         validated=exported,
         exported=exported,
         checkpoint=checkpoint,
@@ -31,15 +30,25 @@ def load(rival, exported, checkpoint, execution=None):
         in_process=True,
         against=(rival,),
         threads=1,
-        new_tokens=None,
+        new_tokens=new_tokens,
         task=None,
         num_labels=None,
         random_head=False,
         images=None,
         scratch=exported.parent,
     )
-    [(_, loaded)] = contest.loads()
+
+
+def load(rival, exported, checkpoint, execution=None):
+    """Return the runner of the only rival."""
+    [(_, loaded)] = contest(rival, exported, checkpoint, execution).loads()
     return loaded()
+
+
+def test_a_model_that_generates_text_and_a_model_on_a_cpu_have_no_cuda_graph(tmp_path):
+    assert contest(EAGER, tmp_path, tmp_path, ON_T4).graphed() is not None
+    assert contest(EAGER, tmp_path, tmp_path, ON_T4, new_tokens=4).graphed() is None
+    assert contest(EAGER, tmp_path, tmp_path).graphed() is None
 
 
 def test_a_pytorch_without_cuda_is_no_rival_on_a_gpu(tmp_path, monkeypatch):

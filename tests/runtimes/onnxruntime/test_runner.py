@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import executions
+import fake_cuda_provider
 import graphs
 import numpy as np
 import onnx
@@ -81,8 +82,35 @@ def test_inputs_and_outputs_stay_bound_between_calls(tmp_path):
     session = ort.session(graphs.write(tmp_path, graphs.layers()))
     inputs = {"x": np.ones((3, 64), np.float32)}
     call = ort_runner.bound(session, inputs, memory=("cpu", 0), graph=None)
-    assert call() is None
-    assert call() is None
+    assert call.run() is None
+    assert call.run() is None
+    others = {"x": np.full((3, 64), 0.5)}
+    np.testing.assert_array_equal(call.answers(others)["y"], ort.run(session, others)["y"])
+
+
+def test_a_captured_call_is_captured_once_and_answers_new_inputs(tmp_path, monkeypatch):
+    device = fake_cuda_provider.install(monkeypatch)
+    runner = executions.built(
+        graphs.write(tmp_path, graphs.layers()), executions.execution("cuda", hardware=T4, cuda_graph=True)
+    )
+    inputs, others = ({"x": np.full((3, 64), value, np.float32)} for value in (1, 2))
+    call = runner.capture(inputs)
+    call.run()
+    for given in (others, inputs):
+        np.testing.assert_array_equal(call.answers(given)["y"], runner.run(given)["y"])
+    assert device.diary == ["open with graphs", "capture 1", *["replay 1"] * 3]
+    runner.capture({"x": np.ones((4, 64), np.float32)})
+    assert device.diary[-1] == "capture 2", "each shape has a graph of its own"
+    with pytest.raises(StepError, match="cannot run the model on other inputs"):
+        call.answers({"x": np.ones((4, 64), np.float32)})
+
+
+def test_without_cuda_graphs_no_call_is_captured(tmp_path, monkeypatch):
+    device = fake_cuda_provider.install(monkeypatch)
+    runner = executions.built(graphs.write(tmp_path, graphs.layers()), executions.execution("cuda", hardware=T4))
+    runner.prepare({"x": np.ones((3, 64), np.float32)})()
+    assert runner.capture is None
+    assert device.diary == ["open without graphs"]
 
 
 def test_profiles_span_into_one_since_the_provider_stays_on_the_first():
