@@ -110,8 +110,9 @@ class Device(Frozen):
 
 
 class Driver(Frozen):
-    """A Python package that drives a GPU for a runtime, and its suitable versions; None for any version."""
+    """The Python package that drives a GPU for a runtime, and its suitable versions; None for any version."""
 
+    runtime: str
     tool: str
     version: str | None = None
 
@@ -127,13 +128,13 @@ class Hardware(Frozen):
     libraries: Libraries | None = Field(default=None, exclude=True)
     """The shared libraries that the tool loads and does not bring. No options of steps: they follow from those."""
 
-    drivers: Mapping[str, Driver] = Field(default={}, exclude_if=lambda drivers: not drivers)
+    drivers: tuple[Driver, ...] = Field(default=(), exclude_if=lambda drivers: not drivers)
     """What drives the GPU for each runtime that may run the model; empty for one runtime, whose package `tool` is."""
 
     @property
     def each(self) -> tuple[Hardware, ...]:
         """The hardware with one package in each, for all packages that the job needs."""
-        return tuple({each.tool: each for each in map(self.driven_for, self.drivers)}.values()) or (self,)
+        return tuple(dict.fromkeys(self.driven_for(each.runtime) for each in self.drivers)) or (self,)
 
     @property
     def tools(self) -> tuple[str, ...]:
@@ -142,8 +143,8 @@ class Hardware(Frozen):
 
     def driven_for(self, runtime: str) -> Hardware:
         """Return the hardware with the package of one of the runtimes that may run the model."""
-        own = self.drivers[runtime]
-        return self.model_copy(update={"tool": own.tool, "version": own.version, "drivers": {}})
+        own = next(each for each in self.drivers if each.runtime == runtime)
+        return self.model_copy(update={"tool": own.tool, "version": own.version, "drivers": ()})
 
     def includes(self, gpu: str) -> bool:
         """Return whether a GPU, by the name that its driver reports, is one of the GPUs that a job may run on."""

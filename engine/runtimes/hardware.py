@@ -21,7 +21,9 @@ def required(recipe: Recipe) -> Hardware | None:
     runtime = registry.of(recipe)
     if candidates := runtime.candidates(recipe):
         needs = {name: required(recipe.as_run_by(name)) for name in candidates}
-        drivers = {name: Driver(tool=each.tool, version=each.version) for name, each in needs.items() if each}
+        drivers = tuple(
+            Driver(runtime=name, tool=each.tool, version=each.version) for name, each in needs.items() if each
+        )
         default = needs[candidates[0]]
         return default and default.model_copy(update={"drivers": drivers})
     tool = None if runtime.runs_on_cpu(recipe.target) else runtime.tool(recipe.target)

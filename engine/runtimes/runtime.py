@@ -119,7 +119,7 @@ class Runtime:
         return True
 
     def executions(self, execution: E) -> tuple[E, ...]:
-        """Return the ways in which the built model may be run: one for each candidate, if the runtime has candidates."""
+        """Return the ways in which the built model may be run: one for each candidate of a runtime that has some."""
         return (execution,)
 
     def chosen(self, directory: Path, execution: E) -> E:

@@ -12,6 +12,7 @@ from engine.kit.bench import confidence, stats
 from engine.kit.bench.confidence import Interval
 from engine.reporting import TypedReport
 
+
 @dataclass(frozen=True)
 class Latency:
     """The latency of a candidate at one shape, as the median of each round in milliseconds.

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from engine.errors import StepError
 from engine.machine import cuda
-from engine.runtimes.tensorrt import api as trt_api
 from engine.runtimes import refusal
+from engine.runtimes.tensorrt import api as trt_api
 from engine.runtimes.tensorrt import builder as trt_builder
 from engine.runtimes.tensorrt import cuda_calls, libraries, passport, plan_proof, prepared_graph
 from engine.runtimes.tensorrt import inspector as trt_inspector
