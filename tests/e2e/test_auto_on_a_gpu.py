@@ -160,8 +160,12 @@ def test_a_step_is_forced_and_explained_for_every_candidate(built):
 
 
 def test_a_model_that_tensorrt_cannot_read_is_packaged_for_onnx_runtime(tmp_path, machine, template):
-    """The fake refuses the operators that TensorRT's parser does not know."""
-    folder = project_in(tmp_path / "project", helper.make_node("Det", ["z"], ["y"]))
+    """The fake refuses operators that the matrix of TensorRT's parser does not have."""
+    square = [helper.make_node("Constant", [], ["square"], value_ints=[0, 2, 2])]
+    square += [helper.make_node("Reshape", ["z", "square"], ["m"]), helper.make_node("Det", ["m"], ["d"])]
+    square += [helper.make_node("Constant", [], ["last"], value_ints=[1])]
+    square += [helper.make_node("Unsqueeze", ["d", "last"], ["u"]), helper.make_node("Add", ["u", "z"], ["y"])]
+    folder = project_in(tmp_path / "project", *square)
     there = seen_from(machine, folder)
     assert set(there.states(PATH).values()) == {"built"}
     choice = shown(there)["runtime"]

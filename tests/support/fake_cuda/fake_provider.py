@@ -5,7 +5,6 @@ as in `fake_machine`.
 """
 
 import sys
-from dataclasses import replace
 from importlib.machinery import PathFinder
 
 _RUNNING = "engine.runtimes.onnxruntime.runner"
@@ -24,7 +23,7 @@ class _Finder:
 def _compute_on_the_cpu(module):
     run = module.runner
     module.provider_of = lambda _directory, _execution: module.ON_CPU
-    module.runner = lambda *model, **options: replace(run(*model, **options), work=None)  # a GPU counts none
+    module.runner = lambda *model, **options: run(*model, **options)._replace(work=None)  # a GPU counts none
 
 
 sys.meta_path.insert(0, _Finder)
