@@ -109,8 +109,16 @@ class Device(Frozen):
     sm: int
 
 
+class Driver(Frozen):
+    """The Python package that drives a GPU for a runtime, and its suitable versions; None for any version."""
+
+    runtime: str
+    tool: str
+    version: str | None = None
+
+
 class Hardware(Frozen):
-    """The hardware that a job must run on: any one of the GPUs, and the Python package that drives the GPU."""
+    """The hardware that a job must run on: any one of the GPUs, and the Python packages that drive the GPU."""
 
     devices: tuple[Device, ...]
     tool: str
@@ -120,15 +128,33 @@ class Hardware(Frozen):
     libraries: Libraries | None = Field(default=None, exclude=True)
     """The shared libraries that the tool loads and does not bring. No options of steps: they follow from those."""
 
+    drivers: tuple[Driver, ...] = Field(default=(), exclude_if=lambda drivers: not drivers)
+    """What drives the GPU for each runtime that may run the model; empty for one runtime, whose package `tool` is."""
+
+    @property
+    def each(self) -> tuple[Hardware, ...]:
+        """The hardware with one package in each, for all packages that the job needs."""
+        return tuple(dict.fromkeys(self.driven_for(each.runtime) for each in self.drivers)) or (self,)
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The names of all packages that drive the GPU for the job."""
+        return tuple(each.tool for each in self.each)
+
+    def driven_for(self, runtime: str) -> Hardware:
+        """Return the hardware with the package of one of the runtimes that may run the model."""
+        own = next(each for each in self.drivers if each.runtime == runtime)
+        return self.model_copy(update={"tool": own.tool, "version": own.version, "drivers": ()})
+
     def includes(self, gpu: str) -> bool:
         """Return whether a GPU, by the name that its driver reports, is one of the GPUs that a job may run on."""
         return any(gpus.matches(gpu, device.name) for device in self.devices)
 
     def __str__(self) -> str:
         names = " or ".join(gpus.with_capability(device.name, device.sm) for device in self.devices)
-        version = f" {self.version}" if self.version else ""
+        tools = " and ".join(f"{each.tool} {each.version}" if each.version else each.tool for each in self.each)
         libraries = f" and {self.libraries.title}" if self.libraries else ""
-        return f"{names} with {self.tool}{version}{libraries}"
+        return f"{names} with {tools}{libraries}"
 
 
 class Step(Frozen, ABC):

@@ -56,18 +56,19 @@ class Elsewhere:
 
         The result leaves out rows that may differ between machines with the same hardware.
         """
-        key_there, tool = record.key, f"tools.{hardware.tool}"
+        key_there, tools = record.key, {f"tools.{tool}" for tool in hardware.tools}
         rows = [
             change
             for change in changes(_without_machine(key_there), _without_machine(key))
-            if change.row != tool and not _same_release(change) and not self._same_input(change)
+            if change.row not in tools and not _same_release(change) and not self._same_input(change)
         ]
         for row, (words, fits) in _requirements(hardware).items():
             if row in key_there and not fits(key_there[row]):
                 rows.append(Change(row, key_there[row], words))
-        major, built = f"facts.{hardware.tool}.major", record.machine.get(f"{hardware.tool}.version", "")
-        if major in key_there and is_later(built, than=hardware.version or ""):
-            rows.append(Change(f"facts.{hardware.tool}.version", built, hardware.version))
+        for each in hardware.each:
+            built = record.machine.get(f"{each.tool}.version", "")
+            if f"facts.{each.tool}.major" in key_there and is_later(built, than=each.version or ""):
+                rows.append(Change(f"facts.{each.tool}.version", built, each.version))
         return rows
 
     def _same_input(self, change: Change) -> bool:
@@ -115,11 +116,15 @@ def _without_machine(key: Key) -> Key:
 def _requirements(hardware: Hardware) -> Mapping[str, tuple[str, Callable[[str], bool]]]:
     """Return, for each row of a key about the hardware, the required value in words and a test function for values."""
     names = " or ".join(device.name for device in hardware.devices)
-    major = (hardware.version or "").partition(".")[0]
     capabilities = sorted({str(device.sm) for device in hardware.devices})
     return {
         "facts.device.name": (names, hardware.includes),
         "facts.device.sm": (" or ".join(capabilities), lambda value: value in capabilities),
-        f"tools.{hardware.tool}": (hardware.version or "any", lambda value: agrees(hardware.version or "", value)),
-        f"facts.{hardware.tool}.major": (major or "any", lambda value: agrees(major, value)),
+        **{f"tools.{each.tool}": _version(each.version or "") for each in hardware.each},
+        **{f"facts.{each.tool}.major": _version((each.version or "").partition(".")[0]) for each in hardware.each},
     }
+
+
+def _version(suitable: str) -> tuple[str, Callable[[str], bool]]:
+    """Return the versions that are suitable, in words, and a test function for a version."""
+    return suitable or "any", lambda value: agrees(suitable, value)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from engine.builder import chronicle
 from engine.builder.board import Board
+from engine.builder.job import step_of
 from engine.builder.lookup import Lookup
 from engine.builder.tickets import Ticket
 from engine.builder.trace import declaring
@@ -233,7 +234,7 @@ def _unfinished(tickets: Sequence[Ticket], head: Head, *, is_what_if: bool) -> U
 def _replayed(error: JudgementError, record: Record) -> JudgementError:
     """Return the error of a judgement about a stored report, with the time of the measurement and how to repeat it."""
     moment = datetime.fromtimestamp(record.made_at, UTC).strftime("%Y-%m-%d %H:%M UTC")
-    again = f"--force {record.job} measures again"
+    again = f"--force {step_of(record.job)} measures again"
     fact = f"replayed: measured at {moment}, and not measured again, because nothing changed that could change it"
     hint = error.hint if "--force " in error.hint else "; ".join(filter(None, (error.hint, again)))
     return JudgementError(error.what, (*error.facts, fact), hint)

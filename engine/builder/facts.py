@@ -40,7 +40,7 @@ def describing() -> Mapping[str, str]:
 
 def needed_by(hardware: Hardware) -> Iterator[Known]:
     """Yield the facts that say whether this machine has a required GPU, and the software that drives the GPU."""
-    yield tools.known(hardware.tool)
+    yield from (tools.known(each.tool) for each in hardware.each)
     yield local_gpus.known(local_gpus.names())
     if hardware.libraries is not None:
         yield from map(shared_libraries.known, hardware.libraries.names)

@@ -13,6 +13,16 @@ if TYPE_CHECKING:
     from engine.step import Step
 
 
+FOR = "@"
+"""What stands in the name of a job between the name of its step and that of a runtime, where a step has several jobs.
+"""
+
+
+def step_of(job: str) -> str:
+    """Return the name of a job's step, by which users select jobs."""
+    return job.partition(FOR)[0]
+
+
 class SourceName(NamedTuple):
     """The fields of a step's `Source` as plain data."""
 
@@ -68,6 +78,11 @@ class Job:
     def __repr__(self) -> str:
         """Return the names of the variant and the job."""
         return f"<Job {self.recipe} {self.name}>"
+
+    @property
+    def step_name(self) -> str:
+        """The name of the job's step, by which users select jobs."""
+        return step_of(self.name)
 
     @property
     def earlier(self) -> tuple[str, ...]:

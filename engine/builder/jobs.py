@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from engine.builder.job import Job
+from engine.builder.job import FOR, Job
 from engine.errors import StepError
 from engine.recipe.schema import Recipe
 from engine.runtimes import registry
@@ -38,7 +38,7 @@ def plan(recipe: Recipe, steps: Mapping[str, type[Step]]) -> tuple[Job, ...]:
     delivering = [job.name for job in jobs if job.step.delivers]
     if len(delivering) > 1:
         raise StepError(f"two steps make what the user gets: {delivering[0]!r} and {delivering[1]!r}")
-    branches = {name: _branch(recipe, name, steps) for name in registry.of(recipe).candidates(recipe.target)}
+    branches = {name: _branch(recipe, name, steps) for name in registry.of(recipe).candidates(recipe)}
     if branches:
         jobs = _joined(jobs, branches)
     for job in jobs:
@@ -139,32 +139,36 @@ def _branch(recipe: Recipe, runtime: str, steps: Mapping[str, type[Step]]) -> _B
 
 
 def _joined(jobs: Iterable[Job], branches: Mapping[str, _Branch]) -> list[Job]:
-    """Return the jobs of a recipe together with those of its branches; each step has one job.
+    """Return the jobs of a recipe together with those of its branches.
 
-    A step that takes the models of several runtimes gets the output of each branch. Raises StepError for a step whose
-    options or inputs depend on the runtime.
+    Branches share the jobs whose steps and inputs are the same. A step that is another one in a later branch has one
+    more job there, whose name has the runtime's: `quantize@tensorrt`. A step that takes the models of several runtimes
+    gets the output of each branch.
     """
-    by_name: dict[str, Job] = {}
-    for job in jobs:
-        models = {name: branches[runtime].model for name, runtime in job.step.models_of().items()}
-        by_name[job.name] = replace(job, needs={**job.needs, **models})
+    by_name = {job.name: job for job in jobs}
+    models = {}
     for runtime, branch in branches.items():
+        names: dict[str, str] = {}
         for job in branch.jobs:
-            other = by_name.setdefault(job.name, job)
-            if (other.step, dict(other.needs)) != (job.step, dict(job.needs)):
-                raise StepError(
-                    f"the step {job.name!r} is another one with {runtime} than with the other runtimes of this recipe",
-                    [f"the recipe's runtime stands for {' and '.join(branches)}"],
-                    "name one runtime in the recipe, or let the step's options not depend on the runtime",
-                )
-    return list(by_name.values())
+            needs = {parameter: names[maker] for parameter, maker in job.needs.items()}
+            same = (name for name, other in by_name.items() if (other.step, other.needs) == (job.step, needs))
+            new = job.name if job.name not in by_name else f"{job.name}{FOR}{runtime}"
+            names[job.name] = name = next(same, new)
+            gates = tuple(names[gate] for gate in job.gates)
+            by_name.setdefault(name, replace(job, name=name, needs=needs, gates=gates))
+        models[runtime] = names[branch.model]
+    return [
+        replace(job, needs={**job.needs, **{name: models[each] for name, each in job.step.models_of().items()}})
+        for job in by_name.values()
+    ]
 
 
 def up_to(jobs: Sequence[Job], last: Iterable[str]) -> tuple[Job, ...]:
-    """Return the jobs whose names are in `last` and all jobs that they need, in the order of `jobs`."""
-    keep = set(last)
+    """Return the jobs of the steps in `last` and all jobs that they need, in the order of `jobs`."""
+    named, keep = set(last), set[str]()
     for job in reversed(jobs):
-        if job.name in keep:
+        if job.name in keep or job.step_name in named:
+            keep.add(job.name)
             keep.update(job.earlier)
     return tuple(job for job in jobs if job.name in keep)
 

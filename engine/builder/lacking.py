@@ -46,7 +46,7 @@ def lack(hardware: Hardware) -> Lack | None:
         return Lack(has_gpu=False, here=_others(hardware), remedy=_THERE)
     name = gpus.with_capability(gpu.name, gpu.sm)
     has = f"this machine has {name}"
-    return _tool(hardware, has) or _libraries(hardware, has)
+    return next(filter(None, (_tool(each, has) or _libraries(each, has) for each in hardware.each)), None)
 
 
 def requirements(hardware: Hardware) -> tuple[str, ...]:
@@ -54,7 +54,7 @@ def requirements(hardware: Hardware) -> tuple[str, ...]:
 
     Each is a requirement, quoted for shells.
     """
-    return (requirement(hardware.tool, hardware.version), *_bringing(hardware))
+    return tuple(name for each in hardware.each for name in (requirement(each.tool, each.version), *_bringing(each)))
 
 
 def _bringing(hardware: Hardware) -> tuple[str, ...]:

@@ -142,7 +142,7 @@ class Lookup:
             options=step.options(),
             code=self.code(step),
             inputs={},
-            tools=self.tools(tool for tool in step.tools_used() if away is None or tool != away.tool),
+            tools=self.tools(tool for tool in step.tools_used() if away is None or tool not in away.tools),
             facts=known,
             variables=self.variables(step.variables if away is None else ()),
         )

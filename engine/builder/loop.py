@@ -244,7 +244,7 @@ class _Build:
 
     def _await(self, ticket: Ticket, away: Hardware) -> Iterator[Event]:
         """Await the result of a job that needs other hardware, or end the job if the build does not wait."""
-        if ticket.job.name in self.options.force or not self.awaiting.is_on:
+        if ticket.job.step_name in self.options.force or not self.awaiting.is_on:
             yield self._end_waiting(ticket, away)
             return
         is_new = self.awaiting.add(ticket, away)
@@ -268,7 +268,7 @@ class _Build:
 
     def _find_record(self, ticket: Ticket) -> Record | None:
         """Return the record of a job, or None; None also for a job that `--force` runs again."""
-        if ticket.job.name in self.options.force and ticket.digest not in self.forced:
+        if ticket.job.step_name in self.options.force and ticket.digest not in self.forced:
             return None
         self.store.use(ticket.digest)
         record = self.lookup.find(ticket.job, ticket.known_key)

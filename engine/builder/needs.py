@@ -52,8 +52,8 @@ def of(jobs: Iterable[Job]) -> Lacks:
     waits: dict[str, dict[str, None]] = {}
     for job in jobs:
         hardware = job.step.hardware()
-        drives = "" if hardware is None else hardware.tool
-        names = (name for name in job.step.tools_used() if name != drives)
+        drives = () if hardware is None else hardware.tools
+        names = (name for name in job.step.tools_used() if name not in drives)
         absent |= dict.fromkeys(name for name in names if tools.version_of(name) == tools.MISSING)
         if hardware is None:
             continue
@@ -64,6 +64,6 @@ def of(jobs: Iterable[Job]) -> Lacks:
         elif lack is not None:
             waits.setdefault(f"{hardware}: {lack.advice}", {})[job.name] = None
         if lack is None or lack.has_gpu:
-            drivers |= dict.fromkeys(gpu_runtimes.modules_missing(hardware.tool))
+            drivers |= dict.fromkeys(name for tool in hardware.tools for name in gpu_runtimes.modules_missing(tool))
     named = {why: tuple(jobs_waiting) for why, jobs_waiting in waits.items()}
     return Lacks(tuple(absent), tuple(drivers), tuple(in_the_way), named)

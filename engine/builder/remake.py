@@ -44,7 +44,7 @@ def checked(names: Iterable[str]) -> frozenset[str]:
 
 def includes(names: frozenset[str], job: Job) -> bool:
     """Say whether a job is to be made again."""
-    return job.traits.reproducible and (job.name in names or ALL in names)
+    return job.traits.reproducible and (job.step_name in names or ALL in names)
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ class StoredJob(Job):
         """The step."""
         module, _, name = self.traits.kind.partition(":")
         kind = getattr(importlib.import_module(module), name)
-        kind.name = self.name
+        kind.name = self.step_name
         step: Step = canonical.decode(kind, self.traits.options)
         return step
 

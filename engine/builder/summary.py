@@ -178,11 +178,11 @@ class Summary:
         return {"sample_lengths": [{**asdict(each), "proposal": self.proposal(each)} for each in bench.samples]}
 
     def _about(self, section: Section) -> list[Job]:
-        rejected = self._rejected
+        rejected = self.rejected
         return [job for job in self._built if job.step.section is section and job.name not in rejected]
 
     @cached_property
-    def _rejected(self) -> frozenset[str]:
+    def rejected(self) -> frozenset[str]:
         """The jobs that only serve runtimes which were not chosen: their reports are not about the packaged model."""
         chosen = {name: job for name, job in self._models_of_runtimes().items() if name == self._chosen()}
         every = set(self._models_of_runtimes().values()) if chosen else set()

@@ -76,7 +76,7 @@ def _print_candidates(recipe: Recipe) -> None:
     """Print which runtimes a build measures, for a recipe whose runtime stands for several."""
     from engine.runtimes import registry
 
-    candidates = registry.of(recipe).candidates(recipe.target)
+    candidates = registry.of(recipe).candidates(recipe)
     if candidates:
         print(f"  a build measures {' and '.join(candidates)}, and keeps the fastest that validates")
 

@@ -67,7 +67,8 @@ def run(arguments: argparse.Namespace) -> Exit:
 
 def _artifacts(summary: Summary) -> dict[str, str]:
     """Return the artifacts that are compared: the original graph, the built graph and the cases."""
-    by_output = {job.step.makes: summary.records.get(job.name) for job in summary.variant.jobs}
+    jobs = [job for job in summary.variant.jobs if job.name not in summary.rejected]
+    by_output = {job.step.makes: summary.records.get(job.name) for job in jobs}
     # A GPU gets the graph that `validate-onnx` has checked; a CPU gets what the last step before `validate` made.
     built = next((by_output[name] for name in ("checked", "quantized", "fused", "shaped") if name in by_output), None)
     records = {"original": by_output.get("shaped"), "built": built, "cases": by_output.get(_CASES)}

@@ -23,6 +23,7 @@ def run(arguments: argparse.Namespace) -> Exit:
 
     Raises UsageError for a recipe without logs.
     """
+    from engine.builder.job import step_of
     from engine.builder.planning import variants
     from engine.builder.selection import select
     from engine.store.heads import Heads
@@ -34,7 +35,7 @@ def run(arguments: argparse.Namespace) -> Exit:
     titled: list[tuple[str, Path]] = []
     planned = variants(selection)
     names = tuple(dict.fromkeys(job.name for variant in planned for job in variant.jobs))
-    if arguments.step is not None and arguments.step not in names:
+    if arguments.step is not None and arguments.step not in {*names, *map(step_of, names)}:
         what = f"this recipe has no job {arguments.step!r}"
         raise UsageError(what, [f"jobs: {', '.join(names)}"], suggestions.hint(arguments.step, names))
     for variant in planned:
@@ -45,7 +46,7 @@ def run(arguments: argparse.Namespace) -> Exit:
             run = notes[job.name].run
             logs = (store.log_path(run, failed=True), store.log_path(run))
             log = next((path for path in logs if path.is_file()), None)
-            if arguments.step in (None, job.name) and log is not None:
+            if arguments.step in (None, job.name, job.step_name) and log is not None:
                 titled.append((f"{variant.name} {job.name}", log))
     if not titled:
         of_step = f"of {arguments.step!r} " if arguments.step else ""

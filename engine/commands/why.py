@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> Exit:
     whole = total(findings, jobs_of(str(arguments.recipes[0])) or slots.default())
     if arguments.step is not None:
         jobs = tuple(dict.fromkeys(finding.job.name for finding in findings))
-        findings = [finding for finding in findings if finding.job.name == arguments.step]
+        findings = [finding for finding in findings if arguments.step in (finding.job.name, finding.job.step_name)]
         if not findings:
             what = f"this recipe has no job {arguments.step!r}"
             raise UsageError(what, [f"jobs: {', '.join(jobs)}"], suggestions.hint(arguments.step, jobs))

@@ -32,10 +32,11 @@ def _each(loaded: LoadedRecipe, checks: Callable[[LoadedRecipe], None]) -> None:
 
     The error about one of several runtimes says which one it is about. Its hint names those that can build the recipe.
     """
-    candidates = registry.of(loaded.recipe).candidates(loaded.recipe.target)
+    candidates = registry.of(loaded.recipe).candidates(loaded.recipe)
     if not candidates:
         checks(loaded)
         return
+    options.check(loaded, target.check(loaded))
     errors: dict[str, RecipeError] = {}
     for name in candidates:
         try:

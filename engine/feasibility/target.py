@@ -80,9 +80,10 @@ def _several(loaded: LoadedRecipe, named: Sequence[Gpu], runtime: Runtime) -> No
     if len(named) > 1 and not runtime.several:
         able = [each for each in registry.runtimes().values() if each.several]
         fitting = [each for each in able if all(each.builds_for(gpu) for gpu in named)]
-        hint = f"use runtime: {registry.in_words(fitting)}"
-        if not fitting:
-            hint = f"make a recipe of each: matrix: {{target.device: [{', '.join(gpu.name for gpu in named)}]}}"
+        of_each = f"make a recipe of each: matrix: {{target.device: [{', '.join(gpu.name for gpu in named)}]}}"
+        hint = f"use runtime: {registry.in_words(fitting)}" if fitting else of_each
         what = f"{runtime.name} builds for one device; {len(named)} are named"
         facts = [f"one engine for several devices is what {' and '.join(each.title for each in able)} builds"]
+        if runtime.candidates(loaded.recipe):
+            facts, hint = ["each kind of GPU has a fastest runtime of its own"], of_each
         raise loaded.error(what, "target", "device", facts=facts, hint=hint)

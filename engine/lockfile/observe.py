@@ -137,7 +137,9 @@ class _Walk:
                 self.variables.update(job.step.variables)
             inputs = {name: each.content for name, each in needed.items() if each.content is not None}
             hardware = next(filter(None, (job.step.hardware(), *(each.hardware for each in needed.values()))), None)
-            varies = not job.traits.has_own_content or any(each.varies for each in needed.values())
+            varies = not job.traits.has_own_content or (
+                any(each.varies for each in needed.values()) and not reported.is_measured(job)
+            )
             output = None
             if not unknown and not away and len(inputs) == len(needed):
                 output = self._look_up(job, inputs, varies=varies)
@@ -160,11 +162,11 @@ class _Walk:
         """Return the digest of a job's key with the artifact that the store, or else the lock, has for the key.
 
         The artifact is left out of the returned LockedOutput if the bytes of the job's output differ from build to
-        build, and their content is no row of later keys.
+        build, and their content is no row of later keys. A measurement of such bytes is locked as any other.
         """
         key = self.lookup.key(job, inputs)
         digest = str(digest_of(key))
-        if varies:
+        if varies and not job.step.in_lock:
             return LockedOutput(digest)
         before = self.before.get((job.recipe, job.name))
         locked = before if before is not None and before.key == digest else LockedOutput(digest)
@@ -173,7 +175,7 @@ class _Walk:
         record = self.lookup.store.find(key)
         if record is None:
             return locked
-        return LockedOutput(digest, str(record.artifact), reported.rows_of(job, record.report))
+        return LockedOutput(digest, None if varies else str(record.artifact), reported.rows_of(job, record.report))
 
 
 def _locked_job(job: Job, reads: Rows, output: LockedOutput | None = None) -> LockedJob:

@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict
 from typing import Self
 
+from engine.builder.job import step_of
 from engine.events import Awaits, Ended, Event, Finished, Moved, Noticed, Planned, Refused, RunsElsewhere, Started
 from engine.report.results import Results, shown
 from engine.system import interrupts
@@ -49,7 +50,7 @@ def _fields(event: Event) -> dict[str, object]:
         case Refused():
             return {"event": "refused", "path": event.path, "error": event.error.fields()}
         case Planned():
-            jobs = [{"job": name, "step": name, "needs": list(needs)} for name, needs in event.jobs]
+            jobs = [{"job": name, "step": step_of(name), "needs": list(needs)} for name, needs in event.jobs]
             return {"event": "plan", "version": VERSION, "recipe": event.recipe, "jobs": jobs}
         case Started() | RunsElsewhere() | Awaits() | Moved():
             return _under_way(event)

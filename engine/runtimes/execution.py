@@ -49,7 +49,8 @@ class Execution(Frozen):
 
     def as_run_by(self, runtime: str) -> Self:
         """Return how one of several runtimes runs its model, for an execution with the options of each of them."""
-        return self.model_copy(update={"runtime": runtime, "options": self.options[runtime]})
+        hardware = None if self.hardware is None else self.hardware.driven_for(runtime)
+        return self.model_copy(update={"runtime": runtime, "options": self.options[runtime], "hardware": hardware})
 
     def of_model(self, directory: Path) -> Self:
         """Return how the built model in `directory` is run: by the runtime that its build chose, if it chose one."""
@@ -79,9 +80,19 @@ class Execution(Frozen):
     @property
     def code(self) -> tuple[str, ...]:
         """The modules that run the model; their code is part of the key of each job that runs the model."""
-        return self.by.code()
+        return tuple(dict.fromkeys((*self.by.code(), *(code for each in self._runs for code in each.by.code()))))
 
     @property
     def code_to_serve(self) -> tuple[str, ...]:
         """The modules that tell how the model is served; their code is part of the keys of the step `package`."""
-        return self.by.code_to_serve()
+        served = (code for each in self._runs for code in each.by.code_to_serve())
+        return tuple(dict.fromkeys((*self.by.code_to_serve(), *served)))
+
+    @property
+    def package_tools(self) -> tuple[str, ...]:
+        """The names of the distributions that the runtime's part of a package depends on."""
+        return tuple(dict.fromkeys(tool for each in self._runs for tool in each.by.package_tools()))
+
+    @property
+    def _runs(self) -> tuple[Self, ...]:
+        return self.by.executions(self)

@@ -7,18 +7,25 @@ from typing import TYPE_CHECKING
 
 from engine import gpus
 from engine.runtimes import registry
-from engine.step import Device, Hardware
+from engine.step import Device, Driver, Hardware
 
 if TYPE_CHECKING:
     from engine.recipe.schema import Recipe
 
 
 def required(recipe: Recipe) -> Hardware | None:
-    """Return the GPUs that the recipe's model needs, with the distribution that runs models on GPUs; None for a CPU.
+    """Return the GPUs that the recipe's model needs, with the distributions that run models on GPUs; None for a CPU.
 
     Raises UsageError for a GPU that the catalogue does not know.
     """
     runtime = registry.of(recipe)
+    if candidates := runtime.candidates(recipe):
+        needs = {name: required(recipe.as_run_by(name)) for name in candidates}
+        drivers = tuple(
+            Driver(runtime=name, tool=each.tool, version=each.version) for name, each in needs.items() if each
+        )
+        default = needs[candidates[0]]
+        return default and default.model_copy(update={"drivers": drivers})
     tool = None if runtime.runs_on_cpu(recipe.target) else runtime.tool(recipe.target)
     return None if tool is None else on(recipe.target.devices, tool=tool, version=runtime.tool_version(recipe))
 

@@ -79,6 +79,9 @@ class RecipeView(Protocol):
     def package(self) -> Any:
         """The section `package`."""
 
+    def as_run_by(self, runtime: str) -> Self:
+        """Return the recipe as if it named one of the runtimes for which its own one stands."""
+
 
 class LoadedRecipeView(Protocol):
     """A recipe with the line and column of each of its fields (`engine.recipe.load.LoadedRecipe`)."""
@@ -118,6 +121,10 @@ class ExecutionView(Protocol):
     @property
     def options(self) -> Mapping[str, Any]:
         """The options of the runtime as JSON values, as the method `execution` of its class returns them."""
+
+    @property
+    def by(self) -> Any:
+        """The runtime."""
 
     def as_run_by(self, runtime: str) -> Self:
         """Return how one of several runtimes runs its model, for an execution with the options of each of them."""

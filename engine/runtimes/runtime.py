@@ -112,17 +112,29 @@ class Runtime:
 
     # A name that stands for several runtimes.
 
-    def candidates(self, target: TargetView) -> tuple[str, ...]:
-        """Return the runtimes that a build measures for this target, to keep the fastest that validates.
+    def candidates(self, recipe: RecipeView) -> tuple[str, ...]:
+        """Return the runtimes that a build measures for this recipe, to keep the fastest that validates.
 
         The first is the default: it is kept where no other is measurably faster. Empty for a runtime that builds as it
         is named. What is installed changes nothing here, so that a recipe means the same on every machine.
         """
         return ()
 
+    def takes_part(self, recipe: RecipeView) -> bool:
+        """Return whether this runtime is one of the candidates of a recipe whose runtime stands for several."""
+        return True
+
+    def executions(self, execution: E) -> tuple[E, ...]:
+        """Return the ways in which the built model may be run: one for each candidate of a runtime that has some."""
+        return (execution,)
+
     def chosen(self, directory: Path, execution: E) -> E:
         """Return how the built model in `directory` is run: by the runtime that its build chose, if it chose one."""
         return execution
+
+    def default_provider(self, target: TargetView) -> str | None:
+        """Return the value of `target.provider` that stands for none; None for a runtime without providers."""
+        return None
 
     # Limits of the runtime. Each method `refuse...` raises RecipeError with a hint that names a setting that works.
 

@@ -38,10 +38,12 @@ class ChooseRuntime(Bounded):
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self | None:
         """Return the step for a runtime that stands for several; None for a runtime that is used as it is named."""
-        candidates = recipe.runtime.candidates(recipe.target)
+        candidates = recipe.runtime.candidates(recipe)
         if not candidates:
             return None
-        return cls(candidates=candidates, **cls.fields_of(recipe)).model_copy(update={"opt": {}})
+        # On a GPU, the step `validate-onnx` of each candidate counts the multiplications, and judges them.
+        counted = {} if recipe.runtime.runs_on_cpu(recipe.target) else {"precision_share": None}
+        return cls(candidates=candidates, **cls.fields_of(recipe)).model_copy(update={"opt": {}, **counted})
 
     def models_of(self) -> Mapping[str, str]:
         """Return the parameters of `run` with the candidates' models."""
@@ -63,12 +65,13 @@ class ChooseRuntime(Bounded):
         if chosen is not None:
             onnx_files.link(models[candidates_of.parameter(chosen)], out)
             choice.write(out, chosen)
-        latencies = next(iter(figures.candidates.values())).latencies
+        latencies = next((each.latencies for each in figures.candidates.values()), ())
         report = ChoiceReport(
             runtime=chosen,
             default=default,
             cpu=figures.cpu,
             threads=figures.threads,
+            gpu=figures.gpu,
             shapes=tuple(each.shape for each in latencies),
             order=self.candidates,
             candidates={

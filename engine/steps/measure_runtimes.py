@@ -12,14 +12,14 @@ from engine.kit.accuracy import built
 from engine.kit.bench import interleaving
 from engine.kit.bench.interleaving import Budget, Contender
 from engine.kit.bench.report import in_words
-from engine.kit.choice import candidates as candidates_of
 from engine.kit.choice.candidates import CandidateModel, CandidatesReport, Latency, medians, parameter, without_texts
 from engine.kit.inputs import bench_inputs
 from engine.kit.onnx import onnx_files
 from engine.machine import cpu
 from engine.recipe import shape_values
+from engine.runtimes import devices, refusal
 from engine.runtimes.execution import Execution
-from engine.step import Step, TypedReport, write_report
+from engine.step import Hardware, Step, TypedReport, write_report
 
 if TYPE_CHECKING:
     from engine.recipe.schema import Recipe
@@ -38,7 +38,7 @@ class MeasureRuntimes(Step):
     facts: ClassVar[tuple[str, ...]] = ("cpu.model", "cpu.isa", "cpu.count", "os", "arch")
     exclusive: ClassVar[bool] = True
     reproducible: ClassVar[bool] = False
-    in_lock: ClassVar[tuple[str, ...]] = ("cpu", "threads", "candidates", "absent")
+    in_lock: ClassVar[tuple[str, ...]] = ("cpu", "threads", "gpu", "candidates", "absent")
     report: ClassVar[type[TypedReport] | None] = CandidatesReport
     budget: ClassVar[Budget] = Budget()
 
@@ -62,7 +62,7 @@ class MeasureRuntimes(Step):
         The shapes are those of `bench` that have sizes, or else the `opt` shapes of the profiles. A shape that stands
         for the lengths of samples is not measured here.
         """
-        candidates = recipe.runtime.candidates(recipe.target)
+        candidates = recipe.runtime.candidates(recipe)
         if not candidates:
             return None
         usual = [{axis: int(extent.opt) for axis, extent in profile.items()} for profile in recipe.profiles]
@@ -83,6 +83,10 @@ class MeasureRuntimes(Step):
         """Return the options that are rows of the key; `values` only where profiles state values."""
         return {name: each for name, each in super().options().items() if self.values or name != "values"}
 
+    def hardware(self) -> Hardware | None:
+        """Return the GPU that runs the models; None for models that run on the CPU."""
+        return self.execution.needs
+
     def models_of(self) -> Mapping[str, str]:
         """Return the parameters of `run` with the candidates' models."""
         return {parameter(name): name for name in self.candidates}
@@ -92,7 +96,7 @@ class MeasureRuntimes(Step):
         return tuple(dict.fromkeys((*onnx_files.TOOLS, *self.execution.tools)))
 
     def facts_used(self) -> tuple[str, ...]:
-        """Return the names of the facts on which the figures depend: the CPU, and the builds of the runtimes."""
+        """Return the names of the facts on which the figures depend: the CPU, the GPU, the builds of the runtimes."""
         latency = self.execution.by.latency_facts(self.execution)
         return tuple(dict.fromkeys((*self.facts, *self.execution.facts, *latency)))
 
@@ -106,7 +110,7 @@ class MeasureRuntimes(Step):
         Raises StepError where a candidate cannot run its model.
         """
         threads = self.threads or cpu.physical_cores()
-        reasons = {name: candidates_of.refusal(models[parameter(name)]) for name in self.candidates}
+        reasons = {name: refusal.read(models[parameter(name)]) for name in self.candidates}
         absent = {name: reason for name, reason in reasons.items() if reason is not None}
         runs = {name: self.execution.as_run_by(name) for name in self.candidates if name not in absent}
         accuracies = {
@@ -127,15 +131,17 @@ class MeasureRuntimes(Step):
         ]
         graph = onnx_files.load_graph(exported)
         latencies: dict[str, list[Latency]] = {name: [] for name in runs}
-        for axes, values in zip_longest(self.shapes, self.values):
+        for axes, values in zip_longest(self.shapes, self.values) if runs else ():
             print(f"measuring {in_words(axes)}, {threads} threads: {', '.join(runs)}")
             measured = interleaving.measure(contenders, bench_inputs.draw(graph, axes, values), self.budget)
             for name, rounds in zip(runs, measured, strict=True):
                 latencies[name].append(Latency(axes, medians(rounds)))
                 print(f"{name}: p50 {latencies[name][-1].p50_ms:.3f} ms")
+        gpu = self.execution.hardware
         report = CandidatesReport(
             cpu=cpu.model(),
             threads=threads,
+            gpu="" if gpu is None else devices.chosen(gpu).name,
             candidates={name: CandidateModel(without_texts(accuracies[name]), tuple(latencies[name])) for name in runs},
             absent=absent,
         )

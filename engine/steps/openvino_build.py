@@ -11,7 +11,6 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from engine.errors import JudgementError, StepError
-from engine.kit.choice import candidates
 from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.inputs.cases import Case
 from engine.kit.onnx import ir_models, mapped_weights, onnx_files
@@ -25,7 +24,7 @@ from engine.kit.quantization.qdq import sensitivity
 from engine.kit.quantization.qdq.sensitivity import GroupSelection
 from engine.kit.quantization.report import Inputs, Left, Sizes, Spread
 from engine.recipe.values import Profile
-from engine.runtimes import fixed_shapes, profiles
+from engine.runtimes import fixed_shapes, profiles, refusal
 from engine.runtimes.openvino import compiled, ir, output_axes, quantized_layers, quantizer, work
 from engine.runtimes.openvino.compiled import Calls
 from engine.step import TypedReport
@@ -121,7 +120,7 @@ class OpenvinoBuild(Calibrated):
             return self._written(out, checked, checkpoint, samples)
         except ir.UnfitModelError as error:
             reason = " ".join((f"{error.what}:", *error.facts)) if error.facts else error.what
-            candidates.refuse(out, reason)
+            refusal.write(out, reason)
             return OpenvinoReport(bytes=(onnx_files.folder_size(checked), 0), refused=reason)
 
     def judge(self, report: OpenvinoReport) -> None:

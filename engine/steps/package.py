@@ -75,7 +75,7 @@ class Package(Step):
 
     def tools_used(self) -> tuple[str, ...]:
         """Return the Python packages that write the folders, and those whose versions the folders' models need."""
-        tools = (*self.tools, *self.serving.execution.by.package_tools())
+        tools = (*self.tools, *self.serving.execution.package_tools)
         return (*tools, "pillow") if image_input.modality(self.serving.images) is Modality.IMAGE else tools
 
     def run(

@@ -45,7 +45,7 @@ class TrtBuild(Compilation):
     work: ClassVar[type[Compilation] | None] = Compilation
     carries_model: ClassVar[bool] = True
     section: ClassVar[Section | None] = Section.ENGINE
-    judged: ClassVar[tuple[str, ...]] = ("precision_share",)
+    judged: ClassVar[tuple[str, ...]] = ("precision_share", "candidate")
     variables: ClassVar[tuple[str, ...]] = ("NVIDIA_TF32_OVERRIDE",)
     reproducible: ClassVar[bool] = False
     kept_by: ClassVar[tuple[str, ...]] = ("facts.cuda.runtime", "facts.device.name", "tools.tensorrt")
@@ -105,11 +105,19 @@ class TrtBuild(Compilation):
         unused = _NOT_KEYED if self.tf32 is not None else (*_NOT_KEYED, "tf32")
         return {name: value for name, value in super().options().items() if name not in unused}
 
+    def as_candidate(self) -> Self:
+        """Return the step that lets a plan with several runtimes do without an engine."""
+        return self.model_copy(update={"candidate": True})
+
     def judge(self, report: EngineReport) -> None:
         """Raise JudgementError where the text of an engine shows that too few products kept the recipe's precision.
 
-        The bound is the recipe's on `precision_share`. An engine whose text is not known passes.
+        The bound is the recipe's on `precision_share`. An engine whose text is not known passes. The error for a graph
+        that TensorRT cannot read is raised unless the plan has other models.
         """
+        if report.refused and not self.candidate:
+            hint = "use runtime: onnxruntime, or runtime: auto, which uses it where TensorRT cannot have the model"
+            raise JudgementError("TensorRT cannot have this model", [report.refused], hint)
         proof = report.plan
         if proof is None or proof.share is None:
             return

@@ -38,17 +38,24 @@ class ValidateOnnx(Judged):
     carries_model: ClassVar[bool] = True
     tools: ClassVar[tuple[str, ...]] = (*ir_models.TOOLS, "onnxruntime")
     facts: ClassVar[tuple[str, ...]] = ("cpu.isa", "onnxruntime.build")
+    judged: ClassVar[tuple[str, ...]] = (*Judged.judged, "candidate")
 
     samples: Source | None = None
     """The samples on which the model was calibrated, and which must not be among the cases of the validation."""
     limit: int | None = None
+    candidate: bool = False
+    """Whether the plan compares runtimes, so that the distance on the device decides, and not this one."""
     tf32: bool = False
     """Whether the products of the graph are rounded to TF32, because the recipe says that the GPU computes in it."""
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self | None:
-        """Return the step for a model that runs on a GPU; None for a CPU, where `validate` compares the same graph."""
-        if recipe.runtime.runs_on_cpu(recipe.target) or not recipe.runtime.from_graph:
+        """Return the step for a model that runs on a GPU; None for a CPU, where `validate` compares the same graph.
+
+        None, too, for a runtime that stands for several: each of them has a graph of its own.
+        """
+        runtime = recipe.runtime
+        if runtime.runs_on_cpu(recipe.target) or not runtime.from_graph or runtime.candidates(recipe):
             return None
         calibrate = None if recipe.precision == "fp32" else recipe.calibrate
         step = cls(
@@ -58,6 +65,17 @@ class ValidateOnnx(Judged):
             **cls.fields_of(recipe),
         )
         return step if step.counts else step.model_copy(update={"opt": {}})
+
+    def as_candidate(self) -> Self:
+        """Return the step that judges only the multiplications, which no later step counts."""
+        return self.model_copy(update={"candidate": True})
+
+    def judge(self, report: AccuracyReport) -> None:
+        """Raise JudgementError where a bound is missed; for a candidate, where it is the bound on multiplications."""
+        if not self.candidate:
+            super().judge(report)
+        elif report.work is not None:
+            self._judge_work(report.work)
 
     @property
     def counts(self) -> bool:

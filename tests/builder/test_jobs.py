@@ -187,10 +187,48 @@ class Tune(Step):
     def run(self, out, *, shaped): ...
 
 
-def test_a_step_that_differs_between_the_runtimes_is_an_error():
+def test_a_step_that_differs_between_the_runtimes_has_a_job_for_each_and_so_have_the_steps_behind_it():
     Tune.name = "tune"
-    with pytest.raises(StepError, match="'tune' is another one with onnxruntime"):
-        jobs.plan(AUTO, of_auto(Tune))
+    plan = jobs.plan(AUTO, of_auto(Tune))
+    tuned = {job.name: (job.step_name, job.step.by) for job in plan if isinstance(job.step, Tune)}
+    assert tuned == {
+        "tune": ("tune", "auto"), "tune@onnxruntime": ("tune", "onnxruntime"), "tune@openvino": ("tune", "openvino")
+    }  # fmt: skip
+    assert needs(plan) == {
+        "shape": {},
+        **{name: {"shaped": "shape"} for name in tuned},
+        "quantize": {"shaped": "tune@onnxruntime"},
+        "compile": {"checked": "tune@openvino"},
+        "measure": {"shaped": "tune", "model_a": "quantize", "model_b": "compile"},
+        "pick": {"measured": "measure", "model_a": "quantize", "model_b": "compile"},
+        "use": {"compiled": "pick"},
+    }
+
+
+def test_two_runtimes_share_the_jobs_that_are_the_same_for_both():
+    models = {"model_a": "onnxruntime", "model_b": "openvino"}
+    steps = [
+        kind("shape", "shaped"),
+        for_runtime("fuse", "fused", ["shaped"], "onnxruntime"),
+        for_runtime("lower", "lowered", ["fused"], "onnxruntime", "openvino"),
+        for_runtime("pick", "compiled", [], "auto", models_of=lambda self: models),
+        for_runtime("finish", "compiled", ["lowered"], "onnxruntime", "openvino"),
+    ]  # fmt: skip
+    assert needs(jobs.plan(AUTO, {each.name: each for each in steps})) == {
+        "shape": {},
+        "fuse": {"shaped": "shape"},
+        "lower": {"fused": "fuse"},
+        "lower@openvino": {"fused": "shape"},
+        "finish": {"lowered": "lower"},
+        "finish@openvino": {"lowered": "lower@openvino"},
+        "pick": {"model_a": "finish", "model_b": "finish@openvino"},
+    }
+
+
+def test_a_step_that_users_name_stands_for_all_its_jobs():
+    Tune.name = "tune"
+    plan = jobs.up_to(jobs.plan(AUTO, of_auto(Tune)), ["tune"])
+    assert [job.name for job in plan] == ["shape", "tune", "tune@onnxruntime", "tune@openvino"]
 
 
 class Choosy(Step):

@@ -13,7 +13,7 @@ from engine.machine import drivers, local_gpus, nvml, tools
 from engine.machine.local_gpus import LocalGpu
 from engine.runtimes import gpu_runtimes
 from engine.runtimes.onnxruntime.libraries import TENSORRT
-from engine.step import Device, Hardware
+from engine.step import Device, Driver, Hardware
 
 T4 = Hardware(devices=(Device(name="T4", sm=75),), tool="tensorrt", version="10.11.0.33")
 RECIPES = Path(__file__).parents[2] / "recipes"
@@ -78,6 +78,20 @@ def test_onnx_runtime_and_the_libraries_that_it_loads_are_one_command(machine):
     by_tensorrt = by_cuda.model_copy(update={"libraries": TENSORRT})
     lacking = needs.of([job("onnxruntime-gpu", hardware=each) for each in (by_cuda, by_tensorrt)])
     assert lacking.command == 'pip uninstall -y onnxruntime && pip install onnxruntime-gpu "tensorrt==10.*"'
+
+
+def test_the_packages_of_several_runtimes_are_one_command(machine):
+    machine("Tesla T4")
+    drivers = (
+        Driver(runtime="onnxruntime", tool="onnxruntime-gpu"),
+        Driver(runtime="tensorrt", tool="tensorrt", version="10.x"),
+    )
+    either = Hardware(devices=T4.devices, tool="onnxruntime-gpu", drivers=drivers)
+    jobs = [
+        job("onnxruntime-gpu", "tensorrt", hardware=either),
+        job("tensorrt", hardware=either.driven_for("tensorrt")),
+    ]
+    assert needs.of(jobs).command == 'pip uninstall -y onnxruntime && pip install onnxruntime-gpu "tensorrt==10.*"'
 
 
 def test_a_version_that_pip_does_not_have_is_not_part_of_the_command(machine):

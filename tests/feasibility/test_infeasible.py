@@ -83,7 +83,19 @@ REFUSED = {
     "int4 for one of several runtimes": (
         HEAD + "precision: »int4\ntarget: {runtime: auto}", "no cpu is built for in int4", "runtime: onnxruntime"),
     "a provider for several runtimes": (
-        HEAD + "target: {runtime: auto, provider: »cpu}", "`provider` is onnxruntime's", "runtime: onnxruntime"),
+        HEAD + "target: {runtime: auto, provider: »cpu}", "`provider` is onnxruntime's", "leave it out"),
+    "a provider for several runtimes on a GPU": (
+        gpu(runtime="auto", rest=", provider: »cuda"), "`provider` is onnxruntime's", "leave it out"),
+    "several kinds of GPUs for several runtimes": (
+        gpu("»[T4, L4]", "auto"), "auto builds for one device; 2 are named", "matrix: {target.device: [T4, L4]}"),
+    "int8 for one of several runtimes on a GPU": (
+        gpu(runtime="auto") + 'precision: »int8\ntensorrt: {version: "10.x"}', "does not compute in int8",
+        "runtime: tensorrt"),
+    "options of TensorRT for several runtimes on a cpu": (
+        HEAD + 'target: {runtime: auto}\ntensorrt: »{version: "10.x"}', "it uses auto", "leave the section out"),
+    "an option that TensorRT lacks, for several runtimes": (
+        gpu(runtime="auto") + 'precision: fp16\ntensorrt: {version: »"9.x"}', "TensorRT 9.x is not supported",
+        "runtime: onnxruntime"),
     "bf16 on a cpu": (HEAD + "precision: »bf16", "no cpu is built for in bf16", "precision: fp32"),
     "fp8 on a cpu": (HEAD + "precision: »fp8", "no cpu is built for in fp8", "precision: int8"),
     "weights alone for a GPU": (

@@ -14,7 +14,6 @@ LATER = {
         MINIMAL + "target: {runtime: openvino}\npackage: {triton: {max_batch_size: 8}}",
         "4:36",
     ),
-    "auto on a GPU": (MINIMAL + "target: {device: T4, runtime: auto}\nprecision: fp16", "3:31"),
     "batches for a candidate of auto": (
         MINIMAL + "target: {runtime: auto}\npackage: {triton: {max_batch_size: 8}}",
         "4:36",

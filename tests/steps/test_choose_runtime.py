@@ -89,6 +89,39 @@ def test_no_valid_model_is_an_error_with_the_numbers_of_each(tmp_path):
     assert "--force measure-runtimes" in caught.value.hint
 
 
+def test_no_model_at_all_is_an_error_with_the_reason_of_each(tmp_path):
+    absent = {"onnxruntime": "it has no kernel for Foo", "openvino": "it does not know Foo"}
+    write_report(tmp_path / "m", CandidatesReport(cpu="a CPU", threads=1, candidates={}, absent=absent).to_json())
+    step, report, _ = run(tmp_path, tmp_path / "m")
+    assert (report.runtime, report.shapes) == (None, ())
+    with pytest.raises(JudgementError) as caught:
+        step.judge(report)
+    assert list(caught.value.facts) == [f"{name}: {reason}" for name, reason in absent.items()]
+
+
+def test_figures_of_a_gpu_name_it_and_older_figures_have_none(tmp_path):
+    figures = measured(tmp_path / "m")
+    raw = json.loads((figures / REPORT).read_text())
+    assert "gpu" not in raw
+    assert run(tmp_path, figures)[1].gpu == ""
+    write_report(figures, {**raw, "gpu": "Tesla T4"})
+    report = run(tmp_path, figures)[1]
+    assert report.gpu == "Tesla T4"
+    assert [*report.lines()][-1] == "measured interleaved at 1 shape on Tesla T4"
+
+
+def test_on_a_gpu_no_share_of_multiplications_is_judged_since_nothing_counts_it_there():
+    recipe = Recipe(
+        name="m", model=ModelSection(source="hf:a/b"), precision="fp16", tensorrt={"version": "10.x"},
+        target=TargetSection(runtime="auto", device="T4"), validate=Validation(precision_share=Bound(at_least=0.5)),
+    )  # fmt: skip
+    assert ChooseRuntime.for_recipe(recipe).precision_share is None
+    assert ChooseRuntime.for_recipe(recipe).models_of() == {
+        "model_onnxruntime": "onnxruntime",
+        "model_tensorrt": "tensorrt",
+    }
+
+
 def test_bounds_are_rows_of_the_key_since_the_choice_follows_from_them():
     recipe = Recipe(
         name="m", model=ModelSection(source="hf:a/b"), target=TargetSection(runtime="auto"),

@@ -16,11 +16,12 @@ from onnxruntime.transformers import float16
 
 from engine import digest
 from engine.builder.code import closure
-from engine.errors import StepError
+from engine.errors import JudgementError, StepError
 from engine.kit.onnx import onnx_files
 from engine.machine import cuda
 from engine.recipe.schema import ModelSection, Recipe, TargetSection
 from engine.recipe.values import Range
+from engine.runtimes import refusal
 from engine.runtimes.tensorrt import loading, passport
 from engine.runtimes.tensorrt.prepared_graph import Extents
 from engine.step import GPU_VARIABLE, KEPT, KEY_VARIABLE, Source
@@ -278,6 +279,23 @@ def test_an_operator_that_tensorrt_does_not_know_is_named(runtime, tmp_path, fol
     with pytest.raises(StepError, match="does not know the operator NoSuchOperator") as caught:
         both(runtime).run(folder(), checked=graphs.write(tmp_path / "m", model))
     assert "tensorrt.plugins" in caught.value.hint
+
+
+def test_a_candidate_that_tensorrt_cannot_read_leaves_the_reason_and_is_an_error_where_it_is_no_candidate(
+    fake_tensorrt, tmp_path, folder
+):
+    model = graphs.layers()
+    model.graph.node[2].op_type = "NoSuchOperator"
+    steps, out = both(), folder()
+    report = replace(steps, build=steps.build.as_candidate()).run(out, checked=graphs.write(tmp_path / "m", model))
+    assert "does not know the operator NoSuchOperator" in report.refused
+    assert refusal.read(out) == report.refused
+    assert [path.name for path in out.iterdir()] == ["refused.txt"]
+    steps.build.as_candidate().judge(report)
+    assert steps.build.as_candidate().options() == steps.build.options()
+    with pytest.raises(JudgementError, match="TensorRT cannot have this model") as caught:
+        steps.build.judge(report)
+    assert "runtime: auto" in caught.value.hint
 
 
 def test_a_workspace_too_small_for_any_kernel_is_said_with_a_forecast(runtime, half, folder):

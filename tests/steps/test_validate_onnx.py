@@ -86,6 +86,24 @@ def test_it_measures_what_fp16_costs_and_hands_the_model_on_unchanged(lowered):
         step.judge(exact)
 
 
+def test_the_distance_of_a_candidate_is_judged_on_the_device_and_its_multiplications_here(lowered):
+    strict = ValidateOnnx(precision="fp16", cosine=Bound(at_least=0.9999999), precision_share=Bound(at_least=0.5))
+    report = check(lowered, strict)
+    with pytest.raises(JudgementError):
+        strict.judge(report)
+    candidate = strict.as_candidate()
+    candidate.judge(report)
+    assert candidate.options() == strict.options()
+    with pytest.raises(JudgementError, match="precision_share"):
+        candidate.model_copy(update={"precision_share": Bound(at_least=1.5)}).judge(report)
+
+
+def test_a_recipe_with_candidates_checks_the_graph_of_each():
+    plan = planned(device="T4", runtime="auto")
+    assert [name for name in plan if name.startswith("validate-onnx")] == ["validate-onnx"]
+    assert plan["validate-onnx"].step.candidate
+
+
 def test_tf32_is_emulated_where_the_recipe_says_that_the_gpu_computes_in_it(lowered):
     plain, rounding = (ValidateOnnx(task="text-classification", tf32=tf32) for tf32 in (False, True))
     report = check(lowered, rounding, "original")

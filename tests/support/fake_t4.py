@@ -29,12 +29,13 @@ class FakeT4(Program):
     `tensorrt` is the version that the fake TensorRT says it has; None is the fake's own. What it can do is the same in
     each version: that of TensorRT 10. `first` are folders that come first on the import path. `arch` is the CPU
     architecture that the system reports, such as "aarch64" for a server with Arm CPUs; None is that of this machine.
+    `cuda` tells whether a fake onnxruntime-gpu is installed, too, whose CUDA provider computes on the CPU.
     """
 
     gpu = json.loads((SUPPORT / "fake_tensorrt" / "gpu.json").read_text())
     mib = 15_360  # nvidia-smi counts more memory than CUDA
 
-    def __init__(self, folder, place, *, tensorrt=None, first=(), arch=None):
+    def __init__(self, folder, place, *, tensorrt=None, first=(), arch=None, cuda=False):
         super().__init__(folder)
         self.first = tuple(first)
         place.mkdir(parents=True, exist_ok=True)
@@ -42,8 +43,9 @@ class FakeT4(Program):
         fake = SUPPORT / "fake_tensorrt" if is_plain else _copied(place / "support", tensorrt, self.gpu)
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", place / "venv"], check=True)
         [packages] = place.glob("venv/lib/python*/site-packages")
-        paths = [*first, SUPPORT.parent.parent, fake, sysconfig.get_path("purelib")]
-        lines = [*map(str, paths), "import fake_machine", *_other(arch)]
+        providers = [SUPPORT / "fake_cuda"] if cuda else []
+        paths = [*first, *providers, SUPPORT.parent.parent, fake, sysconfig.get_path("purelib")]
+        lines = [*map(str, paths), "import fake_machine", *_other(arch), *(["import fake_provider"] if cuda else [])]
         (packages / "fake.pth").write_text("\n".join(lines) + "\n")
         if (tensorrt or TENSORRT_MAJOR).split(".")[0] == TENSORRT_MAJOR:  # the libraries that pip's TensorRT brings
             (packages / "tensorrt_libs").mkdir()

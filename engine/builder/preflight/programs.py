@@ -43,7 +43,7 @@ def look_at_server(subject: CheckedVariant) -> None:
     if any(way != IN_PROCESS for way in recipe.bench.via):
         from engine.server import Needs, find
 
-        names = registry.of(recipe).candidates(recipe.target) or (recipe.target.runtime,)
+        names = registry.of(recipe).candidates(recipe) or (recipe.target.runtime,)
         backends = [registry.find(name).backend for name in names]
         with subject.at("bench", "via"):
             find(Needs(backends=frozenset(each.backend for each in backends if each is not None)), pull=False)

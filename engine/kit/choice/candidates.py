@@ -5,16 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Protocol
 
 from engine.kit.accuracy.report import AccuracyReport, Worst
 from engine.kit.bench import confidence, stats
 from engine.kit.bench.confidence import Interval
 from engine.reporting import TypedReport
-
-_REFUSED = "refused.txt"
-"""The file that a step writes in place of a model that its runtime cannot have; it holds the reason."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +39,12 @@ class CandidateModel:
 
 @dataclass(frozen=True, kw_only=True)
 class CandidatesReport(TypedReport):
-    """The measured candidates by the names of their runtimes, with the CPU and the number of threads."""
+    """The measured candidates by the names of their runtimes, with the device and the number of threads."""
 
     cpu: str
     threads: int
+    gpu: str = ""
+    """The GPU that ran the models; empty where the CPU ran them."""
     candidates: Mapping[str, CandidateModel]
     absent: Mapping[str, str] = field(default_factory=dict)
     """The runtimes that cannot have a model, with the reasons."""
@@ -77,17 +75,6 @@ class Lead:
 def parameter(runtime: str) -> str:
     """Return the parameter of `run` that gets the model which the plan builds for a runtime."""
     return f"model_{runtime.replace('-', '_')}"
-
-
-def refuse(directory: Path, reason: str) -> None:
-    """Write into `directory`, in place of a model, why the runtime cannot have the model."""
-    (directory / _REFUSED).write_text(f"{reason}\n", "utf-8")
-
-
-def refusal(directory: Path) -> str | None:
-    """Return why a runtime cannot have the model that `directory` is for; None where the model is there."""
-    path = directory / _REFUSED
-    return path.read_text("utf-8").strip() if path.is_file() else None
 
 
 class Timed(Protocol):

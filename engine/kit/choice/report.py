@@ -40,6 +40,8 @@ class ChoiceReport(TypedReport):
     """The candidate that is kept where no other is measurably faster: the first that validates."""
     cpu: str
     threads: int
+    gpu: str = ""
+    """The GPU that ran the models; empty where the CPU ran them."""
     shapes: tuple[Mapping[str, int], ...]
     order: tuple[str, ...]
     candidates: Mapping[str, Compared] = field(default_factory=dict)
@@ -61,7 +63,8 @@ class ChoiceReport(TypedReport):
             if name != self.runtime:
                 yield f"rejected {name}: {self._reason(name)}"
         shapes = lists.counted(len(self.shapes), "shape")
-        yield f"measured interleaved at {shapes} on {self.cpu}, {lists.counted(self.threads, 'thread')}"
+        device = self.gpu or f"{self.cpu}, {lists.counted(self.threads, 'thread')}"
+        yield f"measured interleaved at {shapes} on {device}"
 
     def _reason(self, name: str) -> str:
         """Return why a candidate was not chosen."""

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from engine.runtimes import registry
 from engine.runtimes.runtime import E, Runtime
-from engine.runtimes.support import Unsupported
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from engine.gpus import Gpu
-    from engine.runtimes.recipes import ExecutionView, LoadedRecipeView, RecipeView, TargetView
+    from engine.runtimes.recipes import ExecutionView, RecipeView, TargetView
 
 _ON_CPUS = ("onnxruntime", "openvino")
-"""The runtimes that are measured for a CPU; the first is the default."""
+_ON_GPUS = ("onnxruntime", "tensorrt")
+"""The runtimes that are measured for a CPU, and those for a GPU; the first is the default."""
 _CHOICE = "engine.runtimes.auto.choice"
 
 
 class Auto(Runtime):
-    """The runtime `auto`: for a CPU the fastest that validates; for a GPU, builds are refused as not supported yet.
+    """The runtime `auto`: the fastest that validates, on a CPU or on one kind of GPU.
 
     The step `choose-runtime` writes the model of the chosen runtime, and beside it the runtime's name. Everything that
     runs, measures or packages the model reads that name first, with `chosen`.
@@ -35,9 +35,14 @@ class Auto(Runtime):
     loads_in_triton: ClassVar[bool] = True
     compile_step: ClassVar[str | None] = "choose-runtime"
 
-    def candidates(self, target: TargetView) -> tuple[str, ...]:
-        """Return the runtimes that are measured: on a CPU ONNX Runtime, the default, and OpenVINO."""
-        return _ON_CPUS if target.device == "cpu" else ()
+    def candidates(self, recipe: RecipeView) -> tuple[str, ...]:
+        """Return the runtimes that are measured; ONNX Runtime, the default, is the first on every target."""
+        names = _ON_CPUS if recipe.target.device == "cpu" else _ON_GPUS
+        return tuple(name for name in names if registry.find(name).takes_part(recipe))
+
+    def executions(self, execution: E) -> tuple[E, ...]:
+        """Return how each candidate runs its model."""
+        return tuple(map(execution.as_run_by, execution.options))
 
     def chosen(self, directory: Path, execution: E) -> E:
         """Return how the runtime that the file in `directory` names runs the model."""
@@ -48,51 +53,43 @@ class Auto(Runtime):
         return True
 
     def sections(self, target: TargetView) -> Sequence[str]:
-        """Return the names of the sections that any runtime reads, as `auto` may stand for any runtime on a GPU."""
-        return ("tensorrt",)
+        """Return `tensorrt` for a GPU, where the section makes TensorRT a candidate."""
+        return () if target.device == "cpu" else ("tensorrt",)
 
-    def refuse_options(self, loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
-        """Raise RecipeError at an option under `tensorrt` that TensorRT does not have."""
-        import_module("engine.runtimes.tensorrt.feasible").options(loaded, devices)
+    def not_verified(self, recipe: RecipeView) -> str | None:
+        """Return what nobody knows about the recipe's Triton image for one of the candidates."""
+        views = ((registry.find(name), recipe.as_run_by(name)) for name in self.candidates(recipe))
+        return next(filter(None, (runtime.not_verified(view) for runtime, view in views)), None)
 
-    def unsupported(self, recipe: RecipeView) -> Iterator[Unsupported]:
-        """Yield the runtime itself for a GPU, for which no build measures runtimes yet."""
-        if not self.candidates(recipe.target):
-            yield Unsupported("target.runtime", "choosing a runtime for a GPU", "onnxruntime or tensorrt")
+    def padded_profiles(self, recipe: RecipeView) -> Sequence[Mapping[str, Any]]:
+        """Return the profiles where a candidate takes only their shapes."""
+        fixed = any(registry.find(name).fixes_profiles(recipe.target) for name in self.candidates(recipe))
+        return recipe.profiles if fixed else ()
 
     def execution(self, recipe: RecipeView) -> Mapping[str, Any]:
         """Return the options of every candidate by the candidate's name."""
-        return {name: dict(registry.find(name).execution(recipe)) for name in self.candidates(recipe.target)}
+        names = self.candidates(recipe)
+        return {name: dict(registry.find(name).execution(recipe.as_run_by(name))) for name in names}
 
     def tools(self, execution: ExecutionView) -> tuple[str, ...]:
         """Return the names of the distributions that run the models of all candidates."""
-        return _union(registry.find(each.runtime).tools(each) for each in _each(execution))
-
-    def package_tools(self) -> tuple[str, ...]:
-        """Return the names of the distributions that the packages of the candidates depend on."""
-        return _union(registry.find(name).package_tools() for name in _ON_CPUS)
+        return _union(each.by.tools(each) for each in self.executions(execution))
 
     def facts(self, execution: ExecutionView) -> tuple[str, ...]:
         """Return the names of the facts of the machine that the outputs of the candidates depend on."""
-        return _union(registry.find(each.runtime).facts(each) for each in _each(execution))
+        return _union(each.by.facts(each) for each in self.executions(execution))
 
     def latency_facts(self, execution: ExecutionView) -> tuple[str, ...]:
         """Return the names of further facts on which the latencies of the candidates depend."""
-        return _union(registry.find(each.runtime).latency_facts(each) for each in _each(execution))
+        return _union(each.by.latency_facts(each) for each in self.executions(execution))
 
     def code(self) -> tuple[str, ...]:
-        """Return the modules that read the choice, and those that run the models of the candidates."""
-        return _union([super().code(), (_CHOICE,), *(registry.find(name).code() for name in _ON_CPUS)])
+        """Return the modules that read the choice; the modules of the candidates are those of their executions."""
+        return (*super().code(), _CHOICE)
 
     def code_to_serve(self) -> tuple[str, ...]:
-        """Return the modules that read the choice, and those that tell how the candidates' models are served."""
-        served = (registry.find(name).code_to_serve() for name in _ON_CPUS)
-        return _union([super().code_to_serve(), (_CHOICE,), *served])
-
-
-def _each(execution: E) -> Iterator[E]:
-    """Yield how each candidate runs its model."""
-    yield from map(execution.as_run_by, execution.options)
+        """Return the modules that read the choice, as `code` does."""
+        return (*super().code_to_serve(), _CHOICE)
 
 
 def _union(groups: Iterable[Iterable[str]]) -> tuple[str, ...]:

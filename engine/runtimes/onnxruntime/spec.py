@@ -133,6 +133,10 @@ class OnnxRuntime(Runtime):
     )
     tools_for: ClassVar[Mapping[str, str]] = {"onnxruntime": "all models", _GPU: "ONNX models on a GPU"}
 
+    def default_provider(self, target: TargetView) -> str:
+        """Return the CPU provider for a CPU, and the CUDA provider for a GPU."""
+        return provider_of(target).value
+
     def runs_on_cpu(self, target: TargetView) -> bool:
         """Say whether the CPU provider runs the model. A target with a GPU may name the CPU provider, too."""
         return target.device == "cpu" or target.provider == Provider.CPU

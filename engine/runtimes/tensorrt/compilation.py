@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 from engine.errors import StepError
 from engine.machine import cuda
+from engine.runtimes import refusal
 from engine.runtimes.tensorrt import api as trt_api
 from engine.runtimes.tensorrt import builder as trt_builder
 from engine.runtimes.tensorrt import cuda_calls, libraries, passport, plan_proof, prepared_graph
 from engine.runtimes.tensorrt import inspector as trt_inspector
 from engine.runtimes.tensorrt import options as trt_options
 from engine.runtimes.tensorrt import passport_writer as trt_passport
+from engine.runtimes.tensorrt.failures import UnfitGraphError
 from engine.runtimes.tensorrt.options import BuilderOptions
 from engine.runtimes.tensorrt.passport import Precision
 from engine.runtimes.tensorrt.report import EngineReport
@@ -41,12 +43,15 @@ class Compilation(Step, BuilderOptions):
     """The compute capabilities of a TensorRT-RTX engine, times ten; empty for TensorRT."""
     timing_cache: Source | None = None
     plugins: tuple[Source, ...] = ()
+    candidate: bool = False
+    """Whether the plan compares runtimes, so that a graph that TensorRT cannot read is no error."""
 
     def run(self, out: Path, *, prepared: Path, timing_cache: Path | None = None, **plugins: Path) -> EngineReport:
         """Build the engine, and write the engine as `model.plan` and its passport into `out`.
 
         Raises ImportError where TensorRT is missing, and StepError where this machine lacks the GPU that the builder
-        has chosen for the job. Where TensorRT cannot read or build the graph, the StepError has TensorRT's own message.
+        has chosen for the job. Where TensorRT cannot read or build the graph, the StepError has TensorRT's own message;
+        a candidate that TensorRT cannot read is no error, and the reason is written in place of an engine.
         """
         version = trt_api.use(self.runtime)
         gpu = None if self.sms else _gpu(os.environ.get(GPU_VARIABLE, ""))
@@ -60,7 +65,14 @@ class Compilation(Step, BuilderOptions):
             plugins=list(plugins.values()),
             timing_cache=None if self.sms else cache.read_bytes() if cache else b"",
         )
-        return self._built(out, order, version=version, gpu=gpu)
+        try:
+            return self._built(out, order, version=version, gpu=gpu)
+        except UnfitGraphError as error:
+            if not self.candidate:
+                raise
+            reason = f"{error.what}: {'; '.join(error.facts)}"
+            refusal.write(out, reason)
+            return EngineReport(bytes=0, tensorrt=version, gpu=(), profiles=0, network={}, engine=None, refused=reason)
 
     def _built(self, out: Path, order: Order, *, version: str, gpu: CudaDevice | None) -> EngineReport:
         """Build the engine, and write the engine and its passport into `out`."""

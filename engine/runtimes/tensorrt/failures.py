@@ -20,6 +20,10 @@ On a machine without a GPU, the log has the message `cudaError 35` after every o
 """
 
 
+class UnfitGraphError(StepError):
+    """TensorRT's parser refuses the graph, on every machine with this TensorRT."""
+
+
 @dataclass(frozen=True)
 class Circumstances:
     """Details of a build that an error may show besides TensorRT's log messages."""
@@ -39,19 +43,19 @@ def reasons(problems: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(messages))[-_SHOWN:] or ["it gave no reason"]
 
 
-def unreadable(errors: Iterable[tuple[str, str, str]], problems: Sequence[str]) -> StepError:
+def unreadable(errors: Iterable[tuple[str, str, str]], problems: Sequence[str]) -> UnfitGraphError:
     """Return the error for a graph that the parser refuses; each of `errors` is (operator, node, description)."""
     listed = list(errors)
     unknown = sorted({operator for operator, _, description in listed if "Plugin not found" in description})
     facts = [f"{operator} {name or '(unnamed)'}: {description}" for operator, name, description in listed[:_SHOWN]]
     if unknown:
-        return StepError(
+        return UnfitGraphError(
             f"TensorRT does not know the operator {', '.join(unknown)}",
             facts,
             "see its operator support matrix; name the library that brings it under tensorrt.plugins, "
             "or use runtime: onnxruntime",
         )
-    return StepError(
+    return UnfitGraphError(
         "TensorRT cannot read the ONNX graph",
         facts or reasons(problems),
         "does ONNX Runtime take this graph? then see TensorRT's operator support matrix, or use runtime: onnxruntime",

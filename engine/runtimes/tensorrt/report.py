@@ -29,3 +29,5 @@ class EngineReport(TypedReport):
     """Whether products of fp32 may be computed in TF32, as text; "" where the GPU or the precision has none."""
     sparse: tuple[int, int] | None = None
     """The number of weights with the pattern 2:4, and of all; None for a recipe without `sparse_weights`."""
+    refused: str = ""
+    """Why TensorRT cannot have the model; empty where the step built an engine."""

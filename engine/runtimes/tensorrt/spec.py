@@ -53,6 +53,13 @@ class Engines(Runtime):
     majors: ClassVar[tuple[str, ...]]
     """The major versions of TensorRT or TensorRT-RTX that this project supports."""
 
+    def takes_part(self, recipe: RecipeView) -> bool:
+        """Return whether the recipe has the section `tensorrt`.
+
+        The recipe alone decides it, as what is installed must not change what a recipe means.
+        """
+        return bool(recipe.tensorrt)
+
     def runs_on_cpu(self, target: TargetView) -> bool:
         """Return whether the target is a CPU; engines run only on GPUs, so `refuse_cpu` then raises RecipeError."""
         return target.device == "cpu"

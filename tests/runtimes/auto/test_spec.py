@@ -7,29 +7,35 @@ from engine.runtimes import registry
 from engine.runtimes.auto import choice
 from engine.runtimes.execution import Execution
 
+TENSORRT = {"version": "10.x"}
 
-def recipe(runtime="auto", device="cpu"):
+
+def recipe(runtime="auto", device="cpu", precision="int8", **fields):
     return Recipe(
-        name="m", model=ModelSection(source="hf:a/b"), precision="int8",
-        target=TargetSection(device=device, runtime=runtime),
+        name="m", model=ModelSection(source="hf:a/b"), precision=precision,
+        target=TargetSection(device=device, runtime=runtime), **fields,
     )  # fmt: skip
+
+
+def on_a_t4(runtime="auto"):
+    return recipe(runtime, "T4", "fp16", tensorrt=TENSORRT)
 
 
 AUTO = registry.find("auto")
 EXECUTION = Execution.for_recipe(recipe())
+ON_A_T4 = Execution.for_recipe(on_a_t4())
 
 
 def test_on_a_cpu_onnxruntime_is_the_default_and_openvino_is_measured_beside_it():
-    assert AUTO.candidates(recipe().target) == ("onnxruntime", "openvino")
-    assert AUTO.candidates(recipe(device="T4").target) == ()
+    assert AUTO.candidates(recipe()) == ("onnxruntime", "openvino")
 
 
 def test_candidates_are_runtimes_of_their_own():
-    for name in AUTO.candidates(recipe().target):
-        assert registry.find(name).candidates(recipe().target) == ()
+    for name in AUTO.candidates(recipe()):
+        assert registry.find(name).candidates(recipe()) == ()
 
 
-@pytest.mark.parametrize("name", AUTO.candidates(recipe().target))
+@pytest.mark.parametrize("name", AUTO.candidates(recipe()))
 def test_the_chosen_runtime_runs_the_model_as_if_the_recipe_named_it(tmp_path, name):
     choice.write(tmp_path, name)
     assert EXECUTION.of_model(tmp_path) == Execution.for_recipe(recipe(name))
@@ -40,14 +46,44 @@ def test_a_runtime_that_is_named_needs_no_choice(tmp_path):
     assert named.of_model(tmp_path) is named
 
 
-@pytest.mark.parametrize("name", AUTO.candidates(recipe().target))
+def test_on_a_gpu_tensorrt_is_a_candidate_of_a_recipe_that_names_its_version():
+    assert AUTO.candidates(recipe(device="T4")) == ("onnxruntime",)
+    assert AUTO.candidates(on_a_t4()) == ("onnxruntime", "tensorrt")
+
+
+def test_on_a_gpu_onnx_runtime_computes_with_the_cuda_provider_and_reads_nothing_under_tensorrt():
+    view = on_a_t4().as_run_by("onnxruntime")
+    assert (view.target.provider, view.tensorrt) == ("cuda", {})
+    assert ON_A_T4.options == {"onnxruntime": {"provider": "cuda"}, "tensorrt": {"cuda_graph": False}}
+
+
+@pytest.mark.parametrize("name", AUTO.candidates(on_a_t4()))
+def test_on_a_gpu_the_chosen_runtime_runs_the_model_as_if_the_recipe_named_it(tmp_path, name):
+    choice.write(tmp_path, name)
+    assert ON_A_T4.of_model(tmp_path) == Execution.for_recipe(on_a_t4().as_run_by(name))
+
+
+def test_a_job_on_a_gpu_needs_the_packages_of_all_candidates_and_says_so():
+    hardware = ON_A_T4.needs
+    assert hardware.tools == ("onnxruntime-gpu", "tensorrt")
+    assert str(hardware) == "T4 (sm_75) with onnxruntime-gpu and tensorrt 10.x"
+    assert hash(hardware) != hash(Execution.for_recipe(on_a_t4().as_run_by("tensorrt")).needs)
+    assert set(ON_A_T4.tools) == {"numpy", "onnxruntime-gpu", "tensorrt"}
+
+
+def test_a_job_on_a_cpu_does_not_depend_on_the_code_of_runtimes_for_gpus():
+    assert not any(".tensorrt" in module for module in (*EXECUTION.code, *EXECUTION.code_to_serve))
+    assert any(".tensorrt" in module for module in ON_A_T4.code)
+
+
+@pytest.mark.parametrize("name", AUTO.candidates(recipe()))
 def test_everything_that_a_candidate_depends_on_is_a_dependency(name):
     own = Execution.for_recipe(recipe(name))
     assert set(EXECUTION.tools) >= set(own.tools)
     assert set(EXECUTION.facts) >= set(own.facts)
     assert set(EXECUTION.code) >= set(own.code)
     assert set(EXECUTION.code_to_serve) >= set(own.code_to_serve)
-    assert set(AUTO.package_tools()) >= set(own.by.package_tools())
+    assert set(EXECUTION.package_tools) >= set(own.by.package_tools())
     assert set(AUTO.latency_facts(EXECUTION)) >= set(own.by.latency_facts(own))
 
 
