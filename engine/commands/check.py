@@ -76,9 +76,10 @@ def _print_candidates(recipe: Recipe) -> None:
     """Print which runtimes a build measures, for a recipe whose runtime stands for several."""
     from engine.runtimes import registry
 
-    candidates = registry.of(recipe).candidates(recipe)
-    if candidates:
-        print(f"  a build measures {' and '.join(candidates)}, and keeps the fastest that validates")
+    *others, last = registry.of(recipe).candidates(recipe) or ("",)
+    if last:
+        names = " and ".join(filter(None, (", ".join(others), last)))
+        print(f"  a build measures {names}, and keeps the fastest that validates")
 
 
 def _print(path: Path | str, name: str, jobs: Sequence[str], *, model: bool) -> None:

@@ -44,6 +44,10 @@ class RecipeView(Protocol):
         """The section `target`: device, runtime and provider."""
 
     @property
+    def model(self) -> Any:
+        """The section `model` of the recipe."""
+
+    @property
     def precision(self) -> str:
         """The precision of the build: "fp32", "fp16", "int8", ..."""
 

@@ -3,24 +3,40 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from engine import tasks
+from engine.errors import JudgementError
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.reference import own_tokenizer, torch_models
 from engine.recipe import image_input
 from engine.recipe.image_input import Images
 from engine.recipe.values import Profile
-from engine.runtimes import devices, passport_file
+from engine.runtimes import devices, passport_file, refusal
 from engine.runtimes.execution import Execution
 from engine.runtimes.inductor import compilation, facts, passport
 from engine.runtimes.inductor.passport import Pt2Passport
-from engine.step import KEY_VARIABLE, Hardware, Report, Step
+from engine.step import KEY_VARIABLE, Hardware, Step, TypedReport
 from engine.text import sizes
 
 if TYPE_CHECKING:
     from engine.recipe.schema import Recipe
+
+
+@dataclass(frozen=True, kw_only=True)
+class InductorReport(TypedReport):
+    """The compiled model: what compiled it for which device, its free axes with their sizes, and its size."""
+
+    torch: str = ""
+    cxx: str = ""
+    device: str = ""
+    axes: Mapping[str, str] = field(default_factory=dict)
+    bytes: int = 0
+    refused: str = ""
+    """Why PyTorch cannot export the model; empty where the step wrote a model."""
 
 
 class InductorBuild(Step):
@@ -34,6 +50,8 @@ class InductorBuild(Step):
     reproducible: ClassVar[bool] = False
     tools: ClassVar[tuple[str, ...]] = ("numpy", "torch", "safetensors")
     facts: ClassVar[tuple[str, ...]] = ("arch", "cxx.version", "os", "cpu.isa")
+    report: ClassVar[type[TypedReport] | None] = InductorReport
+    judged: ClassVar[tuple[str, ...]] = ("candidate",)
     time_limit: ClassVar[float] = 2 * 3600.0
 
     precision: Literal["fp32", "fp16", "bf16"] = "fp32"
@@ -43,6 +61,8 @@ class InductorBuild(Step):
     num_labels: int | None = None
     random_head: bool = False
     images: Images | None = None
+    candidate: bool = False
+    """Whether the plan compares runtimes, so that a model that PyTorch cannot export is no error."""
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self | None:
@@ -80,12 +100,30 @@ class InductorBuild(Step):
         """Return the checkpoint alone; a recipe without this step hands on the graph `checked` in its place."""
         return ("checkpoint",)
 
-    def run(self, out: Path, *, checked: Path | None = None, checkpoint: Path) -> Report:
-        """Write `model.pt2` and its passport, and return a report.
+    def run(self, out: Path, *, checked: Path | None = None, checkpoint: Path) -> InductorReport:
+        """Write `model.pt2` and its passport, and return a report; where PyTorch cannot export the model, the reason.
 
-        Raises StepError where PyTorch cannot load, export or compile the model, or cannot use the GPU.
+        Raises StepError where PyTorch cannot load or compile the model, or cannot use the GPU.
         """
         del checked
+        try:
+            return self._written(out, checkpoint)
+        except compilation.UnfitModuleError as error:
+            reason = ": ".join((error.what, *error.facts))
+            refusal.write(out, reason)
+            return InductorReport(refused=reason)
+
+    def judge(self, report: InductorReport) -> None:
+        """Raise JudgementError where PyTorch cannot export the model, and the plan has no other model."""
+        if report.refused and not self.candidate:
+            raise JudgementError("AOTInductor cannot have this model", [report.refused], compilation.OTHER)
+
+    def as_candidate(self) -> Self:
+        """Return the step that lets a plan with several runtimes do without the compiled model."""
+        return self.model_copy(update={"candidate": True})
+
+    def _written(self, out: Path, checkpoint: Path) -> InductorReport:
+        """Write the model and its passport. Raises UnfitModuleError, and StepError as `run` does."""
         module = torch_models.load(
             checkpoint,
             checkpoints.task(checkpoint, self.task),
@@ -117,10 +155,4 @@ class InductorBuild(Step):
         print(f"compiled: {sizes.decimal(size)}")
         named = {axis: str(each) for axis, each in built.axes.items()}
         machine = written.machine
-        return {
-            "torch": machine.torch,
-            "cxx": written.cxx,
-            "device": machine.gpu or "cpu",
-            "axes": named,
-            "bytes": size,
-        }
+        return InductorReport(torch=machine.torch, cxx=written.cxx, device=machine.gpu or "cpu", axes=named, bytes=size)

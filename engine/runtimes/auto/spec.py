@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from engine.runtimes.recipes import ExecutionView, RecipeView, TargetView
 
 _ON_CPUS = ("onnxruntime", "openvino")
-_ON_GPUS = ("onnxruntime", "tensorrt")
+_ON_GPUS = ("onnxruntime", "inductor", "tensorrt")
 """The runtimes that are measured for a CPU, and those for a GPU; the first is the default."""
 _CHOICE = "engine.runtimes.auto.choice"
 

@@ -28,9 +28,13 @@ if TYPE_CHECKING:
 
 DTYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 _TOKENS = "sequence"
-_OTHER = "use runtime: onnxruntime, whose exporters may take the model"
+OTHER = "use runtime: onnxruntime, whose exporters may take the model"
 _CACHES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 """The variables that name the folders in which Inductor and the Triton language keep what they have compiled."""
+
+
+class UnfitModuleError(StepError):
+    """The error of a module that `torch.export` cannot have, on any machine with this version of PyTorch."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,8 @@ def compiled(
     """Compile a module of `torch_models.load` for a device, "cpu" or "cuda:0", and write it into the file `out`.
 
     The weights and the computation are in the precision; the inputs and outputs keep their types. An axis with one size
-    is fixed. Raises StepError where `torch.export` or AOTInductor cannot have the module, and without a C++ compiler.
+    is fixed. Raises UnfitModuleError where `torch.export` cannot have the module, and StepError where AOTInductor
+    cannot compile it, or where there is no C++ compiler.
     """
     import torch
 
@@ -86,7 +91,7 @@ def compiled(
                 program, package_path=str(out), inductor_configs=_settings()
             )
         except Exception as error:  # Inductor, the Triton language and compilers raise errors of any kind
-            raise StepError("AOTInductor cannot compile the model", reasons.facts(error), _OTHER) from error
+            raise StepError("AOTInductor cannot compile the model", reasons.facts(error), OTHER) from error
     inputs = {name: CompiledTensor(dtype=module.input_specs[name].dtype, shape=shape) for name, shape in shapes.items()}
     return Compiled(free, inputs, _outputs(program, module.output_names, shapes))
 
@@ -143,7 +148,7 @@ def _exported(
     free: Mapping[str, AxisSizes],
     device: str,
 ) -> torch.export.ExportedProgram:
-    """Return the exported program. Raises StepError where the module cannot be exported with these axes."""
+    """Return the exported program. Raises UnfitModuleError where the module has none with these axes."""
     import torch
 
     traced = _traced(free)
@@ -163,7 +168,7 @@ def _exported(
             return torch.export.export(typed, example, dynamic_shapes=(named,))
     except Exception as error:  # any layer may do what cannot be traced
         ranges = [f"{axis}: {size}" for axis, size in free.items()]
-        raise StepError("torch.export cannot have the model", [*reasons.facts(error), *ranges], _OTHER) from error
+        raise UnfitModuleError("torch.export cannot have the model", [*reasons.facts(error), *ranges], OTHER) from error
 
 
 def _traced(free: Mapping[str, AxisSizes]) -> dict[str, int]:

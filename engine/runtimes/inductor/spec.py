@@ -40,6 +40,12 @@ class Inductor(Runtime):
     ways: ClassVar[tuple[Way, ...]] = (Way("inductor", ("torch", "triton")),)
     tools_for: ClassVar[Mapping[str, str]] = {"torch": "export and reference of PyTorch models, and runtime: inductor"}
 
+    def takes_part(self, recipe: RecipeView) -> bool:
+        """Return whether the model is one of PyTorch, in a precision of floating point, for an image that loads it."""
+        tag = triton_images.tag_of(recipe)
+        known = tag is None or not tag.release or tag.release >= _FIRST_RELEASE
+        return known and recipe.precision in _HALVES and not recipe.model.is_onnx_file
+
     def kernels(self, target: TargetView) -> Kernels | None:
         """Return the precisions on CPUs; None for a GPU, which decides itself between those that it does not lack."""
         return Kernels(_HALVES, f"{self.name} computes on CPUs in") if self.runs_on_cpu(target) else None
