@@ -65,4 +65,4 @@ def _homes() -> tuple[str, ...]:
 def _load(homes: Iterable[str], name: str | None = None) -> None:
     for home in homes:
         if name is None or name not in FACTS:
-            importlib.import_module(home)
+            _ = importlib.import_module(home).__doc__  # reading it loads a module that a step has imported lazily
