@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from engine import tasks
 from engine.kit.accuracy import built
-from engine.kit.bench import interleaving
+from engine.kit.bench import cuda_graphs, interleaving
 from engine.kit.bench.interleaving import Budget, Contender
 from engine.kit.bench.report import in_words
 from engine.kit.choice.candidates import CandidateModel, CandidatesReport, Latency, medians, parameter, without_texts
@@ -19,9 +20,12 @@ from engine.machine import cpu
 from engine.recipe import shape_values
 from engine.runtimes import devices, refusal
 from engine.runtimes.execution import Execution
+from engine.runtimes.profiles import fixed
 from engine.step import Hardware, Step, TypedReport, write_report
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from engine.recipe.schema import Recipe
 
 Axes = Mapping[str, int]
@@ -52,6 +56,8 @@ class MeasureRuntimes(Step):
     opt: Mapping[str, int] = {}
     """The extent of each axis for which multiplications are counted."""
 
+    in_graph: tuple[bool, ...] = ()
+    """Whether a profile fixes each shape, so that models run it in a CUDA graph; empty without CUDA graphs."""
     values: tuple[Mapping[str, tuple[int, ...]], ...] = ()
     """The values of inputs that the profiles state, for each shape; empty where they state none."""
 
@@ -69,10 +75,13 @@ class MeasureRuntimes(Step):
         shapes = recipe.bench.shapes if recipe.bench else ()
         named = [{**(usual[0] if usual else {}), **shape.axes} for shape in shapes if shape.samples is None]
         distinct = _distinct(named or usual or [{}])
+        execution = Execution.for_recipe(recipe)
+        graphed = execution.by.graphed(execution) is not None
         return cls(
             candidates=candidates,
-            execution=Execution.for_recipe(recipe),
+            execution=execution,
             shapes=tuple(distinct),
+            in_graph=tuple(shape in fixed(recipe.profiles) for shape in distinct) if graphed else (),
             values=shape_values.usual_of_each(distinct, recipe.profiles, recipe.shape_values),
             threads=recipe.bench.threads if recipe.bench else None,
             task=recipe.model.task,
@@ -80,8 +89,9 @@ class MeasureRuntimes(Step):
         )
 
     def options(self) -> Mapping[str, Any]:
-        """Return the options that are rows of the key; `values` only where profiles state values."""
-        return {name: each for name, each in super().options().items() if self.values or name != "values"}
+        """Return the options that are rows of the key; `in_graph` and `values` only where they say something."""
+        unused = {name for name in ("in_graph", "values") if not getattr(self, name)}
+        return {name: each for name, each in super().options().items() if name not in unused}
 
     def hardware(self) -> Hardware | None:
         """Return the GPU that runs the models; None for models that run on the CPU."""
@@ -131,9 +141,16 @@ class MeasureRuntimes(Step):
         ]
         graph = onnx_files.load_graph(exported)
         latencies: dict[str, list[Latency]] = {name: [] for name in runs}
-        for axes, values in zip_longest(self.shapes, self.values) if runs else ():
+        for axes, values, in_graph in zip_longest(self.shapes, self.values, self.in_graph) if runs else ():
             print(f"measuring {in_words(axes)}, {threads} threads: {', '.join(runs)}")
-            measured = interleaving.measure(contenders, bench_inputs.draw(graph, axes, values), self.budget)
+            inputs = bench_inputs.draw(graph, axes, values)
+            ready = contenders
+            if in_graph:
+                ready = [
+                    _in_graph(each, execution, models[parameter(name)], inputs, axes, stated=values or ())
+                    for each, (name, execution) in zip(contenders, runs.items(), strict=True)
+                ]
+            measured = interleaving.measure(ready, inputs, self.budget)
             for name, rounds in zip(runs, measured, strict=True):
                 latencies[name].append(Latency(axes, medians(rounds)))
                 print(f"{name}: p50 {latencies[name][-1].p50_ms:.3f} ms")
@@ -147,6 +164,24 @@ class MeasureRuntimes(Step):
         )
         write_report(out, report.to_json())
         return report
+
+
+def _in_graph(
+    contender: Contender,
+    execution: Execution,
+    model: Path,
+    inputs: Mapping[str, np.ndarray],
+    axes: Axes,
+    *,
+    stated: Collection[str],
+) -> Contender:
+    """Return the contender in a CUDA graph, as `bench` runs it; itself where its runtime captures none at this shape."""
+    graphed = execution.by.graphed(execution)
+    if graphed is None:
+        return contender
+    load = partial(graphed.by.runner, model, graphed, name=contender.runtime)
+    (chosen, *_), _ = cuda_graphs.added([contender], load, inputs, axes, by_default=True, stated=stated)
+    return chosen
 
 
 def _distinct(shapes: list[dict[str, int]]) -> list[dict[str, int]]:

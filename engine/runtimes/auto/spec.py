@@ -83,6 +83,10 @@ class Auto(Runtime):
         """Return the names of further facts on which the latencies of the candidates depend."""
         return _union(each.by.latency_facts(each) for each in self.executions(execution))
 
+    def graphed(self, execution: E) -> E | None:
+        """Return how a candidate with CUDA graphs is run with them; None where none has them."""
+        return next(filter(None, (each.by.graphed(each) for each in self.executions(execution))), None)
+
     def code(self) -> tuple[str, ...]:
         """Return the modules that read the choice; the modules of the candidates are those of their executions."""
         return (*super().code(), _CHOICE)
