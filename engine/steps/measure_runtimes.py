@@ -175,7 +175,7 @@ def _in_graph(
     *,
     stated: Collection[str],
 ) -> Contender:
-    """Return the contender in a CUDA graph, as `bench` runs it; itself where its runtime captures none at this shape."""
+    """Return the contender in a CUDA graph, as `bench` runs it; itself where none can be captured."""
     graphed = execution.by.graphed(execution)
     if graphed is None:
         return contender

@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.recipe.schema import ModelSection, Recipe, TargetSection
+from engine.recipe.schema import ModelSection, PackageSection, Recipe, TargetSection
 from engine.runtimes import registry
 from engine.runtimes.auto import choice
 from engine.runtimes.execution import Execution
@@ -47,14 +47,33 @@ def test_a_runtime_that_is_named_needs_no_choice(tmp_path):
 
 
 def test_on_a_gpu_tensorrt_is_a_candidate_of_a_recipe_that_names_its_version():
-    assert AUTO.candidates(recipe(device="T4")) == ("onnxruntime",)
-    assert AUTO.candidates(on_a_t4()) == ("onnxruntime", "tensorrt")
+    assert "tensorrt" not in AUTO.candidates(recipe(device="T4", precision="fp16"))
+    assert AUTO.candidates(on_a_t4()) == ("onnxruntime", "inductor", "tensorrt")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"precision": "int8"},
+        {"model": ModelSection(source="model.onnx")},
+        {"package": PackageSection.model_validate({"triton": {"image": "nvcr.io/nvidia/tritonserver:25.06-py3"}})},
+    ],
+    ids=["int8", "an ONNX file", "an image before 26.05"],
+)
+def test_on_a_gpu_inductor_is_no_candidate_where_it_cannot_have_the_model(fields):
+    assert "inductor" in AUTO.candidates(on_a_t4())
+    assert AUTO.candidates(on_a_t4().model_copy(update=fields)) == ("onnxruntime", "tensorrt")
+
+
+def test_on_a_gpu_onnx_runtime_may_run_in_a_cuda_graph():
+    assert ON_A_T4.by.graphed(ON_A_T4).runtime == "onnxruntime"
+    assert EXECUTION.by.graphed(EXECUTION) is None
 
 
 def test_on_a_gpu_onnx_runtime_computes_with_the_cuda_provider_and_reads_nothing_under_tensorrt():
     view = on_a_t4().as_run_by("onnxruntime")
     assert (view.target.provider, view.tensorrt) == ("cuda", {})
-    assert ON_A_T4.options == {"onnxruntime": {"provider": "cuda"}, "tensorrt": {"cuda_graph": False}}
+    assert ON_A_T4.options == {"onnxruntime": {"provider": "cuda"}, "inductor": {}, "tensorrt": {"cuda_graph": False}}
 
 
 @pytest.mark.parametrize("name", AUTO.candidates(on_a_t4()))
@@ -65,10 +84,10 @@ def test_on_a_gpu_the_chosen_runtime_runs_the_model_as_if_the_recipe_named_it(tm
 
 def test_a_job_on_a_gpu_needs_the_packages_of_all_candidates_and_says_so():
     hardware = ON_A_T4.needs
-    assert hardware.tools == ("onnxruntime-gpu", "tensorrt")
-    assert str(hardware) == "T4 (sm_75) with onnxruntime-gpu and tensorrt 10.x"
+    assert hardware.tools == ("onnxruntime-gpu", "torch", "tensorrt")
+    assert str(hardware) == "T4 (sm_75) with onnxruntime-gpu and torch and tensorrt 10.x"
     assert hash(hardware) != hash(Execution.for_recipe(on_a_t4().as_run_by("tensorrt")).needs)
-    assert set(ON_A_T4.tools) == {"numpy", "onnxruntime-gpu", "tensorrt"}
+    assert set(ON_A_T4.tools) == {"numpy", "onnxruntime-gpu", "torch", "tensorrt"}
 
 
 def test_a_job_on_a_cpu_does_not_depend_on_the_code_of_runtimes_for_gpus():
