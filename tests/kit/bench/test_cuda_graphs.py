@@ -10,9 +10,13 @@ from onnx import helper
 from engine.errors import JudgementError
 from engine.kit.bench.interleaving import Budget
 from engine.kit.bench.report import BenchReport
-from engine.recipe.schema import BenchSection, ModelSection, Recipe, RivalSection, Shape
+from engine.kit.inputs import cases
+from engine.kit.inputs.cases import Case
+from engine.recipe.schema import BenchSection, ModelSection, Recipe, RivalSection, Shape, TargetSection
 from engine.runtimes import hardware
+from engine.runtimes.onnxruntime import session as ort
 from engine.steps.bench import Bench
+from engine.steps.measure_runtimes import MeasureRuntimes
 
 ON_T4 = executions.execution("cuda", hardware=hardware.on(["T4"], tool="onnxruntime-gpu"))
 PLAIN = RivalSection(runtime="onnxruntime")
@@ -22,6 +26,12 @@ class Quick(Bench):
     """The real step, in less time."""
 
     budget = Budget(seconds=0.3, warm_up=0.1, rounds=5)
+
+
+class QuickCandidates(MeasureRuntimes):
+    """The real step, in less time."""
+
+    budget = Quick.budget
 
 
 @pytest.fixture
@@ -189,3 +199,21 @@ def test_only_keys_of_models_with_graphs_have_the_row():
     )
     assert one == other
     assert [name for name in one if one[name] != fixed[name]] == ["in_graph"]
+
+
+@pytest.mark.parametrize(("profile", "captures"), [({"batch": 8}, 1), ({"batch": [1, 8, 8]}, 0)])
+def test_candidates_run_in_a_graph_at_a_shape_that_the_recipe_fixes(profile, captures, device, layers, tmp_path):
+    recipe = Recipe(
+        name="m", model=ModelSection(source="net.onnx"), target=TargetSection(device="T4", runtime="auto"),
+        profiles=[profile], bench=BenchSection(shapes=(Shape(batch=8),), threads=1),
+    )  # fmt: skip
+    session = ort.session(layers, threads=1)
+    x = {name: np.ones([8, *value.shape[1:]], np.float32) for value in session.get_inputs() for name in [value.name]}
+    cases.save([Case("line 1", "", "sample", x, ort.run(session, x))], tmp_path / "reference")
+    step = QuickCandidates.for_recipe(recipe)
+    places = dict.fromkeys(("exported", "checkpoint", "model_onnxruntime"), layers)
+    report = step.run(tmp_path / "out", reference=tmp_path / "reference", **places)
+    assert device.diary.count("capture 1") == captures
+    assert ("replay 1" in device.diary) is bool(captures)
+    assert [list(report.candidates), report.gpu] == [["onnxruntime"], fake_cuda_provider.NAME]
+    assert "options.in_graph" in {f"options.{name}" for name in step.options()}
