@@ -208,7 +208,8 @@ def test_candidates_run_in_a_graph_at_a_shape_that_the_recipe_fixes(profile, cap
         profiles=[profile], bench=BenchSection(shapes=(Shape(batch=8),), threads=1),
     )  # fmt: skip
     session = ort.session(layers, threads=1)
-    x = {name: np.ones([8, *value.shape[1:]], np.float32) for value in session.get_inputs() for name in [value.name]}
+    [taken] = session.get_inputs()
+    x = {taken.name: np.ones([8, *taken.shape[1:]], np.float32)}
     cases.save([Case("line 1", "", "sample", x, ort.run(session, x))], tmp_path / "reference")
     step = QuickCandidates.for_recipe(recipe)
     places = dict.fromkeys(("exported", "checkpoint", "model_onnxruntime"), layers)
@@ -216,4 +217,4 @@ def test_candidates_run_in_a_graph_at_a_shape_that_the_recipe_fixes(profile, cap
     assert device.diary.count("capture 1") == captures
     assert ("replay 1" in device.diary) is bool(captures)
     assert [list(report.candidates), report.gpu] == [["onnxruntime"], fake_cuda_provider.NAME]
-    assert "options.in_graph" in {f"options.{name}" for name in step.options()}
+    assert "in_graph" in step.options()
