@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from engine.commands import options
 from engine.commands import package as packages_of
 from engine.errors import Exit, HardwareError, StepError
-from engine.system import writable
+from engine.system import regular, writable
 from engine.text import lists
 
 if TYPE_CHECKING:
@@ -87,7 +87,11 @@ def run(arguments: argparse.Namespace) -> Exit:
         for name in obstacles.keys() - {each.recipe for each in proof.outcomes}:
             proof.skip(name, "all", "interrupted before")
     finally:
-        texts = {f"{name}-server.log": log.read_text("utf-8", "replace") for name, log in logs.items() if log.is_file()}
+        texts = {
+            f"{name}-server.log": regular.read_text(log, errors="replace")
+            for name, log in logs.items()
+            if log.is_file()
+        }
         count = bundle.write(target, session.lookup.store.root, machine, {"results.json": proof.text(), **texts})
         session.lookup.store.leave()
     proof.show()
@@ -247,6 +251,7 @@ class _Variant:
         from engine.kit.accuracy.report import AccuracyReport
         from engine.server import served_accuracy
         from engine.step import Section
+        from engine.steps.reference import Reference
 
         [summary] = self.session.summaries()
         records = {job.step.makes: summary.records.get(job.name) for job in self.planned.jobs}
@@ -256,7 +261,7 @@ class _Variant:
         checkpoint = folders["checkpoint"]
         parts = served_accuracy.PackageParts(package, folders.get("exported", checkpoint), checkpoint, serving)
         outside = () if validation is None else validation.outside
-        return served_accuracy.requests_of(model, folders["reference"], parts, outside=outside)
+        return served_accuracy.requests_of(model, folders[Reference.makes], parts, outside=outside)
 
     def compare(self, requests: Sequence[ReferenceRequest], responses: Sequence[Mapping[str, np.ndarray]]) -> None:
         """Compare the answers over both protocols with those that the original's outputs give."""

@@ -58,7 +58,8 @@ class Quantize(Calibrated):
     For a CPU the precision is dynamic int8, with scaled activations; of a convolutional graph it is static int8, which
     is calibrated; or weights alone are in int4 or int8. For a GPU
     the graph itself sets the precision of every tensor, as TensorRT 11 and TensorRT-RTX need it: fp16 or bf16; or int8,
-    fp8 or int4 between Q/DQ pairs, and the rest in fp16. The quantized graph is the same for every GPU and compiler.
+    fp8 or int4 between Q/DQ pairs, and the rest in fp16. The quantized graph is the same for every GPU and compiler,
+    but for the normalizations in `wide_sums`.
     """
 
     makes: ClassVar[str] = "quantized"

@@ -43,6 +43,7 @@ NOT_HERE = {
     "nvidia-smi": "the program of NVIDIA's driver",
     "recipe gpus A100-40GB": "tests/gpus/test_catalogue.py runs it by another name of this GPU",
     "pytest -m gpu": "needs a GPU; that pytest collects its tests is tested",
+    "pytest -m gpu tests/gpu/test_inductor.py": "needs a GPU; that pytest collects its tests is tested",
     "docker run --rm IMAGE dpkg-query -W libnvinfer-bin": "needs the image: its files are not here",
     "pip install 'recipe-build[tensorrt]'": ONLY_PIP,
     "pip install 'recipe-build[rtx]'": ONLY_PIP,

@@ -14,6 +14,7 @@ _OTHER_NAMES = {
     ENGINE / "drafts" / "pbtxt.py": "the backends of Triton",
     ENGINE / "machine" / "tried.py": "libraries",
     ENGINE / "recipe" / "descriptions.py": "the fields of a recipe",
+    ENGINE / "recipe" / "schema.py": "the sections of a recipe",
     ENGINE / "text" / "distribution.py": "the extras of this project",
 }
 """Files with names of other things, which may be those of runtimes."""

@@ -118,6 +118,7 @@ def test_on_a_gpu_no_share_of_multiplications_is_judged_since_nothing_counts_it_
     assert ChooseRuntime.for_recipe(recipe).precision_share is None
     assert ChooseRuntime.for_recipe(recipe).models_of() == {
         "model_onnxruntime": "onnxruntime",
+        "model_inductor": "inductor",
         "model_tensorrt": "tensorrt",
     }
 

@@ -6,16 +6,17 @@ import pt2
 import pytest
 import torch
 
-from engine.errors import StepError
+from engine.errors import JudgementError, StepError
 from engine.kit.reference import probes, torch_models
 from engine.machine import cuda
 from engine.machine.cuda import CudaDevice
 from engine.recipe.values import Range
+from engine.runtimes import refusal
 from engine.runtimes.execution import Execution
 from engine.runtimes.inductor import compilation, passport
 from engine.runtimes.inductor.compilation import Compiled
 from engine.step import Device, Hardware
-from engine.steps.inductor_build import InductorBuild
+from engine.steps.inductor_build import InductorBuild, InductorReport
 
 ON_CPU = Execution(runtime="inductor", options={})
 ON_H100 = Execution(
@@ -70,10 +71,26 @@ def test_a_build_for_a_gpu_compiles_for_the_gpu_of_the_recipe_and_names_it(
     [(module, named)] = fake_compiler
     assert module.input_names == ("input_ids", "attention_mask", "token_type_ids")
     assert (named["device"], named["precision"]) == ("cuda:1", "fp16")
-    assert report["device"] == pt2.H100["gpu"]
+    assert report.device == pt2.H100["gpu"]
     written = passport.load(tmp_path / "out")
     assert (written.machine.gpu, written.machine.sm) == (pt2.H100["gpu"], 90)
     assert written.precision == "fp16"
+
+
+def test_a_model_that_pytorch_cannot_export_is_refused_unless_the_plan_has_another(tmp_path, checkpoint, monkeypatch):
+    def compiled(*_, **named):
+        raise compilation.UnfitModuleError("torch.export cannot have the model", ["data-dependent branch"])
+
+    monkeypatch.setattr(compilation, "compiled", compiled)
+    step = InductorBuild()
+    report = step.run(tmp_path / "out", checkpoint=checkpoint)
+    assert (
+        refusal.read(tmp_path / "out") == report.refused == "torch.export cannot have the model: data-dependent branch"
+    )
+    with pytest.raises(JudgementError, match="AOTInductor cannot have this model"):
+        step.judge(InductorReport.from_json(report.to_json()))
+    step.as_candidate().judge(report)
+    assert step.as_candidate().options() == step.options()
 
 
 def test_a_torch_without_cuda_is_an_error_on_the_machine_with_the_gpu(tmp_path, checkpoint, fake_h100, monkeypatch):
@@ -110,7 +127,7 @@ def test_each_precision_gives_the_answers_of_the_original_in_float32(tmp_path, c
 @pytest.mark.whole("a compilation takes a minute; tests/e2e/test_inductor.py always compiles one model")
 def test_a_profile_of_one_size_is_compiled_for_this_size_alone(tmp_path, checkpoint):
     step = InductorBuild(profiles=(profile(batch=1, sequence=16),))
-    assert step.run(tmp_path / "out", checkpoint=checkpoint)["axes"] == {}
+    assert step.run(tmp_path / "out", checkpoint=checkpoint).axes == {}
     assert not list(tmp_path.glob("inductor-*")), "the caches of the compilation are gone"
     runner = ON_CPU.by.runner(tmp_path / "out", ON_CPU, threads=1)
     assert runner.takes(dict.fromkeys(passport.load(tmp_path / "out").inputs, (1, 16)))
