@@ -44,7 +44,10 @@ def _each(loaded: LoadedRecipe, checks: Callable[[LoadedRecipe], None]) -> None:
         except RecipeError as refusal:
             errors[name] = refusal
     for name, error in errors.items():
-        able = [f"runtime: {each}" for each in candidates if each not in errors]
+        target_of = loaded.recipe.target
+        by = {each: None if target_of.device == "cpu" else registry.find(each).default_provider(target_of)
+              for each in candidates if each not in errors}  # fmt: skip
+        able = [f"runtime: {each}{f', provider: {provider}' if provider else ''}" for each, provider in by.items()]
         fact = f"`runtime: {loaded.recipe.target.runtime}` measures {' and '.join(candidates)}; this is about {name}"
         hint = "; or say ".join([error.hint, " or ".join(able)] if able else [error.hint])
         raise RecipeError(error.what, error.position, facts=[*error.facts, fact], hint=hint)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from engine import gpus, tasks
 from engine.feasibility import shapes
+from engine.recipe.model_config import OF_A_PYTHON_MODEL
 from engine.runtimes import registry, triton_images
 from engine.runtimes.backends import WITHOUT_NUMBERS
 from engine.runtimes.profiles import greatest
@@ -112,6 +113,8 @@ def _layout(loaded: LoadedRecipe) -> None:
         what, hint = f"a package for {task.name}", "leave `layout` out"
     elif triton.models:
         what, hint = "a package whose recipe has fields for models of its own", "leave `models` out"
+    elif unread := sorted({*(triton.model_extra or {})} - OF_A_PYTHON_MODEL if triton.layout == "fused" else ()):
+        what, hint = f"a package with {' and '.join(unread)}", f"leave `{'` and `'.join(unread)}` out"
     else:
         return
     what = f"layout: {triton.layout} is one Python model for text to answer, and this is {what}"

@@ -167,6 +167,11 @@ ONE_OF: Mapping[str, tuple[tuple[str, ...], ...]] = {
 A protobuf message may have a value in at most one field of each group.
 """
 MODEL_CONFIG = tuple(MESSAGES["ModelConfig"])
+OF_A_PYTHON_MODEL = frozenset({
+    "name", "max_batch_size", "version_policy", "input", "output", "dynamic_batching", "instance_group", "metric_tags",
+    "parameters", "response_cache",
+})  # fmt: skip
+"""The fields under `package.triton` that a package of one Python model follows; it has no others."""
 
 PartName = Literal["tokenizer", "preprocess", "postprocess", "ensemble", "encoder", "decoder", "generate", "stream"]
 """The models that a package may hold beside the main model, by their names in `package.triton.models`."""

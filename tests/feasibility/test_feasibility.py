@@ -174,6 +174,11 @@ def test_threads_are_of_models_on_a_cpu(recipe):
         ("layout: auto", ("T4", "tensorrt"), "this is tensorrt on T4"),
         ("layout: auto, tokenizer: false", ("cpu", "onnxruntime"), "a package without a tokenizer"),
         ("layout: auto, models: {tokenizer: {}}", ("cpu", "onnxruntime"), "fields for models of its own"),
+        (
+            "layout: fused, optimization: {priority: PRIORITY_MAX}",
+            ("cpu", "onnxruntime"),
+            "a package with optimization",
+        ),
     ],
 )
 def test_one_python_model_is_for_texts_in_onnx_runtime(recipe, fields, where, says):

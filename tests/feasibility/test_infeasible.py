@@ -95,7 +95,7 @@ REFUSED = {
         HEAD + 'target: {runtime: auto}\ntensorrt: »{version: "10.x"}', "it uses auto", "leave the section out"),
     "an option that TensorRT lacks, for several runtimes": (
         gpu(runtime="auto") + 'precision: fp16\ntensorrt: {version: »"9.x"}', "TensorRT 9.x is not supported",
-        "runtime: onnxruntime"),
+        "runtime: onnxruntime, provider: cuda"),
     "bf16 on a cpu": (HEAD + "precision: »bf16", "no cpu is built for in bf16", "precision: fp32"),
     "fp8 on a cpu": (HEAD + "precision: »fp8", "no cpu is built for in fp8", "precision: int8"),
     "weights alone for a GPU": (
@@ -116,7 +116,7 @@ REFUSED = {
         HEAD + "precision: int4\ncalibrate: »{samples: few.jsonl}", "nothing is calibrated for a cpu", "leave"),
     "int8 on cuda": (
         gpu("L4", "onnxruntime", ", provider: cuda") + "precision: »int8", "the provider cuda does not compute",
-        "precision: fp16, or provider: tensorrt"),
+        "precision: fp16, or runtime: onnxruntime, provider: tensorrt"),
     "fp8 on cuda": (
         gpu("L4", "onnxruntime", ", provider: cuda") + "precision: »fp8", "the provider cuda does not compute",
         "the nearest that works is precision: fp16"),

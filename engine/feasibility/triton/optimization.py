@@ -70,7 +70,7 @@ def _accelerator(accelerator: Mapping[str, Any], path: Path, about: About) -> It
         yield Fault(what, at, "leave it out; for a cpu, set target.device: cpu")
     if name == Accelerator.TENSORRT and about.accelerator is not Accelerator.TENSORRT:
         what = "the accelerator tensorrt, and the model was validated and measured without it"
-        yield Fault(what, at, "say target: {provider: tensorrt}")
+        yield Fault(what, at, "say target: {runtime: onnxruntime, provider: tensorrt}")
     precision = accelerator.get("parameters", {}).get("precision_mode", "FP32")
     if name == Accelerator.TENSORRT and precision != "FP32":
         what = f"`precision_mode: {precision}` computes otherwise than what was validated"

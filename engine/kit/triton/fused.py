@@ -14,16 +14,11 @@ from engine.kit.triton import fields, graphs, parts, served
 from engine.kit.triton.config import Config
 from engine.kit.triton.parts import Files, Part
 from engine.kit.triton.serving import Serving
-from engine.recipe.model_config import MODEL_CONFIG
+from engine.recipe.model_config import MODEL_CONFIG, OF_A_PYTHON_MODEL
 from engine.runtimes.served import Served
 from engine.runtimes.triton_tensors import TEXT
 
-_OF_A_PYTHON_MODEL = {
-    "name", "max_batch_size", "version_policy", "input", "output", "dynamic_batching", "instance_group", "metric_tags",
-    "parameters", "response_cache",
-}  # fmt: skip
-"""The fields under `package.triton` that a fused package follows; it refuses the others."""
-_TAKEN_OVER = _OF_A_PYTHON_MODEL - {"name", "max_batch_size", "input", "output", "parameters"}
+_TAKEN_OVER = OF_A_PYTHON_MODEL - {"name", "max_batch_size", "input", "output", "parameters"}
 _WARM_UP = "ok " * 14
 """About 16 tokens, as the warm-up of a model behind an ensemble has."""
 _HINT = "use layout: ensemble"
@@ -39,7 +34,7 @@ def part(serving: Serving, listed: Sequence[Part], model: Served, files: Files, 
     reason = why_not(listed, model)
     if reason is not None or model.in_python is None:
         raise StepError(f"package.triton.layout: fused is not possible: {reason}", hint=_HINT)
-    refused = [name for name in MODEL_CONFIG if name not in _OF_A_PYTHON_MODEL and fields.says(serving, "model", name)]
+    refused = [name for name in MODEL_CONFIG if name not in OF_A_PYTHON_MODEL and fields.says(serving, "model", name)]
     if refused:
         raise StepError(f"a package of the layout fused has no {' and no '.join(refused)}", hint=_HINT)
     by_name = {each.config.name: each for each in listed}

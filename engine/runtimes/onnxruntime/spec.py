@@ -166,7 +166,7 @@ class OnnxRuntime(Runtime):
                 return Kernels(("fp32", "int8", "int4"), f"{self.name} computes there in")
             case Provider.CUDA:
                 fact = "its kernels for fused transformers are for"
-                return Kernels(("fp32", "fp16"), fact, "provider: tensorrt", not_for=("fp8",))
+                return Kernels(("fp32", "fp16"), fact, "runtime: onnxruntime, provider: tensorrt", not_for=("fp8",))
             case Provider.TENSORRT:
                 return None
 
