@@ -42,3 +42,20 @@ def chosen(hardware: Hardware) -> CudaGpu:
         [f"CUDA shows {', '.join(with_capability(device.name, device.sm) for device in here)}"],
         "run it on a machine with that GPU, or change target.device",
     )
+
+
+def of_pytorch(gpu: CudaGpu, *, consequence: str = "", otherwise: str = "") -> str:
+    """Return PyTorch's name of a GPU, "cuda:0". Raises StepError where PyTorch cannot use the GPU.
+
+    `consequence` ends the error, and `otherwise` its hint.
+    """
+    import torch
+
+    if not torch.cuda.is_available():
+        built = f"built for CUDA {torch.version.cuda}" if torch.version.cuda else "built without CUDA"
+        raise StepError(
+            f"PyTorch cannot use the {gpu.name}{consequence}",
+            [f"torch {torch.__version__}, {built}"],
+            f"install a torch that is built for the CUDA of the driver{otherwise}",
+        )
+    return f"cuda:{gpu.index}"

@@ -133,7 +133,7 @@ class InductorBuild(Step):
         )
         hardware = self.execution.hardware
         gpu = None if hardware is None else devices.chosen(hardware)
-        device = "cpu" if gpu is None else compilation.cuda_device(gpu)
+        device = "cpu" if gpu is None else devices.of_pytorch(gpu)
         print(f"compiling for {device} in {self.precision}")
         out.mkdir(parents=True, exist_ok=True)
         ranges = compilation.axis_sizes(module.input_specs, self.profiles, checkpoints.max_sequence(checkpoint))

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     import torch
 
     from engine.recipe.values import Profile
-    from engine.runtimes.devices import CudaGpu
 
 DTYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 _TOKENS = "sequence"
@@ -94,20 +93,6 @@ def compiled(
             raise StepError("AOTInductor cannot compile the model", reasons.facts(error), OTHER) from error
     inputs = {name: CompiledTensor(dtype=module.input_specs[name].dtype, shape=shape) for name, shape in shapes.items()}
     return Compiled(free, inputs, _outputs(program, module.output_names, shapes))
-
-
-def cuda_device(gpu: CudaGpu) -> str:
-    """Return PyTorch's name of a GPU, "cuda:0". Raises StepError where PyTorch cannot use the GPU."""
-    import torch
-
-    if not torch.cuda.is_available():
-        built = f"built for CUDA {torch.version.cuda}" if torch.version.cuda else "built without CUDA"
-        raise StepError(
-            f"PyTorch cannot use the {gpu.name}",
-            [f"torch {torch.__version__}, {built}"],
-            "install a torch that is built for the CUDA of the driver",
-        )
-    return f"cuda:{gpu.index}"
 
 
 def _settings() -> dict[str, Any]:

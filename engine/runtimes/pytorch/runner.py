@@ -181,12 +181,5 @@ def _device(hardware: Hardware | None) -> torch.device:
 
     if hardware is None:
         return torch.device("cpu")
-    gpu = devices.chosen(hardware)
-    if not torch.cuda.is_available():
-        built = f"built for CUDA {torch.version.cuda}" if torch.version.cuda else "built without CUDA"
-        raise StepError(
-            f"PyTorch cannot use the {gpu.name}, and its latency on a CPU would be no rival",
-            [f"torch {torch.__version__}, {built}"],
-            "install a torch that is built for the CUDA of the driver, or take pytorch out of bench.against",
-        )
-    return torch.device("cuda", gpu.index)
+    no_rival, without = ", and its latency on a CPU would be no rival", ", or take pytorch out of bench.against"
+    return torch.device(devices.of_pytorch(devices.chosen(hardware), consequence=no_rival, otherwise=without))
