@@ -83,6 +83,7 @@ def run(arguments: argparse.Namespace) -> Exit:
             else:
                 _Variant(arguments, proof, replace(session, variants=(variant,)), logs).prove()
     except KeyboardInterrupt:
+        proof.is_interrupted = True
         _talk("interrupted: what is done goes into the bundle; once more ends it at once")
         for name in obstacles.keys() - {each.recipe for each in proof.outcomes}:
             proof.skip(name, "all", "interrupted before")

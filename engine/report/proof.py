@@ -45,6 +45,8 @@ class Proof:
     file: Path
     facts: Mapping[str, str]
     outcomes: list[PartOutcome] = field(default_factory=list)
+    is_interrupted: bool = False
+    """Whether the user interrupted the proof, in a part or between two parts."""
 
     @contextlib.contextmanager
     def part(self, recipe: str, name: str, device: str) -> Iterator[PartOutcome]:
@@ -94,8 +96,10 @@ class Proof:
     @property
     def exit(self) -> Exit:
         """The exit code: 130 after an interruption, 1 if a part failed, 3 if none passed, else 0."""
+        if self.is_interrupted:
+            return Exit.INTERRUPTED
         states = {each.state for each in self.outcomes}
-        codes: dict[PartState, Exit] = {"interrupted": Exit.INTERRUPTED, "failed": Exit.FAILED, "passed": Exit.OK}
+        codes: dict[PartState, Exit] = {"failed": Exit.FAILED, "passed": Exit.OK}
         return next((code for state, code in codes.items() if state in states), Exit.WAITING)
 
 

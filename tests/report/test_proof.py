@@ -57,6 +57,12 @@ def test_an_interruption_keeps_the_figures_and_goes_on(proof):
         interrupted()
     [part] = written(proof)["parts"]
     assert (part["state"], part["figures"]) == ("interrupted", [{"concurrency": 1}])
+
+
+def test_an_interruption_between_two_parts_that_passed_is_in_the_exit_code(proof):
+    with proof.part("net", "load", "CPU"):
+        pass
+    proof.is_interrupted = True
     assert proof.exit is Exit.INTERRUPTED
 
 
