@@ -6,12 +6,13 @@ import contextlib
 import errno
 import os
 import stat
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from engine import digest
 from engine.errors import StoreError
-from engine.store import attempt, file_lock
+from engine.store import file_lock
 from engine.store.copying import MODE, copy
 from engine.store.disk import remove, replace
 from engine.store.record import Record
@@ -21,6 +22,11 @@ from engine.system.exchange import exchange
 
 PREVIOUS = ".previous"
 """The name of the folder to which builds move older packages."""
+UNFINISHED = ".unfinished"
+"""The name of the folder beside packages with a temporary folder for each attempt to write one; it exists only while
+one of them does."""
+_LOCK = "lock"
+"""The name of the file in a temporary folder that its builder holds locked."""
 _ABOUT_PLACE = {errno.EROFS, errno.EACCES, errno.ENOSPC, errno.EDQUOT}
 """Errors for which another folder helps."""
 _OVERTAKEN = {errno.ENOENT, errno.EEXIST, errno.ENOTEMPTY}
@@ -34,8 +40,9 @@ def materialize(store: Store, record: Record, place: Path) -> None:
     A folder that already holds exactly the artifact's files is not touched. Builders that write the same folder take
     turns.
     """
-    if is_in_place(store, record, place) and not attempt.leftovers(place):
+    if is_in_place(store, record, place) and not leftovers(place):
         _forget_withdrawn(place)
+        _forget_unfinished(place)
         return
     try:
         for left in reversed(range(_TRIES)):
@@ -59,7 +66,7 @@ def materialize(store: Store, record: Record, place: Path) -> None:
 
 def _deliver(store: Store, record: Record, place: Path) -> None:
     """Write the package, its modes and its marker, where they are not right. Raises StoreError, and OSError."""
-    with _turn(store, place), attempt.temporary(place) as folder:
+    with _turn(store, place), temporary(place) as folder:
         if not _holds(store, record, place):
             refuse_strangers(place)
             _replace(store, record, place, folder)
@@ -99,6 +106,63 @@ def _forget_withdrawn(place: Path) -> None:
         with contextlib.suppress(OSError):  # other packages may be in the folder `.previous`
             remove(aside)
             aside.parent.rmdir()
+
+
+def leftovers(place: Path) -> list[Path]:
+    """Return a package's temporary folders: those of killed builders, and those of running builders. Raises OSError."""
+    try:
+        names = os.listdir(place.parent / UNFINISHED)
+    except FileNotFoundError:
+        return []
+    return [place.parent / UNFINISHED / name for name in names if name.rpartition("-")[0] == place.name]
+
+
+@contextlib.contextmanager
+def temporary(place: Path) -> Iterator[Path]:
+    """Yield a new folder on the file system of a package; no other builder uses or removes the folder.
+
+    The folder is removed after the `with` block. The folders of killed builders are removed before. Raises OSError.
+    """
+    folder, lock = _own(place)
+    try:
+        _sweep(place, folder)
+        yield folder
+    finally:
+        remove(folder)
+        lock.release()
+        _forget_unfinished(place)
+
+
+def _own(place: Path) -> tuple[Path, file_lock.FileLock]:
+    """Make a temporary folder and lock its lock file."""
+    while True:
+        (place.parent / UNFINISHED).mkdir(exist_ok=True)
+        # Until the lock is taken, a builder with another store may remove the folder as a dead builder's.
+        with contextlib.suppress(FileNotFoundError):
+            folder = Path(tempfile.mkdtemp(prefix=f"{place.name}-", dir=place.parent / UNFINISHED))
+            lock = file_lock.try_take(folder / _LOCK, task=f"writing {place}")
+            if lock is not None:
+                return folder, lock
+
+
+def _sweep(place: Path, own: Path) -> None:
+    """Remove the temporary folders of killed builders."""
+    others = [left for left in leftovers(place) if left != own and not left.is_symlink()]
+    if not others or not file_lock.work(own):
+        return  # without file locks, the folders of dead and of living builders look the same
+    for left in others:
+        with contextlib.suppress(OSError):
+            left.chmod(0o700)
+            lock = file_lock.try_take(left / _LOCK)
+            if lock is not None:
+                remove(left)
+                lock.release()
+
+
+def _forget_unfinished(place: Path) -> None:
+    """Remove the folder of temporary folders if it is empty, also one that a killed build has left."""
+    with contextlib.suppress(OSError):  # the folders of other builders may be in it
+        (place.parent / UNFINISHED).rmdir()
 
 
 @contextlib.contextmanager

@@ -7,9 +7,9 @@ import pytest
 
 from engine.errors import StoreError
 from engine.key import key_of
+from engine.store import file_lock, output
 from engine.store import materialize as materializing
-from engine.store import output
-from engine.store.materialize import is_in_place, marker, materialize
+from engine.store.materialize import UNFINISHED, is_in_place, leftovers, marker, materialize, temporary
 from engine.store.store import Store
 from engine.system.exchange import exchange
 
@@ -73,6 +73,15 @@ def linked(path):
     path.symlink_to(aside)
 
 
+def dead_folder(place):
+    """Make the temporary folder of a builder that was killed."""
+    folder = place.parent / UNFINISHED / "net-abcdefgh"
+    (folder / "package" / "1").mkdir(parents=True)
+    (folder / "package" / "1" / "model.onnx").write_text("half")
+    (folder / "lock").touch()
+    return folder
+
+
 HARMS = {
     "a link to an equal file": lambda place: linked(place / "1" / "model.onnx"),
     "a link to nothing": lambda place: replaced(place / "1" / "model.onnx", lambda path: path.symlink_to("gone")),
@@ -91,8 +100,8 @@ HARMS = {
         place.with_name("away"))),
     "a pipe in the place of the marker": lambda place: replaced(marker(place), os.mkfifo),
     "a folder in the place of the marker": lambda place: replaced(marker(place), os.mkdir),
-    "a pipe in the place of the new copy": lambda place: os.mkfifo(place.with_name(".net.fresh")),
-    "a link in the place of the old copy": lambda place: place.with_name(".net.old").symlink_to("net"),
+    "the folder of a build that was killed": dead_folder,
+    "a folder that a killed build has emptied": lambda place: place.with_name(UNFINISHED).mkdir(),
 }  # fmt: skip
 
 
@@ -192,3 +201,71 @@ def test_a_package_is_replaced_on_a_system_that_cannot_exchange_folders(store, r
     materialize(store, record, place)
     assert is_exact(place)
     assert sorted(path.name for path in place.parent.iterdir()) == [".net.artifact", "net"]
+
+
+@pytest.fixture
+def bare_place(tmp_path):
+    """The place of a package, beside which nothing lies."""
+    return tmp_path / "net"
+
+
+@pytest.fixture
+def dead(bare_place):
+    return dead_folder(bare_place)
+
+
+def test_a_folder_is_new_for_each_attempt_and_nothing_stays(bare_place):
+    with temporary(bare_place) as one, temporary(bare_place) as other:
+        assert one != other
+        assert sorted(leftovers(bare_place)) == sorted([one, other])
+        assert one.stat().st_dev == bare_place.parent.stat().st_dev
+    assert list(bare_place.parent.iterdir()) == []
+
+
+def test_the_folder_of_a_killed_builder_is_removed(bare_place, dead):
+    with temporary(bare_place) as own:
+        assert leftovers(bare_place) == [own]
+    assert list(bare_place.parent.iterdir()) == []
+
+
+def test_a_folder_without_rights_is_removed(bare_place, dead):
+    dead.chmod(0)
+    with temporary(bare_place) as own:
+        assert leftovers(bare_place) == [own]
+
+
+def test_the_folder_of_another_package_stays(bare_place, dead):
+    other = dead.with_name("net-x-abcdefgh")
+    dead.rename(other)
+    with temporary(bare_place):
+        pass
+    assert list(other.parent.iterdir()) == [other]
+
+
+def test_without_file_locks_nothing_is_removed_that_may_be_a_living_builders(bare_place, dead, monkeypatch):
+    monkeypatch.setattr(file_lock, "work", lambda folder: False)
+    with temporary(bare_place):
+        assert dead.is_dir()
+    assert dead.is_dir()
+
+
+def test_a_folder_that_is_removed_before_it_is_locked_is_made_again(bare_place, monkeypatch):
+    take, removed = file_lock.try_take, []
+
+    def take_late(path, **more):
+        if not removed:
+            removed.append(path.parent)
+            os.rmdir(path.parent)
+            os.rmdir(path.parent.parent)
+        return take(path, **more)
+
+    monkeypatch.setattr(file_lock, "try_take", take_late)
+    with temporary(bare_place) as folder:
+        assert folder.is_dir()
+        assert removed != [folder]
+    assert removed
+
+
+def test_a_parent_that_is_gone_is_an_error(tmp_path):
+    with pytest.raises(FileNotFoundError), temporary(tmp_path / "gone" / "net"):
+        pass
