@@ -17,7 +17,7 @@ from engine.builder.trace import declaring, reads, traces
 from engine.builder.worker_task import Outcome, WorkerTask
 from engine.errors import StepError, UserError
 from engine.key import digest_of
-from engine.store import binding, kept
+from engine.store import kept, output
 from engine.store.disk import explained
 from engine.store.mount_events import MountEvents
 from engine.store.record import Record
@@ -163,7 +163,7 @@ class Attempt:
     def _refuse_foreign_answer(self, outcome: Outcome) -> None:
         """Raise StepError for an output or a report that was not made for this key and this step."""
         key = digest_of(self.order.key)
-        own = binding.of(step=self.task.step, key=key, files=outcome.files, report=outcome.report or {})
+        own = output.binding(step=self.task.step, key=key, tree=output.tree(outcome.files), report=outcome.report or {})
         if outcome.binding != own:
             raise StepError(
                 f"the answer to {self.order.job.name!r} belongs to another job",

@@ -22,7 +22,7 @@ from engine.builder.answers import AnswerMemory, WorkerAnswer
 from engine.builder.trace import hook
 from engine.builder.worker_task import WorkerTask
 from engine.errors import UserError
-from engine.store import binding, output
+from engine.store import output
 from engine.system import processes
 
 _GRACE_SECONDS = 0.5
@@ -221,7 +221,8 @@ class Zygote:
             try:
                 files = output.take(Path(task.out), flushes=task.flushes)
                 message["files"] = files
-                message["binding"] = binding.of(step=task.step, key=task.key, files=files, report=answer.report or {})
+                tree, report = output.tree(files), answer.report or {}
+                message["binding"] = output.binding(step=task.step, key=task.key, tree=tree, report=report)
             except UserError as error:
                 message["error"] = error.fields()
             except OSError as error:

@@ -10,7 +10,7 @@ from engine.builder.executors.executor import RunOrder
 from engine.cluster.orders import SentSource
 from engine.errors import UsageError, UserError
 from engine.key import Key, digest_of
-from engine.store import binding, output
+from engine.store import output
 from engine.store.record import Record
 from engine.store.remote_tier import RemoteTier
 from engine.store.store import Store
@@ -104,7 +104,7 @@ def filed(store: Store, key: Key, out: Path) -> Record:
         machine={},
         job="source",
         step=_SOURCE,
-        bound=binding.of(step=_SOURCE, key=digest_of(key), files=files, report={}),
+        bound=output.binding(step=_SOURCE, key=digest_of(key), tree=output.tree(files), report={}),
     )
 
 

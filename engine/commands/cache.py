@@ -16,7 +16,7 @@ from engine.text import sizes
 if TYPE_CHECKING:
     from engine.store.collection import Collected
     from engine.store.record import Record
-    from engine.store.verdict import Verdict
+    from engine.store.verification import Verdict
 
 _MOST = 0.5
 """The share of the store's records or bytes that a collection may remove without a question."""

@@ -12,7 +12,7 @@ from engine.errors import LockError
 from engine.key import Key, digest_of, text_of
 from engine.lockfile.content import LockedOutput
 from engine.step import write_report
-from engine.store import binding, output
+from engine.store import output
 from engine.store.record import Record
 
 _LOG = b"the figures are those of the lock; nothing was measured\n"
@@ -85,7 +85,7 @@ def filed(lookup: Lookup, job: Job, key: Key, locked: LockedOutput | None) -> Re
             log=_LOG,
             job=job.name,
             step=step,
-            bound=binding.of(step=step, key=digest_of(key), files=files, report=report),
+            bound=output.binding(step=step, key=digest_of(key), tree=output.tree(files), report=report),
         )
 
 

@@ -1,4 +1,4 @@
-"""File locks between processes: held by an open file, freed by the kernel when the holder dies."""
+"""File locks between processes: held by an open file, freed by the kernel when the holder dies, and signed by it."""
 
 # On a file system without locks every process gets every lock. `work` tells whether locks keep other processes out.
 
@@ -7,12 +7,14 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import json
 import os
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from engine.store import holder
+from engine.system import processes, regular
 
 PATIENCE = 1.0
 """The seconds of a wait for a lock after which the wait is announced."""
@@ -20,6 +22,49 @@ _POLL_SECONDS = 0.01
 _listeners: list[Callable[[str], None]] = []
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}
 """The errors with which flock(2) answers on a file system without locks."""
+_LINE = 4096
+"""The greatest length of the line in bytes."""
+
+
+@dataclass(frozen=True)
+class Holder:
+    """A process that holds a lock."""
+
+    pid: int
+    host: str
+    space: str
+    """The process namespace: a container has its own, in which process numbers mean other processes."""
+    since: float
+    """The time at which the process took the lock, in seconds since the epoch."""
+    task: str
+    """What the process does meanwhile, for example the name of a job."""
+
+    def is_here(self) -> bool:
+        """Say whether the process number means a process of this machine and container."""
+        return (self.host, self.space) == (_host(), _space())
+
+    def is_gone(self) -> bool:
+        """Say whether the process has ended; False for a process of another machine or container."""
+        if not self.is_here():
+            return False
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return True
+        except OSError:
+            return False
+        return False
+
+    def is_stopped(self) -> bool:
+        """Say whether the process stands still, for example after Ctrl-Z."""
+        return self.is_here() and processes.state_of(self.pid) in ("T", "t")
+
+    def __str__(self) -> str:
+        began = time.strftime("%H:%M:%S", time.localtime(self.since))
+        text = f"process {self.pid} on {self.host} ({self.task}, since {began})"
+        if self.is_gone():
+            return f"{text}, which has ended: a process that it started, or a file server, still holds the lock"
+        return f"{text}, which stands still: continue it with `kill -CONT {self.pid}`" if self.is_stopped() else text
 
 
 class FileLock:
@@ -58,7 +103,7 @@ def take(path: Path | str) -> FileLock:
 def try_take(path: Path | str, *, task: str = "a job") -> FileLock | None:
     """Take the lock of the file at `path`, or return None while another process holds it. Raises OSError.
 
-    `task` says what this process does while it holds the lock; `holder.holder_of` reads it.
+    `task` says what this process does while it holds the lock; `holder_of` reads it.
 
     `release` removes the lock file. If a process opened the lock file before the removal, the process would lock a file
     without a name, so `try_take` opens the path again.
@@ -71,7 +116,7 @@ def try_take(path: Path | str, *, task: str = "a job") -> FileLock | None:
                 os.close(handle)
                 return None
             if _is_named(handle, name):
-                holder.sign(handle, task)
+                _sign(handle, task)
                 return FileLock(handle, name)
         except BaseException:
             os.close(handle)
@@ -93,7 +138,7 @@ def hold(path: Path | str, *, shared: bool = False, wait: bool = True, task: str
                 raise BlockingIOError(errno.EWOULDBLOCK, "held by another", str(path))
             _wait(handle, path, shared=shared)
         if not shared:
-            holder.sign(handle, task)
+            _sign(handle, task)
         yield
     finally:
         os.close(handle)
@@ -118,7 +163,7 @@ def _wait(handle: int, path: Path | str, *, shared: bool) -> None:
             return
     # Processes that share a lock do not sign it.
     is_shared = not shared and _lock(handle, shared=True, wait=False)
-    other = None if is_shared else holder.holder_of(path)
+    other = None if is_shared else holder_of(path)
     for tell in _listeners:
         tell(f"waiting for {'running builds' if other is None else other}, to lock {path}")
     _lock(handle, shared=shared)
@@ -189,3 +234,31 @@ def _is_named(handle: int, name: str) -> bool:
         return os.path.samestat(os.fstat(handle), os.stat(name))
     except FileNotFoundError:
         return False
+
+
+def _sign(handle: int, task: str) -> None:
+    """Write into an open, locked file that this process holds the lock; do nothing where that is not possible."""
+    signature = Holder(os.getpid(), _host(), _space(), round(time.time(), 3), task)
+    with contextlib.suppress(OSError):
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, json.dumps(asdict(signature)).encode(), 0)
+
+
+def holder_of(path: Path | str) -> Holder | None:
+    """Return the holder that has signed a lock file last; None for a lock file that nobody has signed."""
+    try:
+        with regular.open_file(path) as file:
+            return Holder(**json.loads(file.read(_LINE) or b""))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def _host() -> str:
+    return os.uname().nodename
+
+
+def _space() -> str:
+    try:
+        return os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return ""

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from engine import digest
 from engine.digest import Digest
@@ -14,7 +15,9 @@ from engine.store import stat_cache
 from engine.store.file_systems import tells_changes
 from engine.store.stat_cache import Row, stat_row
 from engine.store.store import Store
-from engine.store.verdict import Verdict
+
+if TYPE_CHECKING:
+    from engine.store.verification import Verdict
 
 _PROGRESS = ("stat", "verified")
 _SAVE_SECONDS = 2.0

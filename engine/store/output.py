@@ -1,7 +1,8 @@
-"""Make the output folder of a job read-only, flush its files to the disk, and compute the digest of each file."""
+"""The output of a job: made read-only and flushed, with the digest of each file, and bound to the job's key."""
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 from collections.abc import Mapping
@@ -33,6 +34,15 @@ def take(folder: Path, *, flushes: bool = True) -> Files:
 def tree(files: Files) -> Digest:
     """Return the digest of an artifact that consists of `files`."""
     return digest.of_tree({name: content for name, (_, content) in files.items()})
+
+
+def binding(*, step: str, key: str, tree: Digest, report: Mapping[str, object]) -> Digest:
+    """Return the digest that binds an output, whose files have the digest `tree`, and a report to a job.
+
+    The process that read the output computes it for the step and the key of the job that they answer.
+    """
+    rows = [("step", step), ("key", key), ("output", tree), ("report", json.dumps(report, sort_keys=True))]
+    return digest.of_rows(rows)
 
 
 def _taken(path: Path, *, flushes: bool) -> tuple[int, Digest]:

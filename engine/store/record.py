@@ -8,7 +8,7 @@ from functools import cached_property
 
 from engine.digest import Digest
 from engine.key import Key, digest_of
-from engine.store import binding
+from engine.store import output
 from engine.store.output import Files
 from engine.text import distribution
 
@@ -34,7 +34,7 @@ class Record:
     step: str = ""
     """The class of the step that ran, as `module:Class`; empty in older records."""
     binding: str = ""
-    """The digest of step, key, output and report (`engine.store.binding`), computed where the output was read.
+    """The digest of step, key, output and report (`output.binding`), computed where the output was read.
 
     The binding is empty in older records, which cannot be checked against it.
     """
@@ -78,7 +78,7 @@ class Record:
     @property
     def is_bound(self) -> bool:
         """Whether the output and the report were made for the record's own key and step, as far as the record tells."""
-        own = binding.of(step=self.step, key=self.digest, files=self.files, report=self.report)
+        own = output.binding(step=self.step, key=self.digest, tree=output.tree(self.files), report=self.report)
         return self.binding in ("", own)
 
     def fields(self) -> dict[str, object]:

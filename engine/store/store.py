@@ -17,9 +17,8 @@ from engine.store import file_lock, layout, output, revocations
 from engine.store.artifacts import Artifacts, put_aside
 from engine.store.disk import explained, fill_read_only, remove
 from engine.store.envelopes import Envelopes
-from engine.store.file_lock import FileLock
+from engine.store.file_lock import FileLock, Holder
 from engine.store.file_pool import FilePool
-from engine.store.holder import Holder, holder_of
 from engine.store.layout import Layout
 from engine.store.notes import Notes
 from engine.store.output import Files
@@ -223,7 +222,7 @@ class Store:
 
     def holder_of(self, name: str) -> Holder | None:
         """Return the process that holds the lock of a key; None if the process has not signed the lock."""
-        return holder_of(self.layout.locks / name)
+        return file_lock.holder_of(self.layout.locks / name)
 
     def commit(self, key: Key, folder: Path, files: Files, *, report: Mapping[str, object], report_version: int = 1,
                seconds: float, peak_bytes: int, machine: Mapping[str, str], log: bytes = b"",

@@ -7,7 +7,7 @@ from engine import digest
 from engine.store import full_reading
 from engine.store.full_reading import FullReading
 from engine.store.store import Store
-from engine.store.verdict import Verdict
+from engine.store.verification import Verdict
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from stores import every_file, flip, put
 
 from engine.errors import StoreError
 from engine.key import digest_of
-from engine.store import binding, heads, verification
+from engine.store import heads, output, verification
 from engine.store.sealed import sealed
 from engine.store.store import Store
 
@@ -198,7 +198,7 @@ def test_a_record_whose_output_belongs_to_another_key_or_step_is_put_aside(store
     keys = [{"code": letter} for letter in "abcd"]
     mine = put(store, keys[0], {"a": "mine"})
     for number, (step, key) in enumerate([("toy:A", keys[1]), ("toy:A", keys[0]), ("toy:B", keys[3])], start=1):
-        bound = binding.of(step=step, key=digest_of(key), files=mine.files, report=report)
+        bound = output.binding(step=step, key=digest_of(key), tree=output.tree(mine.files), report=report)
         record = replace(mine, key=keys[number], step="toy:A", binding=bound)
         store.write(store.record_path(record.digest), sealed(record.fields()))
     verdict = verify(store)

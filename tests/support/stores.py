@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from engine import digest
 from engine.key import digest_of
-from engine.store import binding, output
+from engine.store import output
 
 
 def put(store, key, files, log=b"", job="x"):
@@ -18,7 +18,7 @@ def put(store, key, files, log=b"", job="x"):
             path.write_text(text)
         entries = output.take(out)
         report = {"n": 1}
-        bound = binding.of(step="", key=digest_of(key), files=entries, report=report)
+        bound = output.binding(step="", key=digest_of(key), tree=output.tree(entries), report=report)
         return store.commit(
             key, out, entries, report=report, seconds=0.5, peak_bytes=7, machine={"os": "Linux"}, log=log, job=job,
             bound=bound,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.digest import Digest
-from engine.store import binding, output
+from engine.store import output
 from engine.store.record import Record
 from engine.store.remote import untrusted
 from engine.store.remote.blobs import Blob
@@ -156,7 +156,7 @@ def _check(record: Record, subjects: Mapping[str, str], blobs: Mapping[str, Sequ
         raise RefusedError("path", "the record has a file that is a folder, too")
     if output.tree(record.files) != record.artifact:
         raise RefusedError("not bound", "the record's artifact is not that of its files")
-    own = binding.of_tree(step=record.step, key=record.digest, tree=record.artifact, report=record.report)
+    own = output.binding(step=record.step, key=record.digest, tree=record.artifact, report=record.report)
     if record.binding != own:
         raise RefusedError("not bound", "the record's binding is not that of its step, key, artifact and report")
 

@@ -17,7 +17,7 @@ from stores import put
 
 from engine import digest
 from engine.key import digest_of
-from engine.store import binding, output, verification
+from engine.store import output, verification
 from engine.store.remote import envelope, names, statement
 
 PIECE = 1 << 20
@@ -48,7 +48,7 @@ def fill(store, small, mib):
             for _ in range(mib):
                 file.write(chance.randbytes(PIECE))
         files = output.take(out)
-        bound = binding.of(step="", key=digest_of(key), files=files, report={})
+        bound = output.binding(step="", key=digest_of(key), tree=output.tree(files), report={})
         store.commit(key, out, files, report={}, seconds=1.0, peak_bytes=7, machine={}, bound=bound)
     store.leave()
 
