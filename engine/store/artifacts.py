@@ -1,4 +1,4 @@
-"""The artifacts of a store: whole, damaged, mended, and what is put aside."""
+"""The artifacts of a store, and its pool of files: whole, damaged, mended, and what is put aside."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 
 from engine import digest
 from engine.digest import Digest
-from engine.store.disk import remove
-from engine.store.file_pool import FilePool
+from engine.store.copying import link_or_copy
+from engine.store.disk import remove, same_file
 from engine.store.layout import Layout
 from engine.store.record import Record
 from engine.store.stat_cache import StatCache, row_of
@@ -20,20 +20,18 @@ _MOST_NUMBERS = 1 << 20
 
 
 class Artifacts:
-    """The folders of artifacts, each filed under the digest of its content. Their files are links to the pool's."""
+    """The folders of artifacts, each filed under the digest of its content, and the pool, which has each content once.
 
-    def __init__(self, layout: Layout, contents: StatCache, pool: FilePool) -> None:
+    The files of artifacts are hard links to the files of the pool.
+    """
+
+    def __init__(self, layout: Layout, contents: StatCache) -> None:
         self._layout = layout
         self._contents = contents
-        self._pool = pool
-
-    def path(self, artifact: Digest | str) -> Path:
-        """Return the folder of an artifact."""
-        return self._layout.artifacts / artifact
 
     def is_whole(self, record: Record) -> bool:
         """Say whether a record's artifact holds the record's files, unchanged, and nothing else."""
-        folder = self.path(record.artifact)
+        folder = self._layout.artifacts / record.artifact
         try:
             return (
                 not folder.is_symlink()
@@ -54,16 +52,18 @@ class Artifacts:
             return False
         # The unknown stat row shows that this file or the pool's link has changed: the pool may lack the content.
         with contextlib.suppress(OSError):
-            self._pool.offer(path, content)
+            self.offer(path, content)
         return True
 
-    def publish(self, folder: Path | str, record: Record) -> None:
-        """Move the files of a record's artifact, which lie in `folder`, to their place. Raises OSError."""
+    def add(self, folder: Path, record: Record) -> None:
+        """Move the files of a record's artifact, which lie in `folder`, into the store. Raises OSError."""
+        for name, (_, content) in record.files.items():
+            self._take(f"{folder}/{name}", content)
         place = f"{self._layout.artifacts}/{record.artifact}"
         if os.path.lexists(place):
             if self.is_whole(record):
                 return
-            put_aside(self._layout, Path(place))
+            self.put_aside(Path(place))
         try:
             os.rename(folder, place)
         except OSError:
@@ -71,31 +71,75 @@ class Artifacts:
             if not self.is_whole(record):
                 raise
 
+    def _take(self, path: str, content: Digest) -> None:
+        """Add a staged file to the pool, or replace it by a link to the pool's file of this content. Raises OSError."""
+        with contextlib.suppress(OSError):  # the pool has the content or lacks its folder, or there are no hard links
+            os.link(path, f"{self._layout.files}/{content[:2]}/{content}")
+            return
+        pooled = self._layout.pooled(content)
+        if same_file(Path(path), pooled):
+            return
+        if self._has(pooled, content):
+            os.unlink(path)
+            link_or_copy(pooled, Path(path))
+        else:
+            self.offer(Path(path), content)
+
+    def offer(self, path: Path, content: Digest) -> bool:
+        """Add an undamaged file to the pool, unless the pool has an undamaged file of the same content.
+
+        Returns True if the file was added, False if the pool had the file already. Raises OSError.
+        """
+        pooled = self._layout.pooled(content)
+        if same_file(path, pooled) or self._has(pooled, content):
+            return False
+        if not pooled.parent.is_dir():
+            remove(pooled.parent)
+        pooled.parent.mkdir(exist_ok=True)
+        remove(pooled)
+        with contextlib.suppress(OSError):  # the file system has no hard links, or another builder was first
+            os.link(path, pooled)
+            return True
+        return False
+
+    def _has(self, path: Path, content: Digest) -> bool:
+        """Say whether a path is a readable regular file with the digest `content`."""
+        try:
+            return self._contents.digest(path) == content and not path.is_symlink()
+        except OSError:
+            return False
+
     def mend(self, record: Record, folder: Path) -> bool:
         """Mend a damaged artifact with the pool's files, or move it to `quarantine/`; say whether it is whole now.
 
         `folder` is an empty folder to work in. The caller keeps collections out. Raises OSError.
         """
-        place, fresh = self.path(record.artifact), folder / "fresh"
+        place, fresh = self._layout.artifacts / record.artifact, folder / "fresh"
         fresh.mkdir()
-        whole = all(
-            self._pool.gather(fresh / name, place / name, content) for name, (_, content) in record.files.items()
-        )
+        whole = all(self._gather(fresh / name, place / name, content) for name, (_, content) in record.files.items())
         if os.path.lexists(place):
-            put_aside(self._layout, place)
+            self.put_aside(place)
         if whole:
             os.rename(fresh, place)
         return whole
 
+    def _gather(self, target: Path, stored: Path, content: Digest) -> bool:
+        """Link an undamaged file of this content, the pool's or `stored`, to `target`; say whether there was one."""
+        source = next((path for path in (self._layout.pooled(content), stored) if self._has(path, content)), None)
+        if source is None:
+            return False
+        target.parent.mkdir(parents=True, exist_ok=True)
+        link_or_copy(source, target)
+        return True
 
-def put_aside(layout: Layout, path: Path) -> Path:
-    """Move a damaged file or folder to `quarantine/`, where nothing reads it; return its path. Raises OSError."""
-    layout.quarantine.mkdir(exist_ok=True)
-    for number in range(_MOST_NUMBERS):
-        place = layout.quarantine / f"{path.name}.{number}"
-        if not os.path.lexists(place):
-            with contextlib.suppress(FileNotFoundError):
-                os.rename(path, place)
-            return place
-    remove(path)
-    return path
+    def put_aside(self, path: Path) -> Path:
+        """Move a damaged file or folder to `quarantine/`, where nothing reads it; return its path. Raises OSError."""
+        self._layout.quarantine.mkdir(exist_ok=True)
+        for number in range(_MOST_NUMBERS):
+            place = self._layout.quarantine / f"{path.name}.{number}"
+            if not os.path.lexists(place):
+                with contextlib.suppress(FileNotFoundError):
+                    os.rename(path, place)
+                return place
+        remove(path)
+        return path

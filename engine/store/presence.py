@@ -58,26 +58,12 @@ class Presence:
     @contextlib.contextmanager
     def workplace(self) -> Iterator[Path]:
         """Yield a new folder in `staging/`, which is removed after the `with` block. Raises OSError."""
-        with self.plain_workplace() as folder:
-            yield Path(folder)
-
-    @contextlib.contextmanager
-    def plain_workplace(self) -> Iterator[str]:
-        """Yield a new folder as `workplace` does, as a text: a Path for each of many small files costs as much as they.
-
-        Raises OSError.
-        """
-        folder = self._fresh()
-        os.mkdir(folder)
+        folder = Path(self._fresh())
+        folder.mkdir()
         try:
             yield folder
         finally:
-            try:
-                os.rmdir(folder)
-            except FileNotFoundError:
-                pass  # its user has moved it into the store
-            except OSError:
-                remove(Path(folder))
+            remove(folder)  # unless its user has moved it into the store
 
     def _fresh(self) -> str:
         return f"{self.folder}/{next(self._numbers)}"

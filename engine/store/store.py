@@ -8,27 +8,29 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from engine import digest
 from engine.digest import Digest
 from engine.errors import StoreError
 from engine.key import Key, digest_of
 from engine.store import file_lock, layout, output, revocations
-from engine.store.artifacts import Artifacts, put_aside
+from engine.store.artifacts import Artifacts
 from engine.store.disk import explained, fill_read_only, remove
 from engine.store.envelopes import Envelopes
 from engine.store.file_lock import FileLock, Holder
-from engine.store.file_pool import FilePool
 from engine.store.layout import Layout
 from engine.store.notes import Notes
 from engine.store.output import Files
 from engine.store.presence import Presence, sweep
 from engine.store.pushed import Pushed
 from engine.store.record import Record
-from engine.store.remote_tier import RemoteTier
 from engine.store.sealed import sealed, unsealed
 from engine.store.stat_cache import StatCache
 from engine.system import regular
+
+if TYPE_CHECKING:
+    from engine.store.remote.tier import Tier
 
 
 class Store:
@@ -51,14 +53,13 @@ class Store:
         self._presence: Presence | None = None
         with explained(self.root):
             layout.prepare(self.layout)
-        self.tier: RemoteTier | None = None
+        self.tier: Tier | None = None
         """The remote behind this store, if a command has joined one (`engine.store.opening`)."""
         self.flushes = True
         """Whether the outputs of jobs are flushed to the disk: later builds trust their stat rows."""
         self.notes = Notes(self.root, self.write)
         self.contents = StatCache(self.notes, afresh=afresh)
-        self.pool = FilePool(self.layout, self.contents)
-        self.artifacts = Artifacts(self.layout, self.contents, self.pool)
+        self.artifacts = Artifacts(self.layout, self.contents)
         self.pushed = Pushed(self.root / "pushed")
         self.envelopes = Envelopes(self.layout.envelopes, self.write)
 
@@ -118,7 +119,7 @@ class Store:
 
     def forget(self, record: Record) -> None:
         """Remove a record from a remote whose artifact cannot be had. Its job runs again."""
-        with explained(self.root), file_lock.hold(self.layout.gate, shared=True):
+        with self.adding():
             remove(self.record_path(record.digest))
 
     def read(self, key: Digest | str) -> Record | None:
@@ -152,7 +153,7 @@ class Store:
 
         An artifact's files are read-only, and other artifacts may be hard links to the same files.
         """
-        return self.artifacts.path(artifact)
+        return self.layout.artifacts / artifact
 
     def log_path(self, key: Digest | str, *, failed: bool = False) -> Path:
         """Return the path of the log of the run that made a record, or of a failed run."""
@@ -241,12 +242,10 @@ class Store:
             log=digest.of_bytes(log) if log else "", job=job, step=step, binding=bound,
             trace=digest.of_bytes(trace) if trace else "", gaps=gaps, anonymous_bytes=anonymous_bytes,
         )  # fmt: skip
-        with explained(self.root), file_lock.hold(self.layout.gate, shared=True):
+        with self.adding():
             self.keep_log(record.digest, log)
             self._keep_trace(record, trace)
-            for name, (_, content) in files.items():
-                self.pool.take(folder / name, content)
-            self.artifacts.publish(folder, record)
+            self.artifacts.add(folder, record)
             self.write(self.record_path(record.digest), sealed(record.fields()))
         return record
 
@@ -270,31 +269,24 @@ class Store:
 
         The caller is `adding`.
         """
-        with self.presence.plain_workplace() as folder:
+        with self.presence.workplace() as folder:
             for name, content in contents.items():
                 path = f"{folder}/{name}"
                 if "/" in name:
                     os.makedirs(os.path.dirname(path), exist_ok=True)
                 fill_read_only(path, content)
-                self.pool.take_new(path, record.files[name][1])
-            self.artifacts.publish(folder, record)
+            self.artifacts.add(folder, record)
 
     def restore(self, record: Record, folder: Path) -> None:
         """Move the files of a record's artifact, which lie in `folder`, into the store. Raises StoreError."""
-        with explained(self.root), file_lock.hold(self.layout.gate, shared=True):
-            for name, (_, content) in record.files.items():
-                self.pool.take(folder / name, content)
-            self.artifacts.publish(folder, record)
+        with self.adding():
+            self.artifacts.add(folder, record)
 
     def keep_pushed(self, envelopes: Mapping[Digest, bytes], remote: str) -> None:
         """Note that a remote has the records of these keys, with the envelopes that it has. Raises StoreError."""
         with self.adding():
             self.envelopes.keep_all(envelopes)
             self.pushed.add(envelopes, remote)
-
-    def is_pushed(self, key: Digest, remote: str) -> bool:
-        """Say whether this store has pushed a record to a remote."""
-        return self.pushed.has(key, remote)
 
     def write(self, path: Path | str, data: bytes) -> None:
         """Replace a file of the store in one step. Raises OSError, StoreError."""
@@ -313,7 +305,3 @@ class Store:
         if content and self.trace(record) is None:
             self.layout.traces.mkdir(exist_ok=True)
             self.write(self.trace_path(record.trace), content)
-
-    def put_aside(self, path: Path) -> Path:
-        """Move a damaged file or folder to `quarantine/`, where nothing reads it; return its path. Raises OSError."""
-        return put_aside(self.layout, path)

@@ -115,7 +115,7 @@ class _Inspection:
             with file_lock.hold(self.store.layout.gate, task="cache verify"):
                 if self.store.read(path.stem) is not None or not os.path.lexists(path):
                     continue  # replaced or collected meanwhile
-                self.store.put_aside(path)
+                self.store.artifacts.put_aside(path)
             self.lost.add(path.stem)
             self._say(path, "the record is not as it was written")
 
@@ -129,7 +129,7 @@ class _Inspection:
                 current = self.store.read(key)
                 if current is None or current.is_bound:
                     continue  # the job has run again meanwhile
-                self.store.put_aside(path)
+                self.store.artifacts.put_aside(path)
             del self.records[key]
             self.lost.add(key)
             self._say(path, "the output belongs to another key or to another step")
@@ -144,7 +144,7 @@ class _Inspection:
                     continue
                 with contextlib.suppress(OSError):  # a link that leads nowhere
                     self.store.contents.forget(stat_row(path))
-                self.store.put_aside(path)
+                self.store.artifacts.put_aside(path)
                 self._say(path, "the content is not what its name says")
 
     def _artifacts(self) -> None:
@@ -178,8 +178,9 @@ class _Inspection:
                 with contextlib.suppress(OSError):
                     self.store.contents.forget(stat_row(path))
                 return f"{name} is missing" if not path.exists() else f"the content of {name} is not what was stored"
-            if self.store.pool.lacks(content) and self.store.pool.offer(path, content):
-                self._say(self.store.layout.pooled(content), "the stored file is missing", mended=True)
+            pooled = self.store.layout.pooled(content)
+            if not pooled.exists() and self.store.artifacts.offer(path, content):
+                self._say(pooled, "the stored file is missing", mended=True)
         strangers = set(digest.walk(folder)) - set(record.files)
         return f"{min(strangers)} does not belong to it" if strangers else None
 
@@ -190,7 +191,7 @@ class _Inspection:
         if path.is_dir() and len(whole) == len(files) and digest.of_tree(whole) == path.name:
             self.verdict.orphans += 1
         elif path.exists():
-            self.store.put_aside(path)
+            self.store.artifacts.put_aside(path)
             self._say(path, "the artifact is not what its name says, and no record names it")
 
     def _drop(self, key: Digest) -> None:
@@ -198,7 +199,7 @@ class _Inspection:
         with file_lock.hold(self.store.layout.gate, task="cache verify"):
             record = self.store.read(key)
             if record is not None and not self.store.artifact_path(record.artifact).exists():
-                self.store.put_aside(self.store.record_path(key))
+                self.store.artifacts.put_aside(self.store.record_path(key))
                 self.lost.add(key)
 
     def _logs(self) -> None:
@@ -210,7 +211,7 @@ class _Inspection:
                     continue  # the job has run again meanwhile
                 self._say(path, "the log is missing" if not path.exists() else "the log is not as it was written")
                 if path.exists():
-                    self.store.put_aside(path)
+                    self.store.artifacts.put_aside(path)
                 without: Record = replace(current, log="")
                 self.store.write(self.store.record_path(key), sealed(without.fields()))
 
@@ -224,7 +225,7 @@ class _Inspection:
             path = self.store.trace_path(name)
             self._say(path, "the trace is not as it was written" if path.exists() else "the trace is missing")
             if path.exists():
-                self.store.put_aside(path)
+                self.store.artifacts.put_aside(path)
         for key in (key for key, record in self.records.items() if record.trace in damaged and key not in self.lost):
             current = self.store.read(key)
             if current is not None and current.trace in damaged:

@@ -5,7 +5,6 @@ import os
 import pytest
 from stores import flip, put
 
-from engine.store.artifacts import put_aside
 from engine.store.store import Store
 
 FILES = {"weights": "W" * 500, "sub/own": "o"}
@@ -23,7 +22,7 @@ def record(store):
 
 def damage(store, record, random_bytes):
     """Replace a file of the artifact by a damaged copy; the pool's file stays as it is."""
-    path = store.artifacts.path(record.artifact) / "weights"
+    path = store.artifact_path(record.artifact) / "weights"
     content = path.read_bytes()
     path.unlink()
     path.write_bytes(content)
@@ -38,7 +37,7 @@ def random_bytes():
 
 
 def test_an_artifact_with_another_content_a_stranger_or_as_a_link_is_not_whole(store, record, random_bytes, tmp_path):
-    folder = store.artifacts.path(record.artifact)
+    folder = store.artifact_path(record.artifact)
     assert store.artifacts.is_whole(record)
     (folder / "stranger").write_text("")
     assert not store.artifacts.is_whole(record)
@@ -61,6 +60,6 @@ def test_a_damaged_artifact_is_mended_from_the_pool_and_put_aside(store, record,
 def test_files_with_one_name_are_put_aside_side_by_side(store, tmp_path):
     for number in range(3):
         (tmp_path / "bad").write_text(str(number))
-        assert put_aside(store.layout, tmp_path / "bad").read_text() == str(number)
+        assert store.artifacts.put_aside(tmp_path / "bad").read_text() == str(number)
     assert not (tmp_path / "bad").exists()
     assert sorted(path.name for path in store.layout.quarantine.iterdir()) == ["bad.0", "bad.1", "bad.2"]

@@ -104,7 +104,7 @@ class Download:
         if digest.of_file(path) != content:
             raise _other_content(path.name)
         os.chmod(path, _READ_ONLY)
-        self._store.pool.offer(path, content)
+        self._store.artifacts.offer(path, content)
 
     async def _large(self, path: Path, file: StoredFile, size: int) -> None:
         """Bring a file of several blobs. A file that a killed attempt left unfinished is gone on with."""
