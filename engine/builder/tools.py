@@ -8,7 +8,7 @@ from pathlib import Path
 from engine.known import Known
 from engine.machine import tools
 from engine.runtimes import versions
-from engine.store import user_notes
+from engine.store import user_cache
 from engine.store.notes import Notes
 from engine.store.tool_contents import ToolContent, ToolContents
 
@@ -18,7 +18,7 @@ class Tools:
 
     def __init__(self, notes: Notes, *, afresh: bool = False) -> None:
         """If `afresh` is true, the code of each tool is read once, whatever earlier builds remembered."""
-        self._contents = ToolContents(notes, users=user_notes.notes(), afresh=afresh)
+        self._contents = ToolContents(notes, users=user_cache.notes(), afresh=afresh)
         self._known: dict[str, Known] = {}
         self._installed: dict[str, ToolContent] = {}
 

@@ -24,7 +24,7 @@ from engine.key import changes, digest_of, inputs_of
 from engine.machine import local_gpus
 from engine.machine import tools as installed
 from engine.step import Source
-from engine.store import user_notes
+from engine.store import user_cache
 from engine.store.file_lock import FileLock
 from engine.store.opening import join, open_store
 from engine.store.record import Record
@@ -72,7 +72,7 @@ class NodeStore:
     """The store of a node with its remote, and the executor of the process that this node's jobs share."""
 
     def __init__(self) -> None:
-        folder = Path(os.environ.get(STORE) or user_notes.folder() / "node")
+        folder = Path(os.environ.get(STORE) or user_cache.folder() / "node")
         folder.mkdir(parents=True, exist_ok=True)
         self.store = open_store(folder)
         join(self.store, folder, brief=False)

@@ -14,6 +14,7 @@ from engine import digest, snapshot
 from engine.digest import Digest
 from engine.errors import StoreError
 from engine.store import file_lock, heads, kept, presence, tool_contents
+from engine.store.disk import entries
 from engine.store.record import Record
 from engine.store.store import Store
 from engine.system import regular
@@ -133,8 +134,8 @@ class _Collection:
                     self._remove(path)
                 else:
                     path.unlink(missing_ok=True)
-            self.store.pushed.forget_all_but(now, self.store.presence.folder)
-            self.store.envelopes.forget_all_but(now, self.store.presence.folder)
+            self.store.pushed.forget_all_but(now)
+            self.store.envelopes.forget_all_but(now)
             for folder in self.store.layout.files.iterdir():
                 with contextlib.suppress(OSError):
                     folder.rmdir()
@@ -154,19 +155,14 @@ class _Collection:
         runs = heads.runs(self.store)
         yield from (path for path in at.logs.iterdir() if path.name.partition(".")[0] not in records.keys() | runs)
         traces = {f"{record.trace}.json" for record in records.values()}
-        if at.traces.is_dir():
-            yield from (path for path in at.traces.iterdir() if path.name not in traces)
-        if at.incoming.is_dir() and self.limits.older_than_seconds is not None:
-            yield from at.incoming.iterdir()
-        if at.quarantine.is_dir():
-            yield from at.quarantine.iterdir()
+        yield from (path for path in entries(at.traces) if path.name not in traces)
+        yield from entries(at.quarantine)
         if self.limits.older_than_seconds is not None:
+            yield from entries(at.incoming)
             yield from kept.unused(self.store, self.limits.older_than_seconds)
         yield from tool_contents.unused(self.store)
-        if at.snapshots.is_dir():
-            yield from (path for path in at.snapshots.iterdir() if not self._is_good(path))
-        if at.plans.is_dir():
-            yield from (path for path in at.plans.iterdir() if not self._is_good(at.snapshots / path.name))
+        yield from (path for path in at.snapshots.iterdir() if not self._is_good(path))
+        yield from (path for path in at.plans.iterdir() if not self._is_good(at.snapshots / path.name))
 
     def _is_good(self, path: Path) -> bool:
         """Say whether a snapshot is undamaged and all files that the snapshot watches exist."""
@@ -191,14 +187,13 @@ def last_uses(store: Store, records: Mapping[Digest, Record]) -> dict[Digest, fl
     last = {key: record.made_at for key, record in records.items()}
     for key, used in heads.uses(store):
         last[key] = max(last.get(key, 0.0), used)
-    if store.layout.snapshots.is_dir():
-        for path in store.layout.snapshots.iterdir():
-            with contextlib.suppress(*snapshot.UNREADABLE):
-                used = path.stat().st_mtime
-                for name in snapshot.names_in(str(path)):
-                    key = Digest(os.path.basename(name).removesuffix(".json"))
-                    if key in last:
-                        last[key] = max(last[key], used)
+    for path in store.layout.snapshots.iterdir():
+        with contextlib.suppress(*snapshot.UNREADABLE):
+            used = path.stat().st_mtime
+            for name in snapshot.names_in(str(path)):
+                key = Digest(os.path.basename(name).removesuffix(".json"))
+                if key in last:
+                    last[key] = max(last[key], used)
     return {key: min(last[key], now) for key in records}  # a clock that ran ahead must not keep a record for ever
 
 

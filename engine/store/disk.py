@@ -114,6 +114,11 @@ def _emptied(folder: str) -> list[str]:
     return inner
 
 
+def entries(folder: Path) -> list[Path]:
+    """Return what a folder of the store holds, in order; nothing for a folder that was not needed yet."""
+    return sorted(folder.iterdir()) if folder.is_dir() else []
+
+
 def same_file(one: Path, other: Path) -> bool:
     """Say whether two paths lead to the same file; False if one of the paths is missing."""
     try:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Container, Mapping
 from pathlib import Path
 
 from engine.digest import Digest
-from engine.store.disk import remove, replace
+from engine.store.disk import entries, remove
 from engine.system import regular
 
 _LINE = re.compile(rb"^([0-9a-f]{32}) (\{.*\}\n)", re.MULTILINE)
@@ -69,9 +69,9 @@ class Envelopes:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self._file(key))  # an older one
 
-    def forget_all_but(self, keys: Container[str], staging: Path) -> None:
-        """Remove the envelopes of other keys. `staging` is a folder for new files. Raises OSError."""
-        for path in self._paths():
+    def forget_all_but(self, keys: Container[str]) -> None:
+        """Remove the envelopes of other keys. Raises OSError, StoreError."""
+        for path in entries(self._folder):
             if path.suffix != _BATCH:
                 if path.stem not in keys:
                     remove(path)
@@ -83,7 +83,7 @@ class Envelopes:
             elif len(left) < len(every):
                 # Under a new name: other processes know where the envelopes of the old one begin.
                 name = f"{path.name.partition('.')[0]}.{len(left)}{_BATCH}"
-                replace(path.with_name(name), b"".join(b"%s %s" % line for line in left), fresh=staging / name)
+                self._write(f"{self._folder}/{name}", b"".join(b"%s %s" % line for line in left))
                 remove(path)
         self._read.clear()
         self._places.clear()
@@ -98,12 +98,9 @@ class Envelopes:
             self._folder.mkdir(exist_ok=True)
             self._write(path, content)
 
-    def _paths(self) -> list[Path]:
-        return sorted(self._folder.iterdir()) if self._folder.is_dir() else []
-
     def _look(self) -> None:
         """Read the batches that are new, the oldest first."""
-        for path in self._paths():
+        for path in entries(self._folder):
             if path.suffix == _BATCH and path.name not in self._read:
                 self._read.add(path.name)
                 with contextlib.suppress(OSError):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from engine import digest
 from engine.key import Key
+from engine.store.disk import entries
 from engine.store.sealed import sealed_bytes, unsealed_bytes
 from engine.store.store import Store
 from engine.system import regular
@@ -47,7 +48,7 @@ def take(store: Store, name: str | None, place: Path) -> None:
 
 def damaged(store: Store) -> Iterator[Path]:
     """Yield the paths of damaged kept files, for example of a damaged timing cache of TensorRT."""
-    for path in _all(store):
+    for path in entries(store.layout.kept):
         try:
             unsealed_bytes(regular.read(path))
         except FileNotFoundError:
@@ -59,8 +60,4 @@ def damaged(store: Store) -> Iterator[Path]:
 def unused(store: Store, seconds: float) -> Iterator[Path]:
     """Yield the paths of kept files, such as timing caches, that no job has used in the last `seconds` seconds."""
     before = time.time() - seconds
-    yield from (path for path in _all(store) if path.stat().st_mtime < before)
-
-
-def _all(store: Store) -> list[Path]:
-    return sorted(store.layout.kept.iterdir()) if store.layout.kept.is_dir() else []
+    yield from (path for path in entries(store.layout.kept) if path.stat().st_mtime < before)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable
 from pathlib import Path
 
 from engine import digest
 from engine.digest import Digest
-from engine.store.disk import replace
 from engine.system import regular
 
 _KEY = re.compile(rb"^[0-9a-f]{32}$", re.MULTILINE)
@@ -23,8 +22,10 @@ class Pushed:
     no key, and its record is pushed again.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, write: Callable[[Path, bytes], None]) -> None:
+        """`write` replaces a file in one step."""
         self._folder = folder
+        self._write = write
         self._known: dict[str, tuple[int, set[bytes]]] = {}
         """By remote: the size of the file, and its keys."""
         self._paths: dict[str, str] = {}
@@ -54,13 +55,13 @@ class Pushed:
         finally:
             os.close(handle)
 
-    def forget_all_but(self, keys: Container[str], staging: Path) -> None:
-        """Remove the lines of other keys. `staging` is a folder for new files. Raises OSError."""
+    def forget_all_but(self, keys: Container[str]) -> None:
+        """Remove the lines of other keys. Raises OSError, StoreError."""
         for path in self._folder.glob(f"*{_SUFFIX}"):
             every = _KEY.findall(regular.read(path))
             left = [key for key in dict.fromkeys(every) if key.decode() in keys]
             if len(left) < len(every):
-                replace(path, b"".join(key + b"\n" for key in left), fresh=staging / path.name)
+                self._write(path, b"".join(key + b"\n" for key in left))
 
     def _path(self, remote: str) -> Path:
         return self._folder / f"{digest.of_bytes(remote.encode())}{_SUFFIX}"

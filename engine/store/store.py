@@ -60,7 +60,7 @@ class Store:
         self.notes = Notes(self.root, self.write)
         self.contents = StatCache(self.notes, afresh=afresh)
         self.artifacts = Artifacts(self.layout, self.contents)
-        self.pushed = Pushed(self.root / "pushed")
+        self.pushed = Pushed(self.root / "pushed", self.write)
         self.envelopes = Envelopes(self.layout.envelopes, self.write)
 
     # -- reading ---------------------------------------------------------------------------------------------

@@ -60,7 +60,7 @@ def verify(
     already. `on_progress` gets the number of files read so far and the number of all files.
     """
     verdict = Verdict()
-    stamped = layout.is_stamped(root)
+    stamped = layout.is_stamped(layout.Layout(root))
     store = open_store(root)
     if not stamped:
         verdict.damages.append(Damage(store.layout.stamp, "the stamp was missing or damaged", mended=True))
@@ -258,7 +258,7 @@ class _Inspection:
     def _snapshots(self) -> None:
         at = self.store.layout
         for folder, name in ((at.snapshots, "snapshot"), (at.plans, "stored plan")):
-            for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+            for path in sorted(folder.iterdir()):
                 try:
                     snapshot.read(str(path))
                 except FileNotFoundError:

@@ -60,11 +60,11 @@ def test_the_lines_of_other_keys_go_also_under_the_eyes_of_a_reader(store):
     store.envelopes.keep_all({key: envelope(key) for key in KEYS[2:]})
     reader = Envelopes(store.layout.envelopes, store.write)
     assert reader.read(KEYS[0]) == envelope(f"{KEYS[0]} and more")
-    store.envelopes.forget_all_but({KEYS[1]}, store.presence.folder)
+    store.envelopes.forget_all_but({KEYS[1]})
     assert len(names(store)) == 1
     for each in (store.envelopes, reader):
         assert [each.read(key) for key in KEYS] == [None, envelope(f"{KEYS[1]} and more"), None, None]
-    store.envelopes.forget_all_but(set(), store.presence.folder)
+    store.envelopes.forget_all_but(set())
     assert names(store) == []
 
 

@@ -13,7 +13,7 @@ import fake_wheels
 import pytest
 
 from engine.builder.tools import Tools
-from engine.store import tool_contents, user_notes
+from engine.store import tool_contents, user_cache
 from engine.store.collection import CollectionLimits, collect
 from engine.store.store import Store
 from engine.store.tool_contents import ToolContents
@@ -238,16 +238,16 @@ def test_a_tool_is_read_once_and_then_known_by_stat_rows(site, tmp_path, monkeyp
 def test_a_fresh_store_begins_with_the_notes_of_the_user(site, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
     toy = metadata.distribution("toy")
-    first = ToolContents(Store(tmp_path / "one").notes, users=user_notes.notes()).of(toy)
+    first = ToolContents(Store(tmp_path / "one").notes, users=user_cache.notes()).of(toy)
     monkeypatch.setattr(tool_contents, "_checksum", None)
     store = Store(tmp_path / "two")
-    assert ToolContents(store.notes, users=user_notes.notes()).of(toy) == first
+    assert ToolContents(store.notes, users=user_cache.notes()).of(toy) == first
     assert ToolContents(store.notes).of(toy) == first
     with pytest.raises(TypeError):
         ToolContents(Store(tmp_path / "three").notes).of(toy)
     (site / "toy/core.py").write_text("x = 1")
     with pytest.raises(TypeError):
-        ToolContents(Store(tmp_path / "four").notes, users=user_notes.notes()).of(toy)
+        ToolContents(Store(tmp_path / "four").notes, users=user_cache.notes()).of(toy)
 
 
 def test_a_folder_of_the_user_that_cannot_be_written_to_is_left_alone(site, tmp_path, monkeypatch):
@@ -255,16 +255,16 @@ def test_a_folder_of_the_user_that_cannot_be_written_to_is_left_alone(site, tmp_
     (tmp_path / "home").write_text("a file")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
     toy = metadata.distribution("toy")
-    assert ToolContents(Store(tmp_path / "cache").notes, users=user_notes.notes()).of(toy).watched
+    assert ToolContents(Store(tmp_path / "cache").notes, users=user_cache.notes()).of(toy).watched
 
 
 def test_the_notes_of_the_user_stay_few(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    notes = user_notes.notes()
-    for number in range(user_notes._MOST + 3):
+    notes = user_cache.notes()
+    for number in range(user_cache.MOST_NOTES + 3):
         notes.keep("tools", str(number), {"number": number})
-    assert len(list((tmp_path / "recipe" / "tools").iterdir())) == user_notes._MOST
-    assert notes.get("tools", str(user_notes._MOST + 2))
+    assert len(list((tmp_path / "recipe" / "tools").iterdir())) == user_cache.MOST_NOTES
+    assert notes.get("tools", str(user_cache.MOST_NOTES + 2))
 
 
 def test_a_hard_link_or_a_compiled_module_is_no_change_of_a_tool_during_a_job(site, tmp_path):

@@ -3,9 +3,9 @@
 from contextlib import suppress
 from pathlib import Path
 
-from engine.store import user_notes
+from engine.store import user_cache
 
-_SHARED = user_notes.folder() / "bytecode"
+_SHARED = user_cache.folder() / "bytecode"
 
 
 def with_bytecode(folder):

@@ -14,7 +14,7 @@ from typing import Any
 from engine.builder import zygote_loader
 from engine.builder.executors import environment
 from engine.builder.worker_task import WorkerTask
-from engine.store import user_notes
+from engine.store import user_cache
 from engine.system import processes
 
 _CHUNK = 1 << 16
@@ -57,7 +57,7 @@ class ZygoteHandle:
         with theirs:
             try:
                 process = subprocess.Popen(  # noqa: S603 - our own interpreter
-                    zygote_loader.command(str(user_notes.folder() / "bytecode"), sys.path),
+                    zygote_loader.command(str(user_cache.folder() / "bytecode"), sys.path),
                     stdin=theirs.fileno(),
                     stdout=subprocess.DEVNULL,
                     env=environment.for_worker(variables),

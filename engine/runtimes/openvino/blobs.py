@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from engine import digest
 from engine.machine import cpu
 from engine.runtimes.openvino import compiled, ir
-from engine.store import user_blobs
+from engine.store import user_cache
 
 if TYPE_CHECKING:
     import openvino
@@ -36,14 +36,14 @@ class Blobs:
 
         used = compiled.with_threads(options, threads)
         name = self._name(model, used)
-        kept = user_blobs.read(KIND, name)
+        kept = user_cache.read_blob(KIND, name)
         if kept is not None:
             try:
                 return openvino.Core().import_model(io.BytesIO(kept), "CPU", used)
             except RuntimeError:  # OpenVINO refuses a blob of another version or CPU
-                user_blobs.drop(KIND, name)
+                user_cache.drop_blob(KIND, name)
         fresh = compiled.compiled(model, options=used)
-        user_blobs.keep(KIND, name, fresh.export_model().getvalue())
+        user_cache.keep_blob(KIND, name, fresh.export_model().getvalue())
         return fresh
 
     def _name(self, model: openvino.Model, options: dict[str, str]) -> str:

@@ -16,7 +16,7 @@ from engine.builder.executors.local import LocalExecutor
 from engine.builder.trace import reads
 from engine.builder.trace.reads import Kind
 from engine.builder.worker_task import WorkerTask
-from engine.store import user_notes
+from engine.store import user_cache
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +142,7 @@ def test_a_path_without_its_links_and_the_jobs_own_folder_are_no_read(recorded):
 
 def test_the_bytecode_of_modules_is_no_read(recorded):
     names = [read.name for _, items in recorded.values() for read in items]
-    assert [name for name in names if name.startswith((f"{os.devnull}/", str(user_notes.folder())))] == []
+    assert [name for name in names if name.startswith((f"{os.devnull}/", str(user_cache.folder())))] == []
 
 
 def test_modules_that_an_earlier_job_imported_are_read_by_each_job_that_imports_them(recorded):

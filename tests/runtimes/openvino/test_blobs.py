@@ -63,13 +63,13 @@ def test_a_damaged_blob_is_written_anew(directory, folder):
     whole = blob.read_bytes()
     blob.write_bytes(whole[:-1])
     np.testing.assert_array_equal(_answer(directory), fresh)
-    assert blobs.user_blobs.read(blobs.KIND, blob.name) is not None
+    assert blobs.user_cache.read_blob(blobs.KIND, blob.name) is not None
 
 
 def test_a_blob_that_openvino_refuses_is_written_anew(directory, folder, monkeypatch):
     fresh = _answer(directory)
     (blob,) = folder.iterdir()
-    blobs.user_blobs.keep(blobs.KIND, blob.name, b"of another version")
+    blobs.user_cache.keep_blob(blobs.KIND, blob.name, b"of another version")
     np.testing.assert_array_equal(_answer(directory), fresh)
     _uncompiled(monkeypatch)
     np.testing.assert_array_equal(_answer(directory), fresh)

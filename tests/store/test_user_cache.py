@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from engine.store import user_blobs
+from engine.store import user_cache
 
 
 @pytest.fixture(autouse=True)
@@ -15,41 +15,41 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_a_blob_is_read_as_it_was_written():
-    assert user_blobs.read("kind", "one") is None
-    user_blobs.keep("kind", "one", b"content")
-    assert bytes(user_blobs.read("kind", "one")) == b"content"
-    user_blobs.drop("kind", "one")
-    assert user_blobs.read("kind", "one") is None
+    assert user_cache.read_blob("kind", "one") is None
+    user_cache.keep_blob("kind", "one", b"content")
+    assert bytes(user_cache.read_blob("kind", "one")) == b"content"
+    user_cache.drop_blob("kind", "one")
+    assert user_cache.read_blob("kind", "one") is None
 
 
 @pytest.mark.parametrize("length", [0, 10, 38])
 def test_a_torn_blob_counts_as_missing(folder, length):
-    user_blobs.keep("kind", "one", b"content")
+    user_cache.keep_blob("kind", "one", b"content")
     whole = (folder / "one").read_bytes()
     assert length < len(whole)
     (folder / "one").write_bytes(whole[:length])
-    assert user_blobs.read("kind", "one") is None
+    assert user_cache.read_blob("kind", "one") is None
 
 
 def test_a_blob_under_another_name_counts_as_missing(folder):
-    user_blobs.keep("kind", "one", b"content")
+    user_cache.keep_blob("kind", "one", b"content")
     (folder / "one").rename(folder / "other")
-    assert user_blobs.read("kind", "other") is None
+    assert user_cache.read_blob("kind", "other") is None
 
 
 def test_the_blobs_that_were_used_longest_ago_are_removed(folder, monkeypatch):
-    monkeypatch.setattr(user_blobs, "MOST", 350)
+    monkeypatch.setattr(user_cache, "MOST_BYTES", 350)
     for number, name in enumerate(("first", "second", "third")):
-        user_blobs.keep("kind", name, bytes(80))
+        user_cache.keep_blob("kind", name, bytes(80))
         os.utime(folder / name, ns=(number, number))
-    user_blobs.read("kind", "first")
-    user_blobs.keep("kind", "fourth", bytes(80))
-    user_blobs.keep("kind", "huge", bytes(351))
+    user_cache.read_blob("kind", "first")
+    user_cache.keep_blob("kind", "fourth", bytes(80))
+    user_cache.keep_blob("kind", "huge", bytes(351))
     assert {path.name for path in folder.iterdir()} == {"first", "third", "fourth"}
 
 
 def test_a_folder_that_cannot_be_written_keeps_nothing(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    user_blobs.keep("kind", "one", b"content")
-    assert user_blobs.read("kind", "one") is None
+    user_cache.keep_blob("kind", "one", b"content")
+    assert user_cache.read_blob("kind", "one") is None
