@@ -92,7 +92,9 @@ class _Collection:
             chosen = self._unrecord(chosen, staging)
         self.result.records = [(records[key], last[key]) for key in chosen]
         left = {key: record for key, record in records.items() if key not in set(chosen)}
-        self._sum_up(records, left)
+        self.result.left_records = len(left)
+        self.result.left_bytes = sum(contents(left.values()).values())
+        self.result.bytes = sum(contents(records.values()).values()) - self.result.left_bytes
         if self.dry_run:
             self.result.leftovers += sum(1 for _ in self._leftovers(left))
         else:
@@ -131,7 +133,9 @@ class _Collection:
             for path in list(self._leftovers({Digest(k): record for k, record in now.items() if record is not None})):
                 self.result.leftovers += 1
                 if path.is_dir() and not path.is_symlink():
-                    self._remove(path)
+                    # The folder is removed in `staging/`, so that a killed collection leaves no half of it.
+                    with self.store.presence.workplace() as away:
+                        os.rename(path, away / path.name)
                 else:
                     path.unlink(missing_ok=True)
             self.store.pushed.forget_all_but(now)
@@ -139,11 +143,6 @@ class _Collection:
             for folder in self.store.layout.files.iterdir():
                 with contextlib.suppress(OSError):
                     folder.rmdir()
-
-    def _remove(self, path: Path) -> None:
-        """Move a folder to `staging/` and remove it there, so that a killed collection leaves no half of the folder."""
-        with self.store.presence.workplace() as away:
-            os.rename(path, away / path.name)
 
     def _leftovers(self, records: Mapping[Digest, Record]) -> Iterator[Path]:
         """Yield the files and folders that no record names; artifacts come before files of the pool."""
@@ -170,11 +169,6 @@ class _Collection:
             return all(map(os.path.exists, snapshot.names_in(str(path))))
         except snapshot.UNREADABLE:
             return False
-
-    def _sum_up(self, records: Mapping[Digest, Record], left: Mapping[Digest, Record]) -> None:
-        self.result.left_records = len(left)
-        self.result.left_bytes = _size(left.values())
-        self.result.bytes = _size(records.values()) - self.result.left_bytes
 
 
 def last_uses(store: Store, records: Mapping[Digest, Record]) -> dict[Digest, float]:
@@ -245,8 +239,3 @@ def contents(records: Iterable[Record]) -> dict[Digest, int]:
     Equal content is stored once.
     """
     return {content: size for record in records for size, content in record.files.values()}
-
-
-def _size(records: Collection[Record]) -> int:
-    """Return the size in bytes of all files of the records, counting equal contents once."""
-    return sum(contents(records).values())

@@ -77,7 +77,7 @@ class Presence:
 def used(staging: Path) -> set[str]:
     """Return the keys of all records that living builders use. Raises OSError."""
     keys: set[str] = set()
-    for folder in _builders(staging):
+    for folder in filter(Path.is_dir, staging.iterdir()):
         if file_lock.is_locked(folder / _USES):
             with contextlib.suppress(FileNotFoundError):
                 keys.update(regular.read_text(folder / _USES).split())
@@ -100,7 +100,3 @@ def sweep(staging: Path, gate: Path) -> int:
     for entry in dead:
         remove(entry)
     return len(dead)
-
-
-def _builders(staging: Path) -> list[Path]:
-    return [entry for entry in staging.iterdir() if entry.is_dir()]

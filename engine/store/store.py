@@ -114,18 +114,14 @@ class Store:
                 return True
         except (StoreError, OSError):
             pass
-        self.forget(record)
-        return False
-
-    def forget(self, record: Record) -> None:
-        """Remove a record from a remote whose artifact cannot be had. Its job runs again."""
         with self.adding():
             remove(self.record_path(record.digest))
+        return False
 
     def read(self, key: Digest | str) -> Record | None:
         """Return the record filed under a key's digest; None for a missing or damaged record."""
         try:
-            raw = unsealed(regular.read(self._record_name(key)))
+            raw = unsealed(regular.read(f"{self.layout.records}/{key}.json"))
             files = {name: (int(size), Digest(content)) for name, (size, content) in raw.pop("files").items()}
             raw.setdefault("job", raw["key"].get("step", ""))  # older records have the step's name as a row of the key
             raw["gaps"] = tuple(raw.get("gaps", ()))
@@ -143,10 +139,7 @@ class Store:
 
     def record_path(self, key: Digest | str) -> Path:
         """Return the path of the record of a key's digest."""
-        return Path(self._record_name(key))
-
-    def _record_name(self, key: Digest | str) -> str:
-        return f"{self.layout.records}/{key}.json"
+        return self.layout.records / f"{key}.json"
 
     def artifact_path(self, artifact: Digest | str) -> Path:
         """Return the folder of an artifact.
@@ -256,7 +249,7 @@ class Store:
         """
         self.envelopes.keep_all(envelopes)
         for record in records:
-            self.write(self._record_name(record.digest), sealed(record.fields()))
+            self.write(self.record_path(record.digest), sealed(record.fields()))
 
     @contextlib.contextmanager
     def adding(self) -> Iterator[None]:

@@ -15,7 +15,6 @@ from engine.store.disk import remove
 from engine.store.full_reading import FullReading
 from engine.store.notes import KINDS
 from engine.store.opening import open_store
-from engine.store.record import Record
 from engine.store.sealed import sealed
 from engine.store.stat_cache import stat_row
 from engine.store.store import Store
@@ -96,43 +95,34 @@ class _Inspection:
     def run(self) -> None:
         self.verdict.records = len(self.records)
         self._record_files()
-        self._bindings()
         self._pool()
         self._artifacts()
         self._logs()
         self._traces()
-        self._notes()
-        self._kept()
+        self._notes_and_kept_files()
         self._snapshots()
 
     def _say(self, path: Path, why: str, *, mended: bool = False) -> None:
         self.verdict.damages.append(Damage(path, why, mended=mended))
 
     def _record_files(self) -> None:
+        """Put damaged records aside, and those whose output was made for another key or by another step."""
         for path in sorted(self.store.layout.records.iterdir()):
-            if path.suffix == ".json" and path.stem in self.records:
+            key = Digest(path.stem)
+            record = self.records.get(key) if path.suffix == ".json" else None
+            if record is not None and record.is_bound:
                 continue
             with file_lock.hold(self.store.layout.gate, task="cache verify"):
-                if self.store.read(path.stem) is not None or not os.path.lexists(path):
+                current = self.store.read(key)
+                if (current is not None and (record is None or current.is_bound)) or not os.path.lexists(path):
                     continue  # replaced or collected meanwhile
                 self.store.artifacts.put_aside(path)
-            self.lost.add(path.stem)
-            self._say(path, "the record is not as it was written")
-
-    def _bindings(self) -> None:
-        """Put records aside whose output was made for another key or by another step."""
-        for key, record in list(self.records.items()):
-            if record.is_bound:
-                continue
-            path = self.store.record_path(key)
-            with file_lock.hold(self.store.layout.gate):
-                current = self.store.read(key)
-                if current is None or current.is_bound:
-                    continue  # the job has run again meanwhile
-                self.store.artifacts.put_aside(path)
-            del self.records[key]
             self.lost.add(key)
-            self._say(path, "the output belongs to another key or to another step")
+            if record is None:
+                self._say(path, "the record is not as it was written")
+            else:
+                del self.records[key]
+                self._say(path, "the output belongs to another key or to another step")
 
     def _pool(self) -> None:
         for name in digest.walk(self.store.layout.files):
@@ -205,15 +195,14 @@ class _Inspection:
     def _logs(self) -> None:
         for key, record in self.records.items():
             path = self.store.log_path(key)
-            if record.log and key not in self.lost and self._log_digest(path) != record.log:
+            if record.log and key not in self.lost and self.contents.of(path) != record.log:
                 current = self.store.read(key)
-                if current is None or self._log_digest(path) == current.log:
+                if current is None or self.contents.of(path) == current.log:
                     continue  # the job has run again meanwhile
                 self._say(path, "the log is missing" if not path.exists() else "the log is not as it was written")
                 if path.exists():
                     self.store.artifacts.put_aside(path)
-                without: Record = replace(current, log="")
-                self.store.write(self.store.record_path(key), sealed(without.fields()))
+                self.store.write(self.store.record_path(key), sealed(replace(current, log="").fields()))
 
     def _traces(self) -> None:
         damaged = {
@@ -231,13 +220,7 @@ class _Inspection:
             if current is not None and current.trace in damaged:
                 self.store.write(self.store.record_path(key), sealed(replace(current, trace="").fields()))
 
-    def _log_digest(self, path: Path) -> str | None:
-        try:
-            return digest.of_file(path)
-        except OSError:
-            return None
-
-    def _notes(self) -> None:
+    def _notes_and_kept_files(self) -> None:
         for kind in KINDS:
             for path in sorted((self.store.root / kind).iterdir()):
                 try:
@@ -249,8 +232,6 @@ class _Inspection:
                     self._say(path, "the note is not as it was written")
         for key in heads.without_record(self.store, self.lost):
             self._say(self.store.record_path(key), "the record that a build has left is missing")
-
-    def _kept(self) -> None:
         for path in kept.damaged(self.store):
             remove(path)
             self._say(path, "the kept file is not as it was kept")

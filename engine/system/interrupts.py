@@ -102,7 +102,4 @@ def between(events: Generator[T, None, None], last: type[T]) -> Iterator[T]:
             _STATE.is_deferring = True
             yield event
             if not isinstance(event, last):
-                _STATE.is_deferring = False
-                if _STATE.is_pending:
-                    _STATE.is_pending = False
-                    raise KeyboardInterrupt
+                _STATE.let()

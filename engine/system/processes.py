@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import functools
 import os
 import signal
 import sys
@@ -22,23 +21,20 @@ _ROUNDS = 200
 _ROUND_SECONDS = 0.005
 
 
-@functools.cache
-def _library() -> ctypes.CDLL | None:
-    return ctypes.CDLL(None) if sys.platform == "linux" else None
+def _control(option: int, value: int) -> None:
+    """Call Linux's prctl(2)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
 def adopt_orphans() -> None:
     """Become the parent of each descendant that loses its own parent, also of one in a session of its own (Linux)."""
-    library = _library()
-    if library is not None:
-        library.prctl(_SUBREAPER, 1, 0, 0, 0)
+    _control(_SUBREAPER, 1)
 
 
 def die_with_parent() -> None:
     """Let the kernel kill this process when its parent dies (Linux)."""
-    library = _library()
-    if library is not None:
-        library.prctl(_DEATH_SIGNAL, int(signal.SIGKILL), 0, 0, 0)
+    _control(_DEATH_SIGNAL, int(signal.SIGKILL))
 
 
 def threads() -> int:
@@ -56,11 +52,7 @@ def children(pid: int | str) -> list[int]:
         for thread in os.listdir(f"/proc/{pid}/task"):
             with contextlib.suppress(OSError):
                 pids += map(int, Path(f"/proc/{pid}/task/{thread}/children").read_text().split())
-    return [child for child in pids if _lives(child)]
-
-
-def _lives(pid: int) -> bool:
-    return state_of(pid) not in _DEAD
+    return [child for child in pids if state_of(child) not in _DEAD]
 
 
 def state_of(pid: int) -> str:
