@@ -47,33 +47,20 @@ def replace(path: Path | str, data: bytes, *, fresh: Path | str, flushed: bool =
     power cut leaves no half-written file either.
     """
     try:
-        _fill(fresh, data, os.O_TRUNC, 0o666, flushed=flushed)
+        handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[os.write(handle, view) :]
+            if flushed:
+                os.fsync(handle)
+        finally:
+            os.close(handle)
         os.replace(fresh, path)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(fresh)
         raise
-
-
-def fill_read_only(path: Path | str, content: bytes) -> None:
-    """Write a new file that everybody may read and nobody may write. Raises OSError."""
-    _fill(path, content, os.O_EXCL, 0o600, mode_after=0o444)
-
-
-def _fill(
-    path: Path | str, data: bytes, flag: int, mode: int, *, mode_after: int | None = None, flushed: bool = False
-) -> None:
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | flag, mode)
-    try:
-        view = memoryview(data)
-        while view:
-            view = view[os.write(handle, view) :]
-        if mode_after is not None:
-            os.fchmod(handle, mode_after)
-        if flushed:
-            os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def flush(path: Path) -> None:

@@ -92,11 +92,8 @@ class Envelopes:
         return f"{self._folder}/{key}.json"
 
     def _written(self, path: str, content: bytes) -> None:
-        try:
-            self._write(path, content)
-        except FileNotFoundError:
-            self._folder.mkdir(exist_ok=True)
-            self._write(path, content)
+        self._folder.mkdir(exist_ok=True)
+        self._write(path, content)
 
     def _look(self) -> None:
         """Read the batches that are new, the oldest first."""

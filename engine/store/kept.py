@@ -33,7 +33,7 @@ def lend(store: Store, name: str | None, place: Path) -> None:
         return
     path = store.layout.kept / name
     with contextlib.suppress(OSError, ValueError):
-        place.write_bytes(unsealed_bytes(regular.read(path)))
+        place.write_bytes(read(path))
         os.utime(path)  # the time of the last use
 
 
@@ -46,15 +46,9 @@ def take(store: Store, name: str | None, place: Path) -> None:
         store.write(store.layout.kept / name, sealed_bytes(regular.read(place)))
 
 
-def damaged(store: Store) -> Iterator[Path]:
-    """Yield the paths of damaged kept files, for example of a damaged timing cache of TensorRT."""
-    for path in entries(store.layout.kept):
-        try:
-            unsealed_bytes(regular.read(path))
-        except FileNotFoundError:
-            continue
-        except (OSError, ValueError):
-            yield path
+def read(path: Path) -> memoryview:
+    """Return the content of a kept file. Raises OSError, and ValueError for a damaged one."""
+    return unsealed_bytes(regular.read(path))
 
 
 def unused(store: Store, seconds: float) -> Iterator[Path]:

@@ -13,7 +13,7 @@ from engine.digest import Digest
 from engine.errors import StepError
 from engine.store.disk import flush
 
-_PERMISSIONS, _READ_ONLY = 0o777, 0o444
+_PERMISSIONS, READ_ONLY = 0o777, 0o444
 """Two file modes: the mask of all permission bits, and read permission for everybody."""
 Files = Mapping[str, tuple[int, Digest]]
 """A mapping from a file's relative path to the file's size in bytes and the digest of its content."""
@@ -52,8 +52,8 @@ def _taken(path: Path, *, flushes: bool) -> tuple[int, Digest]:
         )
     status = path.stat()
     if status.st_nlink == 1:  # a file with several names is a stored input that the step hands on
-        if stat.S_IMODE(status.st_mode) & _PERMISSIONS != _READ_ONLY:
-            os.chmod(path, _READ_ONLY)
+        if stat.S_IMODE(status.st_mode) & _PERMISSIONS != READ_ONLY:
+            os.chmod(path, READ_ONLY)
         if flushes:
             flush(path)
     return status.st_size, digest.of_file(path)

@@ -16,7 +16,7 @@ from engine.errors import StoreError
 from engine.key import Key, digest_of
 from engine.store import file_lock, layout, output, revocations
 from engine.store.artifacts import Artifacts
-from engine.store.disk import explained, fill_read_only, remove
+from engine.store.disk import explained, remove
 from engine.store.envelopes import Envelopes
 from engine.store.file_lock import FileLock, Holder
 from engine.store.layout import Layout
@@ -267,7 +267,9 @@ class Store:
                 path = f"{folder}/{name}"
                 if "/" in name:
                     os.makedirs(os.path.dirname(path), exist_ok=True)
-                fill_read_only(path, content)
+                with open(path, "xb") as file:
+                    file.write(content)
+                    os.fchmod(file.fileno(), output.READ_ONLY)
             self.artifacts.add(folder, record)
 
     def restore(self, record: Record, folder: Path) -> None:

@@ -6,14 +6,15 @@ import contextlib
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from engine import digest, snapshot
 from engine.digest import Digest
 from engine.store import file_lock, heads, kept, layout, presence
-from engine.store.disk import remove
+from engine.store.disk import entries, remove
 from engine.store.full_reading import FullReading
-from engine.store.notes import KINDS
+from engine.store.notes import KINDS, Notes
 from engine.store.opening import open_store
 from engine.store.sealed import sealed
 from engine.store.stat_cache import stat_row
@@ -99,8 +100,7 @@ class _Inspection:
         self._artifacts()
         self._logs()
         self._traces()
-        self._notes_and_kept_files()
-        self._snapshots()
+        self._disposable_files()
 
     def _say(self, path: Path, why: str, *, mended: bool = False) -> None:
         self.verdict.damages.append(Damage(path, why, mended=mended))
@@ -220,30 +220,27 @@ class _Inspection:
             if current is not None and current.trace in damaged:
                 self.store.write(self.store.record_path(key), sealed(replace(current, trace="").fields()))
 
-    def _notes_and_kept_files(self) -> None:
+    def _disposable_files(self) -> None:
+        """Remove damaged files that explain builds or save time: the next build goes on without them."""
+        at, notes = self.store.layout, self.store.notes
         for kind in KINDS:
-            for path in sorted((self.store.root / kind).iterdir()):
-                try:
-                    self.store.notes.read(kind, path.stem)
-                except FileNotFoundError:
-                    continue
-                except (OSError, ValueError):
-                    remove(path)
-                    self._say(path, "the note is not as it was written")
+            self._drop_damaged(at.root / kind, partial(_read_note, notes, kind), "the note is not as it was written")
         for key in heads.without_record(self.store, self.lost):
             self._say(self.store.record_path(key), "the record that a build has left is missing")
-        for path in kept.damaged(self.store):
-            remove(path)
-            self._say(path, "the kept file is not as it was kept")
-
-    def _snapshots(self) -> None:
-        at = self.store.layout
+        self._drop_damaged(at.kept, kept.read, "the kept file is not as it was kept")
         for folder, name in ((at.snapshots, "snapshot"), (at.plans, "stored plan")):
-            for path in sorted(folder.iterdir()):
-                try:
-                    snapshot.read(str(path))
-                except FileNotFoundError:
-                    continue
-                except snapshot.UNREADABLE:
-                    remove(path)
-                    self._say(path, f"the {name} is not as it was written")
+            self._drop_damaged(folder, lambda path: snapshot.read(str(path)), f"the {name} is not as it was written")
+
+    def _drop_damaged(self, folder: Path, read: Callable[[Path], object], why: str) -> None:
+        for path in entries(folder):
+            try:
+                read(path)
+            except FileNotFoundError:
+                continue
+            except snapshot.UNREADABLE:
+                remove(path)
+                self._say(path, why)
+
+
+def _read_note(notes: Notes, kind: str, path: Path) -> None:
+    notes.read(kind, path.stem)

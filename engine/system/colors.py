@@ -34,18 +34,13 @@ def take(words: Sequence[str]) -> list[str]:
             continue
         if not equals:
             value = next(rest, "")
-        if value in CHOICES:
-            _decide(value)
-        else:
+        if value in CHOICES[1:]:
+            os.environ.pop(_OFF, None)
+            os.environ.pop(_ON, None)
+            os.environ[_ON if value == "always" else _OFF] = "1"
+        elif value not in CHOICES:
             kept += [OPTION, value] if value else [OPTION]
     return kept
-
-
-def _decide(value: str) -> None:
-    if value != "auto":
-        os.environ.pop(_OFF, None)
-        os.environ.pop(_ON, None)
-        os.environ[_ON if value == "always" else _OFF] = "1"
 
 
 def are_on(stream: TextIO) -> bool:
