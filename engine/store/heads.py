@@ -132,7 +132,9 @@ class Subject:
 
 def subject_of(loaded: LoadedRecipe) -> Subject:
     """Return the subject of a loaded variant's head."""
-    return Subject(loaded.path, loaded.variant, loaded.recipe.name, _fields_of(loaded))
+    values = leaves("recipe", loaded.recipe.model_dump(mode="json", by_alias=True, exclude_none=True))
+    fields = {name: str(value) for name, value in values if not isinstance(value, dict | list)}
+    return Subject(loaded.path, loaded.variant, loaded.recipe.name, fields)
 
 
 class Heads:
@@ -324,12 +326,6 @@ def job_note(job: Job, key: Digest, before: JobNote | None, record: Record | Non
         memory = (record.anonymous_bytes or record.peak_bytes) or None
         return JobNote(run=key, key=key, needs=dict(job.needs), seconds=record.seconds, memory=memory)
     return JobNote(run=key) if before is None else replace(before, run=key, gone=False)
-
-
-def _fields_of(loaded: LoadedRecipe) -> dict[str, str]:
-    """Return the recipe's fields, by dotted name."""
-    fields = loaded.recipe.model_dump(mode="json", by_alias=True, exclude_none=True)
-    return {name: str(value) for name, value in leaves("recipe", fields) if not isinstance(value, dict | list)}
 
 
 @cache

@@ -28,11 +28,10 @@ class Pushed:
         self._write = write
         self._known: dict[str, tuple[int, set[bytes]]] = {}
         """By remote: the size of the file, and its keys."""
-        self._paths: dict[str, str] = {}
 
     def has(self, key: Digest, remote: str) -> bool:
         """Say whether this store has pushed the record of a key to a remote."""
-        path = self._paths.get(remote) or self._paths.setdefault(remote, str(self._path(remote)))
+        path = self._path(remote)
         try:
             size = os.stat(path).st_size
             known = self._known.get(remote)

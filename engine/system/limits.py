@@ -50,7 +50,8 @@ def failure(error: BaseException) -> SystemCallError | None:
         return limit
     for cause in causes(error):
         if isinstance(cause, OSError) and cause.errno is not None:
-            return _other(cause)
+            hint = "the option --debug shows which part of recipe made the call"
+            return lost_folder() or SystemCallError(f"the system refused a call: {_shown(cause)}", hint=hint)
         if isinstance(cause, ImportError) and cause.name and not cause.name.startswith("engine"):
             name = cause.name.partition(".")[0]
             what = f"the package {name!r}, which recipe needs, cannot be imported"
@@ -63,7 +64,9 @@ def reached(error: BaseException) -> SystemCallError | None:
     for cause in causes(error):
         number = _number(cause)
         if number == errno.EMFILE:
-            return _too_many_files(cause)
+            soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+            facts = [_shown(cause), f"the limit is {soft} (it can be raised to {hard})"]
+            return SystemCallError("the program has too many open files", facts, "raise the limit: `ulimit -n 4096`")
         if number in _KNOWN:
             what, hint = _KNOWN[number]
             return SystemCallError(what, [_shown(cause)], hint)
@@ -90,20 +93,6 @@ def _number(cause: BaseException) -> int | None:
     if isinstance(cause, OSError) and cause.errno is not None:
         return cause.errno
     return next((number for words, number in _WORDS.items() if words in str(cause)), None)
-
-
-def _too_many_files(cause: BaseException) -> SystemCallError:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    facts = [_shown(cause), f"the limit is {soft} (it can be raised to {hard})"]
-    return SystemCallError("the program has too many open files", facts, "raise the limit: `ulimit -n 4096`")
-
-
-def _other(cause: OSError) -> SystemCallError:
-    gone = lost_folder()
-    if gone is not None:
-        return gone
-    hint = "the option --debug shows which part of recipe made the call"
-    return SystemCallError(f"the system refused a call: {_shown(cause)}", hint=hint)
 
 
 def _shown(cause: BaseException) -> str:

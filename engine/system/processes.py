@@ -84,10 +84,9 @@ def end_descendants(pid: int, *, spare: Collection[int] = ()) -> None:
 def end(pid: int) -> None:
     """Kill a process that adopts orphans, and all its descendants before it."""
     end_descendants(pid)
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.kill(pid, signal.SIGKILL)
+    for kill in (os.killpg, os.kill):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            kill(pid, signal.SIGKILL)
 
 
 def peak_of(pid: int) -> int:
