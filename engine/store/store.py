@@ -264,12 +264,11 @@ class Store:
         """
         with self.presence.workplace() as folder:
             for name, content in contents.items():
-                path = f"{folder}/{name}"
+                path = folder / name
                 if "/" in name:
-                    os.makedirs(os.path.dirname(path), exist_ok=True)
-                with open(path, "xb") as file:
-                    file.write(content)
-                    os.fchmod(file.fileno(), output.READ_ONLY)
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(content)
+                path.chmod(output.READ_ONLY)
             self.artifacts.add(folder, record)
 
     def restore(self, record: Record, folder: Path) -> None:
