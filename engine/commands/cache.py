@@ -15,8 +15,8 @@ from engine.text import sizes
 
 if TYPE_CHECKING:
     from engine.store.collection import Collected
+    from engine.store.full_reading import Verdict
     from engine.store.record import Record
-    from engine.store.verification import Verdict
 
 _MOST = 0.5
 """The share of the store's records or bytes that a collection may remove without a question."""

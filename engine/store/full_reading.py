@@ -6,8 +6,8 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from engine import digest
 from engine.digest import Digest
@@ -16,11 +16,33 @@ from engine.store.file_systems import tells_changes
 from engine.store.stat_cache import Row, stat_row
 from engine.store.store import Store
 
-if TYPE_CHECKING:
-    from engine.store.verification import Verdict
-
 _PROGRESS = ("stat", "verified")
 _SAVE_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class Damage:
+    """A damaged file or folder of the store."""
+
+    path: Path
+    why: str
+    mended: bool = False
+    """Whether the damage is repaired already; if not, the next build that needs the file makes the file again."""
+
+
+@dataclass
+class Verdict:
+    """The findings of a verification of the store (`recipe cache verify`)."""
+
+    damages: list[Damage] = field(default_factory=list)
+    records: int = 0
+    files: int = 0
+    bytes: int = 0
+    resumed: int = 0
+    """The number of files that an earlier, interrupted verification had read already."""
+    orphans: int = 0
+    """The number of undamaged artifacts and files that no record names, left by killed builds for collection."""
+    swept: int = 0
 
 
 class FullReading:

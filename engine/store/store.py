@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from engine import digest
 from engine.digest import Digest
@@ -25,12 +24,10 @@ from engine.store.output import Files
 from engine.store.presence import Presence, sweep
 from engine.store.pushed import Pushed
 from engine.store.record import Record
+from engine.store.remote_tier import RemoteTier
 from engine.store.sealed import sealed, unsealed
 from engine.store.stat_cache import StatCache
 from engine.system import regular
-
-if TYPE_CHECKING:
-    from engine.store.remote.tier import Tier
 
 
 class Store:
@@ -53,7 +50,7 @@ class Store:
         self._presence: Presence | None = None
         with explained(self.root):
             layout.prepare(self.layout)
-        self.tier: Tier | None = None
+        self.tier: RemoteTier | None = None
         """The remote behind this store, if a command has joined one (`engine.store.opening`)."""
         self.flushes = True
         """Whether the outputs of jobs are flushed to the disk: later builds trust their stat rows."""

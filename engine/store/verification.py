@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from engine import digest, snapshot
 from engine.digest import Digest
 from engine.store import file_lock, heads, kept, layout, presence
 from engine.store.disk import entries, remove
-from engine.store.full_reading import FullReading
+from engine.store.full_reading import Damage, FullReading, Verdict
 from engine.store.notes import KINDS, Notes
 from engine.store.opening import open_store
 from engine.store.sealed import sealed
@@ -21,31 +21,6 @@ from engine.store.stat_cache import stat_row
 from engine.store.store import Store
 
 _CONTRADICTED = "the content changed, but the size and the times did not; the next build reads the file"
-
-
-@dataclass(frozen=True)
-class Damage:
-    """A damaged file or folder of the store."""
-
-    path: Path
-    why: str
-    mended: bool = False
-    """Whether the damage is repaired already; if not, the next build that needs the file makes the file again."""
-
-
-@dataclass
-class Verdict:
-    """The findings of a verification of the store (`recipe cache verify`)."""
-
-    damages: list[Damage] = field(default_factory=list)
-    records: int = 0
-    files: int = 0
-    bytes: int = 0
-    resumed: int = 0
-    """The number of files that an earlier, interrupted verification had read already."""
-    orphans: int = 0
-    """The number of undamaged artifacts and files that no record names, left by killed builds for collection."""
-    swept: int = 0
 
 
 def verify(

@@ -5,9 +5,8 @@ from stores import put
 
 from engine import digest
 from engine.store import full_reading
-from engine.store.full_reading import FullReading
+from engine.store.full_reading import FullReading, Verdict
 from engine.store.store import Store
-from engine.store.verification import Verdict
 
 
 @pytest.fixture
