@@ -10,9 +10,9 @@ from pathlib import Path
 
 from engine import digest
 from engine.digest import Digest
-from engine.store.file_systems import mounted, tells_changes, write_back
 from engine.store.notes import Notes
 from engine.system import regular
+from engine.system.file_systems import mounted, tells_changes, write_back
 from engine.system.watched import stat_fields
 
 TICK_NS = 20_000_000

@@ -17,11 +17,11 @@ from engine.digest import Digest
 from engine.machine import imports, tool_files
 from engine.machine.tool_files import ToolFiles
 from engine.machine.wheel import Wheel, wheel_of
-from engine.store.file_systems import mounted, tells_changes, write_back
 from engine.store.notes import Notes
 from engine.store.stat_cache import is_moved, settled_row, stat_row
 from engine.store.store import Store
 from engine.system import regular
+from engine.system.file_systems import mounted, tells_changes, write_back
 from engine.system.watched import stat_fields
 from engine.text import lists
 

@@ -14,8 +14,8 @@ import fetched_builds as builds
 import pytest
 from fire import mounts
 
-from engine.store import file_systems
 from engine.store.stat_cache import stat_row
+from engine.system import file_systems
 
 pytestmark = pytest.mark.slow
 
