@@ -9,16 +9,15 @@ from engine.known import Known
 from engine.machine import tools
 from engine.runtimes import versions
 from engine.store import user_notes
-from engine.store.notes import Notes
 from engine.store.tool_contents import ToolContent, ToolContents
 
 
 class Tools:
     """The installed tools, as the keys of one build see them: each tool is looked up once."""
 
-    def __init__(self, notes: Notes, *, afresh: bool = False) -> None:
+    def __init__(self, *, afresh: bool = False) -> None:
         """If `afresh` is true, the code of each tool is read once, whatever earlier builds remembered."""
-        self._contents = ToolContents(notes, users=user_notes.notes(), afresh=afresh)
+        self._contents = ToolContents(user_notes.notes(), afresh=afresh)
         self._known: dict[str, Known] = {}
         self._installed: dict[str, ToolContent] = {}
 

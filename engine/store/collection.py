@@ -13,7 +13,7 @@ from pathlib import Path
 from engine import digest, snapshot
 from engine.digest import Digest
 from engine.errors import StoreError
-from engine.store import file_lock, heads, kept, presence, tool_contents
+from engine.store import file_lock, heads, kept, presence
 from engine.store.record import Record
 from engine.store.store import Store
 from engine.system import regular
@@ -162,7 +162,6 @@ class _Collection:
             yield from at.quarantine.iterdir()
         if self.limits.older_than_seconds is not None:
             yield from kept.unused(self.store, self.limits.older_than_seconds)
-        yield from tool_contents.unused(self.store)
         if at.snapshots.is_dir():
             yield from (path for path in at.snapshots.iterdir() if not self._is_good(path))
         if at.plans.is_dir():

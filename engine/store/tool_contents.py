@@ -6,7 +6,7 @@ import base64
 import hashlib
 import marshal
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from importlib import metadata
@@ -19,13 +19,12 @@ from engine.machine.tool_files import ToolFiles
 from engine.machine.wheel import Wheel, wheel_of
 from engine.store.notes import Notes
 from engine.store.stat_cache import is_moved, settled_row, stat_row
-from engine.store.store import Store
 from engine.system import regular
 from engine.system.file_systems import mounted, tells_changes, write_back
 from engine.system.watched import stat_fields
 from engine.text import lists
 
-KIND = "tools"
+_KIND = "tools"
 _LISTED = 1
 """The largest number of changed files that a reason names."""
 _SHOWN = 16
@@ -64,13 +63,9 @@ class _Reading:
 class ToolContents:
     """The code of installed tools, which is read and compared with RECORD once and then known by stat rows."""
 
-    def __init__(self, notes: Notes, *, users: Notes | None = None, afresh: bool = False) -> None:
-        """`notes` are the notes of the store, and `users` the notes of the user, which all stores share.
-
-        If `afresh` is true, the code of each tool is read once, whatever earlier builds remembered.
-        """
+    def __init__(self, notes: Notes, *, afresh: bool = False) -> None:
+        """If `afresh` is true, the code of each tool is read once, whatever earlier builds remembered."""
         self._notes = notes
-        self._users = users
         self._afresh = afresh
         self._known: dict[str, ToolContent] = {}
         self._readings: dict[str, _Reading] = {}
@@ -82,11 +77,7 @@ class ToolContents:
             return ToolContent()
         name = digest.of_bytes(str(wheel.info).encode("utf-8", "surrogateescape"))
         if name not in self._known:
-            self._known[name] = (
-                self._remembered(name, wheel, self._notes)
-                or self._remembered(name, wheel, self._users)
-                or self._read(name, wheel)
-            )
+            self._known[name] = self._remembered(name, wheel) or self._read(name, wheel)
         return self._known[name]
 
     def changed_file(self, content: ToolContent) -> Path | None:
@@ -117,8 +108,8 @@ class ToolContents:
         self._readings[content.rows] = replace(reading, rows=rows)
         return None
 
-    def _remembered(self, name: str, wheel: Wheel, notes: Notes | None) -> ToolContent | None:
-        note = {} if self._afresh or notes is None else notes.get(KIND, name)
+    def _remembered(self, name: str, wheel: Wheel) -> ToolContent | None:
+        note = {} if self._afresh else self._notes.get(_KIND, name)
         try:
             watched = tuple(note["watched"].split("\0"))
             rows = _stat_rows(watched)
@@ -126,8 +117,6 @@ class ToolContents:
             if now != (note["rows"], note["places"], note["mounts"]):
                 return None
             self._readings[note["rows"]] = _Reading(wheel, rows, note["differing"])
-            if notes is self._users:
-                self._notes.keep(KIND, name, note)
             return ToolContent(note["other"], note["reason"], watched, note["rows"])
         except (KeyError, AttributeError, TypeError):
             return None
@@ -139,7 +128,7 @@ class ToolContents:
         stat_rows = _settled(watched)
         rows = _digest_of(stat_rows)
         subject, mounts = _subject(tool), _mounts(watched[:1])
-        note = {} if self._afresh else self._notes.get(KIND, name)
+        note = {} if self._afresh else self._notes.get(_KIND, name)
         # The entries of a folder change often, for example when Python compiles modules; the files rarely change.
         is_known = note.get("subject") == subject and note.get("mounts") == mounts
         tells = all(map(tells_changes, tool.folders)) and (is_known or all(map(_written_back, tool.files.values())))
@@ -149,8 +138,7 @@ class ToolContents:
         if tells and _rows_of(watched) == rows:
             fields = {"places": places, "other": content.other, "reason": content.reason, "rows": rows}
             files = {"watched": "\0".join(watched), "subject": subject, "mounts": mounts, "differing": differing}
-            for notes in filter(None, (self._notes, self._users)):
-                notes.keep(KIND, name, {**fields, **files})
+            self._notes.keep(_KIND, name, {**fields, **files})
         return content
 
 
@@ -191,13 +179,6 @@ def _differing(tool: ToolFiles) -> dict[str, str]:
         checksums = dict(zip(tool.files, threads.map(_checksum, tool.files.values()), strict=True))
     checksums |= {name: "" for name in tool.expected if name not in checksums}
     return {name: each for name, each in checksums.items() if each != tool.expected.get(name) or not each}
-
-
-def unused(store: Store) -> Iterator[Path]:
-    """Yield the notes about installations that do not exist any more."""
-    for name, note in store.notes.every(KIND):
-        if not os.path.exists(str(note.get("watched", "")).partition("\0")[0]):
-            yield store.notes.path(KIND, name)
 
 
 def _mounts(paths: Sequence[str]) -> list[str | None]:
