@@ -14,7 +14,7 @@ import pytest
 
 from engine.builder.tools import Tools
 from engine.store import tool_contents, user_notes
-from engine.store.tool_contents import ToolContents
+from engine.store.tool_contents import content_of
 
 FILES = {
     "toy/__init__.py": "from toy.core import run\n",
@@ -226,21 +226,21 @@ def test_a_distribution_without_packages_is_known_by_its_version(site, value):
 
 def test_a_tool_is_read_once_and_then_known_by_stat_rows(site, tmp_path, monkeypatch):
     toy = metadata.distribution("toy")
-    before = ToolContents(user_notes.notes()).of(toy)
+    before = content_of(toy, user_notes.notes())
     assert before.watched
     monkeypatch.setattr(tool_contents, "_checksum", None)
-    assert ToolContents(user_notes.notes()).of(toy) == before
+    assert content_of(toy, user_notes.notes()) == before
     shutil.rmtree(site / "toy/__pycache__")  # the folder has another row, the modules have not
-    assert ToolContents(user_notes.notes()).of(toy).other == ""
+    assert content_of(toy, user_notes.notes()).other == ""
     (site / "toy/core.py").write_text("x = 1")
     with pytest.raises(TypeError):
-        ToolContents(user_notes.notes()).of(toy)
+        content_of(toy, user_notes.notes())
 
 
 def test_a_folder_of_the_user_that_cannot_be_written_to_is_left_alone(site, tmp_path):
     assert site.is_dir()
     (tmp_path / "user").write_text("a file")
-    assert ToolContents(user_notes.notes()).of(metadata.distribution("toy")).watched
+    assert content_of(metadata.distribution("toy"), user_notes.notes()).watched
 
 
 def test_the_notes_of_the_user_stay_few(tmp_path):
@@ -252,31 +252,28 @@ def test_the_notes_of_the_user_stay_few(tmp_path):
 
 
 def test_a_hard_link_or_a_compiled_module_is_no_change_of_a_tool_during_a_job(site, tmp_path):
-    contents = ToolContents(user_notes.notes())
-    toy = contents.of(metadata.distribution("toy"))
+    toy = content_of(metadata.distribution("toy"), user_notes.notes())
     os.link(site / "toy/core.py", tmp_path / "of another installation")
     (site / "toy/__pycache__/new.cpython-311.pyc").write_text("")
-    assert contents.changed_file(toy) is None
+    assert toy.changed_file() is None
     os.link(site / "toy/core.py", tmp_path / "of a third installation")
-    assert contents.changed_file(toy) is None
+    assert toy.changed_file() is None
 
 
 @pytest.mark.parametrize("keep_time", [False, True])
 def test_an_edit_of_a_tool_during_a_job_is_a_change(site, tmp_path, keep_time):
-    contents = ToolContents(user_notes.notes())
-    toy, path = contents.of(metadata.distribution("toy")), site / "toy/core.py"
+    toy, path = content_of(metadata.distribution("toy"), user_notes.notes()), site / "toy/core.py"
     status = path.stat()
     path.write_bytes(bytes(reversed(path.read_bytes())) if keep_time else path.read_bytes())
     if keep_time:
         os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-    assert contents.changed_file(toy) == path
+    assert toy.changed_file() == path
 
 
 def test_a_module_that_appears_during_a_job_is_a_change(site, tmp_path):
-    contents = ToolContents(user_notes.notes())
-    toy = contents.of(metadata.distribution("toy"))
+    toy = content_of(metadata.distribution("toy"), user_notes.notes())
     (site / "toy/shadow.py").write_text("")
-    assert contents.changed_file(toy) == site / "toy/shadow.py"
+    assert toy.changed_file() == site / "toy/shadow.py"
 
 
 def test_a_paranoid_build_reads_a_tool_whose_stat_rows_say_that_nothing_changed(site, tmp_path, monkeypatch):
