@@ -1,19 +1,19 @@
 """File systems: whether the time stamps of files show every change, and what is mounted when (Linux)."""
 
+# A no-op build on an overlay or a squashfs imports this module, so the module imports little.
+
 from __future__ import annotations
 
-import contextlib
-import mmap
 import os
-import select
 import sys
-import tempfile
-import time
-from collections.abc import Sequence
-from functools import cache
-from pathlib import Path
 
 from engine.system import regular
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import select
+    from collections.abc import Sequence
+    from pathlib import Path
 
 _TELLING = {"ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "bcachefs", "jfs"}
 """File systems for which the kernel sets the change time at every write, rename and link, also after an `mmap`.
@@ -130,14 +130,18 @@ class MountEvents:
     """
 
     def __init__(self) -> None:
+        import select
+
         self._places: list[str] = []
         self._lines: frozenset[str] = frozenset()
         self._changes: select.epoll | None = None
-        with contextlib.suppress(OSError, AttributeError):  # only Linux has the table and `select.epoll`
+        try:
             self._table = open(_TABLE, encoding="utf-8", errors="surrogateescape")  # noqa: SIM115 - closed by `close`
             self._changes = select.epoll()
             self._changes.register(self._table, select.EPOLLPRI)
             self._lines = self._read()
+        except (OSError, AttributeError):  # only Linux has the table and `select.epoll`
+            return
 
     @property
     def descriptor(self) -> int | None:
@@ -174,26 +178,42 @@ class MountEvents:
         return frozenset(self._table.read().splitlines())
 
 
-@cache
+_tried: dict[str, bool] = {}
+"""What the experiment showed for the overlay at each mount point."""
+
+
 def _tells_of_mapped_writes(point: str) -> bool:
     """Say whether a write through a mapping, to a page that is mapped already, sets the change time on an overlay.
 
     On ext4 and xfs, `fsync` makes the next write to the page set the change time. On tmpfs, nothing does. The answer is
     False if the kernel has no numbers of mounts, or if no folder for temporary files on the overlay can be written to.
     """
+    if point not in _tried:
+        _tried[point] = _try_mapped_writes(point)
+    return _tried[point]
+
+
+def _try_mapped_writes(point: str) -> bool:
+    import mmap
+    import tempfile
+    import time
+
     if unique_number(point) is None:
         return False
     for folder in map(os.path.expanduser, (tempfile.gettempdir(), "/tmp", "/var/tmp", "~")):  # noqa: S108 - tried only
         if _mount_of(folder)[2] == point:
-            with contextlib.suppress(OSError), tempfile.TemporaryFile(dir=folder) as file:
-                file.truncate(mmap.PAGESIZE)
-                with mmap.mmap(file.fileno(), mmap.PAGESIZE) as mapping:
-                    mapping[0] = 1
-                    os.fsync(file.fileno())
-                    before = os.fstat(file.fileno()).st_ctime_ns
-                    time.sleep(_PAUSE_SECONDS)
-                    mapping[0] = 2
-                    return os.fstat(file.fileno()).st_ctime_ns > before
+            try:
+                with tempfile.TemporaryFile(dir=folder) as file:
+                    file.truncate(mmap.PAGESIZE)
+                    with mmap.mmap(file.fileno(), mmap.PAGESIZE) as mapping:
+                        mapping[0] = 1
+                        os.fsync(file.fileno())
+                        before = os.fstat(file.fileno()).st_ctime_ns
+                        time.sleep(_PAUSE_SECONDS)
+                        mapping[0] = 2
+                        return os.fstat(file.fileno()).st_ctime_ns > before
+            except OSError:
+                continue
     return False
 
 
@@ -241,7 +261,6 @@ def _mount_of(path: str | Path) -> Mount:
     return _mounts()[place]
 
 
-@cache
 def _boot() -> str:
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
@@ -250,13 +269,18 @@ def _boot() -> str:
         return ""
 
 
-@cache
+_by_point: dict[str, Mount] = {}
+
+
 def _mounts() -> dict[str, Mount]:
-    try:
-        with open(_TABLE, encoding="utf-8", errors="surrogateescape") as file:
-            return _table_of(file.read())
-    except OSError:
-        return {}
+    """Return the table of mounts as it was when this process first asked."""
+    if not _by_point:
+        try:
+            with open(_TABLE, encoding="utf-8", errors="surrogateescape") as file:
+                _by_point.update(_table_of(file.read()))
+        except OSError:
+            return {}
+    return _by_point
 
 
 def _table_of(text: str) -> dict[str, Mount]:

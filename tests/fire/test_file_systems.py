@@ -81,7 +81,7 @@ def mounted(kind, folder):
 
 def table_changed():
     """Let the program read the table of mounts again, as a new process does."""
-    file_systems._mounts.cache_clear()
+    file_systems._by_point.clear()
     file_systems._by_device.clear()
 
 

@@ -54,9 +54,9 @@ def overlay(tmp_path, monkeypatch):
 
 def forget():
     """Let the program read the table of mounts again, and repeat the experiment, as a new process does."""
-    file_systems._mounts.cache_clear()
+    file_systems._by_point.clear()
     file_systems._by_device.clear()
-    file_systems._tells_of_mapped_writes.cache_clear()
+    file_systems._tried.clear()
 
 
 def folder(tmp_path, name):
