@@ -11,7 +11,7 @@ from zlib import crc32
 
 from engine.recipe import ways
 from engine.seal import Seal
-from engine.system import mount_numbers, own_stores, regular, streams, watched
+from engine.system import own_stores, regular, streams, watched
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -239,11 +239,20 @@ def _stands(snapshot: Mapping[str, Any]) -> bool:
 
     return (
         ways.holds(snapshot["way"])
-        and all(mount_numbers.of(point) == number for point, number in snapshot["mounts"].items())
+        and _is_mounted(snapshot["mounts"])
         and all(root_of(recipe) == root for recipe, root in snapshot["roots"].items())
         and not any(map(os.path.exists, snapshot["absent"]))
         and all(map(os.path.exists, snapshot["notes"]))
     )
+
+
+def _is_mounted(mounts: Mapping[str, int]) -> bool:
+    """Say whether each overlay and squashfs still has the number that it had; most snapshots have none."""
+    if not mounts:
+        return True
+    from engine.system.file_systems import unique_number
+
+    return all(unique_number(point) == number for point, number in mounts.items())
 
 
 def _identity(argv: Sequence[str], variables: Iterable[str] | None, environment: Mapping[str, str]) -> tuple[Any, ...]:

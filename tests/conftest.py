@@ -18,7 +18,7 @@ import timm_here
 from hypothesis import settings
 from remote_servers import Azurite, Nginx, Seaweed
 
-from engine.store.file_systems import kind_of, tells_changes
+from engine.system.file_systems import kind_of, tells_changes
 
 # A shared machine may stop at any moment: no property is about absolute time.
 settings.register_profile("patient", deadline=None)

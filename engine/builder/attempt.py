@@ -19,10 +19,10 @@ from engine.errors import StepError, UserError
 from engine.key import digest_of
 from engine.store import kept, output
 from engine.store.disk import explained
-from engine.store.mount_events import MountEvents
 from engine.store.record import Record
 from engine.store.stat_cache import Row
 from engine.system import regular
+from engine.system.file_systems import MountEvents
 from engine.text import redaction
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import stat
 from collections.abc import Collection, Iterable
 
 from engine.recipe import ways
-from engine.store.mount_events import UNSEEN, MountEvents
 from engine.store.stat_cache import Row, is_moved, row_of
+from engine.system.file_systems import UNSEEN, MountEvents
 
 _Row = tuple[int, Row]
 """The kind of a file (S_IFMT), and its stat row without following links."""

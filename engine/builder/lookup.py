@@ -257,7 +257,7 @@ class Lookup:
     def _tools(self) -> Tools:
         from engine.builder.tools import Tools
 
-        return Tools(self.store.notes, afresh=self.store.contents.afresh)
+        return Tools(afresh=self.store.contents.afresh)
 
     @cached_property
     def elsewhere(self) -> Elsewhere:

@@ -23,8 +23,8 @@ from engine.recipe.project import project_of
 from engine.store import history
 from engine.store.history import HeadlineFigures
 from engine.store.opening import open_store
-from engine.system import commit_files
-from engine.system.commit_files import Commit
+from engine.system import git
+from engine.system.git import Commit
 
 _VARIANT = "::"
 
@@ -137,9 +137,9 @@ def _written(place: SidePlace, stack: ExitStack) -> tuple[SidePlace, Path]:
     What git does not track, such as large models, is linked: it counts as it is now.
     """
     beside = next(folder for folder in place.path.absolute().parents if folder.is_dir())
-    commit = commit_files.find(place.revision, beside)
+    commit = git.find(place.revision, beside)
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="recipe-diff-"))).resolve()
-    commit_files.write(commit, folder)
+    git.write(commit, folder)
     inner = Path(os.path.relpath(place.path.absolute(), commit.top))
     if not (folder / inner).is_file():
         raise UsageError(f"the commit {place.revision!r} has no file {inner}", [f"commit {commit.id}"])
@@ -148,7 +148,7 @@ def _written(place: SidePlace, stack: ExitStack) -> tuple[SidePlace, Path]:
 
 
 def _link_untracked(commit: Commit, folder: Path) -> None:
-    for name in commit_files.untracked(commit.top):
+    for name in git.untracked(commit.top):
         target = folder / name
         if not os.path.lexists(target) and target.parent.is_dir():
             target.symlink_to(commit.top / name)

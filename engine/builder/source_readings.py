@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from engine import digest
 from engine.digest import Digest
-from engine.store.file_systems import tells_changes
 from engine.store.stat_cache import Row, is_settled, settled_row, stat_row
+from engine.system.file_systems import tells_changes
 
 if TYPE_CHECKING:
     from engine.builder.job import SourceName

@@ -9,16 +9,16 @@ from engine.known import Known
 from engine.machine import tools
 from engine.runtimes import versions
 from engine.store import user_cache
-from engine.store.notes import Notes
-from engine.store.tool_contents import ToolContent, ToolContents
+from engine.store.tool_contents import ToolContent, content_of
 
 
 class Tools:
     """The installed tools, as the keys of one build see them: each tool is looked up once."""
 
-    def __init__(self, notes: Notes, *, afresh: bool = False) -> None:
+    def __init__(self, *, afresh: bool = False) -> None:
         """If `afresh` is true, the code of each tool is read once, whatever earlier builds remembered."""
-        self._contents = ToolContents(notes, users=user_cache.notes(), afresh=afresh)
+        self._notes = user_cache.notes()
+        self._afresh = afresh
         self._known: dict[str, Known] = {}
         self._installed: dict[str, ToolContent] = {}
 
@@ -40,8 +40,8 @@ class Tools:
     def changed(self, names: Iterable[str]) -> Path | None:
         """Return a file of one of the tools that changed after the tool was looked up; None if no file changed."""
         contents = (self._installed[name] for name in names if name in self._installed)
-        return next(filter(None, map(self._contents.changed_file, contents)), None)
+        return next(filter(None, (content.changed_file() for content in contents)), None)
 
     def _content(self, name: str) -> ToolContent:
         provider = tools.provider(name)
-        return ToolContent() if provider is None else self._contents.of(provider)
+        return ToolContent() if provider is None else content_of(provider, self._notes, afresh=self._afresh)

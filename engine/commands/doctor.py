@@ -157,7 +157,7 @@ def _cluster(address: str, recipes: Sequence[Path]) -> Exit:
 
 def _file_systems() -> str:
     """Return whether builds recognize unchanged files by their times, or where and why each build reads every file."""
-    from engine.store.file_systems import kind_of, tells_changes
+    from engine.system.file_systems import kind_of, tells_changes
 
     places = {
         "this folder": ".",

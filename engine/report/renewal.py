@@ -18,11 +18,11 @@ from engine.report import outputs
 from engine.report.repeated import RepeatedLines
 from engine.snapshot import ChangedFiles
 from engine.store import stored_plan
-from engine.store.file_systems import tells_changes
 from engine.store.record import Record
 from engine.store.stat_cache import TICK_NS
 from engine.store.stored_plan import Fields, StoredPlan
 from engine.system import watched
+from engine.system.file_systems import tells_changes
 
 _COMPLETE = ("built", "up to date")
 """The states of a build after which a snapshot with a stored plan may be kept."""

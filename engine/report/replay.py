@@ -24,9 +24,9 @@ from engine.recipe.ways import mark_of
 from engine.report import folding, json_lines, outputs, plain, plan_storing, results
 from engine.snapshot import TOKEN_BYTES, Candidate, path_of
 from engine.store import revocations
-from engine.store.file_systems import mount_folder, mount_number, tells_changes
 from engine.store.record import Record
 from engine.store.stat_cache import TICK_NS
+from engine.system.file_systems import mount_folder, mount_number, tells_changes
 
 if TYPE_CHECKING:
     from engine.recipe.ways import Mark

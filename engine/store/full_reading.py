@@ -12,9 +12,9 @@ from pathlib import Path
 from engine import digest
 from engine.digest import Digest
 from engine.store import stat_cache
-from engine.store.file_systems import tells_changes
 from engine.store.stat_cache import Row, stat_row
 from engine.store.store import Store
+from engine.system.file_systems import tells_changes
 
 _PROGRESS = ("stat", "verified")
 _SAVE_SECONDS = 2.0

@@ -15,9 +15,8 @@ from engine.system import regular, watched
 if TYPE_CHECKING:
     from engine.system.watched import Row
 
-KINDS = ("heads", "stat", "resolutions", "tools", "pushed", "history")
-"""The folders of notes: last builds, digests by stat row, commits of a hub, the code of tools, what remotes have, and
-earlier builds."""
+KINDS = ("heads", "stat", "resolutions", "pushed", "history")
+"""The folders of notes: last builds, digests by stat row, commits of a hub, what remotes have, and earlier builds."""
 
 
 class Notes:

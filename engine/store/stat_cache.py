@@ -6,13 +6,14 @@ import contextlib
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 
 from engine import digest
 from engine.digest import Digest
-from engine.store.file_systems import mounted, tells_changes, write_back
 from engine.store.notes import Notes
 from engine.system import regular
+from engine.system.file_systems import mounted, tells_changes, write_back
 from engine.system.watched import stat_fields
 
 TICK_NS = 20_000_000
@@ -48,7 +49,6 @@ class StatCache:
         """The files whose content changed, although their stat rows did not; only known if `afresh` is true."""
         self.afresh = afresh
         self._notes = notes
-        self._earlier: dict[str, list[int | str]] | None = None
         self._known: dict[str, list[int | str]] = {}
         self._met: set[str] = set()
         self._forgotten: set[str] = set()
@@ -72,15 +72,21 @@ class StatCache:
         with regular.open_file(path) as file:
             row = row_of(os.fstat(file.fileno()))
             content = digest.of_open(file)
-        self._compare(path, row, content)
+        before = self._earlier.get(inode(row)) if self.afresh else None
+        if before is not None and is_about(before, row) and before[3] != content:
+            self.contradicted.append(str(path))
+            self.forget(row)
         if tells and is_settled(row, started) and stat_row(path) == row:
-            self._remember(path, row, content)
+            place = os.path.abspath(path)
+            self._known[inode(row)] = [*entry(row, content), *(() if self._notes.hold(place) else (place,))]
+            self._met.add(inode(row))
+            self._changed = True
         return row, content
 
     def known(self, row: Row) -> Digest | None:
         """Return the remembered digest of the file with this stat row; None if no digest is remembered."""
         name = inode(row)
-        entry = self._known.get(name) or (None if self.afresh else self._of_earlier_builds().get(name))
+        entry = self._known.get(name) or (None if self.afresh else self._earlier.get(name))
         if entry is None or not is_about(entry, row):
             return None
         self._met.add(name)
@@ -91,7 +97,7 @@ class StatCache:
 
         Yield the path, the size in bytes, and whether the content is the remembered content.
         """
-        for name, entry in list(self._of_earlier_builds().items()):
+        for name, entry in list(self._earlier.items()):
             with contextlib.suppress(OSError):
                 path = Path(str(entry[_PATH])) if len(entry) > _PATH else None
                 row = stat_row(path) if path else None
@@ -105,7 +111,7 @@ class StatCache:
         """Forget the remembered digest of a file whose content has turned out to be different."""
         name = inode(row)
         self._forgotten.add(name)
-        for entries in (self._known, self._of_earlier_builds()):
+        for entries in (self._known, self._earlier):
             self._changed |= entries.pop(name, None) is not None
 
     def save(self) -> None:
@@ -121,25 +127,9 @@ class StatCache:
         self._notes.keep("stat", "mounts", {device: mounted(int(device)) or "" for device in devices})
         self._changed = False
 
-    def _remember(self, path: str | Path, row: Row, content: Digest) -> None:
-        name = inode(row)
-        place = os.path.abspath(path)
-        self._known[name] = [*entry(row, content), *(() if self._notes.hold(place) else (place,))]
-        self._met.add(name)
-        self._changed = True
-
-    def _compare(self, path: str | Path, row: Row, content: Digest) -> None:
-        """Note a file whose content differs from the content that an earlier build read under the same stat row."""
-        before = self._of_earlier_builds().get(inode(row)) if self.afresh else None
-        if before is not None and is_about(before, row) and before[3] != content:
-            self.contradicted.append(str(path))
-            self._forgotten.add(inode(row))
-            self._changed = True
-
-    def _of_earlier_builds(self) -> dict[str, list[int | str]]:
-        if self._earlier is None:
-            self._earlier = self._read()
-        return self._earlier
+    @cached_property
+    def _earlier(self) -> dict[str, list[int | str]]:
+        return self._read()
 
     def _read(self) -> dict[str, list[int | str]]:
         """Return what earlier builds remembered, without what another mount of a file system made doubtful."""

@@ -6,44 +6,30 @@ import base64
 import hashlib
 import marshal
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from engine import digest
 from engine.digest import Digest
 from engine.machine import imports, tool_files
 from engine.machine.tool_files import ToolFiles
 from engine.machine.wheel import Wheel, wheel_of
-from engine.store.file_systems import mounted, tells_changes, write_back
 from engine.store.notes import Notes
 from engine.store.stat_cache import is_moved, settled_row, stat_row
-from engine.store.store import Store
 from engine.system import regular
+from engine.system.file_systems import mounted, tells_changes, write_back
 from engine.system.watched import stat_fields
 from engine.text import lists
 
-KIND = "tools"
+_KIND = "tools"
 _LISTED = 1
 """The largest number of changed files that a reason names."""
 _SHOWN = 16
 """The number of hexadecimal digits that a row shows of the digest of a tool's content."""
-
-
-@dataclass(frozen=True)
-class ToolContent:
-    """The code of an installed tool."""
-
-    other: str = ""
-    """A digest of the tool's code, if the code may differ from what the tool's name and version promise; else empty."""
-    reason: str = ""
-    """Why the code may differ, for example the name of a changed file."""
-    watched: tuple[str, ...] = ()
-    """The files and folders on which the digest depends."""
-    rows: str = ""
-    """A digest of the stat rows of the watched files and folders."""
 
 
 StatRows = list[tuple[int, ...] | None]
@@ -51,107 +37,91 @@ _WRITTEN = 4
 """The number of fields of a stat row that only a write changes: device, inode, size and modification time."""
 
 
-@dataclass(frozen=True)
-class _Reading:
-    """What a build knew of a tool's files when it looked the tool up."""
+@dataclass
+class ToolContent:
+    """The code of an installed tool; without arguments, of a tool that is no installed distribution."""
 
-    wheel: Wheel
-    rows: StatRows
-    differing: Mapping[str, str]
+    other: str = ""
+    """A digest of the tool's code, if the code may differ from what the tool's name and version promise; else empty."""
+    reason: str = ""
+    """Why the code may differ, for example the name of a changed file."""
+    watched: tuple[str, ...] = ()
+    """The files and folders on which the digest depends."""
+    rows: StatRows = field(default_factory=list)
+    """The stat rows of the watched files and folders when the code was last seen to be this code."""
+    differing: Mapping[str, str] = field(default_factory=dict)
     """The checksums of the files whose content is not the content that RECORD lists."""
+    wheel: Wheel | None = None
 
-
-class ToolContents:
-    """The code of installed tools, which is read and compared with RECORD once and then known by stat rows."""
-
-    def __init__(self, notes: Notes, *, users: Notes | None = None, afresh: bool = False) -> None:
-        """`notes` are the notes of the store, and `users` the notes of the user, which all stores share.
-
-        If `afresh` is true, the code of each tool is read once, whatever earlier builds remembered.
-        """
-        self._notes = notes
-        self._users = users
-        self._afresh = afresh
-        self._known: dict[str, ToolContent] = {}
-        self._readings: dict[str, _Reading] = {}
-
-    def of(self, distribution: metadata.Distribution) -> ToolContent:
-        """Return the code of an installed distribution."""
-        wheel = wheel_of(distribution)
-        if wheel is None:
-            return ToolContent()
-        name = digest.of_bytes(str(wheel.info).encode("utf-8", "surrogateescape"))
-        if name not in self._known:
-            self._known[name] = (
-                self._remembered(name, wheel, self._notes)
-                or self._remembered(name, wheel, self._users)
-                or self._read(name, wheel)
-            )
-        return self._known[name]
-
-    def changed_file(self, content: ToolContent) -> Path | None:
-        """Return a file of a tool that changed after the tool's code was read; None if none changed.
+    def changed_file(self) -> Path | None:
+        """Return a file of the tool that changed after the tool's code was read; None if none changed.
 
         A file counts as unchanged if only its change time is another one and its content is the same: another
         installation may have made a hard link to the file. A folder counts as unchanged if it has the same modules and
         was not moved: Python may have written compiled modules.
         """
-        reading = self._readings.get(content.rows)
-        rows = _stat_rows(content.watched)
-        if reading is None or rows == reading.rows:
+        rows = _stat_rows(self.watched)
+        if self.wheel is None or rows == self.rows:
             return None
-        tool = tool_files.files_of(reading.wheel)
+        tool = tool_files.files_of(self.wheel)
         names = {path: name for name, path in tool.files.items()}
-        other_modules = names.keys() - set(content.watched)
+        other_modules = names.keys() - set(self.watched)
         if other_modules:
             return Path(min(other_modules))
-        for path, before, now in zip(content.watched, reading.rows, rows, strict=True):
+        for path, before, now in zip(self.watched, self.rows, rows, strict=True):
             if before and now and before != now and os.path.isdir(path):
                 if is_moved(before, now):
                     return Path(path)
             elif before != now:
                 is_written = before is None or now is None or before[:_WRITTEN] != now[:_WRITTEN]
-                expected = reading.differing.get(names.get(path, ""), tool.expected.get(names.get(path, "")))
+                expected = self.differing.get(names.get(path, ""), tool.expected.get(names.get(path, "")))
                 if is_written or (path in names and _checksum(path) != expected):
                     return Path(path)
-        self._readings[content.rows] = replace(reading, rows=rows)
+        self.rows = rows
         return None
 
-    def _remembered(self, name: str, wheel: Wheel, notes: Notes | None) -> ToolContent | None:
-        note = {} if self._afresh or notes is None else notes.get(KIND, name)
-        try:
-            watched = tuple(note["watched"].split("\0"))
-            rows = _stat_rows(watched)
-            now = (_digest_of(rows), _places(note["places"]), _mounts(watched[:1]))
-            if now != (note["rows"], note["places"], note["mounts"]):
-                return None
-            self._readings[note["rows"]] = _Reading(wheel, rows, note["differing"])
-            if notes is self._users:
-                self._notes.keep(KIND, name, note)
-            return ToolContent(note["other"], note["reason"], watched, note["rows"])
-        except (KeyError, AttributeError, TypeError):
-            return None
 
-    def _read(self, name: str, wheel: Wheel) -> ToolContent:
-        places = _places(wheel.packages())
-        tool = tool_files.files_of(wheel)
-        watched = tuple(dict.fromkeys((*tool.folders, *tool.files.values())))
-        stat_rows = _settled(watched)
-        rows = _digest_of(stat_rows)
-        subject, mounts = _subject(tool), _mounts(watched[:1])
-        note = {} if self._afresh else self._notes.get(KIND, name)
-        # The entries of a folder change often, for example when Python compiles modules; the files rarely change.
-        is_known = note.get("subject") == subject and note.get("mounts") == mounts
-        tells = all(map(tells_changes, tool.folders)) and (is_known or all(map(_written_back, tool.files.values())))
-        differing = note["differing"] if is_known else _differing(tool)
-        content = ToolContent(*_verdict(tool, differing), watched, rows)
-        self._readings[rows] = _Reading(wheel, stat_rows, differing)
-        if tells and _rows_of(watched) == rows:
-            fields = {"places": places, "other": content.other, "reason": content.reason, "rows": rows}
-            files = {"watched": "\0".join(watched), "subject": subject, "mounts": mounts, "differing": differing}
-            for notes in filter(None, (self._notes, self._users)):
-                notes.keep(KIND, name, {**fields, **files})
-        return content
+def content_of(distribution: metadata.Distribution, notes: Notes, *, afresh: bool = False) -> ToolContent:
+    """Return the code of an installed distribution, which is compared with RECORD once and then known by stat rows.
+
+    If `afresh` is true, it is compared whatever earlier builds remembered.
+    """
+    wheel = wheel_of(distribution)
+    if wheel is None:
+        return ToolContent()
+    name = digest.of_bytes(str(wheel.info).encode("utf-8", "surrogateescape"))
+    note = {} if afresh else notes.get(_KIND, name)
+    return _remembered(note, wheel) or _read(name, wheel, note, notes)
+
+
+def _remembered(note: Mapping[str, Any], wheel: Wheel) -> ToolContent | None:
+    try:
+        watched = tuple(note["watched"].split("\0"))
+        rows = _stat_rows(watched)
+        now = (_digest_of(rows), _places(note["places"]), _mounts(watched[:1]))
+        if now != (note["rows"], note["places"], note["mounts"]):
+            return None
+        return ToolContent(note["other"], note["reason"], watched, rows, note["differing"], wheel)
+    except (KeyError, AttributeError, TypeError):
+        return None
+
+
+def _read(name: str, wheel: Wheel, note: Mapping[str, Any], notes: Notes) -> ToolContent:
+    places = _places(wheel.packages())
+    tool = tool_files.files_of(wheel)
+    watched = tuple(dict.fromkeys((*tool.folders, *tool.files.values())))
+    rows = _settled(watched)
+    subject, mounts = _subject(tool), _mounts(watched[:1])
+    # The entries of a folder change often, for example when Python compiles modules; the files rarely change.
+    is_known = note.get("subject") == subject and note.get("mounts") == mounts
+    tells = all(map(tells_changes, tool.folders)) and (is_known or all(map(_written_back, tool.files.values())))
+    differing = note["differing"] if is_known else _differing(tool)
+    content = ToolContent(*_verdict(tool, differing), watched, rows, differing, wheel)
+    if tells and _stat_rows(watched) == rows:
+        fields = {"places": places, "other": content.other, "reason": content.reason, "rows": _digest_of(rows)}
+        files = {"watched": "\0".join(watched), "subject": subject, "mounts": mounts, "differing": differing}
+        notes.keep(_KIND, name, {**fields, **files})
+    return content
 
 
 def _places(packages: Iterable[str]) -> dict[str, str]:
@@ -177,7 +147,7 @@ def _subject(tool: ToolFiles) -> Digest:
     rows = (
         *sorted(tool.files.items()),
         *sorted(tool.expected.items()),
-        ("rows", _rows_of(sorted(tool.files.values()))),
+        ("rows", _digest_of(_stat_rows(sorted(tool.files.values())))),
     )
     return digest.of_rows(rows)
 
@@ -191,13 +161,6 @@ def _differing(tool: ToolFiles) -> dict[str, str]:
         checksums = dict(zip(tool.files, threads.map(_checksum, tool.files.values()), strict=True))
     checksums |= {name: "" for name in tool.expected if name not in checksums}
     return {name: each for name, each in checksums.items() if each != tool.expected.get(name) or not each}
-
-
-def unused(store: Store) -> Iterator[Path]:
-    """Yield the notes about installations that do not exist any more."""
-    for name, note in store.notes.every(KIND):
-        if not os.path.exists(str(note.get("watched", "")).partition("\0")[0]):
-            yield store.notes.path(KIND, name)
 
 
 def _mounts(paths: Sequence[str]) -> list[str | None]:
@@ -226,17 +189,8 @@ def _settled(paths: Sequence[str]) -> StatRows:
     """Return the stat rows of files, after waiting until any further change would change a row."""
     existing = [path for path in paths if os.path.exists(path)]
     if existing:
-        settled_row(max(existing, key=_change_time))
+        settled_row(max(existing, key=lambda path: stat_row(path)[4]))
     return _stat_rows(paths)
-
-
-def _change_time(path: str) -> int:
-    return stat_row(path)[4]
-
-
-def _rows_of(paths: Iterable[str]) -> Digest:
-    """Return a digest of the stat rows of files and folders."""
-    return _digest_of(_stat_rows(paths))
 
 
 def _stat_rows(paths: Iterable[str]) -> StatRows:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from engine.system import git_index, regular
+from engine.system import regular
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def is_own(root: str) -> bool:
         return True
     try:
         entry, seen = _own_entry(root)
-        state = git_index.state(root)
+        state = _state(root)
         if state != seen:
             if _tracked(root):
                 return False
@@ -54,25 +54,24 @@ def enter(root: str) -> None:
     """Let this program use the store in `root`. An empty store is put on the list. Raises UsageError for others."""
     if is_own(root):
         return
-    if _is_empty(root):
+    is_new = _is_empty(root)
+    if is_new:
         _make(root)
-        _refuse_tracked(root)
-        if _adopt(root, replace=False) or is_own(root):
-            return
-    elif _is_listed(root):
-        _refuse_tracked(root)
-        return  # git's index has changed since `is_own`
-    from engine.errors import UsageError
+    elif not _is_listed(root):
+        from engine.errors import UsageError
 
-    raise UsageError(
-        f"the store at {root} is not yours: nothing in it was read",
-        [
-            "it came with a repository, or is a copy, or is older than the list of the stores that `recipe` made here",
-            f"list: {folder()}",
-        ],
-        f"remove it; or, if you know who made it, `recipe cache trust {root}`; a CI that restores its own store sets "
-        f"{VARIABLE}=1",
-    )
+        raise UsageError(
+            f"the store at {root} is not yours: nothing in it was read",
+            [
+                "it came with a repository, or is a copy, or is older than the list of stores that `recipe` made here",
+                f"list: {folder()}",
+            ],
+            f"remove it; or, if you know who made it, `recipe cache trust {root}`; a CI that restores its own store "
+            f"sets {VARIABLE}=1",
+        )
+    _refuse_tracked(root)
+    if is_new and not _adopt(root, replace=False):
+        enter(root)  # another process was first
 
 
 def trust(root: str) -> None:
@@ -83,12 +82,11 @@ def trust(root: str) -> None:
 
 def forget(root: str) -> bool:
     """Take the store of a folder off the user's list; return whether it was there. Raises OSError."""
-    numbers = {number for number, place in _listed() if place == os.path.abspath(root)}
     try:
-        own = {_number(root)}  # of a store that was moved
+        own = _number(root)  # of a store that was moved
     except (OSError, ValueError):
-        own = set()
-    numbers |= own & {number for number, _ in _listed()}
+        own = ""
+    numbers = [number for number, place in _listed() if number == own or place == os.path.abspath(root)]
     for number in numbers:
         os.unlink(_entry(number))
     return bool(numbers)
@@ -136,17 +134,14 @@ def _make(root: str) -> None:
         os.makedirs(root)
     except FileExistsError:
         owner = os.stat(root).st_uid
-        if owner == os.geteuid():
-            return
-    else:
-        return
-    from engine.errors import UsageError
+        if owner != os.geteuid():
+            from engine.errors import UsageError
 
-    raise UsageError(
-        f"the folder {root} is empty and belongs to another user: no store is made in it",
-        [f"its owner is the user {owner}, and you are the user {os.geteuid()}"],
-        f"take another folder; or, if you know its owner, `recipe cache trust {root}`",
-    )
+            raise UsageError(
+                f"the folder {root} is empty and belongs to another user: no store is made in it",
+                [f"its owner is the user {owner}, and you are the user {os.geteuid()}"],
+                f"take another folder; or, if you know its owner, `recipe cache trust {root}`",
+            ) from None
 
 
 def _own_entry(root: str) -> tuple[str, str]:
@@ -170,9 +165,40 @@ def _is_listed(root: str) -> bool:
     return True
 
 
+def _state(root: str) -> str:
+    """Return a text that changes when an index of a work tree around a store changes; "" outside of work trees."""
+    rows = [os.stat(os.path.join(folder, "index")) for _, folder in _work_trees(os.path.realpath(root))]
+    return ",".join(f"{row.st_mtime_ns}-{row.st_size}-{row.st_ino}" for row in rows)
+
+
+def _work_trees(place: str) -> Iterator[tuple[str, str]]:
+    """Yield the root of each work tree of git around a place, and the folder with its index. Raises OSError."""
+    top = ""
+    while place != top:
+        top, place = place, os.path.dirname(place)
+        folder = os.path.join(top, ".git")
+        if os.path.isfile(folder):  # in a submodule, and in a further work tree
+            folder = os.path.join(top, os.fsdecode(regular.read(folder)).removeprefix("gitdir:").strip())
+        if os.path.isfile(os.path.join(folder, "index")):
+            yield top, folder
+
+
 def _tracked(root: str) -> list[str]:
-    """Return the files of a store that git tracks and that are read. Raises OSError and ValueError."""
-    return [name for name in git_index.tracked(root) if name.partition("/")[0].lower() in _READ]
+    """Return the files of a store that git tracks and that are read. Raises OSError and ValueError.
+
+    A file system may pass over upper and lower case; then the file system says whether a folder is the store.
+    """
+    from engine.system import git
+
+    real = os.path.realpath(root)
+    names = set()
+    for top, folder in _work_trees(real):
+        inner = "" if top == real else f"{os.path.relpath(real, top)}/"
+        for name in git.tracked(top, folder, [inner + each for each in _READ]):
+            start = os.path.join(top, name[: len(inner)])
+            if name.startswith(inner) or (os.path.exists(start) and os.path.samefile(start, real)):
+                names.add(name[len(inner) :])
+    return sorted(name for name in names if name.partition("/")[0].lower() in _READ)
 
 
 def _refuse_tracked(root: str) -> None:
@@ -201,12 +227,13 @@ def _refuse_tracked(root: str) -> None:
 def _adopt(root: str, *, replace: bool) -> bool:
     """Write the entry and then the store's number; return False if another process was first. Raises OSError.
 
-    If the user's list cannot be written, an empty store is used all the same: nothing of it is anybody's answer.
+    An entry has the inode of the store's folder, the state of git's indexes when nothing was tracked, and the folder.
+    If the list cannot be written, an empty store is used all the same: nothing of it is anybody's answer.
     """
     number = os.urandom(_DIGITS // 2).hex()
     try:
         os.makedirs(folder(), mode=0o700, exist_ok=True)
-        _write(_entry(number), _text(str(os.stat(root).st_ino), "", os.path.abspath(root)))
+        _write(_entry(number), f"{os.stat(root).st_ino} \n{os.path.abspath(root)}\n")
     except OSError:
         if replace:
             raise
@@ -229,20 +256,15 @@ def _number(root: str) -> str:
     return number
 
 
-def _text(inode: str, seen: str, place: str) -> str:
-    """Return the text of an entry: the inode, the state of git's indexes when nothing was tracked, and the folder."""
-    return f"{inode} {seen}\n{place}\n"
-
-
 def _remember(entry: str, seen: str) -> None:
-    """Write into an entry with which state of git's indexes nothing was tracked, so that no build reads them again."""
-    inode, _, rest = _read(entry).partition("\n")
+    """Write into an entry with which state of git's indexes nothing was tracked, so that no build asks git again."""
+    first, _, rest = _read(entry).partition("\n")
     new = f"{entry}.{os.getpid()}"
     try:
-        _write(new, _text(inode.partition(" ")[0], seen, rest.removesuffix("\n")))
+        _write(new, f"{first.partition(' ')[0]} {seen}\n{rest}")
         os.replace(new, entry)
     except OSError:
-        return  # the next build reads them again
+        return  # the next build asks git again
 
 
 def _entry(number: str) -> str:

@@ -14,8 +14,8 @@ from engine.builder.lookup import Lookup
 from engine.builder.loop import Options, run
 from engine.events import Ended, Started
 from engine.step import Source
-from engine.store.mount_events import MountEvents
 from engine.store.store import Store
+from engine.system.file_systems import MountEvents
 from tests.fire.mounts import own_mounts
 
 _PATIENCE_SECONDS = 30

@@ -10,13 +10,13 @@ from engine import commands
 from engine.commands import doctor
 from engine.errors import Exit
 from engine.machine import tools, tried
-from engine.store import file_systems
+from engine.system import file_systems
 
 
 @pytest.fixture
 def mounts(monkeypatch):
     """Let the program's own table of mounts be what a test writes into it."""
-    mounts = {"/": file_systems.Mount("ext4", 1)}
+    mounts = {"/": ("ext4", 1, "/")}
     monkeypatch.setattr(file_systems, "_mounts", lambda: mounts)
     monkeypatch.setattr(file_systems, "_by_device", {})
     return mounts
@@ -31,7 +31,7 @@ def test_the_doctor_names_each_folder_that_every_build_reads(mounts, tmp_path, m
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("RECIPE_CACHE", raising=False)
     monkeypatch.setattr(file_systems, "_device", lambda path: hash(str(path)))
-    mounts[str(tmp_path.resolve())] = file_systems.Mount("tmpfs", 2)
+    mounts[str(tmp_path.resolve())] = ("tmpfs", 2, str(tmp_path.resolve()))
     lines = doctor._file_systems().splitlines()
     assert lines[0].startswith("read in each build")
     assert [line.strip() for line in lines[1:3]] == ["this folder (tmpfs)", "the store (tmpfs)"]

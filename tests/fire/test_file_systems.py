@@ -14,8 +14,8 @@ import fetched_builds as builds
 import pytest
 from fire import mounts
 
-from engine.store import file_systems
 from engine.store.stat_cache import stat_row
+from engine.system import file_systems
 
 pytestmark = pytest.mark.slow
 
@@ -81,7 +81,7 @@ def mounted(kind, folder):
 
 def table_changed():
     """Let the program read the table of mounts again, as a new process does."""
-    file_systems._mounts.cache_clear()
+    file_systems._by_point.clear()
     file_systems._by_device.clear()
 
 

@@ -12,16 +12,15 @@ import fetched_builds as builds
 import pytest
 from fire import mounts
 
-from engine.store import file_systems, overlays
-from engine.store.file_systems import tells_changes
-from engine.system import mount_numbers
+from engine.system import file_systems
+from engine.system.file_systems import tells_changes
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(autouse=True)
 def separate_mounts(tmp_path):
-    if mount_numbers.of("/") is None:
+    if file_systems.unique_number("/") is None:
         pytest.skip("this kernel has no unique numbers of mounts (Linux 6.8 has)")
     if not tells_changes(tmp_path):
         pytest.skip(f"the temporary folder is on {file_systems.kind_of(tmp_path)}, which is not believed")
@@ -55,9 +54,9 @@ def overlay(tmp_path, monkeypatch):
 
 def forget():
     """Let the program read the table of mounts again, and repeat the experiment, as a new process does."""
-    file_systems._mounts.cache_clear()
+    file_systems._by_point.clear()
     file_systems._by_device.clear()
-    overlays.tells_changes.cache_clear()
+    file_systems._tried.clear()
 
 
 def folder(tmp_path, name):

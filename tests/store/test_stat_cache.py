@@ -186,7 +186,7 @@ def test_a_file_system_that_was_mounted_again_is_read_again(case, notes, tmp_pat
         next(iter(cache._known.values()))[2] = 10**18
     cache.save()
     monkeypatch.setattr(stat_cache, "mounted", lambda _: now)
-    assert bool(StatCache(notes)._of_earlier_builds()) is believed
+    assert bool(StatCache(notes)._earlier) is believed
     cache = StatCache(notes)
     cache.digest(settled(tmp_path / "other", "two"))
     cache.save()

@@ -14,9 +14,7 @@ import pytest
 
 from engine.builder.tools import Tools
 from engine.store import tool_contents, user_cache
-from engine.store.collection import CollectionLimits, collect
-from engine.store.store import Store
-from engine.store.tool_contents import ToolContents
+from engine.store.tool_contents import content_of
 
 FILES = {
     "toy/__init__.py": "from toy.core import run\n",
@@ -29,6 +27,12 @@ FILES = {
     "shared/toy/__init__.py": "",
     "toy_script.py": "print('toy')\n",
 }
+
+
+@pytest.fixture(autouse=True)
+def user(tmp_path, monkeypatch):
+    """A user whose cache folder is empty."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
 
 
 @pytest.fixture
@@ -46,11 +50,10 @@ def site(tmp_path, monkeypatch):
 @pytest.fixture
 def value(tmp_path):
     """Return the value of the row of a tool, as a new build sees it."""
-    store = Store(tmp_path / "cache")
 
     def of(name="toy"):
         importlib.invalidate_caches()
-        return Tools(store.notes).known(name).value
+        return Tools().known(name).value
 
     return of
 
@@ -59,7 +62,7 @@ def value(tmp_path):
 def reason(tmp_path):
     def of(name="toy"):
         importlib.invalidate_caches()
-        tools = Tools(Store(tmp_path / "cache").notes)
+        tools = Tools()
         tools.known(name)
         return tools.reasons.get(name, "")
 
@@ -222,121 +225,86 @@ def test_a_distribution_without_packages_is_known_by_its_version(site, value):
 
 
 def test_a_tool_is_read_once_and_then_known_by_stat_rows(site, tmp_path, monkeypatch):
-    store = Store(tmp_path / "cache")
     toy = metadata.distribution("toy")
-    before = ToolContents(store.notes).of(toy)
+    before = content_of(toy, user_cache.notes())
     assert before.watched
     monkeypatch.setattr(tool_contents, "_checksum", None)
-    assert ToolContents(store.notes).of(toy) == before
+    assert content_of(toy, user_cache.notes()) == before
     shutil.rmtree(site / "toy/__pycache__")  # the folder has another row, the modules have not
-    assert ToolContents(store.notes).of(toy).other == ""
+    assert content_of(toy, user_cache.notes()).other == ""
     (site / "toy/core.py").write_text("x = 1")
     with pytest.raises(TypeError):
-        ToolContents(store.notes).of(toy)
+        content_of(toy, user_cache.notes())
 
 
-def test_a_fresh_store_begins_with_the_notes_of_the_user(site, tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
-    toy = metadata.distribution("toy")
-    first = ToolContents(Store(tmp_path / "one").notes, users=user_cache.notes()).of(toy)
-    monkeypatch.setattr(tool_contents, "_checksum", None)
-    store = Store(tmp_path / "two")
-    assert ToolContents(store.notes, users=user_cache.notes()).of(toy) == first
-    assert ToolContents(store.notes).of(toy) == first
-    with pytest.raises(TypeError):
-        ToolContents(Store(tmp_path / "three").notes).of(toy)
-    (site / "toy/core.py").write_text("x = 1")
-    with pytest.raises(TypeError):
-        ToolContents(Store(tmp_path / "four").notes, users=user_cache.notes()).of(toy)
-
-
-def test_a_folder_of_the_user_that_cannot_be_written_to_is_left_alone(site, tmp_path, monkeypatch):
+def test_a_folder_of_the_user_that_cannot_be_written_to_is_left_alone(site, tmp_path):
     assert site.is_dir()
-    (tmp_path / "home").write_text("a file")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
-    toy = metadata.distribution("toy")
-    assert ToolContents(Store(tmp_path / "cache").notes, users=user_cache.notes()).of(toy).watched
+    (tmp_path / "user").write_text("a file")
+    assert content_of(metadata.distribution("toy"), user_cache.notes()).watched
 
 
-def test_the_notes_of_the_user_stay_few(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+def test_the_notes_of_the_user_stay_few(tmp_path):
     notes = user_cache.notes()
     for number in range(user_cache.MOST_NOTES + 3):
         notes.keep("tools", str(number), {"number": number})
-    assert len(list((tmp_path / "recipe" / "tools").iterdir())) == user_cache.MOST_NOTES
+    assert len(list((tmp_path / "user/recipe/tools").iterdir())) == user_cache.MOST_NOTES
     assert notes.get("tools", str(user_cache.MOST_NOTES + 2))
 
 
 def test_a_hard_link_or_a_compiled_module_is_no_change_of_a_tool_during_a_job(site, tmp_path):
-    contents = ToolContents(Store(tmp_path / "cache").notes)
-    toy = contents.of(metadata.distribution("toy"))
+    toy = content_of(metadata.distribution("toy"), user_cache.notes())
     os.link(site / "toy/core.py", tmp_path / "of another installation")
     (site / "toy/__pycache__/new.cpython-311.pyc").write_text("")
-    assert contents.changed_file(toy) is None
+    assert toy.changed_file() is None
     os.link(site / "toy/core.py", tmp_path / "of a third installation")
-    assert contents.changed_file(toy) is None
+    assert toy.changed_file() is None
 
 
 @pytest.mark.parametrize("keep_time", [False, True])
 def test_an_edit_of_a_tool_during_a_job_is_a_change(site, tmp_path, keep_time):
-    contents = ToolContents(Store(tmp_path / "cache").notes)
-    toy, path = contents.of(metadata.distribution("toy")), site / "toy/core.py"
+    toy, path = content_of(metadata.distribution("toy"), user_cache.notes()), site / "toy/core.py"
     status = path.stat()
     path.write_bytes(bytes(reversed(path.read_bytes())) if keep_time else path.read_bytes())
     if keep_time:
         os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-    assert contents.changed_file(toy) == path
+    assert toy.changed_file() == path
 
 
 def test_a_module_that_appears_during_a_job_is_a_change(site, tmp_path):
-    contents = ToolContents(Store(tmp_path / "cache").notes)
-    toy = contents.of(metadata.distribution("toy"))
+    toy = content_of(metadata.distribution("toy"), user_cache.notes())
     (site / "toy/shadow.py").write_text("")
-    assert contents.changed_file(toy) == site / "toy/shadow.py"
+    assert toy.changed_file() == site / "toy/shadow.py"
 
 
 def test_a_paranoid_build_reads_a_tool_whose_stat_rows_say_that_nothing_changed(site, tmp_path, monkeypatch):
-    store = Store(tmp_path / "cache")
-    assert Tools(store.notes).known("toy").value == "1.0"
+    assert Tools().known("toy").value == "1.0"
     monkeypatch.setattr(tool_contents, "_digest_of", lambda _: "as ever")
-    Tools(store.notes, afresh=True).known("toy")
+    Tools(afresh=True).known("toy")
     (site / "toy/core.py").write_text("x = 1")
-    assert Tools(store.notes).known("toy").value == "1.0"
-    assert Tools(store.notes, afresh=True).known("toy").value != "1.0"
+    assert Tools().known("toy").value == "1.0"
+    assert Tools(afresh=True).known("toy").value != "1.0"
 
 
 def test_after_another_mount_of_the_file_system_a_tool_is_read_again(site, tmp_path, monkeypatch):
-    store = Store(tmp_path / "cache")
-    Tools(store.notes).known("toy")
+    Tools().known("toy")
     assert site.is_dir()
     monkeypatch.setattr(tool_contents, "mounted", lambda _: "another mount")
     monkeypatch.setattr(tool_contents, "_checksum", None)
     with pytest.raises(TypeError):
-        Tools(store.notes).known("toy")
-
-
-def test_collection_removes_the_notes_about_installations_that_are_gone(site, tmp_path):
-    store = Store(tmp_path / "cache")
-    for name in ("toy", "other"):
-        Tools(store.notes).known(name)
-    shutil.rmtree(site / "toy-1.0.dist-info")
-    [unused] = tool_contents.unused(store)
-    assert "toy-1.0.dist-info" in unused.read_text()
-    collect(store, CollectionLimits(), dry_run=False)
-    assert len(list((tmp_path / "cache/tools").iterdir())) == 1
+        Tools().known("toy")
 
 
 def test_a_damaged_note_is_a_missing_note(site, value, tmp_path):
     (site / "toy/core.py").write_text("x = 1")
     before = value()
-    [note] = (tmp_path / "cache/tools").iterdir()
+    [note] = (tmp_path / "user/recipe/tools").iterdir()
     for raw in (b"", b"{}", note.read_bytes()[:-20]):
         note.write_bytes(raw)
         assert value() == before
 
 
 def test_a_tool_that_changes_after_it_was_read_is_named(site, tmp_path):
-    tools = Tools(Store(tmp_path / "cache").notes)
+    tools = Tools()
     tools.known("toy")
     assert tools.changed(["toy", "absent"]) is None
     time.sleep(0.03)

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from engine.errors import UsageError
-from engine.system import git_index, own_stores
+from engine.system import git, own_stores
 
 
 @pytest.fixture(autouse=True)
@@ -160,18 +160,76 @@ def test_a_new_store_where_git_tracks_one_is_refused(tmp_path):
         own_stores.enter(str(tmp_path / "cache"))
 
 
-def test_an_index_is_read_once_as_long_as_it_stays(tmp_path, monkeypatch):
+def test_git_is_asked_once_as_long_as_its_index_stays(tmp_path, monkeypatch):
     store = entered(tmp_path / "cache")
     tracked(tmp_path, "a.txt")
     reads = []
-    read = git_index.tracked
-    monkeypatch.setattr(git_index, "tracked", lambda root: reads.append(root) or read(root))
+    read = git.tracked
+    monkeypatch.setattr(git, "tracked", lambda *words: reads.append(words) or read(*words))
     assert [own_stores.is_own(str(store)) for _ in range(3)] == [True] * 3
     assert len(reads) == 1
     assert own_stores.listed() == [str(store)]
     tracked(tmp_path, "b.txt")
     assert [own_stores.is_own(str(store)) for _ in range(3)] == [True] * 3
     assert len(reads) == 2
+
+
+def test_a_file_with_a_name_like_a_store_is_not_in_the_store(tmp_path):
+    (tmp_path / "cachet").mkdir()
+    tracked(tmp_path, "docs/cache/records/x")
+    tracked(tmp_path, "Cache/records/x")
+    tracked(tmp_path, "cachet/records/x")
+    assert own_stores.is_own(str(entered(tmp_path / "cache")))
+
+
+def test_a_store_in_a_work_tree_in_a_work_tree_asks_for_both(tmp_path):
+    store = entered(tmp_path / "inner" / "cache")
+    tracked(tmp_path, "inner/cache/records/x")
+    assert not own_stores.is_own(str(store))
+    subprocess.run(["git", "rm", "-r", "-q", "--cached", "."], cwd=tmp_path, check=True)
+    assert own_stores.is_own(str(store))
+    tracked(tmp_path / "inner", "cache/records/x")
+    assert not own_stores.is_own(str(store))
+
+
+def test_a_further_work_tree_and_a_link_to_a_store_count(tmp_path):
+    (tmp_path / "tree").mkdir()
+    tracked(tmp_path / "tree", "cache/records/x")
+    identity = ("-c", "user.name=n", "-c", "user.email=e@x", "-c", "commit.gpgsign=false")
+    subprocess.run(["git", *identity, "commit", "-qm", "m"], cwd=tmp_path / "tree", check=True)
+    subprocess.run(["git", "worktree", "add", "-q", str(tmp_path / "other")], cwd=tmp_path / "tree", check=True)
+    (tmp_path / "link").symlink_to(tmp_path / "other" / "cache")
+    for place in (tmp_path / "other" / "cache", tmp_path / "link"):
+        with pytest.raises(UsageError, match="git tracks files of the store"):
+            own_stores.trust(str(place))
+
+
+def test_a_folder_that_is_the_store_in_another_case_counts(tmp_path, monkeypatch):
+    """On a file system that passes over upper and lower case; here, a link stands for the folder."""
+    store = entered(tmp_path / "cache")
+    tracked(tmp_path, "Cache/Records/x")
+    shutil.rmtree(tmp_path / "Cache")
+    (tmp_path / "Cache").symlink_to("cache")
+    assert not own_stores.is_own(str(store))
+
+
+@pytest.mark.parametrize("version", ["2", "3", "4"])
+@pytest.mark.parametrize(("name", "is_own"), [("cache/records/x", False), ("cache/README.md", True), ("x", True)])
+def test_without_git_an_index_that_may_list_files_of_a_store_is_an_error(tmp_path, monkeypatch, version, name, is_own):
+    store = entered(tmp_path / "cache")
+    tracked(tmp_path, name)
+    subprocess.run(["git", "update-index", "--split-index"], cwd=tmp_path, check=True)
+    tracked(tmp_path, "later")
+    subprocess.run(["git", "update-index", "--index-version", version], cwd=tmp_path, check=True)
+    monkeypatch.setattr(git, "is_missing", lambda: True)
+    if is_own and version != "4":
+        assert own_stores.is_own(str(store))
+        return
+    assert not own_stores.is_own(str(store))
+    for use in (own_stores.enter, own_stores.trust):
+        with pytest.raises(UsageError, match="it is not known whether git tracks") as error:
+            use(str(store))
+        assert "git is not installed" in str(error.value.facts)
 
 
 def test_an_index_that_cannot_be_read_is_an_error(tmp_path):

@@ -101,8 +101,6 @@ OTHERWISE = {
     "store/remote/keys.py": "writes a new file for a key",
     "store/disk.py": "writes a new file, and flushes a folder or a file that was checked",
     "store/file_lock.py": "opens lock files for writing, too, which never waits on a pipe",
-    "store/file_systems.py": "reads files of /proc",
-    "store/mount_events.py": "reads a file of /proc",
 }
 """Modules that open files in another way, each with the reason."""
 

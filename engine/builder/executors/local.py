@@ -17,8 +17,8 @@ from engine.builder.executors.outcomes import crash, outcome, overtime
 from engine.builder.executors.zygotes import Lineage, ZygoteHandle
 from engine.builder.worker_task import Outcome, WorkerTask
 from engine.errors import StepError
-from engine.store.mount_events import MountEvents
 from engine.system import processes
+from engine.system.file_systems import MountEvents
 
 if TYPE_CHECKING:
     from engine.builder.attempt import Attempt

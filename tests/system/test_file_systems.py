@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from engine.store import file_systems
-from engine.store.file_systems import Mount, kind_of, mount_folder, mounted, table_of, tells_changes, write_back
+from engine.system import file_systems
+from engine.system.file_systems import kind_of, mount_folder, mounted, tells_changes, write_back
 
 TABLE = """\
 22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw,discard
@@ -55,7 +55,7 @@ BELIEVED = {"/", "/mnt/my disk", "/mnt/both", "/mnt/butter"}
 @pytest.fixture
 def table(monkeypatch):
     """The table of mounts above, in place of this machine's."""
-    monkeypatch.setattr(file_systems, "_mounts", lambda: table_of(TABLE))
+    monkeypatch.setattr(file_systems, "_mounts", lambda: file_systems._table_of(TABLE))
     monkeypatch.setattr(file_systems, "_by_device", {})
     monkeypatch.setattr(file_systems.os.path, "realpath", os.path.abspath)
 
@@ -79,7 +79,7 @@ def test_a_link_is_believed_as_the_file_that_it_leads_to(tmp_path, monkeypatch):
     ram.mkdir()
     (ram / "file").touch()
     (tmp_path / "link").symlink_to("ram/file")
-    mounts = {"/": Mount("ext4", 1), str(ram): Mount("tmpfs", 2)}
+    mounts = {"/": ("ext4", 1, "/"), str(ram): ("tmpfs", 2, str(ram))}
     monkeypatch.setattr(file_systems, "_mounts", lambda: mounts)
     monkeypatch.setattr(file_systems, "_by_device", {})
     assert kind_of(tmp_path / "link") == "tmpfs"

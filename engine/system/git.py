@@ -1,0 +1,145 @@
+"""Git, asked about any repository: no hook, filter or program of the repository runs, and nothing is written."""
+
+# The config of a repository may name programs, and an unpacked archive may bring a config. So only commands that print
+# the index or objects are called: `git worktree add`, `git archive` and `git checkout-index` run hooks and filters.
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.errors import UsageError
+from engine.system import regular
+
+_GIT = (
+    "git", "--no-optional-locks", "--no-replace-objects",
+    "-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}",
+)  # fmt: skip
+_NOTHING_FETCHED = {"GIT_ALLOW_PROTOCOL": "", "GIT_NO_LAZY_FETCH": "1"}
+"""A missing object is an error: git would start programs of the config to fetch it."""
+_LINK, _FILE, _PROGRAM = b"120000", b"100644", b"100755"
+_SECONDS = 60.0
+_WHOLE_NAMES = (b"dirc\0\0\0\2", b"dirc\0\0\0\3")
+"""The beginnings, in lower case, of indexes that have each name in one piece; those of version 4 have not."""
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A commit of a repository."""
+
+    top: Path
+    """The root of the work tree."""
+    id: str
+    """The full name of the commit."""
+
+
+def tracked(top: str, folder: str, starts: Iterable[str]) -> list[str]:
+    """Return the files that git tracks in a work tree and whose names begin with one of `starts`, in any case.
+
+    `top` is the root of the work tree, and `folder` has its index. Both are named to git, so the folder's owner and
+    `core.worktree` do not matter. Raises OSError and ValueError where it is not known which files git tracks.
+    """
+    beginnings = tuple(start.lower() for start in starts)
+    if is_missing():
+        _refuse_names(folder, [os.fsencode(start) for start in beginnings])
+        return []
+    listed = _run(top, f"--git-dir={folder}", f"--work-tree={top}", "ls-files", "-z")
+    if listed.returncode:
+        raise ValueError(listed.stderr.decode(errors="replace").strip())
+    return [name for name in os.fsdecode(listed.stdout).split("\0") if name.lower().startswith(beginnings)]
+
+
+def is_missing() -> bool:
+    """Say whether git is not installed."""
+    return shutil.which("git") is None
+
+
+def _refuse_names(folder: str, starts: list[bytes]) -> None:
+    """Raise ValueError if the bytes of an index have one of `starts`, or may have it in pieces. Raises OSError."""
+    for path in (os.path.join(folder, "index"), *map(str, Path(folder).glob("sharedindex.*"))):
+        content = regular.read(path).lower()
+        if not content.startswith(_WHOLE_NAMES) or any(start in content for start in starts):
+            raise ValueError(f"git is not installed, and {path} may list such files")
+
+
+def find(revision: str, beside: Path) -> Commit:
+    """Return the commit that a revision names, in the repository around the folder `beside`.
+
+    Raises UsageError if there is no git, no repository or no such commit.
+    """
+    if is_missing():
+        raise UsageError("git is missing, and a revision is named", hint="install git, or name two files")
+    done = _run(beside, "rev-parse", "--show-toplevel")
+    if done.returncode:  # no repository, or one of another user, which git refuses to read
+        reason = done.stderr.decode(errors="replace").strip().splitlines()[:1]
+        raise UsageError(f"{beside} is in no git repository, and the revision {revision!r} is named", reason)
+    top = os.fsdecode(done.stdout).rstrip("\n")
+    done = _run(beside, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+    if done.returncode:
+        raise UsageError(f"there is no commit {revision!r} in {top}", hint="`git fetch` brings commits of a remote")
+    return Commit(Path(top), done.stdout.decode().strip())
+
+
+def write(commit: Commit, folder: Path) -> None:
+    """Write the files of a commit into the empty folder `folder`, as git stores them.
+
+    Submodules are left out. Raises UsageError for names that lead out of the folder.
+    """
+    listed = _run(commit.top, "ls-tree", "-r", "-z", "--full-tree", commit.id).stdout.split(b"\0")[:-1]
+    files = [(*about.split(), path) for about, path in (row.split(b"\t", 1) for row in listed)]
+    files = [each for each in files if each[0] in (_LINK, _FILE, _PROGRAM)]
+    for *_, path in files:
+        if any(part in (b"", b".", b"..") or part.lower() == b".git" for part in path.split(b"/")):
+            raise UsageError(f"the commit {commit.id} has a file called {os.fsdecode(path)!r}")
+    # Links last, the deepest first, so that nothing is written through a link.
+    files.sort(key=lambda each: (each[0] == _LINK, -each[-1].count(b"/")))
+    with subprocess.Popen(  # noqa: S603 - the words are fixed
+        _words(commit.top, "cat-file", "--batch"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_environment()
+    ) as batch:
+        source, answers = batch.stdin, batch.stdout
+        assert source is not None and answers is not None  # noqa: S101, PT018 - both are pipes
+        for mode, _, name, path in files:
+            source.write(name + b"\n")
+            source.flush()
+            head = answers.readline().split()
+            if len(head) != 3:  # noqa: PLR2004 - name, kind and size of an object
+                raise UsageError(f"git has no content of {os.fsdecode(path)!r} in the commit {commit.id}")
+            content = answers.read(int(head[2]) + 1)[:-1]
+            place = os.path.join(os.fsencode(folder), path)
+            os.makedirs(os.path.dirname(place), exist_ok=True)
+            if mode == _LINK:
+                os.symlink(content, place)
+            else:
+                with open(place, "xb") as file:
+                    file.write(content)
+        source.close()
+
+
+def untracked(top: Path) -> list[str]:
+    """Return the files and whole folders of a work tree that git does not track, ignored ones too, relative to it."""
+    listed = _run(top, "ls-files", "--others", "--directory", "--no-empty-directory", "-z").stdout
+    return [name.rstrip("/") for name in os.fsdecode(listed).split("\0")[:-1]]
+
+
+def _run(folder: str | Path, *words: str) -> subprocess.CompletedProcess[bytes]:
+    """Run git in a folder. Raises OSError, also where git does not end in time."""
+    try:
+        return subprocess.run(  # noqa: S603 - fixed words
+            _words(folder, *words), capture_output=True, timeout=_SECONDS, check=False, env=_environment()
+        )
+    except subprocess.TimeoutExpired as error:
+        raise TimeoutError(str(error)) from None
+
+
+def _words(folder: str | Path, *words: str) -> list[str]:
+    return [*_GIT, "-C", str(folder), *words]
+
+
+def _environment() -> dict[str, str]:
+    """Return the user's variables without those that lead git to another repository; the user's config holds."""
+    kept = {name: value for name, value in os.environ.items() if name[:4] != "GIT_" or name.startswith("GIT_CONFIG")}
+    return kept | _NOTHING_FETCHED
