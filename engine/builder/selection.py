@@ -113,17 +113,12 @@ def _refuse_contradictions(reading: Reading) -> None:
 
 
 def refuse(loaded: LoadedRecipe) -> None:
-    """Raise UserError where the recipe cannot work, whatever its steps are."""
-    feasibility.check(loaded)
-    _refuse_version(loaded)
+    """Raise UserError where the recipe cannot work, whatever its steps are.
 
-
-def _refuse_version(loaded: LoadedRecipe) -> None:
-    """Raise RecipeError if the installed version of the runtime is not the version that the recipe requests.
-
-    For a runtime that builds only on certain machines, such as TensorRT, no error is raised, because another machine
-    may have the requested version.
+    The version of a runtime that builds only on certain machines, such as TensorRT, is no error here: another machine
+    may have the version that the recipe requests.
     """
+    feasibility.check(loaded)
     runtimes.of(loaded.recipe).refuse_installed(loaded, _installed)
 
 
