@@ -90,11 +90,8 @@ def select(recipes: Recipes, **reading: Unpack[Reading]) -> Selection:
         allow=tuple(Path(path) for path in (*listed(reading.get("allow", ())), *from_environment)),
         to=tuple(listed(reading.get("to", ()))),
         cache=Path(cache) if cache is not None else None,
-        refresh=reading.get("refresh", False),
-        locked=reading.get("locked", False),
-        frozen=reading.get("frozen", False),
-        paranoid=reading.get("paranoid", False),
         jobs=jobs_of(str(given[0])),
+        **{name: bool(reading.get(name)) for name in ("refresh", "locked", "frozen", "paranoid")},
     )
 
 
