@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Unpack
 
-from engine.builder import destination, difference, failures, registry, shapes_output, sides
+from engine.builder import destination, difference, failures, registry, sides
 from engine.builder import findings as explanations
 from engine.builder import remake as remaking
 from engine.builder.announcing import announcing
@@ -313,10 +313,6 @@ class Session:
         for variant in self.variants:
             if unknown := not_verified(variant):
                 yield Noticed(f"{variant.name}: not verified: {unknown}", lasting=True)
-        if not self.selection.frozen and (
-            text := shapes_output.notice(self.jobs, self.lookup)
-        ):  # frozen: no code is read
-            yield Noticed(text)
 
     def _executor(self, on: str, parallel: int | None, on_event: Callable[[Event], None]) -> Executor:
         """Return what runs the jobs. Raises UserError for a cluster that cannot be used, UsageError for no address."""

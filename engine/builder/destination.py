@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from engine.builder.variant import PlannedVariant
@@ -21,34 +21,32 @@ def refuse(out: Path, *, chosen: bool, store: Path, variants: Sequence[PlannedVa
     source. Raises UsageError, StoreError, and OSError for a folder that cannot be read.
     """
     writable.refuse(out, f"packages cannot go to {out}", _HINT)
-    belongings = dict(_belongings(store, variants))
+    belongings = _belongings(store, variants)
     if chosen:
         real = _real(out)
         if real.parent == real:
             raise _refused(out, "it is the root of the file system")
         if PREVIOUS in real.parts:
             raise _refused(out, f"builds move older packages to folders `{PREVIOUS}`, and delete them there")
-        if real == _real(Path(os.path.expanduser("~"))):
+        if real == _real(Path.home()):
             raise _refused(out, "it is your home folder")
         _refuse_overlap(out, out, belongings)
     for variant in variants:
         if any(job.traits.delivers for job in variant.jobs):
-            place = out / variant.name
-            _refuse_overlap(out, place, belongings)
-            refuse_strangers(place)
+            _refuse_overlap(out, out / variant.name, belongings)
+            refuse_strangers(out / variant.name)
 
 
-def _belongings(store: Path, variants: Sequence[PlannedVariant]) -> Iterator[tuple[Path, str]]:
-    """Yield the real paths of what packages must not touch, each with a description."""
-    yield _real(store), "the store"
-    for variant in variants:
-        for path in variant.loaded.files:
-            yield _real(Path(path)), "the recipe"
-        for job in variant.jobs:
-            for source in job.traits.sources.values():
-                scheme, _, rest = source.uri.partition(":")
-                if scheme == "file":
-                    yield _real(Path(rest)), "a source of the recipe"
+def _belongings(store: Path, variants: Sequence[PlannedVariant]) -> dict[Path, str]:
+    """Return the real paths of what packages must not touch, each with a description."""
+    recipes = (Path(path) for variant in variants for path in variant.loaded.files)
+    uris = (source.uri for each in variants for job in each.jobs for source in job.traits.sources.values())
+    files = (Path(uri.removeprefix("file:")) for uri in uris if uri.startswith("file:"))
+    return {
+        _real(store): "the store",
+        **dict.fromkeys(map(_real, recipes), "the recipe"),
+        **dict.fromkeys(map(_real, files), "a source of the recipe"),
+    }
 
 
 def _refuse_overlap(out: Path, place: Path, belongings: dict[Path, str]) -> None:

@@ -1,16 +1,20 @@
-"""What a machine lacks for a job that waits: the GPU, or the software that drives the GPU."""
+"""What a machine lacks for a job that waits, and for all jobs of recipes: GPUs and software, and how to install it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine import gpus
 from engine.machine import cuda, drivers, local_gpus, shared_libraries, tools
+from engine.runtimes import gpu_runtimes
 from engine.runtimes.releases import exists, nearest, requirement
 from engine.runtimes.versions import agrees
+from engine.text import distribution
 
 if TYPE_CHECKING:
+    from engine.builder.job import Job
     from engine.step import Hardware
 
 _THERE = "run the same command there with this cache (copy cache/ along, or share it)"
@@ -39,6 +43,32 @@ class Lack:
         return "; ".join(filter(None, (self.here, self.remedy)))
 
 
+@dataclass(frozen=True)
+class Lacks:
+    """What this machine lacks for some jobs.
+
+    `absent` has the names of Python packages that an extra of this project installs, `drivers` the requirements for pip
+    of packages that drive a GPU of this machine, and `in_the_way` the names of distributions that pip has to remove
+    before. `waits` maps a sentence, which says what else is lacking and what to do, to the names of the jobs that wait.
+    """
+
+    absent: tuple[str, ...]
+    drivers: tuple[str, ...]
+    in_the_way: tuple[str, ...]
+    waits: Mapping[str, tuple[str, ...]]
+
+    @property
+    def command(self) -> str:
+        """The one command that installs all that pip can install; empty if nothing is to be installed."""
+        extras = sorted({distribution.extra_with(name) or "cpu" for name in self.absent})
+        if "cpu" in extras and "onnx" in extras:
+            extras.remove("onnx")  # the extra `cpu` has all packages of the extra `onnx`
+        ours = [f"'{distribution.NAME}[{','.join(extras)}]'"] if extras else []
+        every = [*ours, *self.drivers]
+        removed = f"pip uninstall -y {' '.join(self.in_the_way)} && " if self.in_the_way else ""
+        return f"{removed}pip install {' '.join(every)}" if every else ""
+
+
 def lack(hardware: Hardware) -> Lack | None:
     """Return what this machine lacks for a job that must run on `hardware`; None if it can run here."""
     gpu = local_gpus.local(hardware)
@@ -47,6 +77,34 @@ def lack(hardware: Hardware) -> Lack | None:
     name = gpus.with_capability(gpu.name, gpu.sm)
     has = f"this machine has {name}"
     return next(filter(None, (_tool(each, has) or _libraries(each, has) for each in hardware.each)), None)
+
+
+def for_jobs(jobs: Iterable[Job]) -> Lacks:
+    """Return what this machine lacks for the jobs.
+
+    A package that drives a GPU is only missing where the GPU is: elsewhere the job waits, whatever is installed.
+    """
+    absent: dict[str, None] = {}
+    driving: dict[str, None] = {}
+    in_the_way: dict[str, None] = {}
+    waits: dict[str, dict[str, None]] = {}
+    for job in jobs:
+        hardware = job.step.hardware()
+        drives = () if hardware is None else hardware.tools
+        names = (name for name in job.step.tools_used() if name not in drives)
+        absent |= dict.fromkeys(name for name in names if tools.version_of(name) == tools.MISSING)
+        if hardware is None:
+            continue
+        missing = lack(hardware)
+        if missing is not None and missing.packages:
+            driving |= dict.fromkeys(missing.packages)
+            in_the_way |= dict.fromkeys(filter(None, [missing.in_the_way]))
+        elif missing is not None:
+            waits.setdefault(f"{hardware}: {missing.advice}", {})[job.name] = None
+        if missing is None or missing.has_gpu:
+            driving |= dict.fromkeys(name for tool in hardware.tools for name in gpu_runtimes.modules_missing(tool))
+    named = {why: tuple(jobs_waiting) for why, jobs_waiting in waits.items()}
+    return Lacks(tuple(absent), tuple(driving), tuple(in_the_way), named)
 
 
 def requirements(hardware: Hardware) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple, TypedDict, TypeVar, Unpack
 
 from engine import feasibility
-from engine.errors import StepError, UsageError
+from engine.errors import UsageError
 from engine.recipe import overrides
 from engine.recipe.load import LoadedRecipe
 from engine.recipe.project import cache_of, jobs_of, project_of
@@ -90,11 +90,8 @@ def select(recipes: Recipes, **reading: Unpack[Reading]) -> Selection:
         allow=tuple(Path(path) for path in (*listed(reading.get("allow", ())), *from_environment)),
         to=tuple(listed(reading.get("to", ()))),
         cache=Path(cache) if cache is not None else None,
-        refresh=reading.get("refresh", False),
-        locked=reading.get("locked", False),
-        frozen=reading.get("frozen", False),
-        paranoid=reading.get("paranoid", False),
         jobs=jobs_of(str(given[0])),
+        **{name: bool(reading.get(name)) for name in ("refresh", "locked", "frozen", "paranoid")},
     )
 
 
@@ -113,19 +110,12 @@ def _refuse_contradictions(reading: Reading) -> None:
 
 
 def refuse(loaded: LoadedRecipe) -> None:
-    """Raise UserError where the recipe cannot work, whatever its steps are."""
-    feasibility.check(loaded)
-    _refuse_overlap(loaded)
-    _refuse_text(loaded)
-    _refuse_version(loaded)
+    """Raise UserError where the recipe cannot work, whatever its steps are.
 
-
-def _refuse_version(loaded: LoadedRecipe) -> None:
-    """Raise RecipeError if the installed version of the runtime is not the version that the recipe requests.
-
-    For a runtime that builds only on certain machines, such as TensorRT, no error is raised, because another machine
-    may have the requested version.
+    The version of a runtime that builds only on certain machines, such as TensorRT, is no error here: another machine
+    may have the version that the recipe requests.
     """
+    feasibility.check(loaded)
     runtimes.of(loaded.recipe).refuse_installed(loaded, _installed)
 
 
@@ -134,34 +124,3 @@ def _installed(distribution: str) -> str | None:
 
     version = tools.version_of(distribution)
     return None if version in (tools.MISSING, "") else version
-
-
-def _refuse_overlap(loaded: LoadedRecipe) -> None:
-    """Raise RecipeError if samples for calibration are also samples for validation."""
-    calibration, validated = loaded.recipe.calibrate, loaded.recipe.validation.samples
-    if calibration is None or validated is None:
-        return
-    from engine.kit.inputs import overlap  # few recipes need it, and a refusal should come at once
-
-    both = overlap.shared(calibration.samples, validated, calibration.limit)
-    if both:
-        facts = both[: overlap.LISTED]
-        raise loaded.error(overlap.what(both), "calibrate", "samples", facts=facts, hint=overlap.HINT)
-
-
-def _refuse_text(loaded: LoadedRecipe) -> None:
-    """Raise RecipeError if the text for the perplexity is empty, too short or no text."""
-    section = loaded.recipe.validation.perplexity
-    if section is None:
-        return
-    from engine.builder import sources
-    from engine.kit.inputs import corpus
-    from engine.step import Source
-
-    path = sources.place_of(Source(uri=section.text))
-    if path is None or not path.is_file():
-        return
-    try:
-        corpus.read(path, section.limit)
-    except StepError as error:
-        raise loaded.error(error.what, "validate", "perplexity", "text", facts=error.facts, hint=error.hint) from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -24,6 +24,8 @@ from engine.store.record import Record
 from engine.text import lists, sizes
 
 NOT_ON_DEVICE = "not validated on the device yet"
+_WHERE_KNOWN = (Section.ENGINE, Section.RUNTIME, "licenses", "sample_lengths")
+"""The fields of the JSON of a summary that are left out where they are empty."""
 R = TypeVar("R", bound=TypedReport)
 
 
@@ -130,7 +132,12 @@ class Summary:
 
     def to_json(self) -> dict[str, object]:
         """Return the summary as the JSON values that `recipe show --json` prints for each variant."""
-        return {
+        bench, rows = self.report(Section.BENCH, BenchReport), self._filed(Section.BENCH).get("rows", [])
+        if bench is not None and isinstance(rows, Sequence):  # with what a reader must know before comparing numbers
+            pairs = zip(rows, bench.rows, strict=True)
+            rows = [{**raw, "busy": row.is_busy, "speed_up": bench.speed_ups(row)} for raw, row in pairs]
+        lengths = () if bench is None else bench.samples
+        fields = {
             "recipe": self.variant.name,
             "variant": self.variant.loaded.variant,
             "precision": self.precision,
@@ -139,13 +146,14 @@ class Summary:
             "size": self.model.size if self.model else None,
             Section.VALIDATION: self._filed(Section.VALIDATION),
             Section.VALIDATION_ONNX: self._filed(Section.VALIDATION_ONNX),
-            **({Section.ENGINE: engine} if (engine := self._filed(Section.ENGINE)) else {}),
-            Section.BENCH: self._latencies(),
-            **({Section.RUNTIME: choice} if (choice := self._filed(Section.RUNTIME)) else {}),
-            **({"licenses": self._filed_licenses()} if self._filed_licenses() else {}),
-            **self._lengths(),
+            Section.ENGINE: self._filed(Section.ENGINE),
+            Section.BENCH: rows,
+            Section.RUNTIME: self._filed(Section.RUNTIME),
+            "licenses": [] if self.facts is None else self.facts.to_json().get("licenses", []),
+            "sample_lengths": [{**asdict(each), "proposal": self.proposal(each)} for each in lengths],
             "warnings": list(self.warnings),
         }
+        return {name: value for name, value in fields.items() if value or name not in _WHERE_KNOWN}
 
     def _target(self) -> dict[str, object]:
         """Return the target of the recipe that was built."""
@@ -159,24 +167,6 @@ class Summary:
         """Return the profiles and the batching that follow from the lengths of samples, as YAML; "" if not known."""
         return "" if self.facts is None else proposal.yaml(self.variant.loaded.recipe, self.facts, lengths)
 
-    def _filed_licenses(self) -> object:
-        return [] if self.facts is None else self.facts.to_json().get("licenses", [])
-
-    def _latencies(self) -> object:
-        """Return the rows of latencies, each with what a reader must know before comparing its numbers."""
-        rows, bench = self._filed(Section.BENCH).get("rows", []), self.report(Section.BENCH, BenchReport)
-        if bench is None or not isinstance(rows, Sequence):
-            return rows
-        pairs = zip(rows, bench.rows, strict=True)
-        return [{**raw, "busy": row.is_busy, "speed_up": bench.speed_ups(row)} for raw, row in pairs]
-
-    def _lengths(self) -> Mapping[str, object]:
-        """Return the lengths of samples, with the proposal for each; {} where no shape stands for lengths."""
-        bench = self.report(Section.BENCH, BenchReport)
-        if bench is None or not bench.samples:
-            return {}
-        return {"sample_lengths": [{**asdict(each), "proposal": self.proposal(each)} for each in bench.samples]}
-
     def _about(self, section: Section) -> list[Job]:
         rejected = self.rejected
         return [job for job in self._built if job.step.section is section and job.name not in rejected]
@@ -184,40 +174,24 @@ class Summary:
     @cached_property
     def rejected(self) -> frozenset[str]:
         """The jobs that only serve runtimes which were not chosen: their reports are not about the packaged model."""
-        chosen = {name: job for name, job in self._models_of_runtimes().items() if name == self._chosen()}
-        every = set(self._models_of_runtimes().values()) if chosen else set()
+        choosing = [job for job in self.variant.jobs if job.step.section is Section.RUNTIME]
+        models = {runtime: job.needs[name] for job in choosing for name, runtime in job.step.models_of().items()}
+        reports_of_choice = (self.records[job.name].report for job in choosing if job.name in self.records)
+        chosen = models.get(str(next(reports_of_choice, {}).get("runtime")))
+        if chosen is None:
+            return frozenset()
         needed = {job.name: job.earlier for job in self.variant.jobs}
-        return frozenset(_reached(every, needed) - _reached(set(chosen.values()), needed))
-
-    def _models_of_runtimes(self) -> dict[str, str]:
-        """Return the runtimes among which the build chooses -> the job that makes the runtime's model."""
-        return {
-            runtime: job.needs[parameter]
-            for job in self.variant.jobs
-            if job.step.section is Section.RUNTIME
-            for parameter, runtime in job.step.models_of().items()
-        }
-
-    def _chosen(self) -> object:
-        jobs = (job for job in self._built if job.step.section is Section.RUNTIME)
-        return next((self.records[job.name].report.get("runtime") for job in jobs), None)
+        return frozenset(_reached(models.values(), needed) - _reached([chosen], needed))
 
     def _read(self, job: Job) -> object:
-        if job.name not in self._reports:
-            self._reports[job.name] = reports.read(type(job.step), self.records[job.name])
-        return self._reports[job.name]
-
-    @cached_property
-    def _reports(self) -> dict[str, object]:
-        """The reports that were read, by job."""
-        return {}
+        return reports.read(type(job.step), self.records[job.name])
 
     def _filed(self, section: Section) -> Mapping[str, object]:
         """Return the JSON of the report whose subject is `section`; {} for a missing report."""
         return next((self.records[job.name].report for job in self._about(section)), {})
 
 
-def _reached(names: set[str], earlier: Mapping[str, Sequence[str]]) -> set[str]:
+def _reached(names: Iterable[str], earlier: Mapping[str, Sequence[str]]) -> set[str]:
     """Return jobs and all jobs that must pass before them."""
     reached: set[str] = set()
     waiting = list(names)

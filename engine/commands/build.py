@@ -255,13 +255,12 @@ def report_for(
 
 
 def _dry_run(session: Session, parallel: int | None, *, as_json: bool) -> Exit:
-    from engine.builder import upgrade
-    from engine.builder.costs import total
+    from engine.builder.costs import total, upgrade
     from engine.builder.executors import slots
     from engine.report import costs, grid
 
     findings = session.findings()
-    upgraded = upgrade.of(findings)
+    upgraded = upgrade(findings)
     whole = total(findings, parallel or slots.default())
     words = {"cached": "cached", "stale": "would build", "new": "would build", "unknown": "may build"}
     if as_json:

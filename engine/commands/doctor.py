@@ -121,15 +121,15 @@ def _show_commands(missing: Sequence[str]) -> None:
 def _lacks(recipes: Sequence[Path]) -> Exit:
     """Print what the machine lacks to run every job of the recipes, and the one command that installs it."""
     from engine import api
-    from engine.builder import needs
+    from engine.builder import lacking
 
-    lacking = needs.of(job for variant in api.plan(recipes) for job in variant.jobs)
-    for why, names in lacking.waits.items():
+    lacks = lacking.for_jobs(job for variant in api.plan(recipes) for job in variant.jobs)
+    for why, names in lacks.waits.items():
         print(f"{', '.join(names)} would wait for {why}")
-    if lacking.command:
-        print(f"missing: {', '.join((*lacking.absent, *lacking.drivers))}")
-        print(f"install: {lacking.command}")
-    if lacking.command or lacking.waits:
+    if lacks.command:
+        print(f"missing: {', '.join((*lacks.absent, *lacks.drivers))}")
+        print(f"install: {lacks.command}")
+    if lacks.command or lacks.waits:
         return Exit.WAITING
     print("nothing is missing: every job can run here")
     return Exit.OK

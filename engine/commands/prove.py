@@ -105,7 +105,7 @@ def _obstacles(session: Session, machine: Mapping[str, str]) -> dict[str, str]:
 
     Raises HardwareError where no variant can run.
     """
-    from engine.builder import lacking, needs
+    from engine.builder import lacking
     from engine.commands import doctor
     from engine.report import grid
 
@@ -114,7 +114,7 @@ def _obstacles(session: Session, machine: Mapping[str, str]) -> dict[str, str]:
     for variant in session.variants:
         hardware = {each: None for job in variant.jobs if (each := job.step.hardware()) is not None}
         waits = [f"{each}: {lack.advice}" for each in hardware if (lack := lacking.lack(each)) is not None]
-        missing = needs.of(variant.jobs)
+        missing = lacking.for_jobs(variant.jobs)
         must_install = not waits and (missing.drivers or (missing.absent and variant.name in not_built))
         obstacles[variant.name] = "; ".join(waits) or (f"it needs: {missing.command}" if must_install else "")
     grid.show([*machine.items()])

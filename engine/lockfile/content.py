@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 Rows = Mapping[str, str]
@@ -85,30 +85,30 @@ class Lock:
 
     def outputs_where(self, holds: Callable[[Rows], bool]) -> dict[Place, LockedOutput]:
         """Return the lock's outputs for one machine; `holds(facts)` says whether the machine has the facts."""
-        outputs = dict(self._outputs_everywhere())
+        outputs = self._outputs_everywhere()
         for section in self.machines:
             if holds(section.facts):
-                outputs.update(section.outputs)
+                outputs |= section.outputs
         return outputs
 
-    def outputs_of(self, variant: str, job: str) -> Iterator[LockedOutput]:
-        """Yield the outputs that the lock has for a job, on any machine."""
-        yield from (output for place, output in self._outputs_everywhere() if place == (variant, job))
-        yield from (
-            each for section in self.machines for place, each in section.outputs.items() if place == (variant, job)
-        )
+    def outputs_of(self, variant: str, job: str) -> list[LockedOutput]:
+        """Return the outputs that the lock has for a job, on any machine."""
+        outputs = (self._outputs_everywhere(), *(section.outputs for section in self.machines))
+        return [each[variant, job] for each in outputs if (variant, job) in each]
 
     def output_keys(self) -> set[str]:
         """Return all keys in the lock, for this machine and for all others."""
-        everywhere = {output.key for _, output in self._outputs_everywhere()}
+        everywhere = {output.key for output in self._outputs_everywhere().values()}
         return everywhere.union(output.key for section in self.machines for output in section.outputs.values())
 
-    def _outputs_everywhere(self) -> Iterator[tuple[Place, LockedOutput]]:
-        """Yield the outputs that are the same on every machine, each with the names of its variant and job."""
-        for name, variant in self.variants.items():
-            for job, locked in variant.jobs.items():
-                if locked.output is not None:
-                    yield (name, job), locked.output
+    def _outputs_everywhere(self) -> dict[Place, LockedOutput]:
+        """Return the outputs that are the same on every machine."""
+        return {
+            (name, job): locked.output
+            for name, variant in self.variants.items()
+            for job, locked in variant.jobs.items()
+            if locked.output is not None
+        }
 
 
 def own_code(variant: str, job: str) -> str:

@@ -1,12 +1,12 @@
-"""Compare two locks row by row: the lock file beside a recipe, and a lock made from this machine."""
+"""Compare the lock beside a recipe with a lock of this machine, row by row, and merge the two."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from engine.errors import LockError
-from engine.lockfile.content import Lock, LockedVariant, Rows
+from engine.lockfile.content import Lock, LockedOutput, LockedVariant, Place, Rows, sections
 from engine.text import distribution, lists
 
 _LISTED = 60
@@ -82,6 +82,34 @@ def _listed(facts: list[str]) -> list[str]:
     return [*facts[:_LISTED], *more]
 
 
+def merged(old: Lock | None, new: Lock, *, elsewhere: Collection[str]) -> Lock:
+    """Return the new lock with the old lock's entries for other machines.
+
+    The old lock's sections for other machines stay for each variant whose sources, tools, code and jobs are unchanged.
+    A lock in which no row changes keeps its form and the version that wrote it, so that its bytes stay.
+    `elsewhere` names the tools and environment variables that are used only by jobs that wait for other hardware; the
+    returned lock has the old lock's rows of these tools and variables.
+    """
+    if old is None:
+        return new
+    tools = {name: old.tools[name] for name in elsewhere if name in old.tools}
+    variables = {name: old.variables[name] for name in elsewhere if name in old.variables}
+    new = replace(new, tools={**tools, **new.tools}, variables={**variables, **new.variables})
+    headings = [section.facts for section in new.machines]
+    same = {variant for variant in old.variants if _is_as_it_was(old, new, variant)}
+    others = [
+        (section.facts, place, output)
+        for section in old.machines
+        if section.facts not in headings
+        for place, output in section.outputs.items()
+        if place[0] in same
+    ]
+    own = [(section.facts, place, output) for section in new.machines for place, output in section.outputs.items()]
+    whole = replace(new, machines=sections([*others, *own]))
+    same_rows = replace(whole, version=old.version, is_sealed=old.is_sealed)
+    return same_rows if same_rows == old else whole
+
+
 def of_another_version(locked: Lock) -> str:
     """Return which version of this program wrote a lock, and which one runs."""
     return f"was written by {distribution.earlier(locked.version)}, and this is {distribution.running()}"
@@ -100,23 +128,19 @@ def differences(locked: Lock, here: Lock, comparison: Comparison) -> Iterator[Di
     are equal.
     """
     causes = [
-        *_of_rows("", locked.sources, here.sources, comparison),
-        *_of_rows("tools.", _without(locked.tools, comparison), here.tools, comparison),
-        *_of_rows("env.", _without(locked.variables, comparison), here.variables, comparison),
+        *_of_rows("", locked.sources, here.sources, Comparison(whole=comparison.whole)),
+        *_of_rows("tools.", locked.tools, here.tools, comparison),
+        *_of_rows("env.", locked.variables, here.variables, comparison),
         *_of_code(locked, here),
         *_of_variants(locked, here, comparison),
     ]
     yield from causes or _of_outputs(locked, here)
 
 
-def _without(rows: Rows, comparison: Comparison) -> Rows:
-    return {name: value for name, value in rows.items() if name not in comparison.elsewhere}
-
-
 def _of_rows(prefix: str, locked: Rows, here: Rows, comparison: Comparison) -> Iterator[Difference]:
     for name in sorted(locked.keys() | here.keys()):
         old, new = locked.get(name), here.get(name)
-        if old != new and (new is not None or comparison.whole):
+        if old != new and (new is not None or (comparison.whole and name not in comparison.elsewhere)):
             yield Difference(prefix + name, old, new)
 
 
@@ -160,11 +184,28 @@ def _of_outputs(locked: Lock, here: Lock) -> Iterator[Difference]:
     """
     headings = [section.facts for section in here.machines]
     known = locked.outputs_where(lambda facts: facts in headings)
-    for (variant, job), new in here.outputs_where(lambda _: True).items():
-        old = known.get((variant, job))
-        if old is None:
-            continue
-        if old.key != new.key:
-            yield Difference(f"key of {job} in {variant}", old.key, new.key)
-        elif None not in (old.artifact, new.artifact) and old.artifact != new.artifact:
-            yield Difference(f"artifact of {job} in {variant}", old.artifact, new.artifact)
+    for place, new in here.outputs_where(lambda _: True).items():
+        yield from _of_output(place, known.get(place), new)
+
+
+def _of_output(place: Place, locked: LockedOutput | None, here: LockedOutput | None) -> Iterator[Difference]:
+    """Yield the row in which two outputs of a job differ; none where one of them is not known."""
+    variant, job = place
+    if locked is None or here is None:
+        return
+    if locked.key != here.key:
+        yield Difference(f"key of {job} in {variant}", locked.key, here.key)
+    elif None not in (locked.artifact, here.artifact) and locked.artifact != here.artifact:
+        yield Difference(f"artifact of {job} in {variant}", locked.artifact, here.artifact)
+
+
+def _is_as_it_was(old: Lock, new: Lock, variant: str) -> bool:
+    """Say whether a variant's jobs have the same keys in both locks, leaving out rows that depend on the machine."""
+    was, now = old.variants.get(variant), new.variants.get(variant)
+    if was is None or now is None or was.jobs.keys() != now.jobs.keys() or old.variables != new.variables:
+        return False
+    for before, after in ((old.sources, new.sources), (old.tools, new.tools), (old.steps, new.steps)):
+        if any(after[name] != value for name, value in before.items() if name in after):
+            return False
+    pairs = ((name, was.jobs[name], job) for name, job in now.jobs.items())
+    return all(a.rows == b.rows and not [*_of_output((variant, name), a.output, b.output)] for name, a, b in pairs)

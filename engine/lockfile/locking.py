@@ -12,8 +12,7 @@ from engine.errors import Refusals
 from engine.lockfile import file
 from engine.lockfile.building import FrozenLookup, LockedLookup
 from engine.lockfile.content import Lock
-from engine.lockfile.differences import Comparison, refuse
-from engine.lockfile.merging import merged
+from engine.lockfile.differences import Comparison, merged, refuse
 from engine.lockfile.names import pins
 from engine.lockfile.observe import Observed, observe, planned
 from engine.store.store import Store

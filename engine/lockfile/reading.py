@@ -112,12 +112,10 @@ class Reader:
     def _tree(self) -> Node:
         try:
             root = yaml.compose(self.text.content, Loader=LOADER)
-        except yaml.MarkedYAMLError as error:
-            problem = " ".join((error.problem or "unreadable").split())
-            raise RecipeError(f"not valid YAML: {problem}", self.text.marked(error.problem_mark), hint=_ANEW) from None
         except (yaml.YAMLError, RecursionError) as error:
-            problem = " ".join(str(error).split())
-            raise RecipeError(f"not valid YAML: {problem}", self.text.marked(None), hint=_ANEW) from None
+            problem = " ".join(str(getattr(error, "problem", error) or "unreadable").split())
+            mark = getattr(error, "problem_mark", None)
+            raise RecipeError(f"not valid YAML: {problem}", self.text.marked(mark), hint=_ANEW) from None
         if not isinstance(root, yaml.MappingNode):
             raise RecipeError("this is no lock", self.text.marked(None), hint=_ANEW)
         return root

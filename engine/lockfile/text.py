@@ -27,6 +27,7 @@ _SEAL = "digest"
 _PLAIN = re.compile(r"[A-Za-z0-9_./](?:[A-Za-z0-9_./@+*=()-]|:(?=\S)|,(?=\S)|, (?=\S)| (?=[A-Za-z0-9_./(]))*")
 _DIGEST = re.compile(r"[0-9a-f]{32}")
 _SOURCE = re.compile(r"[0-9a-f]{32}|[0-9a-f]{40}")
+_ESCAPES = {'"': '\\"', "\\": "\\\\"}
 
 Tree = Mapping[str, Any]
 
@@ -35,9 +36,8 @@ def dump(lock: Lock) -> str:
     """Return the lock's text. Equal locks give the same text, whatever the order of their entries."""
     tree = {
         "lock": FORMAT if lock.is_sealed else _UNSEALED,
-        **_filled(recipe=lock.version),
-        **_filled(sources=_sorted(lock.sources), tools=_sorted(lock.tools), environment=_sorted(lock.variables)),
-        **_filled(steps=_sorted(lock.steps)),
+        **_filled(recipe=lock.version, sources=lock.sources, tools=lock.tools, environment=lock.variables),
+        **_filled(steps=lock.steps),
         "variants": {name: _variant_tree(variant) for name, variant in sorted(lock.variants.items())},
         **_filled(machines=[_section_tree(section) for section in lock.machines]),
     }
@@ -103,12 +103,8 @@ def _job(reader: Reader, node: Any) -> LockedJob:
 def _output(reader: Reader, node: Any, fields: Mapping[str, Any]) -> LockedOutput:
     if "key" not in fields:
         raise reader.error(node, "an artifact without the key that it was made from")
-    artifact = fields.get("artifact")
-    return LockedOutput(
-        reader.text_of(fields["key"], _DIGEST),
-        None if artifact is None else reader.text_of(artifact, _DIGEST),
-        reader.rows(fields.get("report")),
-    )
+    artifact = reader.text_of(fields["artifact"], _DIGEST) if "artifact" in fields else None
+    return LockedOutput(reader.text_of(fields["key"], _DIGEST), artifact, reader.rows(fields.get("report")))
 
 
 def _section(reader: Reader, node: Any) -> Iterator[tuple[Mapping[str, str], Place, LockedOutput]]:
@@ -126,8 +122,8 @@ def _sorted(rows: Mapping[str, str]) -> dict[str, str]:
 
 
 def _filled(**fields: Any) -> dict[str, object]:
-    """Return the named arguments as a dictionary, without empty values."""
-    return {name: value for name, value in fields.items() if value}
+    """Return the named arguments as a dictionary, without empty values; mappings in the order of their keys."""
+    return {name: _sorted(value) if isinstance(value, Mapping) else value for name, value in fields.items() if value}
 
 
 def _variant_tree(variant: LockedVariant) -> Tree:
@@ -135,12 +131,8 @@ def _variant_tree(variant: LockedVariant) -> Tree:
 
 
 def _job_tree(job: LockedJob) -> Tree:
-    output = _output_tree(job.output) if job.output else {}
-    return {
-        **_filled(needs=_sorted(job.needs), reads=_sorted(job.reads), gates=", ".join(job.gates)),
-        **_filled(options=_sorted(job.options)),
-        **output,
-    }
+    rows = _filled(needs=job.needs, reads=job.reads, gates=", ".join(job.gates), options=job.options)
+    return {**rows, **(_output_tree(job.output) if job.output else {})}
 
 
 def _section_tree(section: MachineSection) -> Tree:
@@ -151,7 +143,7 @@ def _section_tree(section: MachineSection) -> Tree:
 
 
 def _output_tree(output: LockedOutput) -> Tree:
-    return {"key": output.key} | _filled(artifact=output.artifact, report=_sorted(output.report))
+    return {"key": output.key} | _filled(artifact=output.artifact, report=output.report)
 
 
 def _lines(tree: Tree, pad: str) -> Iterator[str]:
@@ -178,6 +170,3 @@ def _scalar(text: str) -> str:
         return f"'{text}'"
     escaped = "".join(_ESCAPES.get(each, each) if each.isprintable() else f"\\U{ord(each):08x}" for each in text)
     return f'"{escaped}"'
-
-
-_ESCAPES = {'"': '\\"', "\\": "\\\\"}

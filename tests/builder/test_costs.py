@@ -1,4 +1,4 @@
-"""What a rebuild will cost: from the last run of each job, as a sum and as the time of a parallel build."""
+"""What a rebuild will cost, as a sum and as the time of a parallel build; and what an upgrade makes run again."""
 
 from dataclasses import replace
 
@@ -6,12 +6,17 @@ import pytest
 import toy
 from small_builds import build, project_in, variant
 
-from engine.builder.costs import Total, total
+from engine.builder.code import closure
+from engine.builder.costs import Total, total, upgrade
 from engine.builder.findings import Cost, Finding, examine
 from engine.builder.lookup import Lookup
+from engine.digest import Digest
+from engine.key import Change
 from engine.report import costs
 from engine.store.heads import Heads
 from engine.store.store import Store
+from engine.testing import plan_of
+from engine.text import distribution
 
 CHAIN = (toy.Begin(text="hi"), toy.Shout(), toy.Measure(), toy.Close())
 
@@ -135,3 +140,65 @@ def test_ten_thousand_jobs_are_summed_in_one_pass():
 def test_a_cost_of_almost_nothing_is_not_a_number():
     assert costs.of_build(Total(0.01, 0.01, 2, 0, 0)) == "less than 0.1 s of work: less than 0.1 s with -j 2"
     assert costs.of_build(Total(0.0, 0.0, 2, 3, 1)) == "3 jobs of unknown cost, 1 job for other hardware"
+
+
+CODE = (Change("code", "a", "b"),)
+RECIPE = {"model": {"source": "model.onnx"}, "profiles": {"batch": [1, 2, 4]}}
+
+
+def upgraded(device, maker_version="0.0.9", name="net"):
+    """Return the findings of a recipe for a GPU, of which only the engine has other code."""
+    recipe = {**RECIPE, "name": name, "target": {"runtime": "tensorrt", "device": device}}
+    jobs = plan_of(recipe)
+    assert "trt-build" in [job.name for job in jobs]
+    return [
+        Finding(job, "stale", CODE, maker_version=maker_version) if job.name == "trt-build" else Finding(job, "cached")
+        for job in jobs
+    ]
+
+
+def test_engines_are_counted_with_their_gpus(monkeypatch):
+    monkeypatch.setattr(distribution, "version", lambda: "0.2.0")
+    every = [*upgraded("T4", name="t4"), *upgraded("A10", name="a10"), *upgraded("L4", "0.2.0", name="l4")]
+    whole = upgrade(every)
+    assert str(whole) == (
+        "after the upgrade from recipe 0.0.9 to recipe 0.2.0: "
+        "2 jobs would run again, of these 2 TensorRT engines (T4, A10)"
+    )
+    assert whole.fields() == {"from": ["0.0.9"], "to": "0.2.0", "jobs": 2, "engines": 2, "gpus": ["T4", "A10"]}
+
+
+def test_the_same_job_of_two_variants_counts_once():
+    assert upgrade([*upgraded("T4", name="one"), *upgraded("T4", name="two")]).jobs == 1
+
+
+def test_a_result_of_a_version_that_records_did_not_state_is_of_an_older_version():
+    whole = upgrade(upgraded("T4", maker_version=""))
+    assert str(whole).startswith(
+        f"after the upgrade from an older version of recipe to {distribution.running()}: 1 job "
+    )
+
+
+def test_only_jobs_whose_code_alone_differs_count(tmp_path, monkeypatch):
+    project = project_in(tmp_path)
+    steps = (toy.Begin(text="hi"), toy.Shout())
+    with monkeypatch.context() as older:
+        older.setattr(distribution, "version", lambda: "0.0.9")
+        build(project, variant(project, *steps))
+    assert upgrade([*examined(project, toy.Begin(text="bye"), *steps[1:]).values()]) is None
+    of_step = closure.of_step
+    monkeypatch.setattr(closure, "of_step", lambda *its: replace(of_step(*its), digest=Digest("0" * 32)))
+    assert upgrade([*examined(project, *steps).values()]).jobs == 2
+    assert upgrade([*examined(project, toy.Begin(text="bye"), *steps[1:]).values()]).jobs == 1
+    assert upgrade([*examined(project, *steps).values()]).versions == ("0.0.9",)
+
+
+def test_an_edit_of_code_in_one_version_is_no_upgrade(tmp_path, monkeypatch):
+    project = project_in(tmp_path)
+    build(project, variant(project, toy.Begin()))
+    of_step = closure.of_step
+    monkeypatch.setattr(closure, "of_step", lambda *its: replace(of_step(*its), digest=Digest("0" * 32)))
+    [finding] = examined(project, toy.Begin()).values()
+    assert [change.row for change in finding.changes] == ["code"]
+    assert upgrade([finding]) is None
+    assert "code" not in finding.reasons

@@ -1,6 +1,7 @@
 """`recipe check` sees what would fail after minutes, in the words of the step that would fail, and writes nothing."""
 
 import json
+import shutil
 import zipfile
 from pathlib import Path
 
@@ -508,6 +509,36 @@ BAD_SAMPLES = {
     "calibrate": "calibrate: {samples: bad.jsonl}\nprecision: int8",
     "bench": "bench: {samples: bad.jsonl, shapes: [{batch: 8, sequence: samples}]}",
 }
+
+
+SPOILT = {
+    "samples for calibration and for validation": (
+        "calibrate: {samples: copy.jsonl}\nprecision: int8\nvalidate: {samples: samples.jsonl}",
+        "2 of the samples in calibrate.samples are also in validate.samples",
+        2,
+    ),
+    "a text that is too short": (
+        "validate: {perplexity: {text: short.txt}}",
+        "short.txt is too short for a perplexity",
+        2,
+    ),
+}
+
+
+@pytest.mark.parametrize("section", SPOILT)
+def test_check_and_build_refuse_samples_in_both_files_and_a_short_text_before_the_first_job(project, section):
+    fields, what, line = SPOILT[section]
+    (project / "short.txt").write_text("a good film")
+    shutil.copy("samples.jsonl", "copy.jsonl")
+    config(project, architectures=["LlamaForCausalLM"], model_type="llama", vocab_size=8)
+    (project / "bad.yaml").write_text(f"name: bad\n{fields}\nmodel: {{source: model}}\n")
+    error = refused("bad.yaml")
+    assert (error.what, error.position.line) == (what, line)
+    events = []
+    with pytest.raises(RecipeError) as caught:
+        api.build("bad.yaml", on_event=events.append)
+    assert str(caught.value) == str(error)
+    assert not [event for event in events if isinstance(event, Started)]
 
 
 @pytest.mark.parametrize("section", BAD_SAMPLES)

@@ -74,17 +74,6 @@ def test_an_edit_of_its_code_rebuilds_it_and_a_comment_does_not(project):
     assert project.states("r.yaml", "--to", "stamp")["stamp"] == "built"
 
 
-def test_the_declaration_that_code_shapes_no_output_is_named_once_as_without_effect(project):
-    project.environment |= {"RECIPE_REMOTE": (project.folder / "remote").as_uri(), "RECIPE_TRUST": "none"}
-    without = ("cache", "pull", "r.yaml")  # a build that runs no job
-    file = project.folder / "site" / "stamp_package.py"
-    file.write_text(STEP + "\n\nclass Talk:\n    shapes_output: ClassVar[bool] = False\n")
-    notice = "note: `shapes_output` of stamp_package has no effect any more: all code that a step imports counts\n"
-    assert project(*without, expect=1).stderr.count(notice) == 1
-    file.write_text(STEP)
-    assert "shapes_output" not in project(*without, expect=1).stderr
-
-
 def test_an_edit_of_data_that_its_code_declares_is_seen_by_an_up_to_date_build(project):
     site = project.folder / "site"
     (site / "stamp_package.py").write_text(

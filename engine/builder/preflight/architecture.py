@@ -1,28 +1,30 @@
-"""The model's architecture: whether it can be built for the recipe's task, by the table of all that were tried."""
+"""The architecture and the inputs of a checkpoint: whether they can be built for a task, by the table of trials."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+from engine import tasks
 from engine.errors import StepError
-from engine.kit.checkpoints import alternatives, exportable
+from engine.kit.checkpoints import alternatives, custom_code, exportable, json_files, model_inputs
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.checkpoints.exportable import Exportability
+from engine.kit.reference.quiet import quiet
+from engine.tasks import Modality
 
-
-def refuse(checkpoint: Path, task: str) -> None:
-    """Raise StepError where the table says that the architecture of a checkpoint cannot be built for a task.
-
-    A build does not look at the table. A build tries, because a config of the user's own may work where the tiny one of
-    the trial did not (docs/adr/0029).
-    """
-    row = _row(checkpoint, task)
-    if row is not None and row.verdict == "fails":
-        raise StepError(
-            f"{row.architecture if row.has_class else row.model_type} cannot be built for {task}",
-            [row.reason, f"tried with transformers {exportable.version()}, on a small random model"],
-            alternatives.nearest(checkpoint, task),
-        )
+_FILES = ("preprocessor_config.json", "processor_config.json")
+_PARTS = {
+    "image_processor_type": "images",
+    "image_processor": "images",
+    "video_processor_type": "videos",
+    "video_processor": "videos",
+    "feature_extractor": "sound",
+}
+"""Fields of the processor's files -> what the part of the processor prepares."""
+_SOUND = ("feature_size", "sampling_rate")
+"""Fields of the feature extractors of sound."""
 
 
 def refuse_unknown(checkpoint: Path, requested: str | None) -> None:
@@ -57,6 +59,21 @@ def refuse_unknown(checkpoint: Path, requested: str | None) -> None:
     )
 
 
+def refuse(checkpoint: Path, task: str) -> None:
+    """Raise StepError where the table says that the architecture of a checkpoint cannot be built for a task.
+
+    A build does not look at the table. A build tries, because a config of the user's own may work where the tiny one of
+    the trial did not (docs/adr/0029).
+    """
+    row = _row(checkpoint, task)
+    if row is not None and row.verdict == "fails":
+        raise StepError(
+            f"{row.architecture if row.has_class else row.model_type} cannot be built for {task}",
+            [row.reason, f"tried with transformers {exportable.version()}, on a small random model"],
+            alternatives.nearest(checkpoint, task),
+        )
+
+
 def untried(checkpoint: Path, task: str) -> str | None:
     """Return why nobody knows whether the architecture can be built for a task; None where the table tells."""
     if checkpoints.kind(checkpoint) != "transformers":
@@ -64,9 +81,58 @@ def untried(checkpoint: Path, task: str) -> str | None:
     row = _row(checkpoint, task)
     if row is None:
         return f"{checkpoints.config(checkpoint).get('model_type', 'a model without model_type')} for {task}"
-    if row.verdict == "untried":
-        return f"{row.architecture} for {task} ({row.reason})"
-    return None
+    return f"{row.architecture} for {task} ({row.reason})" if row.verdict == "untried" else None
+
+
+def refuse_inputs(checkpoint: Path, task: str, *, tokenizer: str | None) -> None:
+    """Raise StepError for a model of a text task that takes more than a text, or whose own code makes its inputs.
+
+    `tokenizer` is the tokenizer that the recipe names, which takes the place of the model's own.
+    """
+    if checkpoints.kind(checkpoint) != "transformers" or not is_of_text(task):
+        return
+    if tokenizer is None:
+        custom_code.refuse(checkpoint)
+    config = checkpoints.config(checkpoint)
+    declared = model_inputs.declared(config)
+    if declared is not None:
+        architecture, parameters = declared
+        model_inputs.refuse_beyond_text(architecture, parameters, config, generates=tasks.generates(task))
+
+
+def refuse_processor(checkpoint: Path, task: str) -> None:
+    """Raise StepError for a text task of a model whose processor prepares images or sound, too.
+
+    A model that generates text can do so without an image; a model of any other task was trained with both.
+    """
+    if checkpoints.kind(checkpoint) != "transformers" or not is_of_text(task) or tasks.generates(task):
+        return
+    for name in _FILES:
+        kinds = _kinds(json_files.settings(checkpoint / name))
+        if kinds:
+            raise StepError(
+                f"the model takes {' and '.join(kinds)} besides text: {task} of text alone would not be its answer",
+                [f"{name} names the part of the processor that prepares {' and '.join(kinds)}"],
+                f"if the model is trained for text alone, remove {name}; or {alternatives.nearest(checkpoint, task)}",
+            )
+
+
+def refuse_unconvertible(directory: Path) -> None:
+    """Raise StepError for a tokenizer that cannot become a tokenizer.json; transformers is asked where none is there.
+
+    The import of transformers takes seconds, which only tokenizers without a tokenizer.json cost.
+    """
+    if checkpoints.tokenizer_file(directory) is None and checkpoints.has_tokenizer(directory):
+        from engine.kit.inputs import tokenizer
+
+        with quiet():
+            tokenizer.convert(directory)
+
+
+def is_of_text(task: str) -> bool:
+    """Tell whether a task is one of texts."""
+    known = tasks.known(task)
+    return known is not None and known.modality is Modality.TEXT
 
 
 def _row(checkpoint: Path, task: str) -> Exportability | None:
@@ -78,3 +144,10 @@ def _row(checkpoint: Path, task: str) -> Exportability | None:
     if every and not every[0].has_class:
         return every[0]
     return exportable.row(str(model_type), task, checkpoints.architecture(checkpoint))
+
+
+def _kinds(fields: Mapping[str, Any]) -> list[str]:
+    kinds = [kind for field, kind in _PARTS.items() if fields.get(field)]
+    if all(field in fields for field in _SOUND):
+        kinds.append("sound")
+    return list(dict.fromkeys(kinds))

@@ -2,20 +2,63 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from engine.builder import sources
 from engine.builder.lookup import Lookup
-from engine.builder.preflight import architecture, inputs
-from engine.builder.preflight.checked_variant import CheckedVariant
+from engine.builder.preflight import architecture
 from engine.builder.variant import PlannedVariant
+from engine.errors import RecipeError, UserError
 from engine.feasibility.facts import ModelFacts
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.checkpoints import json_files, model_files, published, quantized, sentences, unbuildable, weights
 from engine.recipe import paths
+from engine.recipe.schema import Recipe
 from engine.step import Source
 from engine.store.opening import open_store
 from engine.system import own_stores
+
+
+@dataclass(frozen=True)
+class CheckedVariant:
+    """A variant that is checked, with its model as far as the model is on this machine."""
+
+    variant: PlannedVariant
+    checkpoint: Path | None = None
+    """The directory with the model's config.json: of the recipe, or fetched from a hub by an earlier build."""
+    onnx_file: Path | None = None
+    """The .onnx file that the recipe names."""
+    facts: ModelFacts | None = None
+    """What the model's files say about the model; None if the model is not here."""
+
+    @property
+    def recipe(self) -> Recipe:
+        """The variant's recipe."""
+        return self.variant.loaded.recipe
+
+    @property
+    def tokenizer(self) -> Path | None:
+        """The place of the tokenizer that a package gets; None for one that is not on this machine."""
+        named = self.recipe.model.tokenizer
+        return self.checkpoint if named is None else sources.place_of(Source(uri=named))
+
+    def place_of(self, uri: str | None) -> Path | None:
+        """Return the place of a source that a job of the plan reads; None for any other, and for a hub's repository."""
+        read = {source.uri for job in self.variant.jobs for source in job.step.sources().values()}
+        return sources.place_of(Source(uri=uri)) if uri in read and uri is not None else None
+
+    @contextmanager
+    def at(self, *field: str) -> Iterator[None]:
+        """Raise an error of the block as a RecipeError with the same words, at the place of a field of the recipe."""
+        try:
+            yield
+        except RecipeError:
+            raise
+        except UserError as error:
+            raise self.variant.loaded.error(error.what, *field, facts=error.facts, hint=error.hint) from error
 
 
 def checked(variant: PlannedVariant, store: Path) -> CheckedVariant:
@@ -27,54 +70,59 @@ def checked(variant: PlannedVariant, store: Path) -> CheckedVariant:
     step = next((job.step for job in variant.jobs if job.step.report is ModelFacts), None)
     if step is None:
         return subject
-    recipe = variant.loaded.recipe
-    if recipe.model.tokenizer is not None:
-        with subject.at("model", "tokenizer"):
-            _look_at_named_tokenizer(recipe.model.tokenizer)
+    model = subject.recipe.model
+    with subject.at("model", "tokenizer"):
+        if model.tokenizer is not None and (place := sources.place_of(Source(uri=model.tokenizer))) is not None:
+            model_files.tokenizer_at(place)
+            directory = place if place.is_dir() else place.parent
+            _look_at_tokenizer(directory)
+            architecture.refuse_unconvertible(directory)
     with subject.at("model", "source"):
-        source = sources.place_of(Source(uri=recipe.model.source))
-        if source is not None and source.is_dir():
+        source = sources.place_of(Source(uri=model.source))
+        if source is None:
+            return _fetched(variant, store)
+        is_folder = source.is_dir()
+        if is_folder:
             model_files.model_at(source)
-            weights.complete(source, allowed=recipe.model.weights)
+            weights.complete(source, allowed=model.weights)
             _look_at_tokenizer(source)
-        facts = None if source is None else step.model_facts(source)
-    return CheckedVariant(variant, source, facts=facts) if source is not None else _fetched(variant, store)
+        facts = step.model_facts(source)
+    return CheckedVariant(variant, source if is_folder else None, None if is_folder else source, facts)
 
 
 def look(subject: CheckedVariant) -> None:
     """Raise RecipeError where neither the recipe nor the model names a task that the model can be built for."""
-    requested = subject.variant.loaded.recipe.model.task
-    if subject.checkpoint is not None:
-        with subject.at("model", "source"):
-            architecture.refuse_unknown(subject.checkpoint, requested)
-            quantized.refuse(subject.checkpoint)
-        with subject.at("model", "task" if requested else "source"):
-            task = checkpoints.task(subject.checkpoint, requested)
-            inputs.refuse_processor(subject.checkpoint, task)
-        model = subject.variant.loaded.recipe.model
-        with subject.at("model", "source"):
-            published.refuse(subject.checkpoint, requested, num_labels=model.num_labels)
-            rows = published.table_rows(checkpoints.config(subject.checkpoint))
-            if (tokenizer := tokenizer_place(subject)) is not None:
-                published.refuse_more_tokens(tokenizer, rows)
-        with subject.at("model", "prompt" if model.prompt is not None else "truncate_dim"):
-            sentences.choose(subject.checkpoint, prompt=model.prompt, truncate_dim=model.truncate_dim)
-        with subject.at("model", "source"):
-            inputs.refuse(subject.checkpoint, task, tokenizer=subject.variant.loaded.recipe.model.tokenizer)
-        with subject.at("model", "task" if requested else "source"):
-            architecture.refuse(subject.checkpoint, task)
-            unbuildable.refuse(subject.checkpoint, task)
-        with subject.at("model", "source"):
-            inputs.refuse_tokenizer(subject.checkpoint, task, tokenizer=subject.variant.loaded.recipe.model.tokenizer)
+    checkpoint, model = subject.checkpoint, subject.recipe.model
+    if checkpoint is None:
+        return
+    with subject.at("model", "source"):
+        architecture.refuse_unknown(checkpoint, model.task)
+        quantized.refuse(checkpoint)
+    with subject.at("model", "task" if model.task else "source"):
+        task = checkpoints.task(checkpoint, model.task)
+        architecture.refuse_processor(checkpoint, task)
+    with subject.at("model", "source"):
+        published.refuse(checkpoint, model.task, num_labels=model.num_labels)
+        rows = published.table_rows(checkpoints.config(checkpoint))
+        if (tokenizer := subject.tokenizer) is not None:
+            published.refuse_more_tokens(tokenizer, rows)
+    with subject.at("model", "prompt" if model.prompt is not None else "truncate_dim"):
+        sentences.choose(checkpoint, prompt=model.prompt, truncate_dim=model.truncate_dim)
+    with subject.at("model", "source"):
+        architecture.refuse_inputs(checkpoint, task, tokenizer=model.tokenizer)
+    with subject.at("model", "task" if model.task else "source"):
+        architecture.refuse(checkpoint, task)
+        unbuildable.refuse(checkpoint, task)
+    with subject.at("model", "source"):
+        if model.tokenizer is None and architecture.is_of_text(task):
+            architecture.refuse_unconvertible(checkpoint)
 
 
 def untried(subject: CheckedVariant) -> str | None:
     """Return what nobody knows about the model's architecture; None where a trial of the architecture tells."""
     if subject.checkpoint is None:
         return None
-    return architecture.untried(
-        subject.checkpoint, checkpoints.task(subject.checkpoint, subject.variant.loaded.recipe.model.task)
-    )
+    return architecture.untried(subject.checkpoint, checkpoints.task(subject.checkpoint, subject.recipe.model.task))
 
 
 def _fetched(variant: PlannedVariant, store: Path) -> CheckedVariant:
@@ -91,23 +139,7 @@ def _fetched(variant: PlannedVariant, store: Path) -> CheckedVariant:
     named = paths.hub_name(variant.loaded.recipe.model.source)
     if fetched is None or facts is None or not (facts.source or "").startswith(f"{named}@"):
         return CheckedVariant(variant)
-    return CheckedVariant(variant, fetched=opened.artifact_path(fetched.artifact), facts=facts)
-
-
-def _look_at_named_tokenizer(uri: str) -> None:
-    """Raise StepError where the tokenizer that the recipe names is missing or broken; a hub's tokenizer is not read."""
-    place = sources.place_of(Source(uri=uri))
-    if place is not None:
-        model_files.tokenizer_at(place)
-        directory = place if place.is_dir() else place.parent
-        _look_at_tokenizer(directory)
-        inputs.refuse_unconvertible(directory)
-
-
-def tokenizer_place(subject: CheckedVariant) -> Path | None:
-    """Return the place of the tokenizer that a package gets; None for one that is not on this machine."""
-    named = subject.variant.loaded.recipe.model.tokenizer
-    return subject.checkpoint if named is None else sources.place_of(Source(uri=named))
+    return CheckedVariant(variant, opened.artifact_path(fetched.artifact), facts=facts)
 
 
 def _look_at_tokenizer(directory: Path) -> None:

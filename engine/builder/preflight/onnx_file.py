@@ -7,8 +7,7 @@ import os
 from pathlib import Path
 
 from engine import tasks
-from engine.builder.preflight.checked_variant import CheckedVariant
-from engine.builder.preflight.model import tokenizer_place
+from engine.builder.preflight.model import CheckedVariant
 from engine.kit.checkpoints import published
 from engine.kit.inputs import index_ranges, token_inputs
 from engine.kit.onnx import onnx_files, onnx_source
@@ -24,12 +23,11 @@ def look(subject: CheckedVariant) -> None:
 
     ONNX Runtime runs the original of every ONNX model.
     """
-    path = subject.source
-    if path is None or not path.is_file() or subject.facts is None:
+    path = subject.onnx_file
+    if path is None or subject.facts is None:
         return
     _look_at_outputs(subject, path)
-    tokenizer = tokenizer_place(subject)
-    if tokenizer is not None:
+    if (tokenizer := subject.tokenizer) is not None:
         with subject.at("model", "tokenizer"):
             ranges = index_ranges.of(token_inputs.standardized(onnx_source.read(path)))
             published.refuse_more_tokens(tokenizer, ranges.get("input_ids"))
@@ -44,7 +42,7 @@ def look(subject: CheckedVariant) -> None:
 
 def _look_at_outputs(subject: CheckedVariant, path: Path) -> None:
     """Raise RecipeError where the outputs of a file are not those of the recipe's task."""
-    recipe = subject.variant.loaded.recipe
+    recipe = subject.recipe
     task, triton = tasks.known(recipe.model.task or ""), recipe.package.triton
     if task is None or not (task.classes or task.context) or not (triton.postprocess and triton.tokenizer):
         return

@@ -6,15 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from engine import tasks
-from engine.builder import sources
-from engine.builder.preflight.checked_variant import CheckedVariant
+from engine.builder.preflight.model import CheckedVariant
 from engine.builder.variant import PlannedVariant
+from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.checkpoints import labels
-from engine.kit.inputs import corpus, samples, tensor_samples
+from engine.kit.inputs import corpus, overlap, samples, tensor_samples
 from engine.kit.inputs.cases import LABEL
 from engine.kit.onnx.onnx_files import Input
-from engine.step import Source
 from engine.tasks import Classes
 
 _MOST_BYTES = 16 << 20
@@ -23,13 +22,25 @@ _MOST_BYTES = 16 << 20
 
 def look(subject: CheckedVariant) -> None:
     """Raise RecipeError where samples or a text are unreadable or unfit for the model, or where labels are missing."""
-    recipe = subject.variant.loaded.recipe
-    if recipe.calibrate is not None:
-        _look_at_section(subject, "calibrate", recipe.calibrate.samples)
-    _look_at_lengths(subject)
-    _look_at_text(subject)
-    has_labels = _look_at_section(subject, "validate", recipe.validation.samples)
-    if recipe.validation.metric is not None and not has_labels:
+    calibrate, bench, validation = subject.recipe.calibrate, subject.recipe.bench, subject.recipe.validation
+    with subject.at("calibrate", "samples"):
+        if calibrate is not None:
+            if validation.samples is not None:
+                _refuse_overlap(calibrate.samples, validation.samples, calibrate.limit)
+            if (path := subject.place_of(calibrate.samples)) is not None:
+                _look_at(subject, path)
+    with subject.at("bench", "samples"):  # the lengths of the texts are measured, so their labels do not count
+        if bench is not None and (path := subject.place_of(bench.samples)) is not None:
+            _texts(subject, path)
+    with subject.at("validate", "perplexity", "text"):
+        text = validation.perplexity
+        path = None if text is None else subject.place_of(text.text)
+        if text is not None and path is not None and path.is_file():
+            _look_at_text(subject, path, text.limit)
+    with subject.at("validate", "samples"):
+        path = subject.place_of(validation.samples)
+        has_labels = path is None or _look_at(subject, path)
+    if validation.metric is not None and not has_labels:
         from engine.kit.accuracy.refusals import unmeasured_metric
 
         with subject.at("validate", "metric"):
@@ -41,35 +52,19 @@ def look_at_content(variant: PlannedVariant) -> None:
     look(CheckedVariant(variant))
 
 
-def _look_at_lengths(subject: CheckedVariant) -> None:
-    """Look at the texts whose lengths are measured; their labels do not count."""
-    bench = subject.variant.loaded.recipe.bench
-    if bench is None or bench.samples is None or not subject.reads(bench.samples):
-        return
-    with subject.at("bench", "samples"):
-        place = sources.place_of(Source(uri=bench.samples))
-        if place is not None:
-            _texts(subject, place)
+def _refuse_overlap(calibration: str, validation: str, limit: int) -> None:
+    """Raise StepError if samples for calibration are also samples for validation."""
+    both = overlap.shared(calibration, validation, limit)
+    if both:
+        raise StepError(overlap.what(both), both[: overlap.LISTED], overlap.HINT)
 
 
-def _look_at_text(subject: CheckedVariant) -> None:
-    """Look at the text for the perplexity, if the model's tokenizer is here."""
-    section = subject.variant.loaded.recipe.validation.perplexity
-    if section is None or subject.checkpoint is None or subject.variant.loaded.recipe.model.tokenizer is not None:
-        return
-    with subject.at("validate", "perplexity", "text"):
-        place = sources.place_of(Source(uri=section.text))
-        if place is not None:
-            corpus.tokens(place, subject.checkpoint, section.limit)
-
-
-def _look_at_section(subject: CheckedVariant, section: str, uri: str | None) -> bool:
-    """Look at the samples that a section of the recipe names; say whether they have labels, or may have labels."""
-    if uri is None or not subject.reads(uri):
-        return True
-    with subject.at(section, "samples"):
-        place = sources.place_of(Source(uri=uri))
-        return place is None or _look_at(subject, place)
+def _look_at_text(subject: CheckedVariant, path: Path, limit: int) -> None:
+    """Look at the text for the perplexity; its tokens are counted if the model's own tokenizer is here."""
+    if subject.checkpoint is None or subject.recipe.model.tokenizer is not None:
+        corpus.read(path, limit)
+    else:
+        corpus.tokens(path, subject.checkpoint, limit)
 
 
 def _look_at(subject: CheckedVariant, path: Path) -> bool:
@@ -92,24 +87,17 @@ def _texts(subject: CheckedVariant, path: Path) -> list[samples.SampleText]:
     if subject.facts is not None:
         if specs := _specs(subject):
             samples.refuse_no_tokens(specs)
-        if not _has_tokenizer(subject):
+        own = subject.checkpoint is not None and checkpoints.has_tokenizer(subject.checkpoint)
+        if not own and subject.recipe.model.tokenizer is None:
             raise samples.no_tokenizer()
     return texts
 
 
 def _specs(subject: CheckedVariant) -> Mapping[str, Input]:
     """Return the inputs of an ONNX file; {} for any other model, because only the loaded model tells its inputs."""
-    facts = subject.facts
-    if facts is None or not facts.types:
-        return {}
-    return {
-        name: Input(name, facts.types[name], tuple(shape)) for name, shape in facts.axes.items() if name in facts.types
-    }
-
-
-def _has_tokenizer(subject: CheckedVariant) -> bool:
-    named = subject.variant.loaded.recipe.model.tokenizer is not None
-    return named or (subject.checkpoint is not None and checkpoints.has_tokenizer(subject.checkpoint))
+    types = {} if subject.facts is None else subject.facts.types or {}
+    axes = {} if subject.facts is None else subject.facts.axes
+    return {name: Input(name, types[name], tuple(shape)) for name, shape in axes.items() if name in types}
 
 
 def _labels(subject: CheckedVariant, texts: list[samples.SampleText]) -> list[int | None]:
@@ -126,7 +114,7 @@ def _labels(subject: CheckedVariant, texts: list[samples.SampleText]) -> list[in
 
 def _class_count(subject: CheckedVariant) -> int:
     """Return the number of classes of a classifier of whole texts; 0 where it is not known."""
-    model = subject.variant.loaded.recipe.model
+    model = subject.recipe.model
     name = model.task or (subject.facts.task if subject.facts is not None else None)
     task = None if name is None else tasks.known(name)
     if task is None or task.classes is not Classes.ROWS or subject.checkpoint is None:

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from engine import plan
+from engine.builder.preflight.samples import look_at_content
 from engine.errors import RecipeError
 from engine.kit.inputs import overlap
 
@@ -35,8 +36,9 @@ def project(tmp_path):
 
 def test_a_sample_in_both_files_is_refused_by_its_line_whatever_its_label(project):
     path = project([{"text": "one"}, {"text": "two", "label": 1}], [{"label": 0, "text": "two"}, {"text": "three"}])
+    [variant] = plan(path)
     with pytest.raises(RecipeError, match="1 of the samples") as caught:
-        plan(path)
+        look_at_content(variant)  # as `recipe check` does, and a build before its first job
     assert caught.value.facts == ('line 2: {"text": "two"}',)
     assert "r.yaml:6" in str(caught.value)
 
@@ -52,4 +54,5 @@ def test_a_sample_in_both_files_is_refused_by_its_line_whatever_its_label(projec
     ids=["others", "a pair", "beyond the limit", "not readable here"],
 )
 def test_what_differs_is_not_calibrated_on_or_cannot_be_read_passes(project, ours, theirs):
-    assert plan(project(ours, theirs))
+    folder = project(ours, theirs).parent
+    assert overlap.shared(f"file:{folder}/ours.jsonl", f"file:{folder}/theirs.jsonl", 3) == ()
