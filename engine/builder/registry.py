@@ -17,6 +17,7 @@ from engine.step import Step
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
+
 def folders() -> list[str]:
     """Return the folders of `engine.steps`, in which each module defines one step."""
     return list(engine.steps.__path__)
