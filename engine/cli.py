@@ -21,10 +21,8 @@ _INTERRUPTED = 130
 As in shells, the exit code after Ctrl-C is 128 plus 2, the number of the signal SIGINT.
 """
 _DEBUG = "--debug"
-_AT_ONCE = {"check"}
-"""The commands after which the program ends without the clean-up of Python: they write no file and start no thread."""
-_FEW_COLLECTIONS = 100_000
-"""The new objects between two garbage collections of such a command: imports make many objects, hardly any garbage."""
+_REMOTE = "engine.store.remote.background"
+"""The module whose import starts the threads of a remote."""
 _FOR_PEOPLE = {
     "build",
     "cache",
@@ -57,16 +55,11 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
         words = _in_folder(words)
         _note_misspelt_variables()
         _fold(words)
-        answered = _no_op(words, at_once=argv is None)
+        answered = _no_op(words)
         code = answered if isinstance(answered, int) else _run(words, answered)
         streams.write_last()
-        if argv is None and answered is not None:
-            _end_at_once(code)
     except KeyboardInterrupt:
         code = _interrupted()
-        if argv is None:  # Python would end by the signal if it came while an import compiled a class from text
-            _write_what_is_left()
-            _end_at_once(code)
     except (BrokenPipeError, streams.OutputError) as error:
         code = _output_lost(error, words)
     except Exception as error:
@@ -77,11 +70,10 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
         from engine.system import interrupts
 
         interrupts.restore()
-    elif _AT_ONCE.intersection(words[:1]) or "engine.store.remote.tier" in sys.modules or "obstore" in sys.modules:
-        # A thread of obstore that comes back to Python during Python's clean-up aborts the process, and a thread that
-        # waits for a name server would be waited for.
+    else:
         _write_what_is_left()
-        _end_at_once(code)
+        if _REMOTE in sys.modules:
+            _end_without_clean_up(code)
     sys.exit(code)
 
 
@@ -109,13 +101,6 @@ def _begin() -> None:
     _speak_utf8()
     streams.protect()
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    if _AT_ONCE.intersection(sys.argv[1:2]):
-        import gc
-
-        from engine.system import late_modules
-
-        gc.set_threshold(_FEW_COLLECTIONS)
-        late_modules.put_off()
     if "_ARGCOMPLETE" in os.environ:
         from engine import commands
 
@@ -165,25 +150,20 @@ def _note_misspelt_variables() -> None:
         sys.stderr.writelines(f"note: {note}\n" for note in variables.notes(os.environ))
 
 
-def _no_op(words: list[str], *, at_once: bool) -> int | ChangedFiles | None:
-    """Answer a build in which nothing changed from its snapshot; otherwise return what changed, if that is known.
-
-    If `at_once` is true, Python skips its clean-up at exit, which saves a fifth of the time of such a build.
-    """
+def _no_op(words: list[str]) -> int | ChangedFiles | None:
+    """Answer a build in which nothing changed from its snapshot; otherwise return what changed, if that is known."""
     if words[:1] != ["build"] or os.environ.get("GITLAB_CI"):  # GitLab gets a report of the jobs
         return None
     from engine import snapshot
 
-    answered = snapshot.answer(words[1:])
-    if isinstance(answered, int) and at_once:
-        os._exit(answered)
-    return answered
+    return snapshot.answer(words[1:])
 
 
-def _end_at_once(code: int) -> NoReturn:
-    """End the program without the clean-up of Python, which takes a tenth of the time of a short build or a check.
+def _end_without_clean_up(code: int) -> NoReturn:
+    """End a program that has used a remote; what modules have registered to run at the end still runs.
 
-    What modules have registered to run at the end still runs.
+    Before Python 3.14, a thread of obstore that comes back to Python during Python's clean-up aborts the process
+    (python/cpython issue 87135). And Python would wait for a thread that asks a name server.
     """
     import atexit
 
@@ -202,7 +182,13 @@ def _write_what_is_left() -> None:
 
 
 def _interrupted() -> int:
+    """Return the exit code after Ctrl-C.
+
+    Python ends by the signal, whatever the program returns, if Ctrl-C came while `exec` ran a text, as the modules of
+    dataclasses do. It forgets that at the next `exec` of a text.
+    """
     sys.stderr.write("interrupted\n")
+    exec("")  # noqa: S102
     return _INTERRUPTED
 
 

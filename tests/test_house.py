@@ -96,30 +96,6 @@ def test_a_refusal_waits_for_no_module_about_plans_models_or_this_machine(tmp_pa
     assert imported & _AFTER_REFUSALS == (_AFTER_REFUSALS if waits else set())
 
 
-def test_a_refusal_loads_no_metadata_of_packages(tmp_path):
-    (tmp_path / "r.yaml").write_text("name: m\nmodel: {source: 'hf:a/b'}\nprecision: fp8\n")
-    command = [sys.executable, "-X", "importtime", "-m", "engine", "check", str(tmp_path / "r.yaml")]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    imported = {line.rsplit("|", 1)[1].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
-    assert "pydantic.plugin._loader" in imported, "it imports importlib.metadata"
-    assert not imported & {"importlib.metadata", "email.message"}
-
-
-def test_a_check_rarely_looks_for_garbage():
-    code = (
-        "import atexit, gc, sys; from engine import cli\n"
-        "atexit.register(lambda: print('threshold', gc.get_threshold()[0]))\n"
-        "sys.argv[0] = 'recipe'; cli.main()"
-    )
-    words = [sys.executable, "-c", code]
-    done = [
-        subprocess.run([*words, *command], cwd=ROOT, capture_output=True, text=True, check=False).stdout.split()[-2:]
-        for command in (["check", "missing.yaml"], ["why", "missing.yaml"])
-    ]
-    assert [name for name, _ in done] == ["threshold", "threshold"]
-    assert int(done[0][1]) > 10 * int(done[1][1])
-
-
 @pytest.mark.parametrize(("package", "reads"), [("", False), ("package: {triton: {dynamic_batching: {}}}\n", True)])
 def test_only_a_recipe_with_overrides_for_triton_waits_for_their_checks(tmp_path, package, reads):
     (tmp_path / "r.yaml").write_text(f"name: m\nmodel: {{source: m.onnx}}\nprecision: int4\n{package}")
@@ -161,7 +137,6 @@ _LOGIC = 25
 """Lines of code beyond which a module has a test of its name, or is named below."""
 _SEEN_THROUGH = {
     "api": ("e2e/test_tiny.py", "each of its functions is a command line, and tests call both"),
-    "cli": ("e2e/test_tiny.py", "exit codes and what is printed on an error need a process"),
     "digest": ("test_key.py", "of rows; of files in store/test_stat_cache.py"),
     "errors": ("recipe/test_messages.py", "whole messages"),
     "events": ("builder/test_loop.py", "who tells them"),

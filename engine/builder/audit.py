@@ -1,5 +1,7 @@
 """The one audit hook of a process: it hands what Python reports about reads to whoever listens at present."""
 
+# This file and `kit/onnx/foreign_functions.py` alone assign to modules of others (tests/test_foreign_modules.py).
+
 from __future__ import annotations
 
 import contextlib
@@ -7,7 +9,7 @@ import functools
 import importlib
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from types import FrameType
 from typing import Any
@@ -23,6 +25,8 @@ _SILENT: Mapping[str, tuple[str, ...]] = {
     ),
     "resource": ("getrlimit",),
     "_posixsubprocess": ("fork_exec",),  # with which `multiprocessing` starts processes
+    "importlib": ("import_module",),  # Python's own event "import" tells of the first import of a module alone
+    "builtins": ("__import__",),
 }
 """Functions by their module that answer without an audit event of Python."""
 _ABILITIES = (os.supports_dir_fd, os.supports_follow_symlinks, os.supports_effective_ids)
@@ -58,7 +62,8 @@ def _replace(module: str, name: str) -> None:
     if function is None:
         return
     _replaced[module, name] = function
-    audited = _with_event(f"{module}.{name}", function)
+    event = f"{module}.{name}"
+    audited = _with_event_of_import(event, function) if name == "__import__" else _with_event(event, function)
     setattr(sys.modules[module], name, audited)
     for each in _ABILITIES:
         if function in each:
@@ -87,5 +92,22 @@ def _with_event(event: str, function: Callable[..., Any]) -> Callable[..., Any]:
         if named.get("dir_fd") is None:  # else the path is relative to another folder
             _on_event(event, arguments or tuple(named.values()))
         return function(*arguments, **named)
+
+    return audited
+
+
+def _with_event_of_import(event: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function of import statements with an event: the name, what imports it, the names in it, the level."""
+
+    @functools.wraps(function)
+    def audited(
+        name: str,
+        globals: Mapping[str, Any] | None = None,  # noqa: A002  the names of builtins.__import__
+        locals: Mapping[str, Any] | None = None,  # noqa: A002  the names of builtins.__import__
+        fromlist: Sequence[str] | None = (),
+        level: int = 0,
+    ) -> Any:
+        _on_event(event, (name, globals, fromlist or (), level))
+        return function(name, globals, locals, fromlist or (), level)
 
     return audited

@@ -11,18 +11,11 @@ from typing import TYPE_CHECKING
 
 import engine.steps
 from engine import plugins
-from engine.builder.lazy_modules import loading_lazily
 from engine.errors import StepError
 from engine.step import Step
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
-
-_LAZY_ROOMS = ("engine.kit.", "engine.runtimes.", "engine.server.", "engine.client.")
-"""The beginnings of the names of modules that planning a build need not load, because only running steps use them.
-
-Workers import steps without lazy loading, so that a job starts with all of its code read.
-"""
 
 
 def folders() -> list[str]:
@@ -57,10 +50,9 @@ def steps() -> Mapping[str, type[Step]]:
     """
     _first_names()
     kinds: dict[str, type[Step]] = {}
-    with loading_lazily(*_LAZY_ROOMS):
-        for name in ours():
-            step = _step_in(importlib.import_module(f"engine.steps.{name}"))
-            kinds[_named(step, name)] = step
+    for name in ours():
+        step = _step_in(importlib.import_module(f"engine.steps.{name}"))
+        kinds[_named(step, name)] = step
     for point in plugins.points(plugins.STEPS):
         step = _load(point)
         name = _named(step, point.name)
@@ -89,9 +81,8 @@ def _load(point: EntryPoint) -> type[Step]:
 
 
 def _step_in(module: ModuleType) -> type[Step]:
-    # `isinstance` would read an attribute of lazy modules and so load them.
-    kinds: list[type] = [value for value in vars(module).values() if issubclass(type(value), type)]
-    own = [kind for kind in kinds if issubclass(kind, Step) and kind.__module__ == module.__name__]
+    kinds = [value for value in vars(module).values() if isinstance(value, type) and issubclass(value, Step)]
+    own = [kind for kind in kinds if kind.__module__ == module.__name__]
     if len(own) != 1:
         raise StepError(
             f"{module.__name__} holds {len(own)} steps", [step.__name__ for step in own], "put one step into one module"

@@ -23,8 +23,6 @@ from engine.text import canonical, reasons
 
 _ROOM = 1 << 16
 """A disk that has fewer free bytes than this number counts as full."""
-_LISTED = 8
-"""The greatest number of lines of an exception's text that an error lists."""
 
 
 def serve(task: WorkerTask, pid: int) -> WorkerAnswer | None:

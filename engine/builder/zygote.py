@@ -72,7 +72,6 @@ class Zygote:
         self._memory = AnswerMemory()
         self._zygotes: set[int] = set()
         self._running: _Running | None = None
-        self._preloaded = ""
         self._buffer = b""
         self._descriptors: list[int] = []
         self._wake = self._alarm = -1
@@ -147,7 +146,6 @@ class Zygote:
     def _start(self, task: WorkerTask) -> None:
         started = time.perf_counter()
         self._memory.clear()
-        self._preload(task.step)
         pid = os.fork()
         if pid:
             self._running = _Running(task, pid, started)
@@ -164,14 +162,6 @@ class Zygote:
                 self._memory.write(answer)
         finally:
             os._exit(0)
-
-    def _preload(self, step: str) -> None:
-        """Compute once what all jobs of a step read."""
-        if step != self._preloaded:
-            self._preloaded = step
-            with contextlib.suppress(Exception):  # the workers then compute the same, and report what is wrong
-                hook.preload(step)
-            gc.freeze()
 
     def _forget_builder(self) -> None:
         """Close what leads to the builder, in a forked process, and restore the handling of signals."""

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from engine.commands import options
 from engine.errors import Exit
-from engine.system import light_imports
 
 if TYPE_CHECKING:
     from engine.recipe.schema import Recipe
@@ -29,7 +28,6 @@ def run(arguments: argparse.Namespace) -> Exit:
     if plan is not None:
         _print_last(plan)
         return Exit.OK
-    light_imports.import_libraries()
     from engine.builder.examining import boards, examine, newer
     from engine.builder.selection import select
 

@@ -8,7 +8,7 @@ from json import dumps
 from engine.builder.findings import Finding
 from engine.builder.lookup import Lookup
 from engine.builder.trace import declaring, traces
-from engine.builder.trace.report import Trace, TraceGroup
+from engine.builder.trace.coverage import Trace, TraceGroup
 
 _ORDER = ("inputs", "code", "tools", "facts", "env", "allowed")
 """The order in which the kinds of rows are printed."""

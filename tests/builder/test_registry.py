@@ -1,33 +1,21 @@
-"""The registry of steps: it loads the modules that steps run only when they are used."""
+"""The steps of this program by their names."""
 
-import subprocess
-import sys
+from types import ModuleType
 
-SHAPES = "engine.kit.onnx.shapes"
+import pytest
 
-
-def lines(code):
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-
-
-def test_what_only_a_run_needs_waits_until_it_is_used():
-    code = (
-        "import sys; from engine.builder import registry; registry.steps()\n"
-        f"module = sys.modules['{SHAPES}']\n"
-        "print(type(module).__name__)\n"
-        "print(bool(module.skeleton), type(module).__name__)"
-    )
-    assert lines(code) == ["_LazyModule", "True", "module"]
+from engine.builder import registry
+from engine.errors import StepError
+from engine.step import Step
 
 
-def test_a_worker_has_read_all_code_of_a_step_before_it_runs():
-    code = f"import sys, engine.steps.shape_infer; print(type(sys.modules['{SHAPES}']).__name__)"
-    assert lines(code) == ["module"]
+def test_each_module_is_a_step_with_the_modules_name():
+    named = {name: kind.__module__ for name, kind in registry.steps().items() if kind.__module__.startswith("engine.")}
+    assert named == {name.replace("_", "-"): f"engine.steps.{name}" for name in registry.ours()}
 
 
-def test_nothing_waits_once_the_steps_are_there():
-    code = (
-        "import sys; from engine.builder import registry; registry.steps()\n"
-        "import engine.client.address; print(type(sys.modules['engine.client.address']).__name__)"
-    )
-    assert lines(code) == ["module"]
+def test_a_module_without_a_step_of_its_own_is_refused():
+    module = ModuleType("elsewhere")
+    module.Step = Step
+    with pytest.raises(StepError, match="elsewhere holds 0 steps"):
+        registry._step_in(module)

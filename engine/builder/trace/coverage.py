@@ -7,17 +7,18 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
+from typing import ClassVar
 
 from engine.builder.trace import allowed, distributions
 from engine.builder.trace.allowed import ReadingCode
 from engine.builder.trace.declaring import FACTS, OURS, gap_of
 from engine.builder.trace.naming import Naming
 from engine.builder.trace.reads import Kind, Read, Reads
-from engine.builder.trace.report import Trace, TraceGroup
 from engine.events import Gap
 from engine.key import input_row
 from engine.known import Known
 from engine.plugins import METADATA
+from engine.reporting import TypedReport
 
 _MOST_NAMES = 40
 """The greatest number of names in a group of a trace, and the greatest number of gaps in a trace."""
@@ -26,6 +27,33 @@ _MOST_COVERS = 10_000
 _ALLOWED = "allowed"
 _DATA = "code (data)"
 """How a trace names the files that a module declares as its data, which are a part of the row `code`."""
+
+
+@dataclass(frozen=True)
+class TraceGroup:
+    """The reads of a job that one row of its key, or one line of the allow-list, covers."""
+
+    cover: str
+    """The row of the key, for example `tools.onnx`, or `allowed`."""
+    names: tuple[str, ...]
+    """What was read. Files are named relative to what covers them."""
+    reason: str = ""
+    """Why the reads are allowed without a row."""
+    more: int = 0
+    """The number of further reads that are not named here."""
+
+
+@dataclass(frozen=True)
+class Trace(TypedReport):
+    """What a job read."""
+
+    version: ClassVar[int] = 1
+
+    groups: tuple[TraceGroup, ...]
+    gaps: tuple[Gap, ...] = ()
+    """What no row of the key covers."""
+    more_gaps: int = 0
+    """The number of further gaps that are not named here."""
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import cache
 from types import FrameType
@@ -51,7 +50,7 @@ def install() -> None:
     Processes that this process forks do so, too. A process that imports modules for the jobs of its forks installs the
     hook before it imports them.
     """
-    _RECORDER.install()
+    _RECORDER.begin()
     os.register_at_fork(after_in_child=_RECORDER.in_copy)
     audit.hand_to(_HANDLERS, without=_OURS)
 
@@ -59,17 +58,6 @@ def install() -> None:
 def prepare() -> None:
     """Look up where the imported modules belong, so that no worker forked from this process does the same again."""
     _RECORDER.prepare()
-
-
-def preload(step: str) -> None:
-    """Compute what the imports of a step's module have read, so that no worker forked from this process does the same.
-
-    `step` is the class of the step, written as `module:Class`. Workers do the same
-    for a module that is not imported yet.
-    """
-    module = step.partition(":")[0]
-    if module in sys.modules:
-        _RECORDER.preload((module, "engine.step"), _roots(module.partition(".")[0]))
 
 
 def recording(step: str, folder: str, inputs: Iterable[str]) -> AbstractContextManager[None]:
@@ -171,7 +159,29 @@ def _on_move(arguments: tuple[Any, ...], frame: FrameType) -> None:
     _RECORDER.written(target, folder=is_folder)
 
 
+def _on_import(arguments: tuple[Any, ...], frame: FrameType) -> None:
+    name, importer, names, level = arguments
+    package = str((importer or {}).get("__package__") or "")
+    if level:
+        name = importlib.util.resolve_name("." * level + name, package)
+    _note_import([name, *(f"{name}.{each}" for each in names)], importer, frame)
+
+
+def _on_import_by_name(arguments: tuple[Any, ...], frame: FrameType) -> None:
+    if frame.f_back is not None:
+        _note_import(
+            [importlib.util.resolve_name(*arguments, *(None,) * (2 - len(arguments)))], frame.f_back.f_globals, frame
+        )
+
+
+def _note_import(names: Sequence[str], importer: Mapping[str, Any] | None, frame: FrameType) -> None:
+    is_imported = importer is not None and getattr(importer.get("__spec__"), "_initializing", False)
+    _RECORDER.imports(names, importer["__name__"] if importer is not None and is_imported else None, frame)
+
+
 _HANDLERS: Mapping[str, Handler] = {
+    "builtins.__import__": _on_import,
+    "importlib.import_module": _on_import_by_name,
     "open": _on_open,
     "os.listdir": _on_list,
     "os.scandir": _on_list,

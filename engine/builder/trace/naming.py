@@ -6,25 +6,21 @@ import os
 from functools import cache
 
 from engine.builder.trace import distributions, places
+from engine.builder.trace.places import ENGINE, PYTHON
 from engine.builder.trace.reads import Kind, Read
 from engine.plugins import METADATA
 
-_ENGINE = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(__file__))), "")
-_PYTHON = os.path.dirname(os.__file__)
 _PATHS = (Kind.FILE, Kind.FOLDER, Kind.STATUS, Kind.PROGRAM)
 
 
 class Naming:
     """The names of reads of a job whose step lies in the Python package `root`, a folder or a file."""
 
-    engine = _ENGINE
-    """The folder of this program."""
-
     def __init__(self, root: str) -> None:
         self._root = root
         self.folder = root if root.endswith(os.sep) else root and os.path.join(os.path.dirname(root), "")
         """The folder of the step's package; for a module without a package, the folder of the module."""
-        self._bases = {_ENGINE: _around(_ENGINE), self.folder: _around(root)}
+        self._bases = {ENGINE: _around(ENGINE), self.folder: _around(root)}
         self._home = os.path.expanduser("~") + os.sep
 
     def portable(self, read: Read) -> str:
@@ -51,12 +47,12 @@ class Naming:
     @staticmethod
     def _is_own(path: str, folder: str, root: str) -> bool:
         beside = folder != "" and path.startswith(folder) and not path.endswith(".py")
-        return beside or path.startswith((_ENGINE, root or _ENGINE))
+        return beside or path.startswith((ENGINE, root or ENGINE))
 
     @staticmethod
     def is_shared(package: str) -> bool:
         """Say whether a path is no package: the standard library, the import path, metadata or this program."""
-        return package in (_PYTHON, _ENGINE) or package in places.import_path() or package.endswith(METADATA)
+        return package in (PYTHON, ENGINE) or package in places.import_path() or package.endswith(METADATA)
 
 
 def _around(root: str) -> str:
@@ -67,9 +63,9 @@ def _around(root: str) -> str:
 @cache
 def _package(package: str) -> str:
     """Return the name of a package: the name of its distribution, or its path where no distribution installed it."""
-    if package == _PYTHON:
+    if package == PYTHON:
         return "python"
-    if package == _ENGINE:
+    if package == ENGINE:
         return "recipe"
     if package in places.import_path():
         return "import path"

@@ -50,18 +50,9 @@ class Reads:
 
 
 def encode(root: str, items: Iterable[Read]) -> bytes:
-    """Return reads as lines of JSON."""
-    return joined(root, map(line_of, items))
-
-
-def line_of(read: Read) -> bytes:
-    """Return a read as a line of JSON."""
-    return json.dumps([read.kind, read.name, read.at, read.by]).encode() + b"\n"
-
-
-def joined(root: str, lines: Iterable[bytes]) -> bytes:
-    """Return the lines of reads, below a line with the folder or file of the package that contains the job's step."""
-    return b"".join((json.dumps([root]).encode() + b"\n", *lines))
+    """Return reads as lines of JSON, below a line with the folder or file of the package that contains the step."""
+    rows = ([root], *([read.kind, read.name, read.at, read.by] for read in items))
+    return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
 
 
 def decode(raw: bytes) -> Reads:

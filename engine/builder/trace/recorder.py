@@ -7,16 +7,15 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from collections.abc import Set as AbstractSet
 from types import FrameType
 
 from engine.builder.trace import places
-from engine.builder.trace.imports import Imports
 from engine.builder.trace.places import ReadSite
-from engine.builder.trace.preloaded import Identity, PreloadedReads, ReadKey
-from engine.builder.trace.reads import FILE_NAME, Kind, Read, encode, joined, line_of
+from engine.builder.trace.reads import FILE_NAME, Kind, Read, encode
 
-_Reads = dict[ReadKey, ReadSite]
+_ReadKey = tuple[Kind, str]
+"""The kind and the name of a read, as the hook reports them."""
+_Reads = dict[_ReadKey, ReadSite]
 _MAPPED = re.compile(rb"/.*")
 _PATHS = (Kind.FILE, Kind.FOLDER, Kind.STATUS)
 
@@ -38,16 +37,17 @@ class Recorder:
         self._inputs: tuple[str, ...] = ()
         self._mapped: frozenset[str] = frozenset()
         self._folder = ""
-        self._loaded: set[ReadKey] = set()
+        self._loaded: set[_ReadKey] = set()
         self._modules: set[str] = set()
-        self._preloaded: PreloadedReads | None = None
         self._is_copy = False
-        self.imports = Imports(lambda frame: places.site_of(frame, self._roots))
+        self._imported: dict[str, ReadSite] = {}
+        """The modules that import statements of the present job named, each with the code of the first one."""
+        self._below: dict[str, set[str]] = {}
+        """What each module named in the import statements that ran as it was imported."""
 
-    def install(self) -> None:
-        """Note imports from now on. Files that Python has mapped before are no reads of a job."""
+    def begin(self) -> None:
+        """Count the files that Python has mapped until now for no read of a job."""
         self._mapped = _mapped_files()
-        self.imports.install()
 
     @contextlib.contextmanager
     def recording(self, folder: str, roots: tuple[str, ...], inputs: tuple[str, ...]) -> Iterator[None]:
@@ -59,8 +59,7 @@ class Recorder:
         self._roots, self._inputs, self._folder = roots, inputs, folder
         self._written, self._folders = set(), (folder + os.sep,)
         self._is_copy, self._loaded = False, set()
-        self.imports.begin()
-        self._reads = {}
+        self._imported, self._reads = {}, {}
         try:
             yield
             if not self._is_copy:
@@ -75,24 +74,6 @@ class Recorder:
             if isinstance(file, str):
                 self._named(Kind.FILE, places.source_of(os.path.abspath(file)))
 
-    def preload(self, modules: Sequence[str], roots: tuple[str, ...]) -> None:
-        """Compute what the jobs read that begin by the import of these modules; forked processes need not.
-
-        The code of the step of these jobs lies below the paths in `roots`.
-        """
-        self._roots, self._inputs = roots, ()
-        self.imports.begin()
-        imports = tuple((module, places.site_of(None, ())) for module in modules)
-        native = _mapped_files()
-        site = places.site_of(None, ())
-        keys = {(Kind.FILE, places.source_of(os.path.abspath(path))) for path in native - self._mapped}
-        every = [("", dict.fromkeys(sorted(keys), site))]
-        every += [(name, self._reads_of(name, by, besides=keys)) for name, by in self.imports.reached(imports)]
-        entries = tuple(
-            (name, tuple((key, *self._line(key, by)) for key, by in reads.items())) for name, reads in every
-        )
-        self._preloaded = PreloadedReads.of(imports, roots, entries, native)
-
     @property
     def is_active(self) -> bool:
         """Whether a job is running."""
@@ -104,8 +85,6 @@ class Recorder:
         if reads is not None and (kind, name) in reads:
             return
         site = places.site_of(frame, self._roots)
-        if site.owner:
-            self.imports.changed.add(site.owner)
         if site.owner or reads is None:
             self._by_module.setdefault(site.owner, {})[kind, name] = site
         if reads is not None:
@@ -130,11 +109,21 @@ class Recorder:
         path = places.source_of(os.path.abspath(path))
         self._modules.add(path)
         if not self.is_active:
-            return  # `imports` knows the packages that are imported before the job begins
+            return  # `_below` knows the packages that are imported before the job begins
         package = self._named(Kind.FILE, path)
         if package not in self._loaded:
             self._loaded.add(package)
             self.read_path(path, Kind.FILE, frame)
+
+    def imports(self, names: Sequence[str], importer: str | None, frame: FrameType | None) -> None:
+        """Note that an import statement names modules; some names may be those of functions.
+
+        `importer` is the module whose import runs the statement; None for a statement of a job.
+        """
+        if importer is not None:
+            self._below.setdefault(importer, set()).update(names)
+        elif new := [name for name in names if name not in self._imported]:
+            self._imported.update(dict.fromkeys(new, places.site_of(frame, self._roots)))
 
     def written(self, path: str, *, folder: bool = False) -> None:
         """Note that the present job makes a file or folder, whose content is no read of the job."""
@@ -154,50 +143,46 @@ class Recorder:
             os.close(file)
 
     def _write(self) -> None:
-        preloaded, roots = self._fitting(), self.imports.roots
-        for path in _mapped_files() - preloaded.native:
+        for path in _mapped_files() - self._mapped:
             self.read_path(path, Kind.FILE, None)
         reads, self._reads = self._reads or {}, None
-        reached = dict(self.imports.reached(roots[len(preloaded.roots) :]))
-        for name, site in reached.items():
-            inner = self._reads_of(name, site, besides=preloaded.libraries)
-            for key, each in inner.items():
+        for name, site in self._reached():
+            for key, each in self._reads_of(name, site).items():
                 reads.setdefault(key, each)
-        lines: dict[Identity, bytes] = {}
+        lines: dict[tuple[Kind, str, str], Read] = {}
         for key, site in reads.items():
-            lines.setdefault(*self._line(key, site))
-        for identity, line in preloaded.lines(reached.keys(), reads.keys()):
-            lines.setdefault(identity, line)
-        nobody, named = places.site_of(None, ()), {name for _, name, _ in lines}
-        for file in set(self._own_files()) - named:
-            lines.setdefault(*self._line((Kind.FILE, file), nobody))
+            read = self._finished(*key, site)
+            package = read.by.partition(".")[0] if key[0] in _PATHS else ""
+            lines.setdefault((read.kind, read.name, package), read)
+        named = {name for _, name, _ in lines}
+        nobody = places.site_of(None, ())
+        own = [self._finished(Kind.FILE, file, nobody) for file in sorted(set(self._own_files()) - named)]
         with open(os.path.join(self._folder, FILE_NAME), "wb") as output:
-            output.write(joined(self._root, lines.values()))
+            output.write(encode(self._root, [*lines.values(), *own]))
 
-    def _fitting(self) -> PreloadedReads:
-        """Return the preloaded reads of the present job, which are empty where the job reads something else."""
-        preloaded, roots = self._preloaded, self.imports.roots
-        if preloaded is not None and preloaded.fits(
-            roots=roots, folders=self._roots, inputs=self._inputs, changed=self.imports.changed
-        ):
-            return preloaded
-        return PreloadedReads.of((), (), (), self._mapped)
+    def _reached(self) -> Iterator[tuple[str, ReadSite]]:
+        """Yield each module that the present job uses, with the code that led to the module."""
+        todo = list(self._imported.items())
+        seen: set[str] = set()
+        while todo:
+            name, site = todo.pop()
+            if name in seen:
+                continue
+            seen.add(name)
+            if name in sys.modules:
+                yield name, site
+            todo += [(each, ReadSite(site.at, name, "")) for each in self._below.get(name, ())]
+            outer = name.rpartition(".")[0]
+            if outer:
+                todo.append((outer, site))
 
-    def _reads_of(self, module: str, site: ReadSite, *, besides: AbstractSet[ReadKey]) -> _Reads:
-        """Return what the import of a module read, and the module's file; `site` is the code that uses the module.
-
-        A library in `besides` counts as a read of native code, and not of the module.
-        """
+    def _reads_of(self, module: str, site: ReadSite) -> _Reads:
+        """Return what the import of a module read, and the module's file; `site` is the code that uses the module."""
         reads = {key: inner.within(self._roots) for key, inner in self._by_module.get(module, {}).items()}
         file = getattr(sys.modules[module], "__dict__", {}).get("__file__")
         if isinstance(file, str):
             reads.setdefault((Kind.FILE, places.source_of(os.path.abspath(file))), site)
-        return {key: each for key, each in reads.items() if key not in besides}
-
-    def _line(self, key: ReadKey, site: ReadSite) -> tuple[Identity, bytes]:
-        """Return what makes a read unique in the file of reads, and the line of the read."""
-        read = self._finished(*key, site)
-        return (read.kind, read.name, read.by.partition(".")[0] if key[0] in _PATHS else ""), line_of(read)
+        return reads
 
     def _finished(self, kind: Kind, name: str, site: ReadSite) -> Read:
         """Return a read as the builder gets it: a file of an installed package stands for the package."""

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.builder.trace import coverage, reads
-from engine.builder.trace.coverage import Rows
-from engine.builder.trace.report import Trace
+from engine.builder.trace.coverage import Rows, Trace
 from engine.errors import StepError
 from engine.key import Key
 from engine.known import Known

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError, UsageError
-from engine.kit.onnx import onnx_files
+from engine.kit.onnx import foreign_functions, onnx_files
 from engine.kit.onnx.onnx_files import MODEL
 from engine.runtimes.onnxruntime import layers as on_cpu
 from engine.text import distribution, reasons, sizes
@@ -62,9 +62,7 @@ def compare(
     `original` and `built` are folders with an ONNX model. The original runs in ONNX Runtime on the CPU, without
     optimizations; `runner` runs the other. Raises UsageError where Polygraphy is missing, or a model is too large.
     """
-    from polygraphy.logger import G_LOGGER
-
-    G_LOGGER.module_severity = G_LOGGER.ERROR
+    foreign_functions.speak_of_errors_alone()
     graphs = [_graph(folder) for folder in (original, built)]
     worst: dict[str, tuple[float, float, str]] = {}
     for inputs in cases:

@@ -8,12 +8,14 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from engine.kit.onnx import foreign_functions
 from engine.kit.onnx.tensor_sizes import BYTE, bits, stored_bytes
 
 if TYPE_CHECKING:
@@ -151,21 +153,16 @@ def spilling(folder: Path) -> Iterator[None]:
             _spilled.reset(token)
 
 
-@contextlib.contextmanager
-def readable_by_tools() -> Iterator[None]:
+def readable_by_tools() -> AbstractContextManager[None]:
     """Let other packages read mapped tensors, too: their `onnx.numpy_helper.to_array` maps a mapped tensor."""
-    from onnx import numpy_helper
 
-    original = numpy_helper.to_array
+    def mapping(original: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
+        def to_array(tensor: onnx.TensorProto, base_dir: str = "") -> np.ndarray:
+            return original(tensor, base_dir) if extent(tensor) is None else array(tensor)
 
-    def to_array(tensor: onnx.TensorProto, base_dir: str = "") -> np.ndarray:
-        return original(tensor, base_dir) if extent(tensor) is None else array(tensor)
+        return to_array
 
-    numpy_helper.to_array = to_array
-    try:
-        yield
-    finally:
-        numpy_helper.to_array = original
+    return foreign_functions.replaced(foreign_functions.TO_ARRAY, mapping)
 
 
 def begin(file: IO[bytes]) -> int:

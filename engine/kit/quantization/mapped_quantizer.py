@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -27,15 +26,18 @@ def quantize_dynamic(
     """
     import onnx
     from onnxruntime.quantization import QuantizationMode, QuantType
+    from onnxruntime.quantization.onnx_model import ONNXModel
     from onnxruntime.quantization.onnx_quantizer import ONNXQuantizer
 
-    with _shapes_in_memory(), mapped_weights.readable_by_tools():
+    with mapped_weights.readable_by_tools():
+        product = ONNXModel(_with_shapes(model))
+        product.replace_gemm_with_matmul()
         quantizer: Any = ONNXQuantizer(
-            _with_shapes(model),
+            _with_shapes(product.model),
             per_channel=True,
             reduce_range=reduce_range,
             mode=QuantizationMode.IntegerOps,
-            static=False,
+            static=True,  # else it does what stands above, with a copy of all weights in a file of its own
             weight_qType=QuantType.QInt8,
             activation_qType=QuantType.QUInt8,  # the only type that dynamic quantization gives activations
             tensors_range=None,
@@ -45,6 +47,7 @@ def quantize_dynamic(
             # Shape inference does not know fused operators, so types behind fused operators are unknown.
             extra_options={"DefaultTensorType": onnx.TensorProto.FLOAT, "MatMulConstBOnly": True},
         )
+        quantizer.static = False
         # The quantizer's own methods hold several copies of a weight in memory. Theirs and these give the same numbers.
         quantizer.quantize_initializer_impl = partial(_whole, quantizer)
         quantizer.quantize_weight_per_channel_impl = partial(_by_channel, quantizer)
@@ -121,20 +124,6 @@ def _added(
     )
     quantizer.model.initializer_extend([mapped_weights.tensor_of(rounded, names[0])])
     return names
-
-
-@contextlib.contextmanager
-def _shapes_in_memory() -> Iterator[None]:
-    """Let the quantizer infer shapes without a copy of the model's weights in files of its own."""
-    from onnxruntime.quantization import onnx_quantizer
-
-    module: Any = onnx_quantizer
-    original = module.save_and_reload_model_with_shape_infer
-    module.save_and_reload_model_with_shape_infer = _with_shapes
-    try:
-        yield
-    finally:
-        module.save_and_reload_model_with_shape_infer = original
 
 
 def _with_shapes(model: onnx.ModelProto) -> onnx.ModelProto:

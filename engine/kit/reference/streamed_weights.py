@@ -1,14 +1,12 @@
 """Streamed weights: PyTorch's exporter writes a graph alone, and weights go one at a time from tensors to a file."""
 
-# The exporter itself holds a model three times: as tensors, as a message and as the message's bytes.
-
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from engine.kit.onnx import mapped_weights
+from engine.kit.onnx import foreign_functions, mapped_weights
 
 if TYPE_CHECKING:
     import onnx
@@ -28,29 +26,30 @@ def apart() -> Iterator[dict[str, torch.Tensor]]:
     import torch
 
     weights: dict[str, torch.Tensor] = {}
-    inner: Any = torch._C  # noqa: SLF001  the exporter's steps have no public names
-    kind, infer = inner.Graph, inner._jit_pass_onnx_graph_shape_type_inference  # noqa: SLF001
-    original = kind._export_onnx  # noqa: SLF001
 
-    def infer_shapes(graph: Any, tensors: dict[str, torch.Tensor], *rest: Any) -> Any:
-        # Shapes depend on integers, such as sizes and indices, not on the numbers of a large floating-point weight.
-        large = {name for name, tensor in tensors.items() if _is_large(tensor) and tensor.is_floating_point()}
-        small = {name: tensor for name, tensor in tensors.items() if name not in large}
-        return infer(graph, small, *rest)
+    def without_large(infer: Callable[..., Any]) -> Callable[..., Any]:
+        def infer_shapes(graph: Any, tensors: dict[str, torch.Tensor], *rest: Any) -> Any:
+            # Shapes depend on integers, such as sizes and indices, not on the numbers of a large floating-point weight.
+            large = {name for name, tensor in tensors.items() if _is_large(tensor) and tensor.is_floating_point()}
+            small = {name: tensor for name, tensor in tensors.items() if name not in large}
+            return infer(graph, small, *rest)
 
-    def export_onnx(graph: Any, tensors: dict[str, torch.Tensor], *rest: Any) -> Any:
-        large = {name: tensor for name, tensor in tensors.items() if _is_large(tensor)}
-        weights.update(large)
-        empty = {name: torch.empty(0, dtype=tensor.dtype) for name, tensor in large.items()}
-        return original(graph, {**tensors, **empty}, *rest)
+        return infer_shapes
 
-    kind._export_onnx = export_onnx  # noqa: SLF001
-    inner._jit_pass_onnx_graph_shape_type_inference = infer_shapes  # noqa: SLF001
-    try:
+    def leaving_out(export: Callable[..., Any]) -> Callable[..., Any]:
+        def export_onnx(graph: Any, tensors: dict[str, torch.Tensor], *rest: Any) -> Any:
+            large = {name: tensor for name, tensor in tensors.items() if _is_large(tensor)}
+            weights.update(large)
+            empty = {name: torch.empty(0, dtype=tensor.dtype) for name, tensor in large.items()}
+            return export(graph, {**tensors, **empty}, *rest)
+
+        return export_onnx
+
+    with (
+        foreign_functions.replaced(foreign_functions.EXPORT_ONNX, leaving_out),
+        foreign_functions.replaced(foreign_functions.INFER_SHAPES, without_large),
+    ):
         yield weights
-    finally:
-        kind._export_onnx = original  # noqa: SLF001
-        inner._jit_pass_onnx_graph_shape_type_inference = infer  # noqa: SLF001
 
 
 def put_back(model: onnx.ModelProto, weights: dict[str, torch.Tensor]) -> None:

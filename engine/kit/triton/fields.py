@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from engine.errors import StepError
-from engine.feasibility import triton
-from engine.feasibility.triton import About, ConfigTensor, Fault
 from engine.kit.triton.config import Config
 from engine.kit.triton.serving import Serving
 from engine.recipe.model_config import GRAPH_PARTS, PartName
 from engine.runtimes.backends import ON_GPU, Accelerator, Backend
+
+if TYPE_CHECKING:
+    from engine.feasibility.triton import About, ConfigTensor
 
 
 def overridden(
@@ -23,10 +24,12 @@ def overridden(
     engine. Fields directly under `package.triton` are merged for `part` "model", "encoder" and "decoder".
     Raises StepError for a field that Triton would refuse or ignore.
     """
+    from engine.feasibility import triton  # a recipe without overrides does not wait for this import
+
     for where, overrides in _sections(serving, part):
         try:
             triton.check(overrides, _about(config, serving, part, profiles))
-        except Fault as fault:
+        except triton.Fault as fault:
             place = ".".join(str(segment) for segment in (where, *fault.path))
             raise StepError(fault.what, [f"at {place}", *fault.facts], fault.hint) from None
         merge(config, overrides)
@@ -129,6 +132,8 @@ def _sections(serving: Serving, part: str) -> Iterator[tuple[str, Mapping[str, A
 
 def _about(config: Config, serving: Serving, part: str, profiles: int | None) -> About:
     from tritonclient.grpc import model_config_pb2
+
+    from engine.feasibility.triton import About, ConfigTensor
 
     def tensors(listed: Iterable[Any]) -> dict[str, ConfigTensor]:
         name_of = model_config_pb2.DataType.Name

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engine.kit.onnx import mapped_weights, onnx_files, topology
 from engine.runtimes.onnxruntime import session as ort
@@ -31,14 +30,21 @@ def fuse(model: Path, scratch: Path, *, skip_layer_norm: bool) -> onnx.ModelProt
     constants. Large weights of the returned model are mapped from files in `scratch`. If ONNX Runtime's optimizer
     cannot handle the graph, the optimizer's own exception is raised.
     """
+    from onnxruntime import __version__ as version
     from onnxruntime.transformers.fusion_options import FusionOptions
-    from onnxruntime.transformers.optimizer import optimize_by_fusion
+    from onnxruntime.transformers.optimizer import BertOnnxModel
+
+    class Spilling(BertOnnxModel):  # type: ignore[misc]
+        """A model that spills the weights that are added to it."""
+
+        def add_initializer(self, tensor: onnx.TensorProto, graph_name: str | None = None) -> None:
+            mapped_weights.spill(tensor)
+            super().add_initializer(tensor, graph_name)
 
     # `optimize_model` would fold and fuse in one call, but needs torch. Constants are folded first, since fusion
     # matches patterns of folded constants. Sharing equal constants is off: shared constants do not match the patterns.
     ort.optimize(model, scratch, level="basic", disabled=("ConstantSharing",))
     folded = onnx_files.load_mapped(scratch)
-    folded.ClearField("producer_name")  # else the optimizer warns of every exporter but "pytorch"
     options = FusionOptions("bert")
     options.use_raw_attention_mask(True)  # noqa: FBT003  the optimizer's own signature
     options.enable_skip_layer_norm = skip_layer_norm
@@ -47,8 +53,11 @@ def fuse(model: Path, scratch: Path, *, skip_layer_norm: bool) -> onnx.ModelProt
     # "bert" for all architectures: the other model types ("gpt2", "t5", ...) fused nothing more in exports of their own
     # architectures, and "vit" drops the mask of a text model.
     heads, hidden = attention_sizes(folded)
-    with mapped_weights.spilling(scratch), mapped_weights.readable_by_tools(), _new_weights_spilled():
-        fused = optimize_by_fusion(folded, "bert", heads, hidden, options)
+    with mapped_weights.spilling(scratch), mapped_weights.readable_by_tools():
+        fused = Spilling(folded, heads, hidden)
+        fused.optimize(options)
+        fused.topological_sort()
+    fused.model.producer_name, fused.model.producer_version = "onnxruntime.transformers", version
     _drop_counted_positions(fused.model)
     fused.prune_graph()
     return fused.model
@@ -150,26 +159,6 @@ def _constant(
     if maker is None or maker.op_type != "Constant" or maker.attribute[0].name != "value":
         return None
     return np.asarray(numpy_helper.to_array(maker.attribute[0].t))
-
-
-@contextlib.contextmanager
-def _new_weights_spilled() -> Iterator[None]:
-    """Let the weights that the optimizer adds to a model be spilled (`mapped_weights.spilling`)."""
-    from onnxruntime.transformers import optimizer
-
-    # The optimizer imports its own modules as top-level modules: its class is not that of `transformers.onnx_model`.
-    models: Any = optimizer.OnnxModel
-    add = models.add_initializer
-
-    def add_initializer(model: Any, tensor: onnx.TensorProto, graph_name: str | None = None) -> None:
-        mapped_weights.spill(tensor)
-        add(model, tensor, graph_name)
-
-    models.add_initializer = add_initializer
-    try:
-        yield
-    finally:
-        models.add_initializer = add
 
 
 def _fused(model: onnx.ModelProto) -> Counter[str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.errors import StepError, causes
+from engine.kit.onnx import foreign_functions
 from engine.text import reasons
 
 if TYPE_CHECKING:
@@ -29,15 +30,11 @@ def compiled(module: torch.nn.Module, mode: str, scratch: Path | None) -> torch.
     The compilers run in this process and write to the folder `scratch`, so that nothing of them outlives a job.
     """
     import torch
-    from torch._dynamo import config as tracing
-    from torch._inductor import config as compilers
 
     if scratch is not None:
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(scratch / "torchinductor")
         os.environ["TRITON_CACHE_DIR"] = str(scratch / "triton")
-    compilers.compile_threads = 1
-    compilers.cpp.cxx = (shutil.which("g++") or "g++",)
-    tracing.recompile_limit = tracing.accumulated_recompile_limit = _SHAPES
+    foreign_functions.compile_in_this_process(shutil.which("g++") or "g++", _SHAPES)
     return torch.compile(module, mode=mode, dynamic=False)
 
 

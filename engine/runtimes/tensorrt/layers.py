@@ -10,6 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.kit.onnx import foreign_functions
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -24,9 +26,7 @@ def on_device(_execution: object, *, rtx: bool = False) -> Callable[[Path, Mappi
 
 def runner(model: Path, inputs: Mapping[str, np.ndarray], *, rtx: bool = False) -> Any:
     """Return Polygraphy's runner for a strongly typed engine of a model, with a profile of exactly these inputs."""
-    from polygraphy import config
-
-    config.USE_TENSORRT_RTX = rtx  # Polygraphy reads it when its TensorRT backend is first imported
+    foreign_functions.use_tensorrt_rtx(rtx)
     from polygraphy.backend.trt import CreateConfig, EngineFromNetwork, Profile, TrtRunner
 
     profile = Profile()
