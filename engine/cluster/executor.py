@@ -25,7 +25,7 @@ from engine.store.record import Record
 from engine.system import regular
 
 if TYPE_CHECKING:
-    from engine.builder.demands import Demand
+    from engine.builder.executors.executor import Demand
     from engine.builder.job import Job
     from engine.builder.lookup import Lookup
 

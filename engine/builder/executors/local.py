@@ -22,8 +22,7 @@ from engine.system import processes
 
 if TYPE_CHECKING:
     from engine.builder.attempt import Attempt
-    from engine.builder.demands import Demand
-    from engine.builder.executors.executor import RunOrder
+    from engine.builder.executors.executor import Demand, RunOrder
     from engine.builder.job import Job, Traits
     from engine.store.file_lock import FileLock
 
