@@ -1,5 +1,6 @@
 """Jobs that another builder runs: each wait is said once, and only after a while."""
 
+from itertools import pairwise
 from types import SimpleNamespace
 
 import pytest
@@ -105,4 +106,4 @@ def test_locks_are_tried_again_after_a_pause(project, clock):
     executor = Resting(clock, until=101.0)
     events_of(project, executor, "r")
     tried = executor.attempts
-    assert {round(after - before, 3) for before, after in zip(tried, tried[1:], strict=False)} == {loop.LOCK_SECONDS}
+    assert {round(after - before, 3) for before, after in pairwise(tried)} == {loop.LOCK_SECONDS}
