@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Unpack
 
-from engine.builder import destination, difference, failures, registry, shapes_output, sides
+from engine.builder import chronicle, destination, difference, registry, shapes_output, sides
 from engine.builder import findings as explanations
 from engine.builder import remake as remaking
 from engine.builder.announcing import announcing
@@ -19,7 +19,8 @@ from engine.builder.executors.local import LocalExecutor
 from engine.builder.findings import Finding
 from engine.builder.job import Job
 from engine.builder.lookup import Lookup
-from engine.builder.loop import Options, run
+from engine.builder.loop import run
+from engine.builder.options import Options
 from engine.builder.planning import Plan, variants
 from engine.builder.planning import plan as plan_of
 from engine.builder.selection import Reading, Recipes, Selection, listed, select
@@ -330,12 +331,12 @@ class Session:
 
     def _with_failures(self, finished: Finished, ended: Iterable[Ended]) -> Finished:
         """Return the last event of a build with its failures; refused recipes are failures, too."""
-        refused = failures.of_recipes(self.refusals)
-        jobs = failures.of_jobs(ended, self.variants, self.lookup.store)
-        finished = replace(finished, failures=(*refused, *jobs))
+        reasons = chronicle.failures(self.refusals, ended, self.variants, self.lookup.store)
+        finished = replace(finished, failures=tuple(reasons))
+        refused = self.refusals.by_path
         if not refused or finished.exit is Exit.INTERRUPTED:
             return finished
-        code = Exit.worst([finished.exit, *(each.error.exit for each in refused)])
+        code = Exit.worst([finished.exit, *(error.exit for error in refused.values())])
         return replace(finished, state="failed", exit=code)
 
     def findings(self) -> list[Finding]:

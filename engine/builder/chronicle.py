@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
 from engine.builder import reports
 from engine.builder.lookup import Lookup
-from engine.builder.states import PASSED, Ticket
+from engine.builder.options import Options
+from engine.builder.states import PASSED, States, Ticket
 from engine.builder.stored import StoredVariant
+from engine.builder.variant import PlannedVariant
 from engine.digest import Digest
-from engine.errors import Exit, StoreError
-from engine.events import BuildState, Ended, Finished, Noticed
+from engine.errors import Exit, Refusals, StoreError
+from engine.events import BuildFailure, BuildState, Ended, Finished, Noticed
 from engine.key import Change, changes, input_row
 from engine.store import history
 from engine.store.heads import Head, Unfinished, job_note
 from engine.store.history import HeadlineFigures, JobRun, PastBuild
 from engine.store.materialize import withdraw
+from engine.store.store import Store
 from engine.text import redaction
 
 _RAN = ("built", "reproduced", "failed")
@@ -29,10 +32,10 @@ _CONTRADICTED = "{} has another content than an earlier build read, although its
 _NOT_VOUCHED = "is from an earlier build, and this build does not vouch for it"
 
 
-def last_notices(lookup: Lookup) -> Iterator[Noticed]:
-    """Name files that changed under equal stat rows: no snapshot can be trusted then. Wait for the remote.
+def last_notices(states: States, lookup: Lookup, options: Options) -> Iterator[Noticed]:
+    """Wait for the remote, and tell the user what came from there and went there, and which packages were moved away.
 
-    One line says what came from the remote and went there.
+    Files that changed under equal stat rows are named: no snapshot can be trusted then.
     """
     contradicted = lookup.store.contents.contradicted
     if contradicted:
@@ -44,9 +47,11 @@ def last_notices(lookup: Lookup) -> Iterator[Noticed]:
         tier.pulse()
         if line := tier.summary():
             yield Noticed(line)
+    if not options.is_what_if:
+        yield from _withdrawn(states.tickets, lookup, options.out)
 
 
-def withdrawn(tickets: Sequence[Ticket], lookup: Lookup, out: Path) -> Iterator[Noticed]:
+def _withdrawn(tickets: Sequence[Ticket], lookup: Lookup, out: Path) -> Iterator[Noticed]:
     """Move away each package of an earlier build that this build could not deliver again, and tell the user.
 
     The recipe at present does not vouch for such a package: a bound was missed, a job failed, or a job waits for
@@ -68,43 +73,58 @@ def withdrawn(tickets: Sequence[Ticket], lookup: Lookup, out: Path) -> Iterator[
 
 
 def finished(
-    tickets: Sequence[Ticket],
+    states: States,
     lookup: Lookup,
     before: Mapping[str, tuple[Head, str]],
+    options: Options,
     *,
-    out: Path,
-    started: float,
+    seconds: float,
     interrupted: bool,
-    is_what_if: bool,
-    allow_waiting: bool,
 ) -> Finished:
     """Write the heads and the history of all variants, and return the last event of the build.
 
     `before` are the last builds before this one, as `Heads.before` returns them, by the name of the variant.
     """
-    ended = [ticket.ended for ticket in tickets if ticket.ended is not None]
-    states = {each.state for each in ended}
+    ended = [ticket.ended for ticket in states.tickets if ticket.ended is not None]
+    ends = {each.state for each in ended}
     codes = [each.error.exit for each in ended if each.error is not None]
-    codes += [Exit.WAITING] if "waiting" in states and not allow_waiting else []
+    codes += [Exit.WAITING] if "waiting" in ends and not options.allow_waiting else []
     code = Exit.INTERRUPTED if interrupted else Exit.worst(codes)
-    state: BuildState = "built" if "built" in states else "up to date"
+    state: BuildState = "built" if "built" in ends else "up to date"
     if code in (Exit.USAGE, Exit.FAILED, Exit.JUDGED):
         state = "failed"
     elif interrupted:
         state = "interrupted"
-    elif "waiting" in states:
+    elif "waiting" in ends:
         state = "waiting"
-    variants = [list(own) for _, own in groupby(tickets, key=lambda ticket: ticket.variant.name)]
+    variants = [list(own) for _, own in groupby(states.tickets, key=lambda ticket: ticket.variant.name)]
     for own in variants:
-        _keep_head(lookup, own, before[own[0].variant.name][0], is_what_if=is_what_if)
+        _keep_head(lookup, own, before[own[0].variant.name][0], is_what_if=options.is_what_if)
     lookup.heads.save()
     for own in variants:
         other = before[own[0].variant.name][1]
         if other or any(_ran(ticket) or _is_other(ticket) for ticket in own):
             _add_to_history(lookup, own, other, is_interrupted=state == "interrupted")
-    delivered = [each.variant.name for each in tickets if each.job.traits.delivers and _has_passed(each)]
-    packages = {name: out / name for name in delivered}
-    return Finished(state, round(time.monotonic() - started, 3), code, packages)
+    delivered = [each.variant.name for each in states.tickets if each.job.traits.delivers and _has_passed(each)]
+    return Finished(state, round(seconds, 3), code, {name: options.out / name for name in delivered})
+
+
+def failures(
+    refusals: Refusals, ended: Iterable[Ended], variants: Sequence[PlannedVariant], store: Store
+) -> Iterator[BuildFailure]:
+    """Yield the reasons of a failed build for callers in Python: each recipe that is wrong, and each job that failed.
+
+    A job comes with its step and the log of its last run.
+    """
+    for path, error in refusals.by_path.items():
+        yield BuildFailure(str(path), "", "", error)
+    steps = {(variant.name, job.name): job.step for variant in variants for job in variant.jobs}
+    for each in ended:
+        if each.error is not None:
+            logs = [store.log_path(each.key, failed=failed) for failed in (True, False)] if each.key else []
+            log = next((path for path in logs if path.is_file()), None)
+            step = steps[each.recipe, each.job].step_name()
+            yield BuildFailure(each.recipe, each.job, step, each.error, log)
 
 
 def _has_passed(ticket: Ticket) -> bool:

@@ -10,7 +10,7 @@ from engine.builder.job import step_of
 from engine.builder.lookup import Lookup
 from engine.builder.states import States, Ticket
 from engine.builder.trace import declaring
-from engine.errors import FieldError, JudgementError, PrecisionError, UserError
+from engine.errors import FieldError, JudgementError, PrecisionError, StepError, UserError
 from engine.events import Ended, Gap
 from engine.store.materialize import materialize
 from engine.store.record import Record
@@ -45,6 +45,15 @@ def end(ticket: Ticket, ended: Ended, states: States, lookup: Lookup, *, out: Pa
     ended = replace(ended, key=key, seconds=round(ended.seconds, 3))
     states.end(ticket, ended)
     return ended
+
+
+def without_record(ticket: Ticket) -> StepError:
+    """Return the error about a job without a record in a build that runs no jobs."""
+    return StepError(
+        f"there is no record of {ticket.job.name!r} of {ticket.variant.name}",
+        [f"key: {ticket.digest}", "nothing is built here: records come from the store and its remote only"],
+        "build the recipe where its jobs can run, with the same remote; or push what was built: `recipe cache push`",
+    )
 
 
 def _accept(ticket: Ticket, record: Record, lookup: Lookup, out: Path) -> tuple[Gap, ...]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.builder import chronicle, endings, remake
@@ -21,11 +19,12 @@ from engine.builder.executors.executor import (
 )
 from engine.builder.inputs import DamagedInputError
 from engine.builder.lookup import Lookup, content_of
+from engine.builder.options import Options
 from engine.builder.states import PASSED, State, States, Ticket
 from engine.builder.variant import PlannedVariant
 from engine.builder.worker_task import Outcome
 from engine.digest import Digest
-from engine.errors import StepError, UserError
+from engine.errors import UserError
 from engine.events import Arrival, Awaits, Ended, Event, Finished, JobState, Noticed, Planned, RunsElsewhere, Started
 from engine.store.file_lock import PATIENCE
 from engine.store.record import Record
@@ -35,38 +34,17 @@ if TYPE_CHECKING:
     from engine.step import Hardware
 
 POLL_SECONDS, LOCK_SECONDS = 0.2, 0.05
-"""The longest that the loop waits for its workers before it looks around; and before it tries locks of other builders.
-"""
+"""The longest that the loop waits for its workers: in general, and while another builder has a lock that it needs."""
 SHORTEST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
-"""Seconds between two looks for results of other machines. The pause doubles from look to look, and is short again
-after a result has arrived."""
+"""Seconds between two looks for results of other machines. Each pause doubles, until the next result has arrived."""
 _NO_LOCKS = (
     "the file system of {} has no working locks: builders that share this store may repeat each other's work "
     "(each result is whole all the same), and nothing can be collected from it"
 )
-_NOT_BROUGHT = "the output of {!r} cannot be brought from the remote: the job runs here"
 _MOST_PLACES = 4
 """On how many machines a job is tried, if each of them is lost while the job runs."""
 _STARTABLE = (State.STARTABLE, State.STARTABLE_ALONE)
 _WORKING = (State.READY, *_STARTABLE, State.RUNNING, State.LOCKED_ELSEWHERE)
-
-
-@dataclass(frozen=True)
-class Options:
-    """Options of a build that are no rows of a key."""
-
-    out: Path
-    force: frozenset[str] = frozenset()
-    remake: frozenset[str] = frozenset()
-    """Steps whose stored jobs run again, to compare the bytes; `remake.ALL` stands for every reproducible step."""
-    keep_going: bool = False
-    allow_waiting: bool = False
-    wait: float | None = None
-    """For how many seconds the build waits for results of other machines; None if it does not wait."""
-    runs: bool = True
-    """Whether jobs run. If not, a job without a record fails, and the last outputs of each variant are brought."""
-    is_what_if: bool = False
-    """Whether the command line overrides the recipes: a build that fails then leaves older packages in place."""
 
 
 def run(variants: Sequence[PlannedVariant], lookup: Lookup, executor: Executor, options: Options) -> Iterator[Event]:
@@ -140,21 +118,13 @@ class _Build:
             yield from self._fill_slots()
             yield from self._collect()
             yield from self._look_again()
-        yield from chronicle.last_notices(self.lookup)
-        if not self.options.is_what_if:
-            yield from chronicle.withdrawn(self.states.tickets, self.lookup, self.options.out)
+        yield from chronicle.last_notices(self.states, self.lookup, self.options)
         yield self._finished(interrupted=False)
 
     def _finished(self, *, interrupted: bool) -> Finished:
+        seconds = time.monotonic() - self.started
         return chronicle.finished(
-            self.states.tickets,
-            self.lookup,
-            self.before,
-            out=self.options.out,
-            started=self.started,
-            interrupted=interrupted,
-            is_what_if=self.options.is_what_if,
-            allow_waiting=self.options.allow_waiting,
+            self.states, self.lookup, self.before, self.options, seconds=seconds, interrupted=interrupted
         )
 
     def _look_up(self, ticket: Ticket) -> Iterator[Event]:
@@ -173,10 +143,10 @@ class _Build:
             return
         record = self._find_record(ticket)
         away = None if record is not None else self.lookup.away(ticket.job)
-        if record is not None and not self._remakes(ticket):
+        if record is not None:
             yield self._end(ticket, "cached", record=record, arrival=self._arrival(ticket, record))
         elif not self.options.runs:
-            yield self._end(ticket, "failed", error=_without_record(ticket))
+            yield self._end(ticket, "failed", error=endings.without_record(ticket))
         elif away is not None and not self._stopping():
             yield from self._await(ticket, away)
         else:
@@ -185,10 +155,11 @@ class _Build:
             self.states.move(ticket, State.STARTABLE_ALONE if ticket.job.traits.exclusive else State.STARTABLE)
 
     def _find_record(self, ticket: Ticket) -> Record | None:
-        """Return the record of a job, or None; None also for a job that `--force` runs again."""
+        """Return the record of a job, or None; None also for a job that `--force` or `--remake` runs again."""
+        ticket.stored = None
         leader = self.states.leader(ticket.digest)
-        is_done = leader is not None and leader.has_run and leader.record is not None
-        if ticket.job.step_name in self.options.force and not is_done:
+        has_run = leader is not None and leader.has_run
+        if ticket.job.step_name in self.options.force and (leader is None or not has_run or leader.record is None):
             return None
         self.store.use(ticket.digest)
         record = self.lookup.find(ticket.job, ticket.known_key)
@@ -198,13 +169,9 @@ class _Build:
         is_result = ticket.job.traits.delivers or not (self.options.runs or ticket.dependents)
         if record is not None and is_result and not self.store.bring(record):
             return None
+        if not has_run and remake.includes(self.options.remake, ticket.job) and self.lookup.away(ticket.job) is None:
+            ticket.stored, record = record, None
         return record
-
-    def _remakes(self, ticket: Ticket) -> bool:
-        """Say whether a stored job runs again, to compare the bytes. A job of another machine cannot run here."""
-        leader = self.states.leader(ticket.digest)
-        is_new = remake.includes(self.options.remake, ticket.job) and not (leader is not None and leader.has_run)
-        return is_new and self.lookup.away(ticket.job) is None
 
     def _fill_slots(self) -> Iterator[Event]:
         """Start the jobs for which there is room. Jobs that must run alone come after all others that can start."""
@@ -226,15 +193,18 @@ class _Build:
                 return
             self.states.lead(ticket)
             lock = self.store.try_lock(ticket.digest, task=f"{ticket.variant.name} {ticket.job.name}")
-            right = None if lock is None else self.executor.claim(str(ticket.digest), lock)
-            if right is None:
+            right = "" if lock is None else self.executor.claim(str(ticket.digest), lock)
+            if isinstance(right, str):
+                ticket.holder = right
                 ticket.locked_since = ticket.locked_since or time.monotonic()
                 self.states.move(ticket, State.LOCKED_ELSEWHERE)
                 return
             # Another builder may have finished the job between the look-up and the lock.
+            if ticket.holder and self.store.tier is not None:
+                self.store.tier.look_again()
             record = self._find_record(ticket)
-            if record is None or self._remakes(ticket):
-                yield self._run(ticket, right, stored=record)
+            if record is None:
+                yield self._run(ticket, right)
                 return
             right.release()
         except UserError as error:
@@ -242,14 +212,14 @@ class _Build:
         else:
             yield self._end(ticket, "cached", record=record)
 
-    def _run(self, ticket: Ticket, right: Releasable, *, stored: Record | None) -> Started | Noticed:
+    def _run(self, ticket: Ticket, right: Releasable) -> Started | Noticed:
         order = RunOrder(self.lookup, ticket.job, ticket.known_key, ticket.inputs, right, ticket.lane)
         try:
-            ticket.run, ticket.stored = self.executor.start(str(ticket.digest), order), stored
+            ticket.run = self.executor.start(str(ticket.digest), order)
         except LackingInputError as error:
             maker = ticket.makers[error.input]
             self.states.reopen(maker, ticket)
-            return Noticed(_NOT_BROUGHT.format(maker.job.name))
+            return Noticed(f"the output of {maker.job.name!r} cannot be brought from the remote: the job runs here")
         except OSError as error:  # no further process, or no further open file
             raise limits.failure(error) or error from error
         self.states.move(ticket, State.RUNNING)
@@ -312,7 +282,11 @@ class _Build:
         for ticket in [] if self.states.has(State.READY) else self.states.take_all(State.LOCKED_ELSEWHERE):
             if not ticket.is_announced and now - (ticket.locked_since or now) > PATIENCE:
                 ticket.is_announced = True
-                yield self._runs_elsewhere(ticket)
+                names = (ticket.variant.name, ticket.job.name)
+                if other := self.store.holder_of(ticket.digest):
+                    yield RunsElsewhere(*names, str(other), other.pid, other.host, other.since)
+                else:
+                    yield RunsElsewhere(*names, ticket.holder or "another builder")
             self.states.move(ticket, State.READY)
         is_over = self._stopping() or now >= self.waiting_ends
         if self.states.has(State.AWAITED) and (is_over or now >= self.next_look):
@@ -325,13 +299,6 @@ class _Build:
             self.next_look = time.monotonic() + self.pause
             if is_over:
                 yield from [self._end(ticket, "waiting") for ticket in self._awaited()]
-
-    def _runs_elsewhere(self, ticket: Ticket) -> RunsElsewhere:
-        other = self.store.holder_of(ticket.digest)
-        name = (ticket.variant.name, ticket.job.name)
-        if other is None:
-            return RunsElsewhere(*name, self.executor.holder(str(ticket.digest)) or "another builder")
-        return RunsElsewhere(*name, str(other), other.pid, other.host, other.since)
 
     def _await(self, ticket: Ticket, away: Hardware) -> Iterator[Event]:
         """Await the result of a job that needs other hardware, or end the job if the build does not wait."""
@@ -376,11 +343,3 @@ class _Build:
         ticket.record = record
         event = Ended(ticket.variant.name, ticket.job.name, state, seconds=seconds, error=error, arrival=arrival)
         return endings.end(ticket, event, self.states, self.lookup, out=self.options.out)
-
-
-def _without_record(ticket: Ticket) -> StepError:
-    return StepError(
-        f"there is no record of {ticket.job.name!r} of {ticket.variant.name}",
-        [f"key: {ticket.digest}", "nothing is built here: records come from the store and its remote only"],
-        "build the recipe where its jobs can run, with the same remote; or push what was built: `recipe cache push`",
-    )

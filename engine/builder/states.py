@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import heapq
+import itertools
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from engine.builder.job import Job
-from engine.builder.schedule import Lanes, urgencies
 from engine.builder.variant import PlannedVariant
 from engine.digest import Digest
 from engine.events import Ended, JobState
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 PASSED: tuple[JobState, ...] = ("cached", "built", "reproduced")
 """The ends after which the jobs that need a job can start."""
+UNKNOWN_SECONDS = 1.0
+"""The expected duration in seconds of a job for which the store has no measured duration."""
+Name = TypeVar("Name", bound=Hashable)
 
 
 class State(Enum):
@@ -97,6 +101,8 @@ class Ticket:
     followers: list[Ticket] = field(default_factory=list)
     locked_since: float | None = None
     """Since when the job waits for the builder that has locked its key."""
+    holder: str = ""
+    """The builder on another machine that has the right to run the job; "" if none has it."""
     is_announced: bool = False
     """Whether the user knows that the job waits for another builder."""
     away: Hardware | None = None
@@ -135,7 +141,9 @@ class States:
         self.has_failed = False
         """Whether a job has failed."""
         self._count = dict.fromkeys(State, 0) | {State.BLOCKED: len(self.tickets)}
-        self._queues: dict[State, Lanes[Ticket]] = {state: Lanes() for state in _QUEUED}
+        self._queues: dict[State, dict[Hashable, list[tuple[float, int, Ticket]]]] = {state: {} for state in _QUEUED}
+        """The heaps of tickets in each queue, by the lane."""
+        self._arrivals = itertools.count()
         self._leaders: dict[Digest, Ticket] = {}
         noted = {ticket: ticket.note.seconds for ticket in self.tickets if ticket.note is not None}
         times = {ticket: seconds for ticket, seconds in noted.items() if seconds is not None}
@@ -149,8 +157,18 @@ class States:
         return any(self._count[state] for state in states)
 
     def take(self, state: State, has_room: Callable[[Hashable], bool] = lambda _: True) -> Ticket | None:
-        """Remove and return the most urgent ticket in the queues of a state whose lane has room; None without one."""
-        return self._queues[state].take(has_room)
+        """Remove and return the most urgent ticket in the queue of a state whose lane has room; None without one.
+
+        Of equally urgent tickets, the one that came first is taken.
+        """
+        lanes = self._queues[state]
+        for lane in sorted(lanes, key=lambda lane: lanes[lane][0][:2]):
+            if has_room(lane):
+                _, _, ticket = heapq.heappop(lanes[lane])
+                if not lanes[lane]:
+                    del lanes[lane]
+                return ticket
+        return None
 
     def take_all(self, *states: State) -> list[Ticket]:
         """Remove all tickets from the queues of states and return them."""
@@ -164,7 +182,8 @@ class States:
         self._count[state] += 1
         ticket.state = state
         if state in self._queues:
-            self._queues[state].add(ticket, ticket.urgency, ticket.lane)
+            heap = self._queues[state].setdefault(ticket.lane, [])
+            heapq.heappush(heap, (-ticket.urgency, next(self._arrivals), ticket))
 
     def end(self, ticket: Ticket, ended: Ended) -> None:
         """End a ticket. A ticket becomes ready when the last job that it waits for has ended, or the one it follows."""
@@ -233,3 +252,16 @@ def _issue(variant: PlannedVariant, head: Head | None) -> Iterable[Ticket]:
         for each in ticket.earlier:
             each.dependents.append(ticket)
     return tickets.values()
+
+
+def urgencies(jobs: Sequence[tuple[Name, Iterable[Name]]], seconds: Mapping[Name, float]) -> dict[Name, float]:
+    """Return for each job the seconds from its start to the end of the longest chain of jobs that need it.
+
+    `jobs` are pairs of a job and the jobs that it needs; a job comes after the jobs that it needs.
+    """
+    behind: dict[Name, float] = {}
+    for name, needs in reversed(jobs):
+        behind[name] = behind.get(name, 0.0) + seconds.get(name, UNKNOWN_SECONDS)
+        for needed in needs:
+            behind[needed] = max(behind.get(needed, 0.0), behind[name])
+    return behind

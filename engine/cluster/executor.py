@@ -114,7 +114,6 @@ class ClusterExecutor:
         self._resources = contextlib.ExitStack()
         self._logs = self._resources.enter_context(lookup.store.presence.workplace())
         self._runs: dict[str, ClusterRun] = {}
-        self._holders: dict[str, str] = {}
 
     def lane(self, job: Job, demand: Demand) -> Lane:
         """Return what a job needs of a node, at most what the largest node has: such a job runs alone there."""
@@ -124,20 +123,13 @@ class ClusterExecutor:
         """Say whether a node has room for a job of a lane."""
         return self._nodes.best(cast("Lane", lane)) is not None
 
-    def claim(self, ident: str, lock: FileLock) -> Releasable | None:
-        """Return the lock of a key with the claim of the cluster on it; None if another builder has the claim."""
+    def claim(self, ident: str, lock: FileLock) -> Releasable | str:
+        """Return the lock of a key with the claim of the cluster on it, or the builder that has the claim."""
         holder = self._engine.claim(ident)
         if holder:
-            self._holders[ident] = holder
             lock.release()
-            return None
-        if self._holders.pop(ident, None):
-            self._tier.look_again()  # the other builder may have pushed its result
+            return holder
         return _Claimed(ident, lock, self._engine)
-
-    def holder(self, ident: str) -> str:
-        """Return the builder that has the claim on a key; "" if nobody else has it."""
-        return self._holders.get(ident, "")
 
     def start(self, ident: str, order: RunOrder) -> ClusterRun:
         """Send a job to the best node. Raises LackingInputError and StepError; the lock of the order is free then."""

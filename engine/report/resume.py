@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.builder.announcing import announcing
-from engine.builder.loop import Options, run
+from engine.builder.loop import run
+from engine.builder.options import Options
 from engine.builder.stored import StoredLookup, StoredVariant, loading
 from engine.errors import Exit
 from engine.events import Ended, Finished

@@ -10,7 +10,8 @@ from small_builds import build, project_in, states, variant
 from engine.builder import loop
 from engine.builder.executors.local import LocalExecutor
 from engine.builder.lookup import Lookup
-from engine.builder.loop import LONGEST_PAUSE, Options, run
+from engine.builder.loop import LONGEST_PAUSE, run
+from engine.builder.options import Options
 from engine.errors import Exit
 from engine.events import Awaits, Ended, Started
 from engine.store.store import Store

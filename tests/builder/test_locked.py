@@ -10,7 +10,8 @@ from small_builds import project_in, variant
 from engine.builder import loop
 from engine.builder.executors.local import LocalExecutor
 from engine.builder.lookup import Lookup
-from engine.builder.loop import Options, run
+from engine.builder.loop import run
+from engine.builder.options import Options
 from engine.events import Ended, RunsElsewhere
 from engine.key import digest_of
 from engine.store.store import Store
@@ -46,9 +47,6 @@ class Resting(LocalExecutor):
         if self.clock.now >= self.until:
             return lock
         lock.release()
-        return None
-
-    def holder(self, ident):
         return self.there
 
 

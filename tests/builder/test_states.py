@@ -3,8 +3,10 @@
 from types import SimpleNamespace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from engine.builder.states import State, States
+from engine.builder.states import UNKNOWN_SECONDS, State, States, urgencies
 
 
 def variant(**needs):
@@ -109,3 +111,52 @@ def test_a_failure_is_known_to_the_whole_table():
     jobs = table(a=[], b=["a"])
     jobs.end(jobs.take(State.READY), ended(error="wrong"))
     assert jobs.has_failed
+
+
+def test_a_job_is_as_urgent_as_the_longest_way_behind_it():
+    jobs = [("fetch", []), ("export", ["fetch"]), ("bench", ["export"]), ("quick", ["fetch"])]
+    seconds = {"fetch": 1.0, "export": 10.0, "bench": 30.0, "quick": 0.5}
+    assert urgencies(jobs, seconds) == {"bench": 30.0, "export": 40.0, "quick": 0.5, "fetch": 41.0}
+
+
+def test_a_job_that_was_never_run_counts_as_an_ordinary_one():
+    assert urgencies([("new", [])], {}) == {"new": UNKNOWN_SECONDS}
+
+
+@given(st.lists(st.tuples(st.floats(0, 100), st.lists(st.integers(0, 30)))))
+def test_what_is_needed_is_at_least_as_urgent_as_what_needs_it(drawn):
+    jobs = [(number, [need for need in needs if need < number]) for number, (_, needs) in enumerate(drawn)]
+    urgent = urgencies(jobs, {number: seconds for number, (seconds, _) in enumerate(drawn)})
+    for name, needs in jobs:
+        assert all(urgent[need] >= urgent[name] for need in needs)
+
+
+def startable(*tickets):
+    """A table with startable tickets of these urgencies, in these lanes."""
+    jobs = table(**{name: [] for name, _, _ in tickets})
+    ready = {ticket.job.name: ticket for ticket in jobs.take_all(State.READY)}
+    for name, urgency, lane in tickets:
+        ready[name].urgency, ready[name].lane = urgency, lane
+        jobs.move(ready[name], State.STARTABLE)
+    return jobs
+
+
+def names(jobs, count):
+    return [ticket and ticket.job.name for ticket in (jobs.take(State.STARTABLE) for _ in range(count))]
+
+
+def test_the_queue_gives_the_most_urgent_first_and_among_equals_the_first():
+    jobs = startable(("a", 1.0, None), ("b", 5.0, None), ("c", 1.0, None), ("d", 5.0, None))
+    assert names(jobs, 4) == ["b", "d", "a", "c"]
+
+
+def test_of_the_lanes_with_room_the_one_with_the_most_urgent_ticket_is_next():
+    jobs = startable(("a", 1.0, "x"), ("b", 5.0, "y"), ("c", 3.0, "x"), ("d", 3.0, "z"))
+    assert jobs.take(State.STARTABLE, lambda lane: lane != "y").job.name == "c", "as urgent as d, and earlier"
+    assert names(jobs, 4) == ["b", "d", "a", None]
+
+
+def test_a_lane_without_room_keeps_its_tickets():
+    jobs = startable(("a", 1.0, "x"))
+    assert jobs.take(State.STARTABLE, lambda _: False) is None
+    assert names(jobs, 1) == ["a"]

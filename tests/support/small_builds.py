@@ -5,7 +5,8 @@ from dataclasses import replace
 from engine.builder import jobs
 from engine.builder.executors.local import LocalExecutor
 from engine.builder.lookup import Lookup
-from engine.builder.loop import Options, run
+from engine.builder.loop import run
+from engine.builder.options import Options
 from engine.builder.variant import PlannedVariant
 from engine.events import Ended
 from engine.recipe.load import load

@@ -118,14 +118,11 @@ class Executor(Protocol):
     def has_room(self, lane: Hashable) -> bool:
         """Say whether a job of a lane can start now."""
 
-    def claim(self, ident: str, lock: FileLock) -> Releasable | None:
+    def claim(self, ident: str, lock: FileLock) -> Releasable | str:
         """Return the right to run the job of a key, given this machine's lock of it.
 
-        Return None, and release the lock, if a builder on another machine has the right.
+        If a builder on another machine has the right, return its name, and release the lock.
         """
-
-    def holder(self, ident: str) -> str:
-        """Return the builder on another machine that has the right to run a job; "" if there is none."""
 
     def start(self, ident: str, order: RunOrder) -> Run:
         """Start a job; `poll` later returns the outcome together with `ident`.

@@ -100,11 +100,6 @@ class LocalExecutor:
         del ident
         return lock
 
-    def holder(self, ident: str) -> str:
-        """Return "": the lock of a key names its holder."""
-        del ident
-        return ""
-
     def start(self, ident: str, order: RunOrder) -> Attempt:
         """Start a job. Raises OSError where the system allows no further process or open file, and StoreError."""
         from engine.builder.attempt import Attempt
