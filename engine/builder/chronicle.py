@@ -12,8 +12,7 @@ from engine.builder import reports
 from engine.builder.lookup import Lookup
 from engine.builder.options import Options
 from engine.builder.states import PASSED, States, Ticket
-from engine.builder.stored import StoredVariant
-from engine.builder.variant import PlannedVariant
+from engine.builder.variant import PlannedVariant, UnreadRecipe
 from engine.digest import Digest
 from engine.errors import Exit, Refusals, StoreError
 from engine.events import BuildFailure, BuildState, Ended, Finished, Noticed
@@ -225,7 +224,7 @@ def _figures(lookup: Lookup, tickets: Sequence[Ticket]) -> HeadlineFigures:
     """
     if not any(_ran(each) and each.job.traits.reads_report for each in tickets):
         earlier = history.of(lookup.store.notes, tickets[0].variant.subject)
-        if earlier and isinstance(tickets[0].variant, StoredVariant):
+        if earlier and isinstance(tickets[0].variant.origin, UnreadRecipe):
             return _replayed(replace(earlier[-1].figures, size=None))
     from engine.builder import headline
     from engine.builder.summary import Summary

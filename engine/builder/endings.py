@@ -66,7 +66,7 @@ def _accept(ticket: Ticket, record: Record, lookup: Lookup, out: Path) -> tuple[
     lookup.accept(ticket.job, record)
     if ticket.job.hermetic:
         declaring.refuse(ticket.job.name, gaps)
-    if traits.reads_report and not lookup.is_judged(ticket.job, record):
+    if traits.reads_report and not lookup.rows.is_judged(ticket.job, record):
         _judge(ticket, record)
     if traits.delivers:
         materialize(lookup.store, record, out / ticket.variant.name)

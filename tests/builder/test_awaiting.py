@@ -9,6 +9,7 @@ from small_builds import build, project_in, states, variant
 
 from engine.builder import loop
 from engine.builder.executors.local import LocalExecutor
+from engine.builder.live_rows import LiveRows
 from engine.builder.lookup import Lookup
 from engine.builder.loop import LONGEST_PAUSE, run
 from engine.builder.options import Options
@@ -31,7 +32,7 @@ def on_t4(project):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Lookup, "away", lambda *_: None)
             patch.setattr("engine.builder.facts.of", lambda *_: None)
-            patch.setattr(Lookup, "describe_machine", lambda _: {"gpu.name": "Tesla T4"})
+            patch.setattr(LiveRows, "machine", {"gpu.name": "Tesla T4"})
             return states(build(project, variant(project, *steps)))
 
     return there
