@@ -111,7 +111,8 @@ def _build(pairs: int, folder: Path, first: int, executor_for: Callable[[Lookup,
     from small_builds import project_in, variant
 
     from engine.builder.lookup import Lookup
-    from engine.builder.loop import Options, run
+    from engine.builder.loop import run
+    from engine.builder.options import Options
     from engine.events import Ended
     from engine.store.opening import open_store
 

@@ -167,7 +167,8 @@ def _measured(jobs: int, nodes: int, threads: int) -> Sequence[object]:
 
     from engine.builder import jobs as planning
     from engine.builder.lookup import Lookup
-    from engine.builder.loop import Options, run
+    from engine.builder.loop import run
+    from engine.builder.options import Options
     from engine.builder.variant import PlannedVariant
     from engine.cluster.executor import ClusterExecutor
     from engine.events import Ended

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Unpack
 
-from engine.builder import destination, difference, failures, registry, sides
+from engine.builder import chronicle, destination, difference, registry, sides
 from engine.builder import findings as explanations
 from engine.builder import remake as remaking
 from engine.builder.announcing import announcing
@@ -19,11 +19,13 @@ from engine.builder.executors.local import LocalExecutor
 from engine.builder.findings import Finding
 from engine.builder.job import Job
 from engine.builder.lookup import Lookup
-from engine.builder.loop import Options, run
+from engine.builder.loop import run
+from engine.builder.options import Options
 from engine.builder.planning import Plan, variants
 from engine.builder.planning import plan as plan_of
 from engine.builder.selection import Reading, Recipes, Selection, listed, select
 from engine.builder.sides import SidePlace
+from engine.builder.source_readings import SourceReadings
 from engine.builder.summary import Summary, summarize
 from engine.builder.variant import PlannedVariant as Variant
 from engine.builder.variant_jobs import known_step
@@ -177,7 +179,7 @@ def _lookup(selection: Selection, planned: Plan, *, remote: bool) -> tuple[Looku
     project = selection.project if remote else None
     store = open_store(selection.store, afresh=selection.paranoid, project=project)
     if not (selection.locked or selection.frozen):
-        return Lookup(store, refresh=selection.refresh), ()
+        return Lookup(store, sources=SourceReadings(store, refresh=selection.refresh)), ()
     locks = locking.locks_of(planned.without_refused(), planned.refusals)
     partly = bool(selection.set or selection.only or selection.to)
     look = locking.frozen if selection.frozen else locking.checked
@@ -326,12 +328,12 @@ class Session:
 
     def _with_failures(self, finished: Finished, ended: Iterable[Ended]) -> Finished:
         """Return the last event of a build with its failures; refused recipes are failures, too."""
-        refused = failures.of_recipes(self.refusals)
-        jobs = failures.of_jobs(ended, self.variants, self.lookup.store)
-        finished = replace(finished, failures=(*refused, *jobs))
+        reasons = chronicle.failures(self.refusals, ended, self.variants, self.lookup.store)
+        finished = replace(finished, failures=tuple(reasons))
+        refused = self.refusals.by_path
         if not refused or finished.exit is Exit.INTERRUPTED:
             return finished
-        code = Exit.worst([finished.exit, *(each.error.exit for each in refused)])
+        code = Exit.worst([finished.exit, *(error.exit for error in refused.values())])
         return replace(finished, state="failed", exit=code)
 
     def findings(self) -> list[Finding]:

@@ -1,89 +1,222 @@
-"""Chronicle: at the end of a build, note for each variant which jobs ran, why, and which figures came of it."""
+"""The end of a build: older packages leave `build/`, and the heads and the history of variants are written."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
+from pathlib import Path
 
 from engine.builder import reports
 from engine.builder.lookup import Lookup
-from engine.builder.stored import StoredVariant
-from engine.builder.tickets import Ticket
-from engine.errors import UserError
-from engine.events import Ended
+from engine.builder.options import Options
+from engine.builder.states import PASSED, States, Ticket
+from engine.builder.variant import PlannedVariant, UnreadRecipe
+from engine.digest import Digest
+from engine.errors import Exit, Refusals, StoreError
+from engine.events import BuildFailure, BuildState, Ended, Finished, Noticed
 from engine.key import Change, changes, input_row
 from engine.store import history
-from engine.store.heads import Head
+from engine.store.heads import Head, Unfinished, job_note
 from engine.store.history import HeadlineFigures, JobRun, PastBuild
+from engine.store.materialize import withdraw
+from engine.store.store import Store
 from engine.text import redaction
 
 _RAN = ("built", "reproduced", "failed")
 _REPLAYED = "replayed: the latencies were measured in an earlier build"
 _WORST_FIRST = ("failed", "interrupted", "waiting")
+_CONTRADICTED = "{} has another content than an earlier build read, although its size and its times are the same"
+_NOT_VOUCHED = "is from an earlier build, and this build does not vouch for it"
 
 
-def note(lookup: Lookup, tickets: Iterable[Ticket], before: Mapping[str, tuple[Head, str]], *, state: str) -> None:
-    """Add the build to the history of each variant in which a job ran, or whose jobs have other keys than before.
+def last_notices(states: States, lookup: Lookup, options: Options) -> Iterator[Noticed]:
+    """Wait for the remote, and tell the user what came from there and went there, and which packages were moved away.
 
-    `before` are the last builds before this one, as `Heads.before` returns them, by the name of the variant; `state` is
-    the state of the whole build. The first build of a variant is added, too.
+    Files that changed under equal stat rows are named: no snapshot can be trusted then.
+    """
+    contradicted = lookup.store.contents.contradicted
+    if contradicted:
+        lookup.store.drop_snapshots()
+    yield from (Noticed(_CONTRADICTED.format(path)) for path in contradicted)
+    tier = lookup.store.tier
+    if tier is not None:
+        tier.wait()
+        tier.pulse()
+        if line := tier.summary():
+            yield Noticed(line)
+    if not options.is_what_if:
+        yield from _withdrawn(states.tickets, lookup, options.out)
+
+
+def _withdrawn(tickets: Sequence[Ticket], lookup: Lookup, out: Path) -> Iterator[Noticed]:
+    """Move away each package of an earlier build that this build could not deliver again, and tell the user.
+
+    The recipe at present does not vouch for such a package: a bound was missed, a job failed, or a job waits for
+    hardware. A package is left in its place if its jobs were not reached.
     """
     for name, own in groupby(tickets, key=lambda ticket: ticket.variant.name):
-        every, (head, other) = list(own), before[name]
-        if other or any(_ran(ticket) or _is_other(ticket, head) for ticket in every):
-            _note(lookup, every, head, other, state=state)
+        every = list(own)
+        is_unbuilt = any(each.ended is not None and each.ended.state in ("failed", "waiting") for each in every)
+        delivering = [each for each in every if each.job.traits.delivers]
+        if not is_unbuilt or not delivering or any(map(_has_passed, delivering)):
+            continue
+        try:
+            aside = withdraw(lookup.store, out / name)
+        except StoreError as error:
+            yield Noticed(f"{error.what}; it {_NOT_VOUCHED}", is_warning=True)
+            continue
+        if aside is not None:
+            yield Noticed(f"{out / name} {_NOT_VOUCHED}: moved to {aside}", is_warning=True)
 
 
-def _note(lookup: Lookup, tickets: list[Ticket], head: Head, other: str, *, state: str) -> None:
-    states = {each.ended.state for each in tickets if each.ended is not None} | {state} & {"interrupted"}
-    build = PastBuild(
-        at=round(time.time(), 3),
-        name=tickets[0].variant.name,
-        state=next((each for each in _WORST_FIRST if each in states), "built"),
-        jobs={each.job.name: each.digest for each in tickets if each.record is not None and each.key is not None},
-        runs=tuple(_run(lookup, each, each.ended, head) for each in tickets if each.ended is not None and _ran(each)),
-        figures=_figures(lookup, tickets),
-        compared_with=other,
-    )
-    history.add(lookup.store.notes, tickets[0].variant.subject, build)
+def finished(
+    states: States,
+    lookup: Lookup,
+    before: Mapping[str, tuple[Head, str]],
+    options: Options,
+    *,
+    seconds: float,
+    interrupted: bool,
+) -> Finished:
+    """Write the heads and the history of all variants, and return the last event of the build.
+
+    `before` are the last builds before this one, as `Heads.before` returns them, by the name of the variant.
+    """
+    ended = [ticket.ended for ticket in states.tickets if ticket.ended is not None]
+    ends = {each.state for each in ended}
+    codes = [each.error.exit for each in ended if each.error is not None]
+    codes += [Exit.WAITING] if "waiting" in ends and not options.allow_waiting else []
+    code = Exit.INTERRUPTED if interrupted else Exit.worst(codes)
+    state: BuildState = "built" if "built" in ends else "up to date"
+    if code in (Exit.USAGE, Exit.FAILED, Exit.JUDGED):
+        state = "failed"
+    elif interrupted:
+        state = "interrupted"
+    elif "waiting" in ends:
+        state = "waiting"
+    variants = [list(own) for _, own in groupby(states.tickets, key=lambda ticket: ticket.variant.name)]
+    for own in variants:
+        _keep_head(lookup, own, before[own[0].variant.name][0], is_what_if=options.is_what_if)
+    lookup.heads.save()
+    for own in variants:
+        other = before[own[0].variant.name][1]
+        if other or any(_ran(ticket) or _is_other(ticket) for ticket in own):
+            _add_to_history(lookup, own, other, is_interrupted=state == "interrupted")
+    delivered = [each.variant.name for each in states.tickets if each.job.traits.delivers and _has_passed(each)]
+    return Finished(state, round(seconds, 3), code, {name: options.out / name for name in delivered})
+
+
+def failures(
+    refusals: Refusals, ended: Iterable[Ended], variants: Sequence[PlannedVariant], store: Store
+) -> Iterator[BuildFailure]:
+    """Yield the reasons of a failed build for callers in Python: each recipe that is wrong, and each job that failed.
+
+    A job comes with its step and the log of its last run.
+    """
+    for path, error in refusals.by_path.items():
+        yield BuildFailure(str(path), "", "", error)
+    steps = {(variant.name, job.name): job.step for variant in variants for job in variant.jobs}
+    for each in ended:
+        if each.error is not None:
+            logs = [store.log_path(each.key, failed=failed) for failed in (True, False)] if each.key else []
+            log = next((path for path in logs if path.is_file()), None)
+            step = steps[each.recipe, each.job].step_name()
+            yield BuildFailure(each.recipe, each.job, step, each.error, log)
+
+
+def _has_passed(ticket: Ticket) -> bool:
+    return ticket.ended is not None and ticket.ended.state in PASSED
 
 
 def _ran(ticket: Ticket) -> bool:
     return ticket.ended is not None and ticket.ended.state in _RAN
 
 
-def _is_other(ticket: Ticket, head: Head) -> bool:
+def _is_other(ticket: Ticket) -> bool:
     """Say whether a job that was found has another key than in the last build."""
-    last = head.jobs.get(ticket.job.name)
-    return ticket.record is not None and (last is None or last.key != ticket.digest)
+    return ticket.record is not None and (ticket.note is None or ticket.note.key != ticket.digest)
 
 
-def _run(lookup: Lookup, ticket: Ticket, ended: Ended, head: Head) -> JobRun:
+def _keys(tickets: Sequence[Ticket]) -> dict[str, Digest]:
+    return {each.job.name: each.digest for each in tickets if each.record is not None}
+
+
+def _keep_head(lookup: Lookup, tickets: Sequence[Ticket], head: Head, *, is_what_if: bool) -> None:
+    """Write what is known of the jobs of a variant into its head; `head` is that of the build before."""
+    noted = [each for each in tickets if each.record is not None or (each.has_run and each.stored is None)]
+    notes = {each.job.name: job_note(each.job, each.digest, each.note, each.record) for each in noted}
+    unfinished = _unfinished(tickets, head, is_what_if=is_what_if)
+    lookup.heads.keep(tickets[0].variant.subject, notes, unfinished)
+    if unfinished is not None and unfinished.keeps_earlier:
+        lookup.store.drop_snapshots()  # an up-to-date build has to note that it passed
+
+
+def _unfinished(tickets: Sequence[Ticket], head: Head, *, is_what_if: bool) -> Unfinished | None:
+    """Return why the jobs of a variant did not give all results; None if all have passed.
+
+    A build that stops early because of `--to`, of another recipe than the build before, has no results of later jobs.
+    """
+    keys = _keys(tickets)
+    if all(map(_has_passed, tickets)):
+        is_same = keys.items() <= head.newest.items() and tickets[0].variant.subject.fields == head.recipe
+        if is_same or any(ticket.job.traits.delivers for ticket in tickets):
+            return None
+        return Unfinished(f"ends with {tickets[-1].job.name}", keeps_earlier=is_what_if, jobs=keys)
+    ended = [ticket.ended for ticket in tickets if ticket.ended is not None]
+    failed = next(((each.job, each.error) for each in ended if each.error is not None), None)
+    away = next((each.waits_for for each in ended if each.waits_for is not None), None)
+    if failed is not None:
+        why = f"failed in {failed[0]}: {redaction.redacted(failed[1].what)}"
+    elif away is not None:
+        why = f"waits for {away}"
+    else:
+        left = next((ticket.job.name for ticket in tickets if ticket.record is None), "its end")
+        why = f"stopped before {left}"
+    return Unfinished(why, keeps_earlier=is_what_if or away is None or failed is not None, jobs=keys)
+
+
+def _add_to_history(lookup: Lookup, tickets: Sequence[Ticket], other: str, *, is_interrupted: bool) -> None:
+    """Add the build to the history of a variant; `other` is the recipe that it is compared with, if that is another."""
+    ended = [(ticket, ticket.ended) for ticket in tickets if ticket.ended is not None]
+    states = {each.state for _, each in ended} | ({"interrupted"} if is_interrupted else set())
+    build = PastBuild(
+        at=round(time.time(), 3),
+        name=tickets[0].variant.name,
+        state=next((each for each in _WORST_FIRST if each in states), "built"),
+        jobs=_keys(tickets),
+        runs=tuple(_run(lookup, ticket, each) for ticket, each in ended if each.state in _RAN),
+        figures=_figures(lookup, tickets),
+        compared_with=other,
+    )
+    history.add(lookup.store.notes, tickets[0].variant.subject, build)
+
+
+def _run(lookup: Lookup, ticket: Ticket, ended: Ended) -> JobRun:
     return JobRun(
         job=ticket.job.name,
         state="failed" if ended.state == "failed" else "built",
         seconds=ended.seconds,
-        changes=_changes(lookup, ticket, head),
-        error=redaction.redacted(ended.error.what) if isinstance(ended.error, UserError) else "",
+        changes=_changes(lookup, ticket),
+        error="" if ended.error is None else redaction.redacted(ended.error.what),
     )
 
 
-def _changes(lookup: Lookup, ticket: Ticket, head: Head) -> tuple[Change, ...]:
+def _changes(lookup: Lookup, ticket: Ticket) -> tuple[Change, ...]:
     """Return the rows in which a key differs from the job's last key.
 
     The outputs of earlier jobs are left out, because the rows of these jobs say more.
     """
-    last = head.jobs.get(ticket.job.name)
-    before = lookup.store.read(last.key) if last is not None and last.key is not None else None
+    last = None if ticket.note is None else ticket.note.key
+    before = None if last is None else lookup.store.read(last)
     if before is None or ticket.key is None:
         return ()
     outputs = set(map(input_row, ticket.job.needs))
     return tuple(each for each in changes(before.key, ticket.key) if each.row not in outputs)
 
 
-def _figures(lookup: Lookup, tickets: list[Ticket]) -> HeadlineFigures:
+def _figures(lookup: Lookup, tickets: Sequence[Ticket]) -> HeadlineFigures:
     """Return the figures of a build.
 
     If a build takes its jobs from a stored plan, and no job with a typed report ran, then the steps are not imported,
@@ -91,7 +224,7 @@ def _figures(lookup: Lookup, tickets: list[Ticket]) -> HeadlineFigures:
     """
     if not any(_ran(each) and each.job.traits.reads_report for each in tickets):
         earlier = history.of(lookup.store.notes, tickets[0].variant.subject)
-        if earlier and isinstance(tickets[0].variant, StoredVariant):
+        if earlier and isinstance(tickets[0].variant.origin, UnreadRecipe):
             return _replayed(replace(earlier[-1].figures, size=None))
     from engine.builder import headline
     from engine.builder.summary import Summary

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import heapq
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from engine.builder.findings import Finding
 from engine.builder.job import Job
-from engine.builder.schedule import Queue, urgencies
+from engine.builder.states import urgencies
 from engine.step import Section
 from engine.text import distribution, lists
 
@@ -63,23 +64,28 @@ def _elapsed(needs: Mapping[int, Sequence[int]], seconds: Mapping[int, float], a
         for each in set(earlier):
             dependents[each].append(job)
     open_needs = {job: len(set(earlier)) for job, earlier in needs.items()}
-    queues: dict[bool, Queue[int]] = {True: Queue(), False: Queue()}
+    queues: dict[bool, list[tuple[float, int, int]]] = {True: [], False: []}
+    arrivals = itertools.count()
+
+    def queue(job: int) -> None:
+        heapq.heappush(queues[job in alone], (-urgent[job], next(arrivals), job))
+
     for job in (job for job, count in open_needs.items() if not count):
-        queues[job in alone].add(job, urgent[job])
+        queue(job)
     running: list[tuple[float, int]] = []
     now = 0.0
     while running or queues[True] or queues[False]:
         while queues[False] and len(running) < parallel and not _is_alone(running, alone):
-            job = queues[False].take()
+            _, _, job = heapq.heappop(queues[False])
             heapq.heappush(running, (now + lasting[job], job))
         if not running:
-            job = queues[True].take()
+            _, _, job = heapq.heappop(queues[True])
             running.append((now + lasting[job], job))
         now, ended = heapq.heappop(running)
         for job in dependents[ended]:
             open_needs[job] -= 1
             if not open_needs[job]:
-                queues[job in alone].add(job, urgent[job])
+                queue(job)
     return now
 
 

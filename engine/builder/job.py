@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -67,7 +68,8 @@ class Job:
 
     recipe: str
     name: str
-    step: Step
+    origin: Step | Traits
+    """The step of a job that was planned in this process; the traits of a job that comes from another."""
     needs: Mapping[str, str]
     """For each parameter of the step's `run`, the name of the job whose output is passed."""
     hermetic: bool = False
@@ -90,11 +92,20 @@ class Job:
         return tuple(dict.fromkeys((*self.needs.values(), *self.gates)))
 
     @cached_property
+    def step(self) -> Step:
+        """The step; a job that was made from traits imports it here."""
+        if not isinstance(self.origin, Traits):
+            return self.origin
+        return imported_step(self.origin.kind, self.origin.options, self.name)
+
+    @cached_property
     def traits(self) -> Traits:
         """What a build needs of the step, as plain data."""
+        if isinstance(self.origin, Traits):
+            return self.origin
         from engine.step import Step
 
-        step, kind = self.step, type(self.step)
+        step, kind = self.origin, type(self.origin)
         work = kind.work_class()
         return Traits(
             kind=f"{kind.__module__}:{kind.__name__}",
@@ -115,3 +126,12 @@ class Job:
             report_version=1 if kind.report is None else kind.report.version,
             kept_by=tuple(step.kept_by),
         )
+
+
+def imported_step(kind: str, options: Mapping[str, Any], job: str) -> Step:
+    """Return the step of a job, from the name of its class and its options. Raises ValueError for wrong options."""
+    module, _, name = kind.partition(":")
+    cls = getattr(importlib.import_module(module), name)
+    cls.name = step_of(job)
+    step: Step = canonical.decode(cls, options)
+    return step

@@ -16,7 +16,7 @@ from engine.cluster import survey
 from engine.cluster.engine import ClusterEngine, Piece
 from engine.cluster.machines import ClusterMachines
 from engine.cluster.nodes import ClusterNode, Lane, lane_of
-from engine.cluster.orders import JobOrder, NodeAnswer, fields_of
+from engine.cluster.orders import JobOrder, NodeAnswer, SentJob
 from engine.cluster.sending import Sender, tier_of
 from engine.errors import StepError, StoreError, UserError
 from engine.key import CODE, digest_of, without_inputs
@@ -25,7 +25,7 @@ from engine.store.record import Record
 from engine.system import regular
 
 if TYPE_CHECKING:
-    from engine.builder.demands import Demand
+    from engine.builder.executors.executor import Demand
     from engine.builder.job import Job
     from engine.builder.lookup import Lookup
 
@@ -108,13 +108,16 @@ class ClusterExecutor:
         self._tier = tier_of(lookup.store)
         self._sender = Sender(lookup.store, self._tier)
         self._machines = lookup.machines = ClusterMachines(
-            engine, jobs, remote=self._tier.settings.url, locked=lookup.locked_tools, notice=notice
+            engine,
+            jobs,
+            remote=self._tier.settings.url,
+            locked=None if lookup.lock is None else lookup.lock.tools,
+            notice=notice,
         )
         self._nodes = self._machines.nodes
         self._resources = contextlib.ExitStack()
         self._logs = self._resources.enter_context(lookup.store.presence.workplace())
         self._runs: dict[str, ClusterRun] = {}
-        self._holders: dict[str, str] = {}
 
     def lane(self, job: Job, demand: Demand) -> Lane:
         """Return what a job needs of a node, at most what the largest node has: such a job runs alone there."""
@@ -124,20 +127,13 @@ class ClusterExecutor:
         """Say whether a node has room for a job of a lane."""
         return self._nodes.best(cast("Lane", lane)) is not None
 
-    def claim(self, ident: str, lock: FileLock) -> Releasable | None:
-        """Return the lock of a key with the claim of the cluster on it; None if another builder has the claim."""
+    def claim(self, ident: str, lock: FileLock) -> Releasable | str:
+        """Return the lock of a key with the claim of the cluster on it, or the builder that has the claim."""
         holder = self._engine.claim(ident)
         if holder:
-            self._holders[ident] = holder
             lock.release()
-            return None
-        if self._holders.pop(ident, None):
-            self._tier.look_again()  # the other builder may have pushed its result
+            return holder
         return _Claimed(ident, lock, self._engine)
-
-    def holder(self, ident: str) -> str:
-        """Return the builder that has the claim on a key; "" if nobody else has it."""
-        return self._holders.get(ident, "")
 
     def start(self, ident: str, order: RunOrder) -> ClusterRun:
         """Send a job to the best node. Raises LackingInputError and StepError; the lock of the order is free then."""
@@ -152,7 +148,7 @@ class ClusterExecutor:
             self._sender.send_inputs(order)
             sources = self._sender.sources(order)
             inputs = {name: record.key for name, record in order.inputs.items()}
-            sent = JobOrder(fields_of(order.job), order.key, inputs, sources)
+            sent = JobOrder(SentJob.of(order.job), order.key, inputs, sources)
             self._engine.submit(ident, node, lane, sent.encode())
             run = ClusterRun(order, lane, node, resources.pop_all(), self._logs / ident)
         self._nodes.begin(node, lane)

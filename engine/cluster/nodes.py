@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from engine.cluster.survey import NO_HARDWARE, Survey, version
 
 if TYPE_CHECKING:
-    from engine.builder.demands import Demand
+    from engine.builder.executors.executor import Demand
     from engine.builder.job import Job
 
 

@@ -1,6 +1,5 @@
 """Builds that wait for the results of other machines: results arrive one by one, and the waiting has an end."""
 
-import time
 from types import SimpleNamespace
 
 import pytest
@@ -8,11 +7,12 @@ import toy
 from hardware_steps import T4, AlsoOnT4, OnT4
 from small_builds import build, project_in, states, variant
 
-from engine.builder import awaiting
-from engine.builder.awaiting import LONGEST_PAUSE, Awaiting
+from engine.builder import loop
 from engine.builder.executors.local import LocalExecutor
+from engine.builder.live_rows import LiveRows
 from engine.builder.lookup import Lookup
-from engine.builder.loop import Options, run
+from engine.builder.loop import LONGEST_PAUSE, run
+from engine.builder.options import Options
 from engine.errors import Exit
 from engine.events import Awaits, Ended, Started
 from engine.store.store import Store
@@ -20,7 +20,7 @@ from engine.store.store import Store
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    monkeypatch.setattr(awaiting, "SHORTEST_PAUSE", 0.01)
+    monkeypatch.setattr(loop, "SHORTEST_PAUSE", 0.01)
     return project_in(tmp_path)
 
 
@@ -32,7 +32,7 @@ def on_t4(project):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Lookup, "away", lambda *_: None)
             patch.setattr("engine.builder.facts.of", lambda *_: None)
-            patch.setattr(Lookup, "describe_machine", lambda _: {"gpu.name": "Tesla T4"})
+            patch.setattr(LiveRows, "machine", {"gpu.name": "Tesla T4"})
             return states(build(project, variant(project, *steps)))
 
     return there
@@ -95,10 +95,10 @@ def test_an_interruption_ends_the_waiting_and_says_what_still_waits(project, mon
     events = events_of(project, variant(project, toy.Begin(), OnT4()), wait=float("inf"))
     until(events, Awaits)
 
-    def interrupted(_):
+    def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(awaiting, "time", SimpleNamespace(monotonic=time.monotonic, sleep=interrupted))
+    monkeypatch.setattr(LocalExecutor, "poll", interrupted)
     rest = list(events)
     assert states(rest) == {"on-t4": "waiting"}
     assert rest[-1].exit is Exit.WAITING
@@ -139,26 +139,31 @@ def test_a_job_that_is_forced_is_not_awaited(project, on_t4):
     assert states(events_of(project, planned, wait=float("inf"), force=frozenset({"on-t4"})))["on-t4"] == "waiting"
 
 
-def test_the_pauses_grow_up_to_the_longest_and_are_short_again_after_an_arrival(monkeypatch):
-    now, slept = [0.0], []
+def test_the_pauses_grow_up_to_the_longest_and_are_short_again_after_an_arrival(project, on_t4, monkeypatch):
+    steps, now, looks, find = (toy.Begin(), OnT4(), AlsoOnT4()), [0.0], [], Lookup.find
+    on_t4(toy.Begin())
 
-    def sleep(seconds):
-        slept.append(seconds)
-        now[0] += seconds
+    class Resting(LocalExecutor):
+        def poll(self, timeout):
+            now[0] += timeout and 0.25
+            return []
 
-    monkeypatch.setattr(awaiting, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=sleep))
+    def look(lookup, job, key):
+        if job.name in ("on-t4", "also-on-t4"):
+            looks.append((job.name, now[0]))
+        if looks[-1:] == [("on-t4", 91.0)]:
+            on_t4(*steps[:2])
+        return find(lookup, job, key)
 
-    lookup = SimpleNamespace(store=SimpleNamespace(tier=None))
-    ticket, record = object(), SimpleNamespace(machine={"gpu.name": "Tesla T4"})
-    waiting = Awaiting(1000.0)
-    monkeypatch.setattr(Awaiting, "still", ())
-    waiting.add(ticket, T4)
-    for _ in range(7):
-        waiting.rest()
-        waiting.look(lookup)
-    assert slept == [1.0, 2.0, 4.0, 8.0, 16.0, LONGEST_PAUSE, LONGEST_PAUSE]
-    assert waiting.arrived(ticket, record).seconds == sum(slept)
-    assert waiting.left == 1.0
-    assert waiting.is_on
-    now[0] = 1000.0
-    assert not waiting.is_on
+    monkeypatch.setattr(loop, "SHORTEST_PAUSE", 1.0)
+    monkeypatch.setattr(loop, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    lookup = Lookup(Store(project / "cache"))
+    monkeypatch.setattr(lookup, "find", lambda job, key: look(lookup, job, key))
+    options = Options(out=project / "build", wait=100.0)
+    events = list(run([variant(project, *steps)], lookup, Resting(2), options))
+    assert states(events) == {"begin": "cached", "on-t4": "cached", "also-on-t4": "waiting"}
+    assert [event.arrival.seconds for event in events if isinstance(event, Ended) and event.arrival] == [91.0]
+    times = {job: sorted({time for name, time in looks if name == job}) for job, _ in looks}
+    assert times["on-t4"] == [0.0, 1.0, 3.0, 7.0, 15.0, 31.0, 61.0, 91.0]
+    assert LONGEST_PAUSE == 91.0 - 61.0
+    assert times["also-on-t4"] == [91.0, 92.0, 94.0, 98.0, 100.0], "and once more at the end"

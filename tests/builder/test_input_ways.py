@@ -11,7 +11,8 @@ from small_builds import project_in, states, variant
 from engine.builder.executors.local import LocalExecutor
 from engine.builder.input_ways import InputWays
 from engine.builder.lookup import Lookup
-from engine.builder.loop import Options, run
+from engine.builder.loop import run
+from engine.builder.options import Options
 from engine.events import Ended, Started
 from engine.step import Source
 from engine.store.store import Store

@@ -1,63 +1,107 @@
 """Jobs that another builder runs: each wait is said once, and only after a while."""
 
+from itertools import pairwise
 from types import SimpleNamespace
 
 import pytest
+import toy
+from small_builds import project_in, variant
 
-from engine.builder import locked
-from engine.builder.locked import LockedJobs
-from engine.builder.tickets import State
+from engine.builder import loop
+from engine.builder.executors.local import LocalExecutor
+from engine.builder.lookup import Lookup
+from engine.builder.loop import run
+from engine.builder.options import Options
+from engine.events import Ended, RunsElsewhere
+from engine.key import digest_of
+from engine.store.store import Store
 
 
-def a_ticket(digest):
-    names = {"variant": SimpleNamespace(name="minilm"), "job": SimpleNamespace(name="export")}
-    return SimpleNamespace(digest=digest, state=State.LOCKED_ELSEWHERE, **names)
+@pytest.fixture
+def project(tmp_path):
+    return project_in(tmp_path)
 
 
 @pytest.fixture
 def clock(monkeypatch):
     clock = SimpleNamespace(now=100.0)
-    monkeypatch.setattr(locked, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    monkeypatch.setattr(loop, "time", SimpleNamespace(monotonic=lambda: clock.now))
     return clock
 
 
-@pytest.fixture
-def jobs():
-    holders = {"signed": SimpleNamespace(pid=7, host="here", since=1.0)}
-    store = SimpleNamespace(holder_of=holders.get)
-    return LockedJobs(store, SimpleNamespace(holder=lambda digest: {"there": "node 2"}.get(digest, "")))
+class Resting(LocalExecutor):
+    """An executor at which time passes as fast as the loop waits; builders on other machines hold the keys."""
+
+    clock: SimpleNamespace
+
+    def __init__(self, clock, *, until, there=""):
+        super().__init__(2)
+        self.clock, self.until, self.there, self.attempts = clock, until, there, []
+
+    def poll(self, timeout):
+        self.clock.now += timeout
+        return super().poll(0.0 if self.clock.now < self.until else timeout)
+
+    def claim(self, ident, lock):
+        self.attempts.append(self.clock.now)
+        if self.clock.now >= self.until:
+            return lock
+        lock.release()
+        return self.there
 
 
-def test_a_wait_is_said_once_and_not_at_once(jobs, clock):
-    jobs.add(a_ticket("unsigned"))
-    assert not list(jobs.announce())
-    clock.now += 2.0
-    [event] = jobs.announce()
-    assert (event.recipe, event.job, event.builder) == ("minilm", "export", "another builder")
-    clock.now += 2.0
-    jobs.add(a_ticket("unsigned"))
-    assert not list(jobs.announce())
+def events_of(project, executor, *names):
+    variants = [variant(project, toy.Begin(), name=name) for name in names]
+    return list(run(variants, Lookup(Store(project / "cache")), executor, Options(out=project / "build")))
 
 
-def test_the_holder_is_named_where_it_is_known(jobs, clock):
-    for digest in ("signed", "there"):
-        jobs.add(a_ticket(digest))
-    clock.now += 2.0
-    here, there = jobs.announce()
-    assert (here.pid, here.host) == (7, "here")
-    assert there.builder == "node 2"
+def waits(events):
+    return [(event.recipe, event.job, event.builder) for event in events if isinstance(event, RunsElsewhere)]
 
 
-def test_a_job_that_has_ended_is_not_waited_for(jobs, clock):
-    ticket = a_ticket("unsigned")
-    jobs.add(ticket)
-    ticket.state = State.ENDED
-    clock.now += 2.0
-    assert not list(jobs.announce())
+def test_a_wait_is_said_once_and_not_at_once(project, clock):
+    assert not waits(events_of(project, Resting(clock, until=100.9), "r"))
+    clock.now = 200.0
+    project_in(project)
+    (project / "cache").rename(project / "old")
+    events = events_of(project, Resting(clock, until=205.0), "r")
+    assert waits(events) == [("r", "begin", "another builder")]
+    assert [event.state for event in events if isinstance(event, Ended)] == ["built"]
 
 
-def test_locks_are_tried_again_after_a_pause(jobs, clock):
-    assert jobs.is_due()
-    assert not jobs.is_due()
-    clock.now += locked.POLL_SECONDS * 2
-    assert jobs.is_due()
+def test_a_wait_for_one_key_is_said_once_for_all_recipes(project, clock):
+    executor = Resting(clock, until=105.0, there="node 2")
+    events = events_of(project, executor, "one", "two")
+    assert waits(events) == [("one", "begin", "node 2")]
+    assert [(event.recipe, event.state) for event in events if isinstance(event, Ended)] == [
+        ("one", "built"),
+        ("two", "cached"),
+    ]
+    assert len(set(executor.attempts)) == len(executor.attempts), "one attempt at a time"
+
+
+def test_the_holder_on_this_machine_is_named(project, clock):
+    store, other = Store(project / "cache"), Store(project / "cache")
+    one = variant(project, toy.Begin())
+    lookup = Lookup(store)
+    lock = other.try_lock(digest_of(lookup.key(one.jobs[0], {})), task="r begin")
+    executor = Resting(clock, until=0.0)
+    poll, locks = executor.poll, [lock]
+
+    def polled(timeout):
+        if clock.now > 105.0 and locks:
+            locks.pop().release()
+        return poll(timeout)
+
+    executor.poll = polled
+    [event] = [event for event in run([one], lookup, executor, Options(out=project / "build"))
+               if isinstance(event, RunsElsewhere)]  # fmt: skip
+    assert event.pid
+    assert event.host
+
+
+def test_locks_are_tried_again_after_a_pause(project, clock):
+    executor = Resting(clock, until=101.0)
+    events_of(project, executor, "r")
+    tried = executor.attempts
+    assert {round(after - before, 3) for before, after in pairwise(tried)} == {loop.LOCK_SECONDS}

@@ -7,7 +7,8 @@ from lock_builds import variant
 
 from engine.builder.executors.local import LocalExecutor
 from engine.builder.lookup import Lookup
-from engine.builder.loop import Options, run
+from engine.builder.loop import run
+from engine.builder.options import Options
 from engine.errors import Exit, Refusals, UserError
 from engine.lockfile import locking
 from engine.store.store import Store

@@ -12,7 +12,8 @@ from engine.builder import facts
 from engine.builder.code import closure
 from engine.builder.executors.local import LocalExecutor
 from engine.builder.lookup import Lookup
-from engine.builder.loop import Options, run
+from engine.builder.loop import run
+from engine.builder.options import Options
 from engine.digest import Digest
 from engine.errors import Exit, LockError
 from engine.events import Ended, Started

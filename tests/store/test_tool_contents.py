@@ -8,12 +8,14 @@ import sys
 import time
 import zipfile
 from importlib import metadata
+from types import SimpleNamespace
 
 import fake_wheels
 import pytest
 
-from engine.builder.tools import Tools
+from engine.builder.live_rows import LiveRows
 from engine.store import tool_contents, user_cache
+from engine.store.store import Store
 from engine.store.tool_contents import content_of
 
 FILES = {
@@ -47,13 +49,18 @@ def site(tmp_path, monkeypatch):
     importlib.invalidate_caches()
 
 
+def row(tmp_path, name="toy", *, afresh=False):
+    """Return the value of the row of a tool, as a new build sees it."""
+    return LiveRows(Store(tmp_path / "cache", afresh=afresh)).tools([name])[name]
+
+
 @pytest.fixture
 def value(tmp_path):
     """Return the value of the row of a tool, as a new build sees it."""
 
     def of(name="toy"):
         importlib.invalidate_caches()
-        return Tools().known(name).value
+        return row(tmp_path, name)
 
     return of
 
@@ -62,9 +69,9 @@ def value(tmp_path):
 def reason(tmp_path):
     def of(name="toy"):
         importlib.invalidate_caches()
-        tools = Tools()
-        tools.known(name)
-        return tools.reasons.get(name, "")
+        live = LiveRows(Store(tmp_path / "cache"))
+        live.tools([name])
+        return live.reasons.get(name, "")
 
     return of
 
@@ -277,21 +284,21 @@ def test_a_module_that_appears_during_a_job_is_a_change(site, tmp_path):
 
 
 def test_a_paranoid_build_reads_a_tool_whose_stat_rows_say_that_nothing_changed(site, tmp_path, monkeypatch):
-    assert Tools().known("toy").value == "1.0"
+    assert row(tmp_path) == "1.0"
     monkeypatch.setattr(tool_contents, "_digest_of", lambda _: "as ever")
-    Tools(afresh=True).known("toy")
+    row(tmp_path, afresh=True)
     (site / "toy/core.py").write_text("x = 1")
-    assert Tools().known("toy").value == "1.0"
-    assert Tools(afresh=True).known("toy").value != "1.0"
+    assert row(tmp_path) == "1.0"
+    assert row(tmp_path, afresh=True) != "1.0"
 
 
 def test_after_another_mount_of_the_file_system_a_tool_is_read_again(site, tmp_path, monkeypatch):
-    Tools().known("toy")
+    row(tmp_path)
     assert site.is_dir()
     monkeypatch.setattr(tool_contents, "mounted", lambda _: "another mount")
     monkeypatch.setattr(tool_contents, "_checksum", None)
     with pytest.raises(TypeError):
-        Tools().known("toy")
+        row(tmp_path)
 
 
 def test_a_damaged_note_is_a_missing_note(site, value, tmp_path):
@@ -304,12 +311,13 @@ def test_a_damaged_note_is_a_missing_note(site, value, tmp_path):
 
 
 def test_a_tool_that_changes_after_it_was_read_is_named(site, tmp_path):
-    tools = Tools()
-    tools.known("toy")
-    assert tools.changed(["toy", "absent"]) is None
+    live = LiveRows(Store(tmp_path / "cache"))
+    live.tools(["toy"])
+    job = SimpleNamespace(traits=SimpleNamespace(tools=("toy", "absent")))
+    assert live.changed_tool(job) is None
     time.sleep(0.03)
     edit_in_place(site / "toy/core.py", "def run():\n    return 2\n")
-    assert tools.changed(["toy"]) == site / "toy/core.py"
+    assert live.changed_tool(job) == site / "toy/core.py"
 
 
 def test_a_pipe_in_a_package_does_not_hang(site, value):

@@ -5,7 +5,8 @@ import lock_steps
 from engine.builder.executors.local import LocalExecutor
 from engine.builder.job import Job
 from engine.builder.lookup import Lookup
-from engine.builder.loop import Options, run
+from engine.builder.loop import run
+from engine.builder.options import Options
 from engine.builder.variant import PlannedVariant
 from engine.errors import Refusals
 from engine.events import Ended

@@ -5,7 +5,8 @@ from dataclasses import replace
 from engine.builder import jobs
 from engine.builder.executors.local import LocalExecutor
 from engine.builder.lookup import Lookup
-from engine.builder.loop import Options, run
+from engine.builder.loop import run
+from engine.builder.options import Options
 from engine.builder.variant import PlannedVariant
 from engine.events import Ended
 from engine.recipe.load import load
@@ -31,7 +32,7 @@ def variant(project, *steps, name="r"):
     chosen = {type(step): step for step in steps}
     planned = jobs.plan(loaded.recipe, {name: _choosing(kind, chosen[kind]) for name, kind in kinds.items()})
     return PlannedVariant(
-        loaded, tuple(replace(job, step=next(s for s in steps if type(s).step_name() == job.name)) for job in planned)
+        loaded, tuple(replace(job, origin=next(s for s in steps if type(s).step_name() == job.name)) for job in planned)
     )
 
 

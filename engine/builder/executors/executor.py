@@ -5,18 +5,52 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from engine.errors import StepError
 
 if TYPE_CHECKING:
-    from engine.builder.demands import Demand
     from engine.builder.job import Job
     from engine.builder.lookup import Lookup
     from engine.builder.worker_task import Outcome
     from engine.key import Key
     from engine.store.file_lock import FileLock
     from engine.store.record import Record
+
+_LEAST = 512 << 20
+"""The expected bytes of a job about which nothing is known but its inputs, in addition to `_TIMES` their size."""
+_TIMES = 3
+"""How many times the bytes of its inputs a job may hold: the export of BERT-large, with 1.3 GB, needs 4 GB."""
+_COARSE_BITS = 3
+"""Expected memory is rounded up to a number with so many significant bits: at most a quarter more than expected."""
+
+
+class Demand(NamedTuple):
+    """What a job takes of its machine."""
+
+    threads: int
+    """The number of CPUs that the job keeps busy."""
+    memory: int
+    """Bytes."""
+    alone: bool
+    """Whether nothing may run beside the job, because it measures time."""
+
+
+def demand_of(job: Job, inputs: Mapping[str, Record], earlier: int | None) -> Demand:
+    """Return what a job takes.
+
+    `earlier` is the peak memory in bytes of an earlier run of the job, if one is known: it counts more than what the
+    step declares, and that counts more than an estimate from the size of the inputs.
+    """
+    traits = job.traits
+    size = sum(size for record in inputs.values() for size, _ in record.files.values())
+    return Demand(traits.threads, _rounded(earlier or traits.memory or _LEAST + _TIMES * size), traits.exclusive)
+
+
+def _rounded(size: int) -> int:
+    """Return a size rounded up, so that similar jobs have equal demands and wait in one queue."""
+    unit = 1 << max(0, size.bit_length() - _COARSE_BITS)
+    return -(-size // unit) * unit
 
 
 class DisplacedError(StepError):
@@ -84,14 +118,11 @@ class Executor(Protocol):
     def has_room(self, lane: Hashable) -> bool:
         """Say whether a job of a lane can start now."""
 
-    def claim(self, ident: str, lock: FileLock) -> Releasable | None:
+    def claim(self, ident: str, lock: FileLock) -> Releasable | str:
         """Return the right to run the job of a key, given this machine's lock of it.
 
-        Return None, and release the lock, if a builder on another machine has the right.
+        If a builder on another machine has the right, return its name, and release the lock.
         """
-
-    def holder(self, ident: str) -> str:
-        """Return the builder on another machine that has the right to run a job; "" if there is none."""
 
     def start(self, ident: str, order: RunOrder) -> Run:
         """Start a job; `poll` later returns the outcome together with `ident`.

@@ -22,8 +22,7 @@ from engine.system.file_systems import MountEvents
 
 if TYPE_CHECKING:
     from engine.builder.attempt import Attempt
-    from engine.builder.demands import Demand
-    from engine.builder.executors.executor import RunOrder
+    from engine.builder.executors.executor import Demand, RunOrder
     from engine.builder.job import Job, Traits
     from engine.store.file_lock import FileLock
 
@@ -100,11 +99,6 @@ class LocalExecutor:
         """Return the lock of a key: builders that share a store need nothing else."""
         del ident
         return lock
-
-    def holder(self, ident: str) -> str:
-        """Return "": the lock of a key names its holder."""
-        del ident
-        return ""
 
     def start(self, ident: str, order: RunOrder) -> Attempt:
         """Start a job. Raises OSError where the system allows no further process or open file, and StoreError."""

@@ -33,7 +33,8 @@ from small_builds import project_in, states, variant
 from engine.builder.executors.local import LocalExecutor
 from engine.builder.executors.zygotes import ZygoteHandle
 from engine.builder.lookup import Lookup
-from engine.builder.loop import Options, run
+from engine.builder.loop import run
+from engine.builder.options import Options
 from engine.cluster.opening import executor_on
 from engine.cluster.orders import NodeAnswer
 from engine.cluster.ray_engine import RayEngine
@@ -290,7 +291,7 @@ def loads(events, taken):
 
 
 def named(prefix, variants):
-    return [replace(each, loaded=renamed(each.loaded, f"{prefix}{number}")) for number, each in enumerate(variants)]
+    return [replace(each, origin=renamed(each.loaded, f"{prefix}{number}")) for number, each in enumerate(variants)]
 
 
 def renamed(loaded, name):
