@@ -85,7 +85,7 @@ def examine(variant: PlannedVariant, lookup: Lookup) -> list[Finding]:
     for job in variant.jobs:
         finding = _examine(job, findings, head, lookup, recipe)
         findings[job.name] = finding if finding.state == "cached" else _with_cost(finding, head, other, lookup)
-    reasons = {f"tools.{name}": reason for name, reason in lookup.tool_reasons().items()}
+    reasons = {f"tools.{name}": reason for name, reason in lookup.rows.reasons.items()}
     return [finding.explained(reasons) for finding in findings.values()]
 
 
@@ -123,7 +123,7 @@ def _with_cost(finding: Finding, head: Head, other: str, lookup: Lookup) -> Find
     record = lookup.store.read(last.key) if last and last.key else None
     cost = Cost(last.seconds) if last and last.seconds is not None else None
     if record is not None:
-        cost = Cost(record.seconds, _machine_of(record, lookup.machine))
+        cost = Cost(record.seconds, _machine_of(record, lookup.rows.machine))
     return replace(finding, cost=cost, compared_with=other, waits_for=None if away is None else str(away))
 
 

@@ -9,20 +9,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engine.builder.job import Job, SourceName, Traits
-from engine.builder.lookup import Lookup
 from engine.builder.trace import declaring
 from engine.builder.variant import PlannedVariant, UnreadRecipe
+from engine.known import Known
 from engine.store.heads import Subject
 from engine.store.record import Record
 from engine.store.stat_cache import Row
-from engine.store.store import Store
 from engine.system import watched
 
 if TYPE_CHECKING:
+    from engine.builder.lookup import MachineRows
     from engine.builder.selection import Reading
     from engine.key import Key
     from engine.recipe.load import LoadedRecipe
     from engine.snapshot import ChangedFiles
+    from engine.step import Hardware
     from engine.store.stored_plan import StoredPlan
 
 
@@ -83,26 +84,27 @@ def loading(reading: Reading) -> Callable[[Subject], LoadedRecipe]:
     return load
 
 
-class StoredLookup(Lookup):
-    """A look-up that takes the rows of a key from the stored plan, except the rows for inputs."""
+class PlanRows:
+    """The rows of keys as a stored plan has them. They are as they were, unless files of the snapshot have changed."""
 
-    def __init__(
-        self, store: Store, plan: StoredPlan, changes: ChangedFiles, variants: Iterable[Mapping[str, Any]]
-    ) -> None:
+    reasons: Mapping[str, str] = {}
+
+    def __init__(self, plan: StoredPlan, changes: ChangedFiles, variants: Iterable[Mapping[str, Any]]) -> None:
         """`variants` are the variants of the plan that are looked up, as plain data."""
-        super().__init__(store)
-        self._rows = rows_in(variants)
-        self._plan = plan
+        self.machine = plan.machine
+        self._code = plan.code
         self._changes = changes
+        self._rows = rows_in(variants)
 
-    def own_rows(self, job: Job, kind: str = "") -> Key:
+    def own(self, job: Job, *, away: Hardware | None, on: MachineRows | None) -> Key:
         """Return the rows of a job's key for code, options, tools, facts and variables, as the stored plan has them."""
-        del kind
+        del away, on
         return self._rows[job.recipe, job.name].rows
 
-    def tool_reasons(self) -> Mapping[str, str]:
-        """Return why the code of tools may differ from what their versions promise: no row for a tool has changed."""
-        return {}
+    def code_read(self, job: Job) -> Iterable[tuple[Path, Row]]:
+        """Return the files of a job's code with the stat rows that the files had when the plan was stored."""
+        code = self._rows[job.recipe, job.name].rows["code"]
+        return ((Path(name), (*row,)) for name, row in self._code[code])  # type: ignore[misc]
 
     def changed_tool(self, job: Job) -> Path | None:
         """Return a file of an installed tool that has changed since the build began; None if no file changed."""
@@ -116,14 +118,9 @@ class StoredLookup(Lookup):
         """Say whether the record is the one that the last build read and judged by the same bounds."""
         return record.digest == self._rows[job.recipe, job.name].last
 
-    def code_read(self, job: Job) -> Iterable[tuple[Path, Row]]:
-        """Return the files of a job's code with the stat rows that the files had when the plan was stored."""
-        code = self.own_rows(job)["code"]
-        return ((Path(name), (*row,)) for name, row in self._plan.code[code])  # type: ignore[misc]
-
-    def describe_machine(self) -> Mapping[str, str]:
-        """Return the facts that describe this machine, as the stored plan has them."""
-        return self._plan.machine
+    def watched(self) -> Known:
+        """Return nothing: the snapshot has what the rows depend on."""
+        return Known("")
 
 
 def has_warnings(job: Job, record: Record) -> bool:

@@ -39,7 +39,7 @@ def store_plan(
     makes the build print a warning.
     """
     lookup = session.lookup
-    if type(lookup) is not Lookup or finished.exit is not Exit.OK:
+    if lookup.lock is not None or finished.exit is not Exit.OK:
         return
     if any(lookup.away(job) is not None for job in session.jobs):
         return
@@ -51,7 +51,7 @@ def store_plan(
         list(_variants(session, finished, summaries)),
         fixed={*fixed, *planning_reads.names(), *_source_files(lookup, session.jobs, local=False)},
         code=_code(session),
-        machine=lookup.machine,
+        machine=lookup.rows.machine,
         tables={name: table for name, (_, table) in summaries.items()},
         abstract=[str(path) for path in session.abstract],
         packages={name: str(place) for name, place in finished.packages.items()},
@@ -64,7 +64,7 @@ def fixed(session: Session) -> Iterator[str]:
     """Yield all files and folders from which the plan and its keys were made, except the files of sources."""
     for variant in session.variants:
         yield from (str(path) for path in variant.loaded.files)
-    yield from session.lookup.watched_machine().paths
+    yield from session.lookup.rows.watched().paths
     yield from map(str, session.abstract)
     yield from map(str, session.locks)
     yield str(session.selection.project / "recipe.toml")
@@ -119,5 +119,5 @@ def _code(session: Session) -> dict[str, list[tuple[str, tuple[int, ...]]]]:
     for job in session.jobs:
         content = session.lookup.own_rows(job)["code"]
         if content not in files:
-            files[content] = [(str(path), tuple(row)) for path, row in session.lookup.code_read(job)]
+            files[content] = [(str(path), tuple(row)) for path, row in session.lookup.rows.code_read(job)]
     return files

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from engine import snapshot
 from engine.builder import stored
-from engine.builder.stored import StoredLookup
+from engine.builder.lookup import Lookup
 from engine.builder.variant import PlannedVariant
 from engine.errors import Exit, UserError
 from engine.events import Finished
@@ -35,7 +35,7 @@ class Resumed:
 
     changes: ChangedFiles
     plan: StoredPlan
-    lookup: StoredLookup
+    lookup: Lookup
     before: Mapping[int, Fields]
     """The stored variants that are built again, by number."""
     variants: Mapping[int, PlannedVariant]

@@ -86,7 +86,7 @@ def _keep(
     candidate = Candidate(inputs=inputs, outputs=written, notes=notes, way=way, roots=roots, mounts=mounts)
     if candidate.newest_ns() > began_ns - TICK_NS or not _is_whole(session, summaries, finished):
         return
-    if session.lookup.source_changed():
+    if session.lookup.sources.changed_file() is not None:
         return
     last = _repeated(finished)
     repeated = [event for event in map(_again, events[:-1]) if event is not None]

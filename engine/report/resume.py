@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.builder.announcing import announcing
+from engine.builder.lookup import Lookup
 from engine.builder.loop import Options, run
-from engine.builder.stored import StoredLookup, loading, variant_of
+from engine.builder.stored import PlanRows, loading, variant_of
 from engine.errors import Exit
 from engine.events import Ended, Finished
 from engine.recipe.project import project_of
@@ -46,7 +47,7 @@ def prepared(changes: ChangedFiles, plan: StoredPlan, numbers: Sequence[int], re
     project = project_of(next(iter(variants.values())).subject.path)
     store = open_store(Path(changes.path).parent.parent, project=project)
     lines = RepeatedLines(changes.snapshot, fields.values(), store, many=plan.size > 1)
-    lookup = StoredLookup(store, plan, changes, fields.values())
+    lookup = Lookup(store, PlanRows(plan, changes, fields.values()))
     return Resumed(changes, plan, lookup, fields, variants, lines) if lines.are_known else None
 
 
@@ -115,7 +116,7 @@ def _together(finished: Finished, plan: StoredPlan, variants: Iterable[PlannedVa
     return replace(finished, packages={**packages, **finished.packages})
 
 
-def _table(lookup: StoredLookup, variant: PlannedVariant) -> str:
+def _table(lookup: Lookup, variant: PlannedVariant) -> str:
     """Return the table of a variant whose jobs measure or validate."""
     from engine.builder.summary import summarize
     from engine.report import table
