@@ -13,9 +13,13 @@ from engine.digest import Digest
 from engine.errors import StepError
 from engine.key import Key, key_of
 from engine.known import Known
+from engine.machine import tools
+from engine.runtimes import versions
+from engine.store import user_notes
 from engine.store.record import Record
 from engine.store.stat_cache import Row, row_of
 from engine.store.store import Store
+from engine.store.tool_contents import ToolContent, ToolContents
 from engine.text import redaction
 
 if TYPE_CHECKING:
@@ -23,7 +27,6 @@ if TYPE_CHECKING:
 
     from engine.builder.code.closure import Code
     from engine.builder.lookup import MachineRows
-    from engine.builder.tools import Tools
     from engine.step import Hardware, Step
 
 
@@ -32,7 +35,9 @@ class LiveRows:
 
     def __init__(self, store: Store, *, machine: Mapping[str, str] | None = None) -> None:
         """`machine` are the facts that describe this machine in records, if the caller knows them."""
-        self._store = store
+        self._contents = ToolContents(store.notes, users=user_notes.notes(), afresh=store.contents.afresh)
+        self._tools: dict[str, Known] = {}
+        self._installed: dict[str, ToolContent] = {}
         self._machine = machine
         self._seen: dict[Known, None] = {}
 
@@ -86,7 +91,15 @@ class LiveRows:
         If the code of a distribution may differ from what its version promises, the value also has a digest of the
         code.
         """
-        return {name: self.note(self._tools.known(name)) for name in names}
+        return {name: self.note(self._tool(name)) for name in names}
+
+    def _tool(self, name: str) -> Known:
+        if name not in self._tools:
+            version, provider = tools.known(name), tools.provider(name)
+            content = self._installed[name] = ToolContent() if provider is None else self._contents.of(provider)
+            value = versions.with_content(version.value, content.other)
+            self._tools[name] = Known(value, (*version.paths, *content.watched))
+        return self._tools[name]
 
     def variables(self, names: Iterable[str]) -> dict[str, str]:
         """Return the values of environment variables by name; a variable that is not set is left out.
@@ -109,7 +122,8 @@ class LiveRows:
 
     def changed_tool(self, job: Job) -> Path | None:
         """Return a file of a job's tools that changed after the tools were looked up; None if no file changed."""
-        return self._tools.changed(job.traits.tools)
+        contents = (self._installed[name] for name in job.traits.tools if name in self._installed)
+        return next(filter(None, map(self._contents.changed_file, contents)), None)
 
     def is_judged(self, job: Job, record: Record) -> bool:
         """Say that no record is judged yet."""
@@ -134,7 +148,7 @@ class LiveRows:
     @property
     def reasons(self) -> Mapping[str, str]:
         """Why the code of tools may differ from what their versions promise, by the name of the tool."""
-        return self._tools.reasons
+        return {name: content.reason for name, content in self._installed.items() if content.reason}
 
     def _code_of(self, step: Step) -> Code:
         code: Code = self._closure.of_step(step)
@@ -147,9 +161,3 @@ class LiveRows:
 
         closure.forget_changed()
         return closure
-
-    @cached_property
-    def _tools(self) -> Tools:
-        from engine.builder.tools import Tools
-
-        return Tools(self._store.notes, afresh=self._store.contents.afresh)

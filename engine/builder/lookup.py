@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol, final
 
 from engine.builder.job import Job, SourceName
-from engine.builder.live_rows import LiveRows
 from engine.builder.source_readings import SourceReadings, differs
 from engine.key import Key, inputs_of, with_inputs, without_inputs
 from engine.known import Known
@@ -128,8 +127,12 @@ class Lookup:
         sources: SourceReadings | None = None,
     ) -> None:
         """Without `rows`, the rows of keys are computed in this process, and without `sources` each source is read."""
+        if rows is None:
+            from engine.builder.live_rows import LiveRows
+
+            rows = LiveRows(store)
         self.store = store
-        self.rows = rows or LiveRows(store)
+        self.rows = rows
         self.lock = lock
         self.machines: Machines | None = None
         """The machines of a cluster on which the jobs run; None if they run on this machine."""
