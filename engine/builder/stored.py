@@ -18,7 +18,7 @@ from engine.store.stat_cache import Row
 from engine.system import watched
 
 if TYPE_CHECKING:
-    from engine.builder.lookup import MachineRows
+    from engine.builder.live_rows import MachineRows
     from engine.builder.selection import Reading
     from engine.key import Key
     from engine.recipe.load import LoadedRecipe
