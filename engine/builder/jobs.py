@@ -132,9 +132,11 @@ class _Branch:
 
 def _branch(recipe: Recipe, runtime: str, steps: Mapping[str, type[Step]]) -> _Branch:
     """Return the jobs with which a recipe that names `runtime` would get its built model."""
+    from engine.builder import plan_graph
+
     jobs, wiring = _of_one_runtime(recipe.as_run_by(runtime), steps)
     model = wiring.maker(_BUILT)
-    parts = up_to(_ordered(jobs), [model])
+    parts = plan_graph.up_to(_ordered(jobs), [model])
     return _Branch(tuple(replace(job, step=job.step.as_candidate()) for job in parts), model)
 
 
@@ -163,16 +165,6 @@ def _joined(jobs: Iterable[Job], branches: Mapping[str, _Branch]) -> list[Job]:
     ]
 
 
-def up_to(jobs: Sequence[Job], last: Iterable[str]) -> tuple[Job, ...]:
-    """Return the jobs of the steps in `last` and all jobs that they need, in the order of `jobs`."""
-    named, keep = set(last), set[str]()
-    for job in reversed(jobs):
-        if job.name in keep or job.step_name in named:
-            keep.add(job.name)
-            keep.update(job.earlier)
-    return tuple(job for job in jobs if job.name in keep)
-
-
 def _ordered(jobs: Sequence[Job]) -> tuple[Job, ...]:
     by_name = {job.name: job for job in jobs}
     return tuple(by_name[name] for name in _order(tuple((job.name, job.earlier) for job in jobs)))
@@ -184,8 +176,11 @@ def _order(needs: tuple[tuple[str, tuple[str, ...]], ...]) -> tuple[str, ...]:
     graph = TopologicalSorter(dict(needs))
     try:
         graph.prepare()
-    except CycleError:
-        raise _cycle(needs) from None
+    except CycleError as error:
+        raise StepError(
+            "these steps need each other: " + " -> ".join(error.args[1]),
+            hint="check the `after` and the inputs of the steps that other packages bring (`recipe steps`)",
+        ) from None
     order: list[str] = []
     ready: list[str] = []
     while graph.is_active():
@@ -194,20 +189,6 @@ def _order(needs: tuple[tuple[str, tuple[str, ...]], ...]) -> tuple[str, ...]:
         order.append(heappop(ready))
         graph.done(order[-1])
     return tuple(order)
-
-
-def _cycle(needs: Iterable[tuple[str, tuple[str, ...]]]) -> StepError:
-    """Return a StepError that names the steps which need each other in a circle."""
-    import networkx as nx  # imported only for an error, because its import takes longer than a plan
-
-    graph: nx.DiGraph[str] = nx.DiGraph()
-    graph.add_nodes_from(sorted(name for name, _ in needs))
-    graph.add_edges_from((earlier, name) for name, others in needs for earlier in others)
-    cycle = [edge[0] for edge in nx.find_cycle(graph)]
-    return StepError(
-        "these steps need each other: " + " -> ".join([*cycle, cycle[0]]),
-        hint="check the `after` and the inputs of the steps that other packages bring (`recipe steps`)",
-    )
 
 
 class _Wiring:

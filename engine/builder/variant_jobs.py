@@ -36,7 +36,11 @@ def planned_variant(loaded: LoadedRecipe, steps: Mapping[str, type[Step]], to: S
                 hint=_no_step(name, steps),
             )
     planned = _planned(loaded, steps)
-    return PlannedVariant(loaded, jobs.up_to(planned, to) if to else planned)
+    if to:
+        from engine.builder import plan_graph
+
+        planned = plan_graph.up_to(planned, to)
+    return PlannedVariant(loaded, planned)
 
 
 def _no_step(name: str, steps: Iterable[str]) -> str:

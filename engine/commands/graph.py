@@ -24,6 +24,6 @@ def run(arguments: argparse.Namespace) -> Exit:
     session = api.session(arguments.recipes, **options.reading(arguments))
     findings = session.findings()
     session.lookup.store.leave()
-    for line in graph.FORMATS[arguments.format](graph.jobs(findings)):
+    for line in graph.FORMATS[arguments.format](graph.of(findings)):
         print(line)
     return Exit.OK
