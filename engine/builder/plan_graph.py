@@ -38,9 +38,9 @@ def before(jobs: Iterable[Job], job: Job) -> list[str]:
 
 
 def up_to(jobs: Sequence[Job], last: Iterable[str]) -> tuple[Job, ...]:
-    """Return the jobs of the steps in `last` and all jobs that they need, in the order of `jobs`."""
+    """Return the jobs that `last` names, or whose steps it names, and all that they need, in their order."""
     graph, named = of(jobs), set(last)
-    ends = {_place(job) for job in jobs if job.step_name in named}
+    ends = {_place(job) for job in jobs if named & {job.name, job.step_name}}
     needed = ends.union(*(nx.ancestors(graph, end) for end in ends))
     return tuple(job for job in jobs if _place(job) in needed)
 

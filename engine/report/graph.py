@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -26,8 +26,11 @@ class GraphJob:
     variants: list[str] = field(default_factory=list)
 
 
-def of(findings: Sequence[Finding]) -> nx.DiGraph[GraphJob]:
-    """Return the graph of the jobs of all variants, each once, in an order in which they can run."""
+def of(findings: Sequence[Finding], *, only: Collection[plan_graph.Place] | None = None) -> nx.DiGraph[GraphJob]:
+    """Return the graph of the jobs of all variants, each once, in an order in which they can run.
+
+    With `only`, the graph has these jobs alone.
+    """
     drawn: dict[int, GraphJob] = {}
     by_place: dict[plan_graph.Place, GraphJob] = {}
     numbers = numbered_twins(findings)
@@ -38,6 +41,8 @@ def of(findings: Sequence[Finding]) -> nx.DiGraph[GraphJob]:
         twin.variants.append(job.recipe)
         by_place[place] = twin
     merged = nx.relabel_nodes(plan_graph.of(finding.job for finding in findings), by_place)
+    if only is not None:
+        merged.remove_nodes_from(set(drawn.values()) - {by_place[place] for place in only})
     return cast("nx.DiGraph[GraphJob]", merged)
 
 
