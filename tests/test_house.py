@@ -76,7 +76,7 @@ def test_a_check_imports_no_library_of_graphs_or_tables():
 _AFTER_REFUSALS = {
     "engine.builder.preflight",
     "engine.builder.variant",
-    "engine.builder.variant_jobs",
+    "engine.builder.jobs",
     "engine.feasibility.facts",
     "engine.known",
     "engine.machine.tools",
