@@ -62,10 +62,9 @@ def as_text(plan: nx.DiGraph[GraphJob]) -> Iterator[str]:
 def as_mermaid(plan: nx.DiGraph[GraphJob]) -> Iterator[str]:
     """Yield the lines of a flowchart of Mermaid, which GitHub and GitLab draw in Markdown."""
     yield "flowchart TD"
-    numbers = {job: number for number, job in enumerate(plan)}
-    for job, edges in drawn_edges(plan).items():
-        yield f'  j{numbers[job]}["{_called(job, plan)}<br/>{job.state}"]:::{_class(job)}'
-        yield from (f"  j{numbers[earlier]} --> j{numbers[job]}" for earlier in edges)
+    for number, job, earlier in _numbered(plan):
+        yield f'  j{number}["{_called(job, plan)}<br/>{job.state}"]:::{_class(job)}'
+        yield from (f"  j{each} --> j{number}" for each in earlier)
     yield "  classDef done fill:#d5f0dc,stroke:#2f8f4e,color:#123"
     yield "  classDef open fill:#fdeccb,stroke:#b57a12,color:#123"
 
@@ -74,12 +73,11 @@ def as_dot(plan: nx.DiGraph[GraphJob]) -> Iterator[str]:
     """Yield the lines of a graph in DOT, the language of Graphviz."""
     yield "digraph recipe {"
     yield "  rankdir=LR; node [shape=box, style=filled];"
-    numbers = {job: number for number, job in enumerate(plan)}
-    for job, edges in drawn_edges(plan).items():
+    for number, job, earlier in _numbered(plan):
         color = {"done": "#d5f0dc", "open": "#fdeccb"}[_class(job)]
         label = json.dumps(f"{_called(job, plan)}\n{job.state}")
-        yield f'  j{numbers[job]} [label={label}, fillcolor="{color}"];'
-        yield from (f"  j{numbers[earlier]} -> j{numbers[job]};" for earlier in edges)
+        yield f'  j{number} [label={label}, fillcolor="{color}"];'
+        yield from (f"  j{each} -> j{number};" for each in earlier)
     yield "}"
 
 
@@ -88,6 +86,13 @@ FORMATS: Mapping[str, Callable[[nx.DiGraph[GraphJob]], Iterator[str]]] = {
     "mermaid": as_mermaid,
     "dot": as_dot,
 }
+
+
+def _numbered(plan: nx.DiGraph[GraphJob]) -> Iterator[tuple[int, GraphJob, list[int]]]:
+    """Yield for each job its number, the job, and the numbers of the jobs from which an arrow leads to it."""
+    numbers = {job: number for number, job in enumerate(plan)}
+    for job, edges in drawn_edges(plan).items():
+        yield numbers[job], job, [numbers[earlier] for earlier in edges]
 
 
 def _called(job: GraphJob, plan: nx.DiGraph[GraphJob]) -> str:
