@@ -18,6 +18,7 @@ from engine.builder.executors.executor import Executor
 from engine.builder.executors.local import LocalExecutor
 from engine.builder.findings import Finding
 from engine.builder.job import Job
+from engine.builder.jobs import known_step
 from engine.builder.lookup import Lookup
 from engine.builder.loop import run
 from engine.builder.options import Options
@@ -28,7 +29,6 @@ from engine.builder.sides import SidePlace
 from engine.builder.source_readings import SourceReadings
 from engine.builder.summary import Summary, summarize
 from engine.builder.variant import PlannedVariant as Variant
-from engine.builder.variant_jobs import known_step
 from engine.builder.waiting import MachineNeeded, by_machine
 from engine.digest import Digest
 from engine.errors import Exit, Refusals, UsageError, UserError

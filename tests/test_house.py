@@ -69,14 +69,14 @@ def test_an_up_to_date_build_imports_neither_tables_nor_recipes():
 
 
 def test_a_check_imports_no_library_of_graphs_or_tables():
-    # They would take longer than all the rest: only a plan that goes in a circle needs networkx, only a table rich.
+    # They would take longer than all the rest: only who asks the plan's graph needs networkx, only a table rich.
     assert not imported_by("check", "recipes/minilm_cpu.yaml") & {"networkx", "rich"}
 
 
 _AFTER_REFUSALS = {
     "engine.builder.preflight",
     "engine.builder.variant",
-    "engine.builder.variant_jobs",
+    "engine.builder.jobs",
     "engine.feasibility.facts",
     "engine.known",
     "engine.machine.tools",

@@ -1,29 +1,100 @@
-"""Turn a recipe and the steps into jobs, in an order in which each job comes after the jobs that it needs."""
+"""Turn a variant of a recipe and the steps into jobs, each after the jobs that it needs; refuse what gives no plan."""
 
 from __future__ import annotations
 
 import json
 import reprlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from heapq import heappop, heappush
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from engine.builder.job import FOR, Job
-from engine.errors import StepError
+from engine.builder.variant import PlannedVariant
+from engine.errors import StepError, UsageError
 from engine.recipe.schema import Recipe
 from engine.runtimes import registry
 from engine.step import Source, Step
-from engine.text import canonical
+from engine.text import canonical, suggestions
+
+if TYPE_CHECKING:
+    from engine.recipe.load import LoadedRecipe
 
 _OURS = "engine."
 """How the names of the modules of this program begin: its own steps are tested, and need no check in each plan."""
 _BUILT = "compiled"
 """The output that is the built model of a runtime."""
+
+
+def known_step(name: str, steps: Mapping[str, type[Step]]) -> None:
+    """Raise UsageError for a name that no step has."""
+    if name not in steps:
+        near = suggestions.nearest(name, steps)
+        hint = suggestions.did_you_mean(f"`{near[0]}`") if near else "`recipe steps` says what each of them does"
+        raise UsageError(f"there is no step {name!r}", [f"steps: {', '.join(sorted(steps))}"], hint)
+
+
+def planned_variant(loaded: LoadedRecipe, steps: Mapping[str, type[Step]], to: Sequence[str]) -> PlannedVariant:
+    """Return a variant of a recipe that can work with its jobs. Raises UserError where it cannot be planned."""
+    for name in loaded.recipe.steps:
+        if name not in steps:
+            raise loaded.error(
+                f"there is no step {name!r}",
+                "steps",
+                name,
+                facts=[f"steps: {', '.join(sorted(steps))}"],
+                hint=_no_step(name, steps),
+            )
+    planned = _planned(loaded, steps)
+    if to:
+        from engine.builder import plan_graph
+
+        planned = plan_graph.up_to(planned, to)
+    return PlannedVariant(loaded, planned)
+
+
+def _no_step(name: str, steps: Iterable[str]) -> str:
+    """Return the hint for a name in the field `steps` that no step has."""
+    near = suggestions.nearest(name, steps)
+    install = "install the package that brings it; `recipe steps` lists what there is"
+    return f"{suggestions.did_you_mean(f'`{near[0]}`')} Else {install}" if near else install
+
+
+def _planned(loaded: LoadedRecipe, steps: Mapping[str, type[Step]]) -> tuple[Job, ...]:
+    options = _Consulted(loaded.recipe.steps)
+    try:
+        planned = plan(loaded.recipe.model_copy(update={"steps": options}), steps)
+    except ValidationError as error:
+        named = next((name for name, kind in steps.items() if kind.__name__ == error.title), error.title)
+        raise loaded.complaint(error, "steps", named) from None
+    for name in options.keys() - options.consulted:
+        hint = "what it can be told are the recipe's own fields: see docs/recipe.md"
+        raise loaded.error(f"the step {name!r} takes no options under `steps`", "steps", name, hint=hint)
+    return planned
+
+
+class _Consulted(dict[str, Mapping[str, Any]]):
+    """The field `steps` of a recipe: a dictionary that notes the steps whose options were read."""
+
+    def __init__(self, options: Mapping[str, Mapping[str, Any]]) -> None:
+        super().__init__(options)
+        self.consulted: set[str] = set()
+
+    def get(self, key: str, default: Any = None) -> Any:
+        self.consulted.add(key)
+        return super().get(key, default)
+
+    def __getitem__(self, key: str) -> Mapping[str, Any]:
+        self.consulted.add(key)
+        return super().__getitem__(key)
+
+    def __contains__(self, key: object) -> bool:
+        self.consulted.add(str(key))
+        return super().__contains__(key)
 
 
 def plan(recipe: Recipe, steps: Mapping[str, type[Step]]) -> tuple[Job, ...]:
@@ -38,9 +109,8 @@ def plan(recipe: Recipe, steps: Mapping[str, type[Step]]) -> tuple[Job, ...]:
     delivering = [job.name for job in jobs if job.step.delivers]
     if len(delivering) > 1:
         raise StepError(f"two steps make what the user gets: {delivering[0]!r} and {delivering[1]!r}")
-    branches = {name: _branch(recipe, name, steps) for name in registry.of(recipe).candidates(recipe)}
-    if branches:
-        jobs = _joined(jobs, branches)
+    if registry.of(recipe).candidates(recipe):
+        jobs = _joined(recipe, jobs, steps)
     for job in jobs:
         if not type(job.step).__module__.startswith(_OURS):
             refuse_lossy(job.name, job.step)
@@ -122,55 +192,35 @@ def _of_one_runtime(recipe: Recipe, steps: Mapping[str, type[Step]]) -> tuple[li
     return jobs, wiring
 
 
-@dataclass(frozen=True)
-class _Branch:
-    """The jobs that build the model for one of several runtimes, and the name of the job whose output the model is."""
+def _joined(recipe: Recipe, jobs: Iterable[Job], steps: Mapping[str, type[Step]]) -> list[Job]:
+    """Return the jobs of a recipe whose runtime stands for several, with those that build the model for each of them.
 
-    jobs: tuple[Job, ...]
-    model: str
-
-
-def _branch(recipe: Recipe, runtime: str, steps: Mapping[str, type[Step]]) -> _Branch:
-    """Return the jobs with which a recipe that names `runtime` would get its built model."""
-    jobs, wiring = _of_one_runtime(recipe.as_run_by(runtime), steps)
-    model = wiring.maker(_BUILT)
-    parts = up_to(_ordered(jobs), [model])
-    return _Branch(tuple(replace(job, origin=job.step.as_candidate()) for job in parts), model)
-
-
-def _joined(jobs: Iterable[Job], branches: Mapping[str, _Branch]) -> list[Job]:
-    """Return the jobs of a recipe together with those of its branches.
-
-    Branches share the jobs whose steps and inputs are the same. A step that is another one in a later branch has one
-    more job there, whose name has the runtime's: `quantize@tensorrt`. A step that takes the models of several runtimes
-    gets the output of each branch.
+    Such a branch has the jobs with which a recipe that names the runtime would get its built model. Branches share the
+    jobs whose steps and inputs are the same. A step that is another one in a later branch has one more job there, whose
+    name has the runtime's: `quantize@tensorrt`. A step that takes the models of several runtimes gets the output of
+    each branch.
     """
+    from engine.builder import plan_graph
+
     by_name = {job.name: job for job in jobs}
     models = {}
-    for runtime, branch in branches.items():
+    for runtime in registry.of(recipe).candidates(recipe):
+        own, wiring = _of_one_runtime(recipe.as_run_by(runtime), steps)
+        model = wiring.maker(_BUILT)
         names: dict[str, str] = {}
-        for job in branch.jobs:
+        for job in plan_graph.up_to(_ordered(own), [model]):
+            step = job.step.as_candidate()
             needs = {parameter: names[maker] for parameter, maker in job.needs.items()}
-            same = (name for name, other in by_name.items() if (other.step, other.needs) == (job.step, needs))
+            same = (name for name, other in by_name.items() if (other.step, other.needs) == (step, needs))
             new = job.name if job.name not in by_name else f"{job.name}{FOR}{runtime}"
             names[job.name] = name = next(same, new)
             gates = tuple(names[gate] for gate in job.gates)
-            by_name.setdefault(name, replace(job, name=name, needs=needs, gates=gates))
-        models[runtime] = names[branch.model]
+            by_name.setdefault(name, replace(job, name=name, origin=step, needs=needs, gates=gates))
+        models[runtime] = names[model]
     return [
         replace(job, needs={**job.needs, **{name: models[each] for name, each in job.step.models_of().items()}})
         for job in by_name.values()
     ]
-
-
-def up_to(jobs: Sequence[Job], last: Iterable[str]) -> tuple[Job, ...]:
-    """Return the jobs of the steps in `last` and all jobs that they need, in the order of `jobs`."""
-    named, keep = set(last), set[str]()
-    for job in reversed(jobs):
-        if job.name in keep or job.step_name in named:
-            keep.add(job.name)
-            keep.update(job.earlier)
-    return tuple(job for job in jobs if job.name in keep)
 
 
 def _ordered(jobs: Sequence[Job]) -> tuple[Job, ...]:
@@ -184,8 +234,11 @@ def _order(needs: tuple[tuple[str, tuple[str, ...]], ...]) -> tuple[str, ...]:
     graph = TopologicalSorter(dict(needs))
     try:
         graph.prepare()
-    except CycleError:
-        raise _cycle(needs) from None
+    except CycleError as error:
+        raise StepError(
+            "these steps need each other: " + " -> ".join(error.args[1]),
+            hint="check the `after` and the inputs of the steps that other packages bring (`recipe steps`)",
+        ) from None
     order: list[str] = []
     ready: list[str] = []
     while graph.is_active():
@@ -194,20 +247,6 @@ def _order(needs: tuple[tuple[str, tuple[str, ...]], ...]) -> tuple[str, ...]:
         order.append(heappop(ready))
         graph.done(order[-1])
     return tuple(order)
-
-
-def _cycle(needs: Iterable[tuple[str, tuple[str, ...]]]) -> StepError:
-    """Return a StepError that names the steps which need each other in a circle."""
-    import networkx as nx  # imported only for an error, because its import takes longer than a plan
-
-    graph: nx.DiGraph[str] = nx.DiGraph()
-    graph.add_nodes_from(sorted(name for name, _ in needs))
-    graph.add_edges_from((earlier, name) for name, others in needs for earlier in others)
-    cycle = [edge[0] for edge in nx.find_cycle(graph)]
-    return StepError(
-        "these steps need each other: " + " -> ".join([*cycle, cycle[0]]),
-        hint="check the `after` and the inputs of the steps that other packages bring (`recipe steps`)",
-    )
 
 
 class _Wiring:

@@ -40,10 +40,10 @@ def plan(selection: Selection) -> Plan:
     """Read, check and plan all variants of a selection; the errors of wrong recipes are collected in the plan."""
     with planning_reads.noted():
         if selection.to:
-            from engine.builder import registry, variant_jobs
+            from engine.builder import jobs, registry
 
             for name in selection.to:
-                variant_jobs.known_step(name, registry.steps())
+                jobs.known_step(name, registry.steps())
         return _plan(selection)
 
 
@@ -79,13 +79,13 @@ def _plan(selection: Selection) -> Plan:
 
 def _planned(feasible: Sequence[LoadedRecipe], to: Sequence[str], refusals: Refusals) -> list[PlannedVariant]:
     # The import of all steps takes long, and nobody waits for it where every recipe is refused.
-    from engine.builder import registry, variant_jobs
+    from engine.builder import jobs, registry
 
     steps = registry.steps()
     planned: list[PlannedVariant] = []
     for each in feasible:
         with refusals.collecting(each.path):
-            planned.append(variant_jobs.planned_variant(each, steps, to))
+            planned.append(jobs.planned_variant(each, steps, to))
     return planned
 
 

@@ -26,8 +26,8 @@ _LISTED = 8
 
 def checked(names: Iterable[str]) -> frozenset[str]:
     """Return the names of steps that are to be made again. Raises UsageError for a name that cannot be."""
+    from engine.builder.jobs import known_step
     from engine.builder.registry import steps  # a build that makes nothing again imports no steps
-    from engine.builder.variant_jobs import known_step
 
     chosen = frozenset(names)
     known = steps() if chosen else {}

@@ -52,12 +52,3 @@ class PlannedVariant:
         from engine.store.heads import subject_of
 
         return subject_of(self.loaded)
-
-
-def before(variant: PlannedVariant, job: Job) -> list[str]:
-    """Return the names of all jobs before a job of a variant, not only of those whose outputs the job reads."""
-    jobs = {each.name: each for each in variant.jobs}
-    names = list(job.earlier)
-    for name in names:  # grows meanwhile
-        names += [each for each in jobs[name].earlier if each not in names]
-    return names

@@ -191,7 +191,7 @@ def _push_records(tier: Tier, variants: Iterable[PlannedVariant], findings: Iter
 
     Raises UserError: the first error of the remote, or one that names jobs without a record.
     """
-    from engine.builder.variant import before
+    from engine.builder import plan_graph
 
     records = {(each.job.recipe, each.job.name): each.record for each in findings}
     count, missing = 0, []
@@ -201,7 +201,7 @@ def _push_records(tier: Tier, variants: Iterable[PlannedVariant], findings: Iter
             if record is None:
                 missing.append(f"{variant.name} {job.name}")
                 continue
-            earlier = [records.get((variant.name, name)) for name in before(variant, job)]
+            earlier = [records.get((variant.name, name)) for name in plan_graph.before(variant.jobs, job)]
             tier.push(record, earlier=[each for each in earlier if each is not None])
             count += 1
     if not count:

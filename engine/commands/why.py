@@ -47,9 +47,10 @@ def run(arguments: argparse.Namespace) -> Exit:
         session.lookup.store.leave()
     lookup, findings = examined
     whole = total(findings, jobs_of(str(arguments.recipes[0])) or slots.default())
+    every = findings
     if arguments.step is not None:
-        jobs = tuple(dict.fromkeys(finding.job.name for finding in findings))
-        findings = [finding for finding in findings if arguments.step in (finding.job.name, finding.job.step_name)]
+        jobs = tuple(dict.fromkeys(finding.job.name for finding in every))
+        findings = [finding for finding in every if arguments.step in (finding.job.name, finding.job.step_name)]
         if not findings:
             what = f"this recipe has no job {arguments.step!r}"
             raise UsageError(what, [f"jobs: {', '.join(jobs)}"], suggestions.hint(arguments.step, jobs))
@@ -60,7 +61,7 @@ def run(arguments: argparse.Namespace) -> Exit:
     elif arguments.json:
         print(json.dumps([_fields(finding) for finding in findings], ensure_ascii=False, indent=1))
     else:
-        for line in _lines(findings):
+        for line in _lines(_with_causes(findings, every)):
             print(line)
         if whole is not None and arguments.step is None:
             print(costs.of_build(whole))
@@ -73,6 +74,23 @@ def _words_of_build(arguments: argparse.Namespace) -> list[str]:
     if arguments.step in words:
         words.remove(arguments.step)
     return words
+
+
+def _with_causes(findings: list[Finding], every: list[Finding]) -> list[Finding]:
+    """Return the findings, each after those of the jobs before it that a build would run first."""
+    unknown = [finding.job.name for finding in findings if finding.state == "unknown"]
+    if not unknown or findings is every:
+        return findings
+    from engine.builder import plan_graph
+
+    chosen = {finding.job.name for finding in findings}
+    needed = plan_graph.up_to([finding.job for finding in every], unknown)
+    places = {(job.recipe, job.name) for job in needed}
+    return [
+        each
+        for each in every
+        if each.job.name in chosen or (each.state in ("new", "stale") and (each.job.recipe, each.job.name) in places)
+    ]
 
 
 def _fields(finding: Finding) -> dict[str, object]:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import field_validator
 
-from engine.builder import jobs
+from engine.builder import jobs, plan_graph
 from engine.errors import StepError
 from engine.recipe.schema import ModelSection, Recipe
 from engine.step import Source, Step
@@ -113,11 +113,6 @@ def test_a_gate_orders_jobs_without_being_an_input():
     assert [job.name for job in plan] == ["a", "b", "c"]
     assert plan[2].gates == ("b",)
     assert plan[2].needs == {"one": "a"}
-
-
-def test_up_to_a_step_keeps_what_it_needs():
-    plan = planned(kind("a", "one"), kind("b", "two", ["one"]), kind("c", "three", ["two"]), kind("z", "other"))
-    assert [job.name for job in jobs.up_to(plan, ["b"])] == ["a", "b"]
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcdefghij"), st.sampled_from("abcdefghij")), max_size=30))
@@ -227,7 +222,7 @@ def test_two_runtimes_share_the_jobs_that_are_the_same_for_both():
 
 def test_a_step_that_users_name_stands_for_all_its_jobs():
     Tune.name = "tune"
-    plan = jobs.up_to(jobs.plan(AUTO, of_auto(Tune)), ["tune"])
+    plan = plan_graph.up_to(jobs.plan(AUTO, of_auto(Tune)), ["tune"])
     assert [job.name for job in plan] == ["shape", "tune", "tune@onnxruntime", "tune@openvino"]
 
 

@@ -35,7 +35,7 @@ def html(
     summaries: Sequence[Summary], findings: Sequence[Finding], overviews: Sequence[VariantOverview], version: str
 ) -> str:
     """Return the page. `findings` are those of all variants, and `overviews` has one item for each summary."""
-    listed = graph.jobs(findings)
+    listed = graph.of(findings)
     unknown = [Value(None, "")] * len(listed)  # a job that variants share ran for one of them
     variants = [_variant(number, summary, overviews[number], findings) for number, summary in enumerate(summaries)]
     environment = _environment()
@@ -82,7 +82,7 @@ def _variant(number: int, summary: Summary, overview: VariantOverview, findings:
         overview=overview,
         shown=Value(summary.to_json(), f"show.{number}"),
         past=Value({"builds": past_builds.as_json(overview.builds)}, f"history.{number}"),
-        jobs=graph.jobs(own),
+        jobs=graph.of(own),
         anchor=f"variant-{number}",
         plan_jobs=summary.variant.jobs,
         precision=headline_of_precision(summary) or "",

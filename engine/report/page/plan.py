@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from statistics import fmean
 
+import networkx as nx
 from markupsafe import Markup
 
+from engine.report import graph
 from engine.report.graph import GraphJob
 from engine.report.page import svg
 from engine.report.page.values import FILTERS, Value
@@ -30,30 +31,24 @@ MOST = 60
 """The most jobs that are drawn; a picture with more says less than a table."""
 
 
-@dataclass
-class _Spot:
-    """A place in a layer: of a job, or of a line that passes the layer."""
-
-    job: int | None
-    above: list[int] = field(default_factory=list)
-    below: list[int] = field(default_factory=list)
+_Spot = GraphJob | tuple[GraphJob, GraphJob, int]
+"""What stands in a layer: a job, or a line from a job to a later one, which passes the layer of that number."""
 
 
-def picture(jobs: Sequence[GraphJob], seconds: Sequence[Value]) -> Markup:
+def picture(plan: nx.DiGraph[GraphJob], seconds: Sequence[Value]) -> Markup:
     """Return the picture of the jobs; `seconds` are the durations of their last runs, in the same order.
 
     A picture that is wider than a narrow page is shown on wide pages only. The table of jobs stands on all pages.
     """
-    spots, layers, routes = _laid_out(jobs)
-    texts = [_texts(job, each, jobs) for job, each in zip(jobs, seconds, strict=True)]
-    needed = [max(svg.width(name, _NAME), svg.width(state.striptags(), _STATE)) for name, state in texts]
+    layers, routes = _laid_out(plan)
+    jobs = list(plan)
+    texts = {job: _texts(job, each, jobs) for job, each in zip(jobs, seconds, strict=True)}
+    needed = [max(svg.width(name, _NAME), svg.width(state.striptags(), _STATE)) for name, state in texts.values()]
     box = min(_WIDEST, max([_NARROWEST, *needed]) + 2 * _MARGIN)
-    wide, places = _places(spots, layers, box)
+    wide, places = _places(layers, box)
     high = len(layers) * (_HEIGHT + _DOWN) + _DOWN
     drawn = [_route([places[spot] for spot in route]) for route in routes]
-    for number, spot in enumerate(spots):
-        if spot.job is not None:
-            drawn.append(_job(jobs[spot.job], texts[spot.job], places[number], box))
+    drawn += [_job(job, texts[job], places[job], box) for job in jobs]
     label = f"The plan: {lists.counted(len(jobs), 'job')}. The table below has the same jobs."
     drawing = svg.picture(wide, high, label, drawn)
     if wide <= svg.NARROW:
@@ -62,59 +57,37 @@ def picture(jobs: Sequence[GraphJob], seconds: Sequence[Value]) -> Markup:
     return Markup('<div class="when-wide">{}</div>{}').format(drawing, note)
 
 
-def _laid_out(jobs: Sequence[GraphJob]) -> tuple[list[_Spot], list[list[int]], list[list[int]]]:
-    """Return the spots, the numbers of the spots in each layer, and for each line the spots that it passes.
-
-    A job that another input of a job needs, too, gets no line of its own to that job.
-    """
-    depth: list[int] = []
-    needed: list[set[int]] = []
-    for job in jobs:
-        needed.append(set(job.earlier).union(*(needed[each] for each in job.earlier)))
-    for job in jobs:
-        depth.append(1 + max((depth[each] for each in job.earlier), default=-1))
-    spots = [_Spot(number) for number in range(len(jobs))]
-    layers: list[list[int]] = [[] for _ in range(max(depth, default=0) + 1)]
-    for number, layer in enumerate(depth):
-        layers[layer].append(number)
-    routes = []
-    for number, job in enumerate(jobs):
-        for earlier in job.earlier:
-            if any(earlier in needed[other] for other in job.earlier):
-                continue
-            route = [earlier]
-            for layer in range(depth[earlier] + 1, depth[number]):
-                spots.append(_Spot(None))
-                layers[layer].append(len(spots) - 1)
-                route.append(len(spots) - 1)
-            routes.append([*route, number])
-    for route in routes:
-        for above, below in itertools.pairwise(route):
-            spots[above].below.append(below)
-            spots[below].above.append(above)
-    _untangle(spots, layers)
-    return spots, layers, routes
+def _laid_out(plan: nx.DiGraph[GraphJob]) -> tuple[list[list[_Spot]], list[list[_Spot]]]:
+    """Return the layers of spots, and for each line the spots that it passes."""
+    layers: list[list[_Spot]] = [list(layer) for layer in nx.topological_generations(plan)]
+    depth = {job: number for number, layer in enumerate(layers) for job in layer}
+    lines: nx.DiGraph[_Spot] = nx.DiGraph()
+    routes: list[list[_Spot]] = []
+    for job, edges in graph.drawn_edges(plan).items():
+        for earlier in edges:
+            passed = range(depth[earlier] + 1, depth[job])
+            for layer in passed:
+                layers[layer].append((earlier, job, layer))
+            routes.append([earlier, *((earlier, job, layer) for layer in passed), job])
+            nx.add_path(lines, routes[-1])
+    _untangle(lines, layers)
+    return layers, routes
 
 
-def _untangle(spots: Sequence[_Spot], layers: Sequence[list[int]]) -> None:
+def _untangle(lines: nx.DiGraph[_Spot], layers: Sequence[list[_Spot]]) -> None:
     """Order each layer by the middle of its neighbours, down and up in turn, so that few lines cross."""
     for sweep in range(_SWEEPS):
         downwards = sweep % 2 == 0
+        beside = lines.pred if downwards else lines.succ
         for layer in layers if downwards else reversed(layers):
             order = {spot: place for each in layers for place, spot in enumerate(each)}
-
-            def middle(spot: int, order: dict[int, int] = order, downwards: bool = downwards) -> float:  # noqa: FBT001
-                beside = spots[spot].above if downwards else spots[spot].below
-                return sum(order[each] for each in beside) / len(beside) if beside else order[spot]
-
-            layer.sort(key=middle)
+            middle = {spot: fmean(order[each] for each in beside.get(spot, ()) or [spot]) for spot in layer}
+            layer.sort(key=middle.__getitem__)
 
 
-def _places(
-    spots: Sequence[_Spot], layers: Sequence[Sequence[int]], box: float
-) -> tuple[float, dict[int, tuple[float, float]]]:
+def _places(layers: Sequence[Sequence[_Spot]], box: float) -> tuple[float, dict[_Spot, tuple[float, float]]]:
     """Return the width of the picture, and the middle of the upper edge of each spot."""
-    widths = {spot: _PASSING if spots[spot].job is None else box for layer in layers for spot in layer}
+    widths = {spot: box if isinstance(spot, GraphJob) else _PASSING for layer in layers for spot in layer}
     widest = max(sum(widths[spot] + _ACROSS for spot in layer) for layer in layers)
     places = {}
     for depth, layer in enumerate(layers):

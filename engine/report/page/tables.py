@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -204,7 +204,7 @@ def accuracy(measured: Value, name: str) -> PageTable:
     return PageTable(f"accuracy of {name}", columns)
 
 
-def jobs(listed: Sequence[GraphJob], steps: Sequence[Value], name: str) -> PageTable:
+def jobs(listed: Collection[GraphJob], steps: Sequence[Value], name: str) -> PageTable:
     """Return the table of jobs; `steps` are the jobs in `recipe show --json`, in the same order."""
     several = len({each for job in listed for each in job.variants}) > 1
     columns = [
@@ -214,7 +214,7 @@ def jobs(listed: Sequence[GraphJob], steps: Sequence[Value], name: str) -> PageT
         numbers("took", "lasting", [step["seconds"] for step in steps]),
         numbers("memory", "memory", [step["peak_bytes"] for step in steps]),
         numbers("output", "size", [step["bytes"] for step in steps]),
-        PageColumn("reads", [", ".join(listed[number].name for number in job.earlier) for job in listed]),
+        PageColumn("reads", [", ".join(job.reads) for job in listed]),
     ]
     return PageTable(f"jobs of {name}", columns)
 

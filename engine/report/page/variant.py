@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import networkx as nx
 from markupsafe import Markup
 
 from engine.builder.job import Job
@@ -31,7 +32,7 @@ class PageVariant:
     """The variant in `recipe show --json`."""
     past: Value
     """The variant in `recipe history --json`."""
-    jobs: Sequence[GraphJob]
+    jobs: nx.DiGraph[GraphJob]
     anchor: str
     plan_jobs: Sequence[Job]
     precision: str

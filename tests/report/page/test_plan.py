@@ -2,17 +2,22 @@
 
 import re
 
+import networkx as nx
+
 from engine.report.graph import GraphJob
 from engine.report.page import plan
 from engine.report.page.values import Value
 
 JOBS = [
     GraphJob("fetch", "cached", (), ["a", "b"]),
-    GraphJob("export", "cached", (0,), ["a", "b"]),
-    GraphJob("fuse", "stale", (1,), ["a"]),
-    GraphJob("bench", "unknown", (0, 2), ["a"]),
-    GraphJob("check", "new", (0,), ["b"]),
+    GraphJob("export", "cached", ("fetch",), ["a", "b"]),
+    GraphJob("fuse", "stale", ("export",), ["a"]),
+    GraphJob("bench", "unknown", ("fetch", "fuse"), ["a"]),
+    GraphJob("check", "new", ("fetch",), ["b"]),
 ]
+PLAN = nx.DiGraph()
+PLAN.add_nodes_from(JOBS)
+PLAN.add_edges_from((JOBS[one], JOBS[other]) for one, other in [(0, 1), (1, 2), (0, 3), (2, 3), (0, 4)])
 SECONDS = [Value(1.25, "show.0.steps.0.seconds"), *[Value(None, "")] * 4]
 
 
@@ -23,20 +28,20 @@ def boxes(drawn):
 
 
 def test_a_job_stands_below_the_jobs_that_it_reads_and_boxes_do_not_overlap():
-    places = boxes(str(plan.picture(JOBS, SECONDS)))
+    places = boxes(str(plan.picture(PLAN, SECONDS)))
     assert places.keys() == {job.name for job in JOBS}
     for job in JOBS:
-        assert all(places[JOBS[number].name][1] < places[job.name][1] for number in job.earlier)
+        assert all(places[earlier][1] < places[job.name][1] for earlier in job.reads)
     for one, (x, y) in places.items():
         assert not [other for other, (left, top) in places.items() if other != one and abs(x - left) < 172 and y == top]
 
 
 def test_a_line_that_another_line_implies_is_left_out():
-    assert str(plan.picture(JOBS, SECONDS)).count('class="edge"') == 4  # not from fetch to bench
+    assert str(plan.picture(PLAN, SECONDS)).count('class="edge"') == 4  # not from fetch to bench
 
 
 def test_states_durations_and_shared_jobs_are_in_words():
-    drawn = str(plan.picture(JOBS, SECONDS))
+    drawn = str(plan.picture(PLAN, SECONDS))
     assert "fetch (2 variants)" in drawn
     assert 'data-path="show.0.steps.0.seconds"' in drawn
     assert "stale · a" in drawn

@@ -40,7 +40,7 @@ def test_a_speed_up_stands_beside_the_rival():
 
 
 def test_jobs_of_several_variants_name_them():
-    listed = [GraphJob("fetch", "cached", (), ["a", "b"]), GraphJob("bench", "new", (0,), ["a"])]
+    listed = [GraphJob("fetch", "cached", (), ["a", "b"]), GraphJob("bench", "new", ("fetch",), ["a"])]
     table = tables.jobs(listed, [Value(None, "")] * 2, "all")
     assert table.rows == [("fetch", "a, b", "cached", ""), ("bench", "a", "new", "fetch")]
 

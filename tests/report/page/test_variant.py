@@ -19,7 +19,7 @@ def one():
         overview=overview,
         shown=Value(json.loads(json.dumps(summary.to_json())), "show.0"),
         past=Value({"builds": past_builds.as_json(overview.builds)}, "history.0"),
-        jobs=graph.jobs(findings),
+        jobs=graph.of(findings),
         anchor="variant-0",
         plan_jobs=summary.variant.jobs,
         precision="",
