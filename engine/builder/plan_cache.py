@@ -1,0 +1,194 @@
+"""The plan cache: the variants of the last build as plain data, for a build in which only sources have changed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from stat import S_ISREG
+from typing import TYPE_CHECKING, Any
+
+from engine import snapshot
+
+if TYPE_CHECKING:
+    from engine.builder.findings import Finding
+    from engine.builder.lookup import Lookup
+    from engine.builder.selection import Reading
+    from engine.builder.variant import PlannedVariant
+    from engine.events import Event, Finished
+    from engine.snapshot import ChangedFiles
+
+Entry = dict[str, Any]
+"""A variant of the last build as plain data, which `engine.report.keeping` makes.
+
+`subject` and `jobs` are the variant, with the rows of each job's own key. `inputs` and `outputs` are files: those of
+local sources, and what the build made. `planned`, `ended`, `talk`, `news` and `folded` are what a build prints where
+nothing has changed, and `table`, `package`, `model`, `choice`, `unknown` and `notes` what is known about the variant.
+"""
+_FOLDER = "plans"
+
+
+@dataclass(frozen=True)
+class PlanCache:
+    """The plan of the build that a snapshot is about. It stands as long as only the content of sources changes."""
+
+    changes: ChangedFiles
+    content: Mapping[str, Any]
+
+    @property
+    def entries(self) -> dict[str, Entry]:
+        """The variants by name, in the order of the plan."""
+        entries: dict[str, Entry] = self.content["entries"]
+        return entries
+
+    @property
+    def machine(self) -> Mapping[str, str]:
+        """The facts about this machine that records hold."""
+        machine: Mapping[str, str] = self.content["machine"]
+        return machine
+
+    @property
+    def code(self) -> Mapping[str, list[tuple[str, tuple[int, ...]]]]:
+        """For the digest of each step's code, the code's files with their stat rows."""
+        code: Mapping[str, list[tuple[str, tuple[int, ...]]]] = self.content["code"]
+        return code
+
+    @property
+    def readers(self) -> dict[str, Entry]:
+        """The variants that read a changed file."""
+        changed = frozenset(self.changes.names)
+        return {name: each for name, each in self.entries.items() if not changed.isdisjoint(each["inputs"])}
+
+    @property
+    def others(self) -> list[Entry]:
+        """The variants that read no changed file."""
+        return [each for name, each in self.entries.items() if name not in self.readers]
+
+
+def standing(changes: ChangedFiles | None) -> PlanCache | None:
+    """Return the plan of the last build, if nothing but the content of sources has changed since; else None.
+
+    A source that is no regular file any more, or that was read while recipes were planned, may change the plan itself.
+    """
+    if changes is None:
+        return None
+    try:
+        plan = PlanCache(changes, snapshot.read(path_beside(changes.path)))
+        fits = plan.content["token"] == changes.snapshot["token"]
+    except snapshot.UNREADABLE:
+        return None
+    return plan if fits and all(name in plan.content["sources"] and is_file(name) for name in changes.names) else None
+
+
+def unchanged(words: Sequence[str]) -> PlanCache | None:
+    """Return the plan of the build with the arguments `words`, if nothing has changed since; else None."""
+    changes = snapshot.compare(words)
+    return None if changes is None or changes.names else standing(changes)
+
+
+def examined(words: Sequence[str], reading: Reading) -> tuple[Lookup, list[Finding]] | None:
+    """Return the look-up and the findings of `recipe why` for the jobs of the last build with the arguments `words`.
+
+    `reading` are the same options, for reading recipes. Returns None if the plan does not stand.
+    """
+    plan = standing(snapshot.compare(words))
+    if plan is None:
+        return None
+    from engine.builder.findings import examine
+
+    lookup, variants = _planned(plan, plan.entries.values(), reading)
+    findings = [finding for variant in variants for finding in examine(variant, lookup)]
+    lookup.store.leave()
+    return lookup, findings
+
+
+@dataclass(frozen=True)
+class ChangedBuild:
+    """A build of the variants that read a changed file; the plan of the last build answers for all others."""
+
+    plan: PlanCache
+    lookup: Lookup
+    variants: Sequence[PlannedVariant]
+
+    def build(
+        self,
+        *,
+        out: Path,
+        parallel: int | None,
+        keep_going: bool,
+        allow_waiting: bool,
+        wait: float | None,
+        is_what_if: bool,
+        on_event: Callable[[Event], None],
+    ) -> Finished:
+        """Run the loop on the variants; every event goes to `on_event`, and the last event, about all, is returned."""
+        from engine.builder.announcing import announcing
+        from engine.builder.executors import slots
+        from engine.builder.executors.local import LocalExecutor
+        from engine.builder.loop import Options, run
+        from engine.errors import Exit
+        from engine.events import Finished
+
+        options = Options(
+            out=out, keep_going=keep_going, allow_waiting=allow_waiting, wait=wait, is_what_if=is_what_if
+        )
+        last = Finished("failed", 0.0, Exit.FAILED, {})
+        with announcing(self.lookup.store, on_event):
+            for event in run(self.variants, self.lookup, LocalExecutor(parallel or slots.default()), options):
+                if isinstance(event, Finished):
+                    event = last = replace(event, packages=self._packages(event))  # noqa: PLW2901
+                on_event(event)
+        return last
+
+    def _packages(self, finished: Finished) -> dict[str, Path]:
+        """Return the packages of all variants, in the order of the plan."""
+        of_others = {each["subject"][2]: Path(each["package"]) for each in self.plan.others if each["package"]}
+        every = {**of_others, **finished.packages}
+        return {name: every[name] for name in self.plan.entries if name in every}
+
+
+def changed_build(changes: ChangedFiles | None, reading: Reading) -> ChangedBuild | None:
+    """Return the build of what reads the changed files; None if the plan does not stand.
+
+    `reading` are the options for reading recipes. With samples that cannot be read no plan stands: the whole build says
+    why.
+    """
+    plan = standing(changes)
+    if plan is None:
+        return None
+    if own := [Path(name) for name in plan.changes.names if name.endswith((".jsonl", ".npz"))]:
+        from engine.kit.inputs import samples
+
+        if not all(map(samples.is_readable, own)):
+            return None
+    return ChangedBuild(plan, *_planned(plan, plan.readers.values(), reading, remote=True))
+
+
+def _planned(
+    plan: PlanCache, entries: Iterable[Entry], reading: Reading, *, remote: bool = False
+) -> tuple[Lookup, Sequence[PlannedVariant]]:
+    from engine.builder.stored import StoredLookup, loading, variant_of
+    from engine.recipe.project import project_of
+    from engine.store.opening import open_store
+
+    every = list(entries)
+    variants = [variant_of(each, loading(reading)) for each in every]
+    project = project_of(variants[0].subject.path) if remote else None
+    store = open_store(Path(plan.changes.path).parent.parent, project=project)
+    return StoredLookup(store, plan, plan.changes, every), variants
+
+
+def path_beside(path: str) -> str:
+    """Return the path of the plan that belongs to the snapshot at `path`."""
+    folder, name = os.path.split(path)
+    return os.path.join(os.path.dirname(folder), _FOLDER, name)
+
+
+def is_file(name: str) -> bool:
+    """Say whether a name leads to a regular file."""
+    try:
+        return S_ISREG(os.stat(name).st_mode)
+    except OSError:
+        return False
