@@ -9,8 +9,8 @@ from itertools import groupby
 
 from engine.builder import reports
 from engine.builder.lookup import Lookup
-from engine.builder.stored import StoredVariant
 from engine.builder.tickets import Ticket
+from engine.builder.variant import UnreadRecipe
 from engine.errors import UserError
 from engine.events import Ended
 from engine.key import Change, changes, input_row
@@ -91,7 +91,7 @@ def _figures(lookup: Lookup, tickets: list[Ticket]) -> HeadlineFigures:
     """
     if not any(_ran(each) and each.job.traits.reads_report for each in tickets):
         earlier = history.of(lookup.store.notes, tickets[0].variant.subject)
-        if earlier and isinstance(tickets[0].variant, StoredVariant):
+        if earlier and isinstance(tickets[0].variant.origin, UnreadRecipe):
             return _replayed(replace(earlier[-1].figures, size=None))
     from engine.builder import headline
     from engine.builder.summary import Summary

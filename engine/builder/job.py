@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -67,7 +68,8 @@ class Job:
 
     recipe: str
     name: str
-    step: Step
+    origin: Step | Traits
+    """The step of a job that was planned in this process; the traits of a job that comes from another."""
     needs: Mapping[str, str]
     """For each parameter of the step's `run`, the name of the job whose output is passed."""
     hermetic: bool = False
@@ -90,11 +92,24 @@ class Job:
         return tuple(dict.fromkeys((*self.needs.values(), *self.gates)))
 
     @cached_property
+    def step(self) -> Step:
+        """The step; a job that was made from traits imports it here."""
+        if not isinstance(self.origin, Traits):
+            return self.origin
+        module, _, name = self.origin.kind.partition(":")
+        kind = getattr(importlib.import_module(module), name)
+        kind.name = self.step_name
+        step: Step = canonical.decode(kind, self.origin.options)
+        return step
+
+    @cached_property
     def traits(self) -> Traits:
         """What a build needs of the step, as plain data."""
+        if isinstance(self.origin, Traits):
+            return self.origin
         from engine.step import Step
 
-        step, kind = self.step, type(self.step)
+        step, kind = self.origin, type(self.origin)
         work = kind.work_class()
         return Traits(
             kind=f"{kind.__module__}:{kind.__name__}",

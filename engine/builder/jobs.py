@@ -112,7 +112,7 @@ def _of_one_runtime(recipe: Recipe, steps: Mapping[str, type[Step]]) -> tuple[li
         Job(
             recipe=recipe.name,
             name=name,
-            step=step,
+            origin=step,
             needs=wiring.needs(name),
             hermetic=recipe.hermetic,
             gates=tuple(gate for gate in step.gates if gate in planned),
@@ -135,7 +135,7 @@ def _branch(recipe: Recipe, runtime: str, steps: Mapping[str, type[Step]]) -> _B
     jobs, wiring = _of_one_runtime(recipe.as_run_by(runtime), steps)
     model = wiring.maker(_BUILT)
     parts = up_to(_ordered(jobs), [model])
-    return _Branch(tuple(replace(job, step=job.step.as_candidate()) for job in parts), model)
+    return _Branch(tuple(replace(job, origin=job.step.as_candidate()) for job in parts), model)
 
 
 def _joined(jobs: Iterable[Job], branches: Mapping[str, _Branch]) -> list[Job]:

@@ -32,11 +32,12 @@ def examined(words: Sequence[str], reading: Reading) -> tuple[Lookup, list[Findi
     if changes is None or plan is None or plan.reading(changes.names) is None:
         return None
     from engine.builder.findings import examine
-    from engine.builder.stored import StoredLookup, StoredVariant, loading
+    from engine.builder.stored import StoredLookup, loading, variant_of
     from engine.store.opening import open_store
 
-    lookup = StoredLookup(open_store(Path(changes.path).parent.parent), plan, changes)
-    variants = (StoredVariant(fields, loading(reading)) for fields in plan.every())
+    every = list(plan.every())
+    lookup = StoredLookup(open_store(Path(changes.path).parent.parent), plan, changes, every)
+    variants = (variant_of(fields, loading(reading)) for fields in every)
     findings = [finding for variant in variants for finding in examine(variant, lookup)]
     lookup.store.leave()
     return lookup, findings

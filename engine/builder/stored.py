@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engine.builder.job import Job, SourceName, Traits
 from engine.builder.lookup import Lookup
 from engine.builder.trace import declaring
-from engine.builder.variant import PlannedVariant
+from engine.builder.variant import PlannedVariant, UnreadRecipe
 from engine.store.heads import Subject
 from engine.store.record import Record
 from engine.store.stat_cache import Row
 from engine.store.store import Store
 from engine.system import watched
-from engine.text import canonical
 
 if TYPE_CHECKING:
     from engine.builder.selection import Reading
     from engine.key import Key
     from engine.recipe.load import LoadedRecipe
     from engine.snapshot import ChangedFiles
-    from engine.step import Step
     from engine.store.stored_plan import StoredPlan
 
 
@@ -34,59 +30,43 @@ LOCAL = "file:"
 """How the URI of a source begins that is a path."""
 
 
-class StoredJob(Job):
-    """A job of a stored plan. Its step is imported only if the loop needs more than the job's traits."""
-
-    def __init__(self, recipe: str, fields: Mapping[str, Any]) -> None:
-        """`fields` is an item of `jobs` in the plain data that `fields_of` returned."""
-        traits = Traits(*fields["traits"])
-        sources = {name: SourceName(*source) for name, source in traits.sources.items()}
-        vars(self).update(
-            recipe=recipe,
-            name=fields["name"],
-            needs=fields["needs"],
-            hermetic=fields["hermetic"],
-            gates=fields["gates"],
-            traits=traits._replace(sources=sources),
-            rows=fields["rows"],
-            last=fields["key"],
-        )
+class StoredRows(NamedTuple):
+    """What a stored plan has of a job's key."""
 
     rows: Key
     """The rows of the job's key except the rows for its inputs."""
     last: str
     """The digest of the job's key in the build that stored the plan."""
 
-    @cached_property
-    def step(self) -> Step:
-        """The step."""
-        module, _, name = self.traits.kind.partition(":")
-        kind = getattr(importlib.import_module(module), name)
-        kind.name = self.step_name
-        step: Step = canonical.decode(kind, self.traits.options)
-        return step
+
+def rows_in(every: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], StoredRows]:
+    """Return the rows of all jobs of variants that are the plain data of `fields_of`, by recipe and job."""
+    return {
+        (fields["subject"][2], each["name"]): StoredRows(each["rows"], each["key"])
+        for fields in every
+        for each in fields["jobs"]
+    }
 
 
-class StoredVariant(PlannedVariant):
-    """A variant of a stored plan. Its recipe is read only if the loop needs more than the subject of its head."""
+def variant_of(fields: Mapping[str, Any], load: Callable[[Subject], LoadedRecipe]) -> PlannedVariant:
+    """Return the variant of the plain data that `fields_of` returned; `load` reads the variant's recipe."""
+    path, label, name, recipe = fields["subject"]
+    jobs = tuple(job_of(name, each) for each in fields["jobs"])
+    return PlannedVariant(UnreadRecipe(Subject(Path(path), label, name, recipe), load), jobs)
 
-    def __init__(self, fields: Mapping[str, Any], load: Callable[[Subject], LoadedRecipe]) -> None:
-        """`fields` is the plain data that `fields_of` returned; `load` reads the variant's recipe."""
-        path, label, name, recipe = fields["subject"]
-        jobs = tuple(StoredJob(name, each) for each in fields["jobs"])
-        vars(self).update(jobs=jobs, subject=Subject(Path(path), label, name, recipe), load=load)
 
-    load: Callable[[Subject], LoadedRecipe]
-
-    @property
-    def name(self) -> str:
-        """The name of the variant, unique in a build."""
-        return self.subject.name
-
-    @cached_property
-    def loaded(self) -> LoadedRecipe:
-        """The variant of the recipe file."""
-        return self.load(self.subject)
+def job_of(recipe: str, fields: Mapping[str, Any]) -> Job:
+    """Return the job of the plain data that `plain` returned."""
+    traits = Traits(*fields["traits"])
+    sources = {name: SourceName(*source) for name, source in traits.sources.items()}
+    return Job(
+        recipe=recipe,
+        name=fields["name"],
+        origin=traits._replace(sources=sources),
+        needs=fields["needs"],
+        hermetic=fields["hermetic"],
+        gates=fields["gates"],
+    )
 
 
 def loading(reading: Reading) -> Callable[[Subject], LoadedRecipe]:
@@ -106,14 +86,19 @@ def loading(reading: Reading) -> Callable[[Subject], LoadedRecipe]:
 class StoredLookup(Lookup):
     """A look-up that takes the rows of a key from the stored plan, except the rows for inputs."""
 
-    def __init__(self, store: Store, plan: StoredPlan, changes: ChangedFiles) -> None:
+    def __init__(
+        self, store: Store, plan: StoredPlan, changes: ChangedFiles, variants: Iterable[Mapping[str, Any]]
+    ) -> None:
+        """`variants` are the variants of the plan that are looked up, as plain data."""
         super().__init__(store)
+        self._rows = rows_in(variants)
         self._plan = plan
         self._changes = changes
 
     def own_rows(self, job: Job, kind: str = "") -> Key:
         """Return the rows of a job's key for code, options, tools, facts and variables, as the stored plan has them."""
-        return job.rows if isinstance(job, StoredJob) else super().own_rows(job, kind)
+        del kind
+        return self._rows[job.recipe, job.name].rows
 
     def tool_reasons(self) -> Mapping[str, str]:
         """Return why the code of tools may differ from what their versions promise: no row for a tool has changed."""
@@ -129,13 +114,12 @@ class StoredLookup(Lookup):
 
     def is_judged(self, job: Job, record: Record) -> bool:
         """Say whether the record is the one that the last build read and judged by the same bounds."""
-        return isinstance(job, StoredJob) and record.digest == job.last
+        return record.digest == self._rows[job.recipe, job.name].last
 
     def code_read(self, job: Job) -> Iterable[tuple[Path, Row]]:
         """Return the files of a job's code with the stat rows that the files had when the plan was stored."""
-        if not isinstance(job, StoredJob):
-            return super().code_read(job)
-        return ((Path(name), (*row,)) for name, row in self._plan.code[job.rows["code"]])  # type: ignore[misc]
+        code = self.own_rows(job)["code"]
+        return ((Path(name), (*row,)) for name, row in self._plan.code[code])  # type: ignore[misc]
 
     def describe_machine(self) -> Mapping[str, str]:
         """Return the facts that describe this machine, as the stored plan has them."""
@@ -157,11 +141,11 @@ def fields_of(variant: PlannedVariant, records: Mapping[str, Record], rows: Call
 
 
 def _fields_of_job(job: Job, record: Record, rows: Key) -> dict[str, Any]:
-    return {**plain(job, rows=rows, last=str(record.digest)), "artifact": str(record.artifact)}
+    return {**plain(job), "rows": dict(rows), "key": str(record.digest), "artifact": str(record.artifact)}
 
 
-def plain(job: Job, *, rows: Key, last: str) -> dict[str, Any]:
-    """Return a job as the plain data of which `StoredJob` makes it again; `last` is the digest of its last key."""
+def plain(job: Job) -> dict[str, Any]:
+    """Return a job as the plain data of which `job_of` makes it again."""
     traits = job.traits
     sources = {name: tuple(each) for name, each in traits.sources.items()}
     return {
@@ -170,6 +154,4 @@ def plain(job: Job, *, rows: Key, last: str) -> dict[str, Any]:
         "gates": tuple(job.gates),
         "hermetic": job.hermetic,
         "traits": tuple({**traits._asdict(), "sources": sources}.values()),
-        "rows": dict(rows),
-        "key": last,
     }

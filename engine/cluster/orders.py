@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from engine.builder import stored
-from engine.builder.stored import StoredJob
 from engine.key import Key
 
 if TYPE_CHECKING:
@@ -84,9 +83,9 @@ class NodeAnswer:
 
 def fields_of(job: Job) -> dict[str, Any]:
     """Return a job as plain data, from which a node makes it again."""
-    return {"recipe": job.recipe, **stored.plain(job, rows={}, last="")}
+    return {"recipe": job.recipe, **stored.plain(job)}
 
 
-def job_of(fields: Mapping[str, Any]) -> StoredJob:
+def job_of(fields: Mapping[str, Any]) -> Job:
     """Return the job of plain data. Its step is imported when it is needed."""
-    return StoredJob(fields["recipe"], fields)
+    return stored.job_of(fields["recipe"], fields)

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from engine import snapshot
 from engine.builder import stored
-from engine.builder.stored import StoredLookup, StoredVariant
+from engine.builder.stored import StoredLookup
+from engine.builder.variant import PlannedVariant
 from engine.errors import Exit, UserError
 from engine.events import Finished
 from engine.report import outputs
@@ -37,7 +38,7 @@ class Resumed:
     lookup: StoredLookup
     before: Mapping[int, Fields]
     """The stored variants that are built again, by number."""
-    variants: Mapping[int, StoredVariant]
+    variants: Mapping[int, PlannedVariant]
     lines: RepeatedLines
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from engine.builder.announcing import announcing
 from engine.builder.loop import Options, run
-from engine.builder.stored import StoredLookup, StoredVariant, loading
+from engine.builder.stored import StoredLookup, loading, variant_of
 from engine.errors import Exit
 from engine.events import Ended, Finished
 from engine.recipe.project import project_of
@@ -26,6 +26,7 @@ from engine.store.stored_plan import StoredPlan
 if TYPE_CHECKING:
     from engine.builder.executors.executor import Executor
     from engine.builder.selection import Reading
+    from engine.builder.variant import PlannedVariant
     from engine.report import BuildReport
     from engine.snapshot import ChangedFiles
 
@@ -41,13 +42,12 @@ def prepared(changes: ChangedFiles, plan: StoredPlan, numbers: Sequence[int], re
         if not all(map(samples.is_readable, own)):
             return None
     fields = {number: plan.variant(number) for number in numbers}
-    variants = {number: StoredVariant(each, loading(reading)) for number, each in fields.items()}
+    variants = {number: variant_of(each, loading(reading)) for number, each in fields.items()}
     project = project_of(next(iter(variants.values())).subject.path)
     store = open_store(Path(changes.path).parent.parent, project=project)
     lines = RepeatedLines(changes.snapshot, fields.values(), store, many=plan.size > 1)
-    return (
-        Resumed(changes, plan, StoredLookup(store, plan, changes), fields, variants, lines) if lines.are_known else None
-    )
+    lookup = StoredLookup(store, plan, changes, fields.values())
+    return Resumed(changes, plan, lookup, fields, variants, lines) if lines.are_known else None
 
 
 def build(
@@ -106,7 +106,7 @@ def _options(arguments: argparse.Namespace) -> Options:
     )
 
 
-def _together(finished: Finished, plan: StoredPlan, variants: Iterable[StoredVariant]) -> Finished:
+def _together(finished: Finished, plan: StoredPlan, variants: Iterable[PlannedVariant]) -> Finished:
     """Return the last event of the whole build: with the packages of all variants, in the order of the plan."""
     built = {variant.name for variant in variants}
     packages = {
@@ -115,7 +115,7 @@ def _together(finished: Finished, plan: StoredPlan, variants: Iterable[StoredVar
     return replace(finished, packages={**packages, **finished.packages})
 
 
-def _table(lookup: StoredLookup, variant: StoredVariant) -> str:
+def _table(lookup: StoredLookup, variant: PlannedVariant) -> str:
     """Return the table of a variant whose jobs measure or validate."""
     from engine.builder.summary import summarize
     from engine.report import table

@@ -31,7 +31,7 @@ def variant(project, *steps, name="r"):
     chosen = {type(step): step for step in steps}
     planned = jobs.plan(loaded.recipe, {name: _choosing(kind, chosen[kind]) for name, kind in kinds.items()})
     return PlannedVariant(
-        loaded, tuple(replace(job, step=next(s for s in steps if type(s).step_name() == job.name)) for job in planned)
+        loaded, tuple(replace(job, origin=next(s for s in steps if type(s).step_name() == job.name)) for job in planned)
     )
 
 
