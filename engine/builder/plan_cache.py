@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from stat import S_ISREG
 from typing import TYPE_CHECKING, Any
@@ -15,10 +14,11 @@ from engine import snapshot
 if TYPE_CHECKING:
     from engine.builder.findings import Finding
     from engine.builder.lookup import Lookup
-    from engine.builder.selection import Reading
     from engine.builder.variant import PlannedVariant
     from engine.events import Event, Finished
+    from engine.recipe.load import LoadedRecipe
     from engine.snapshot import ChangedFiles
+    from engine.store.heads import Subject
 
 Entry = dict[str, Any]
 """A variant of the last build as plain data, which `engine.report.keeping` makes.
@@ -44,6 +44,12 @@ class PlanCache:
         return entries
 
     @property
+    def notices(self) -> Sequence[str]:
+        """What every build prints about the recipes."""
+        notices: Sequence[str] = self.content["notices"]
+        return notices
+
+    @property
     def machine(self) -> Mapping[str, str]:
         """The facts about this machine that records hold."""
         machine: Mapping[str, str] = self.content["machine"]
@@ -55,6 +61,14 @@ class PlanCache:
         code: Mapping[str, list[tuple[str, tuple[int, ...]]]] = self.content["code"]
         return code
 
+    def load(self, subject: Subject) -> LoadedRecipe:
+        """Read the recipe of a variant."""
+        from engine.recipe.load import load
+
+        allow = tuple(map(Path, self.content["allow"]))
+        every = load(subject.path, set=self.content["set"], only=self.content["only"], allow=allow)
+        return next(each for each in every if each.variant == subject.variant)
+
     @property
     def readers(self) -> dict[str, Entry]:
         """The variants that read a changed file."""
@@ -62,9 +76,10 @@ class PlanCache:
         return {name: each for name, each in self.entries.items() if not changed.isdisjoint(each["inputs"])}
 
     @property
-    def others(self) -> list[Entry]:
+    def others(self) -> dict[str, Entry]:
         """The variants that read no changed file."""
-        return [each for name, each in self.entries.items() if name not in self.readers]
+        readers = self.readers
+        return {name: each for name, each in self.entries.items() if name not in readers}
 
 
 def standing(changes: ChangedFiles | None) -> PlanCache | None:
@@ -88,17 +103,17 @@ def unchanged(words: Sequence[str]) -> PlanCache | None:
     return None if changes is None or changes.names else standing(changes)
 
 
-def examined(words: Sequence[str], reading: Reading) -> tuple[Lookup, list[Finding]] | None:
+def examined(words: Sequence[str]) -> tuple[Lookup, list[Finding]] | None:
     """Return the look-up and the findings of `recipe why` for the jobs of the last build with the arguments `words`.
 
-    `reading` are the same options, for reading recipes. Returns None if the plan does not stand.
+    Returns None if the plan does not stand.
     """
     plan = standing(snapshot.compare(words))
     if plan is None:
         return None
     from engine.builder.findings import examine
 
-    lookup, variants = _planned(plan, plan.entries.values(), reading)
+    lookup, variants = _planned(plan, plan.entries.values())
     findings = [finding for variant in variants for finding in examine(variant, lookup)]
     lookup.store.leave()
     return lookup, findings
@@ -115,15 +130,22 @@ class ChangedBuild:
     def build(
         self,
         *,
-        out: Path,
+        out: Path | None,
         parallel: int | None,
+        force: Iterable[str] = (),
+        remake: Iterable[str] = (),
         keep_going: bool,
         allow_waiting: bool,
-        wait: float | None,
-        is_what_if: bool,
+        wait: float | None = None,
+        on: str = "local",
         on_event: Callable[[Event], None],
     ) -> Finished:
-        """Run the loop on the variants; every event goes to `on_event`, and the last event, about all, is returned."""
+        """Run the loop on the variants; every event goes to `on_event`, and the last event, about all, is returned.
+
+        The parameters are those of a session's `build`. A build with `force`, `remake` or `on` keeps no snapshot, so no
+        plan stands for it.
+        """
+        del force, remake, on
         from engine.builder.announcing import announcing
         from engine.builder.executors import slots
         from engine.builder.executors.local import LocalExecutor
@@ -132,7 +154,11 @@ class ChangedBuild:
         from engine.events import Finished
 
         options = Options(
-            out=out, keep_going=keep_going, allow_waiting=allow_waiting, wait=wait, is_what_if=is_what_if
+            out=out or Path(self.plan.content["project"], "build"),
+            keep_going=keep_going,
+            allow_waiting=allow_waiting,
+            wait=wait,
+            is_what_if=bool(self.plan.content["set"]),
         )
         last = Finished("failed", 0.0, Exit.FAILED, {})
         with announcing(self.lookup.store, on_event):
@@ -144,16 +170,15 @@ class ChangedBuild:
 
     def _packages(self, finished: Finished) -> dict[str, Path]:
         """Return the packages of all variants, in the order of the plan."""
-        of_others = {each["subject"][2]: Path(each["package"]) for each in self.plan.others if each["package"]}
+        of_others = {name: Path(each["package"]) for name, each in self.plan.others.items() if each["package"]}
         every = {**of_others, **finished.packages}
         return {name: every[name] for name in self.plan.entries if name in every}
 
 
-def changed_build(changes: ChangedFiles | None, reading: Reading) -> ChangedBuild | None:
+def changed_build(changes: ChangedFiles | None) -> ChangedBuild | None:
     """Return the build of what reads the changed files; None if the plan does not stand.
 
-    `reading` are the options for reading recipes. With samples that cannot be read no plan stands: the whole build says
-    why.
+    With samples that cannot be read no plan stands: the whole build says why.
     """
     plan = standing(changes)
     if plan is None:
@@ -163,19 +188,18 @@ def changed_build(changes: ChangedFiles | None, reading: Reading) -> ChangedBuil
 
         if not all(map(samples.is_readable, own)):
             return None
-    return ChangedBuild(plan, *_planned(plan, plan.readers.values(), reading, remote=True))
+    return ChangedBuild(plan, *_planned(plan, plan.readers.values(), remote=True))
 
 
 def _planned(
-    plan: PlanCache, entries: Iterable[Entry], reading: Reading, *, remote: bool = False
+    plan: PlanCache, entries: Iterable[Entry], *, remote: bool = False
 ) -> tuple[Lookup, Sequence[PlannedVariant]]:
-    from engine.builder.stored import StoredLookup, loading, variant_of
-    from engine.recipe.project import project_of
+    from engine.builder.stored import StoredLookup, variant_of
     from engine.store.opening import open_store
 
     every = list(entries)
-    variants = [variant_of(each, loading(reading)) for each in every]
-    project = project_of(variants[0].subject.path) if remote else None
+    variants = [variant_of(each, plan.load) for each in every]
+    project = Path(plan.content["project"]) if remote else None
     store = open_store(Path(plan.changes.path).parent.parent, project=project)
     return StoredLookup(store, plan, plan.changes, every), variants
 

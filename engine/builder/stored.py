@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engine.builder.job import Job, SourceName, Traits
 from engine.builder.lookup import Lookup
-from engine.builder.trace import declaring
 from engine.builder.variant import PlannedVariant, UnreadRecipe
 from engine.store.heads import Subject
 from engine.store.record import Record
@@ -19,11 +18,10 @@ from engine.store.store import Store
 from engine.system import watched
 
 if TYPE_CHECKING:
-    from engine.builder.selection import Reading
+    from engine.builder.plan_cache import PlanCache
     from engine.key import Key
     from engine.recipe.load import LoadedRecipe
     from engine.snapshot import ChangedFiles
-    from engine.store.stored_plan import StoredPlan
 
 
 LOCAL = "file:"
@@ -69,25 +67,11 @@ def job_of(recipe: str, fields: Mapping[str, Any]) -> Job:
     )
 
 
-def loading(reading: Reading) -> Callable[[Subject], LoadedRecipe]:
-    """Return a function that reads the recipe of a stored variant, with the options `reading`."""
-
-    def load(subject: Subject) -> LoadedRecipe:
-        from engine.builder.selection import select
-        from engine.recipe.load import load
-
-        selection = select([subject.path], **reading)
-        every = load(subject.path, set=selection.set, only=selection.only, allow=selection.allow)
-        return next(each for each in every if each.variant == subject.variant)
-
-    return load
-
-
 class StoredLookup(Lookup):
     """A look-up that takes the rows of a key from the stored plan, except the rows for inputs."""
 
     def __init__(
-        self, store: Store, plan: StoredPlan, changes: ChangedFiles, variants: Iterable[Mapping[str, Any]]
+        self, store: Store, plan: PlanCache, changes: ChangedFiles, variants: Iterable[Mapping[str, Any]]
     ) -> None:
         """`variants` are the variants of the plan that are looked up, as plain data."""
         super().__init__(store)
@@ -109,7 +93,7 @@ class StoredLookup(Lookup):
         if not job.traits.tools:
             return None
         folders = tuple(f"{entry}{os.sep}" for entry in sys.path if os.path.isdir(entry))
-        changed = watched.changed(self._changes.snapshot["watched"])
+        changed = watched.changed(*self._changes.snapshot["watched"])
         return next((Path(name) for name in changed if name.startswith(folders)), None)
 
     def is_judged(self, job: Job, record: Record) -> bool:
@@ -124,11 +108,6 @@ class StoredLookup(Lookup):
     def describe_machine(self) -> Mapping[str, str]:
         """Return the facts that describe this machine, as the stored plan has them."""
         return self._plan.machine
-
-
-def has_warnings(job: Job, record: Record) -> bool:
-    """Say whether a build prints warnings about what the job read. A stored plan does not know their lines."""
-    return bool(record.gaps) and not job.traits.kind.startswith(f"{declaring.OURS}.")
 
 
 def fields_of(variant: PlannedVariant, records: Mapping[str, Record], rows: Callable[[Job], Key]) -> dict[str, Any]:

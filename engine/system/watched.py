@@ -1,4 +1,4 @@
-"""Watched files: the names of files and their stat rows, packed so that one comparison finds whether any has changed."""
+"""Watched files: the names of files and their stat rows, packed so that one comparison finds any change."""
 
 # An up-to-date build imports this module, so the module imports as little as `engine.snapshot`.
 
