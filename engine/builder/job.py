@@ -96,11 +96,7 @@ class Job:
         """The step; a job that was made from traits imports it here."""
         if not isinstance(self.origin, Traits):
             return self.origin
-        module, _, name = self.origin.kind.partition(":")
-        kind = getattr(importlib.import_module(module), name)
-        kind.name = self.step_name
-        step: Step = canonical.decode(kind, self.origin.options)
-        return step
+        return imported_step(self.origin.kind, self.origin.options, self.name)
 
     @cached_property
     def traits(self) -> Traits:
@@ -130,3 +126,12 @@ class Job:
             report_version=1 if kind.report is None else kind.report.version,
             kept_by=tuple(step.kept_by),
         )
+
+
+def imported_step(kind: str, options: Mapping[str, Any], job: str) -> Step:
+    """Return the step of a job, from the name of its class and its options. Raises ValueError for wrong options."""
+    module, _, name = kind.partition(":")
+    cls = getattr(importlib.import_module(module), name)
+    cls.name = step_of(job)
+    step: Step = canonical.decode(cls, options)
+    return step

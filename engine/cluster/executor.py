@@ -16,7 +16,7 @@ from engine.cluster import survey
 from engine.cluster.engine import ClusterEngine, Piece
 from engine.cluster.machines import ClusterMachines
 from engine.cluster.nodes import ClusterNode, Lane, lane_of
-from engine.cluster.orders import JobOrder, NodeAnswer, fields_of
+from engine.cluster.orders import JobOrder, NodeAnswer, SentJob
 from engine.cluster.sending import Sender, tier_of
 from engine.errors import StepError, StoreError, UserError
 from engine.key import CODE, digest_of, without_inputs
@@ -152,7 +152,7 @@ class ClusterExecutor:
             self._sender.send_inputs(order)
             sources = self._sender.sources(order)
             inputs = {name: record.key for name, record in order.inputs.items()}
-            sent = JobOrder(fields_of(order.job), order.key, inputs, sources)
+            sent = JobOrder(SentJob.of(order.job), order.key, inputs, sources)
             self._engine.submit(ident, node, lane, sent.encode())
             run = ClusterRun(order, lane, node, resources.pop_all(), self._logs / ident)
         self._nodes.begin(node, lane)

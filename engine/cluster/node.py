@@ -17,7 +17,7 @@ from engine.builder.lookup import Lookup
 from engine.builder.sources import Resolved
 from engine.builder.worker_task import Outcome
 from engine.cluster import sending, survey
-from engine.cluster.orders import JobOrder, NodeAnswer, SentSource, job_of
+from engine.cluster.orders import JobOrder, NodeAnswer, SentSource
 from engine.cluster.survey import Question
 from engine.errors import StepError, UserError
 from engine.key import changes, digest_of, inputs_of
@@ -130,8 +130,8 @@ class NodeStore:
         if self.store.tier is not None:
             self.store.tier.look_again()
         sources = {name: self._placed(source) for name, source in order.sources.items()}
-        job = job_of(order.job)
-        named = {SourceName(*job.traits.sources[name]): source for name, source in sources.items()}
+        job = order.job.job()
+        named = {job.traits.sources[name]: source for name, source in sources.items()}
         lookup = NodeLookup(self, named)
         installed.look_again()
         if job.traits.needs_hardware:

@@ -5,13 +5,45 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from engine.builder import stored
+from engine.builder.job import Job, imported_step
 from engine.key import Key
 
-if TYPE_CHECKING:
-    from engine.builder.job import Job
+
+@dataclass(frozen=True)
+class SentJob:
+    """A job on its way to a node, which imports the step and learns the rest from it."""
+
+    recipe: str
+    name: str
+    kind: str
+    """The class of the step, written as `module:Class`."""
+    options: Mapping[str, Any]
+    """The fields of the step that a worker gets, in canonical form."""
+    needs: Mapping[str, str]
+    hermetic: bool
+
+    @classmethod
+    def of(cls, job: Job) -> SentJob:
+        """Return what a node needs of a job."""
+        return cls(job.recipe, job.name, job.traits.kind, job.traits.options, dict(job.needs), job.hermetic)
+
+    @classmethod
+    def decode(cls, fields: Mapping[str, Any]) -> SentJob:
+        """Return the job of an order in JSON. Raises ValueError for other fields, or for fields of other types."""
+        if {name: type(value) for name, value in fields.items()} != _TYPES:
+            raise ValueError(f"these are not the fields of a job: {sorted(fields)}")
+        return cls(**fields)
+
+    def job(self) -> Job:
+        """Return the job, with the step of this machine."""
+        step = imported_step(self.kind, self.options, self.name)
+        return Job(self.recipe, self.name, step, self.needs, hermetic=self.hermetic)
+
+
+_TYPES = {"recipe": str, "name": str, "kind": str, "options": dict, "needs": dict, "hermetic": bool}
+"""The types of the fields of a `SentJob` in JSON."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +62,9 @@ class SentSource:
 
 @dataclass(frozen=True)
 class JobOrder:
-    """A job for a node: the job's fields, its key, and the keys of the records that it reads, by parameter."""
+    """A job for a node, its key, and the keys of the records that it reads, by parameter."""
 
-    job: Mapping[str, Any]
+    job: SentJob
     key: Key
     inputs: Mapping[str, Key]
     sources: Mapping[str, SentSource]
@@ -40,14 +72,14 @@ class JobOrder:
     def encode(self) -> bytes:
         """Return the order as JSON."""
         sources = {name: vars(source) for name, source in self.sources.items()}
-        return json.dumps({**vars(self), "sources": sources}, separators=(",", ":")).encode()
+        return json.dumps({**vars(self), "job": vars(self.job), "sources": sources}, separators=(",", ":")).encode()
 
     @classmethod
     def decode(cls, raw: bytes) -> JobOrder:
         """Return the order in JSON. Raises ValueError, TypeError or KeyError for other bytes."""
         fields = json.loads(raw)
         sources = {name: SentSource(**source) for name, source in fields.pop("sources").items()}
-        return cls(**fields, sources=sources)
+        return cls(SentJob.decode(fields.pop("job")), **fields, sources=sources)
 
 
 @dataclass(frozen=True)
@@ -79,13 +111,3 @@ class NodeAnswer:
     def decode(cls, raw: bytes) -> NodeAnswer:
         """Return the answer in JSON. Raises ValueError or TypeError for other bytes."""
         return cls(**json.loads(raw))
-
-
-def fields_of(job: Job) -> dict[str, Any]:
-    """Return a job as plain data, from which a node makes it again."""
-    return {"recipe": job.recipe, **stored.plain(job)}
-
-
-def job_of(fields: Mapping[str, Any]) -> Job:
-    """Return the job of plain data. Its step is imported when it is needed."""
-    return stored.job_of(fields["recipe"], fields)

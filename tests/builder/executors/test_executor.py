@@ -290,7 +290,7 @@ def loads(events, taken):
 
 
 def named(prefix, variants):
-    return [replace(each, loaded=renamed(each.loaded, f"{prefix}{number}")) for number, each in enumerate(variants)]
+    return [replace(each, origin=renamed(each.loaded, f"{prefix}{number}")) for number, each in enumerate(variants)]
 
 
 def renamed(loaded, name):
