@@ -34,39 +34,36 @@ _FOLDER = "plans"
 class PlanCache:
     """The plan of the build that a snapshot is about. It stands as long as only the content of sources changes."""
 
+    entries: Mapping[str, Entry]
+    """The variants by name, in the order of the plan."""
+    sources: frozenset[str]
+    """The files whose content may change while the plan stands."""
+    code: Mapping[str, Sequence[tuple[str, tuple[int, ...]]]]
+    """For the digest of each step's code, the code's files with their stat rows."""
+    machine: Mapping[str, str]
+    """The facts about this machine that records hold."""
+    notices: Sequence[str]
+    """What every build prints about the recipes."""
+    abstract: Sequence[str]
+    """The named recipe files that other recipes extend and that make no package of their own."""
+    project: str
+    """The folder of the project."""
+    set: tuple[str, ...]
+    only: tuple[str, ...]
+    allow: tuple[str, ...]
+    """With `set` and `only`, the options for reading recipes."""
     changes: ChangedFiles
-    content: Mapping[str, Any]
 
-    @property
-    def entries(self) -> dict[str, Entry]:
-        """The variants by name, in the order of the plan."""
-        entries: dict[str, Entry] = self.content["entries"]
-        return entries
-
-    @property
-    def notices(self) -> Sequence[str]:
-        """What every build prints about the recipes."""
-        notices: Sequence[str] = self.content["notices"]
-        return notices
-
-    @property
-    def machine(self) -> Mapping[str, str]:
-        """The facts about this machine that records hold."""
-        machine: Mapping[str, str] = self.content["machine"]
-        return machine
-
-    @property
-    def code(self) -> Mapping[str, list[tuple[str, tuple[int, ...]]]]:
-        """For the digest of each step's code, the code's files with their stat rows."""
-        code: Mapping[str, list[tuple[str, tuple[int, ...]]]] = self.content["code"]
-        return code
+    def content(self) -> dict[str, Any]:
+        """Return the plan as plain data, of which `standing` makes it again."""
+        return {name: value for name, value in vars(self).items() if name != "changes"}
 
     def load(self, subject: Subject) -> LoadedRecipe:
         """Read the recipe of a variant."""
         from engine.recipe.load import load
 
-        allow = tuple(map(Path, self.content["allow"]))
-        every = load(subject.path, set=self.content["set"], only=self.content["only"], allow=allow)
+        allow = tuple(map(Path, self.allow))
+        every = load(subject.path, set=self.set, only=self.only, allow=allow)
         return next(each for each in every if each.variant == subject.variant)
 
     @property
@@ -90,11 +87,13 @@ def standing(changes: ChangedFiles | None) -> PlanCache | None:
     if changes is None:
         return None
     try:
-        plan = PlanCache(changes, snapshot.read(path_beside(changes.path)))
-        fits = plan.content["token"] == changes.snapshot["token"]
+        stored = snapshot.read(path_beside(changes.path))
+        if stored["token"] != changes.snapshot["token"]:
+            return None
+        plan = PlanCache(**stored["plan"], changes=changes)
     except snapshot.UNREADABLE:
         return None
-    return plan if fits and all(name in plan.content["sources"] and is_file(name) for name in changes.names) else None
+    return plan if all(name in plan.sources and is_file(name) for name in changes.names) else None
 
 
 def unchanged(words: Sequence[str]) -> PlanCache | None:
@@ -154,11 +153,11 @@ class ChangedBuild:
         from engine.events import Finished
 
         options = Options(
-            out=out or Path(self.plan.content["project"], "build"),
+            out=out or Path(self.plan.project, "build"),
             keep_going=keep_going,
             allow_waiting=allow_waiting,
             wait=wait,
-            is_what_if=bool(self.plan.content["set"]),
+            is_what_if=bool(self.plan.set),
         )
         last = Finished("failed", 0.0, Exit.FAILED, {})
         with announcing(self.lookup.store, on_event):
@@ -199,7 +198,7 @@ def _planned(
 
     every = list(entries)
     variants = [variant_of(each, plan.load) for each in every]
-    project = Path(plan.content["project"]) if remote else None
+    project = Path(plan.project) if remote else None
     store = open_store(Path(plan.changes.path).parent.parent, project=project)
     return StoredLookup(store, plan, plan.changes, every), variants
 

@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> Exit:
 
 def _print_last(plan: PlanCache) -> None:
     """Print the lines about the variants of the last build: nothing has changed, and they were checked then."""
-    for each in plan.content["abstract"]:
+    for each in plan.abstract:
         print(f"{each}: abstract, skipped")
     for fields in plan.entries.values():
         path, _, name, _ = fields["subject"]

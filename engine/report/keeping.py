@@ -84,7 +84,7 @@ def keep(
             token = {"token": os.urandom(_TOKEN_BYTES)}
             if plan := _plan(outcome, summaries):
                 place = path_beside(path)
-                store.write(Path(place), snapshot.sealed(place, {**plan, **token}))
+                store.write(Path(place), snapshot.sealed(place, {"plan": plan, **token}))
             content = {**compared, **_printed(outcome, tables), **token}
             store.write(Path(path), snapshot.sealed(path, content))
     store.leave()
@@ -177,21 +177,15 @@ def _plan(outcome: _Outcome, summaries: Mapping[str, Summary]) -> dict[str, Any]
         own = entries.planned(each, build.lookup, records[each.name], summaries.get(each.name))
         planned[each.name] = {**outcome.new[each.name], **own}
     if isinstance(build, ChangedBuild):
-        return {**build.plan.content, "entries": {**build.plan.entries, **planned}}
+        return replace(build.plan, entries={**build.plan.entries, **planned}).content()
     from engine.report import plan_files
 
     sources = {name for each in planned.values() for name in each["inputs"]} - outcome.fixed
     return {
         "entries": planned,
         "sources": frozenset(filter(is_file, sources - plan_files.also_planned_from(build))),
-        "code": plan_files.code(build),
-        "machine": dict(build.lookup.machine),
-        "abstract": [str(path) for path in build.abstract],
-        "project": str(build.selection.project),
-        "set": build.selection.set,
-        "only": build.selection.only,
-        "allow": [str(path) for path in build.selection.allow],
         "notices": outcome.notices,
+        **plan_files.whole_plan(build),
     }
 
 

@@ -108,11 +108,20 @@ def _planned_by() -> Iterator[str]:
     yield from (file for file in files if isinstance(file, str) and not file.startswith(places))
 
 
-def code(build: Session) -> dict[str, list[tuple[str, tuple[int, ...]]]]:
-    """Return the files of each step's code with their stat rows, by the digest of the code."""
+def whole_plan(build: Session) -> dict[str, Any]:
+    """Return the parts of a plan cache that are about no single variant."""
     files: dict[str, list[tuple[str, tuple[int, ...]]]] = {}
     for job in build.jobs:
         content = build.lookup.own_rows(job)["code"]
         if content not in files:
             files[content] = [(str(path), tuple(row)) for path, row in build.lookup.code_read(job)]
-    return files
+    selection = build.selection
+    return {
+        "code": files,
+        "machine": dict(build.lookup.machine),
+        "abstract": [str(path) for path in build.abstract],
+        "project": str(selection.project),
+        "set": selection.set,
+        "only": selection.only,
+        "allow": tuple(map(str, selection.allow)),
+    }

@@ -95,7 +95,7 @@ class Layout:
 
     @cached_property
     def plans(self) -> Path:
-        """The folder of stored plans, one for each snapshot, under the snapshot's name (`engine.store.stored_plan`)."""
+        """The folder of plan caches, one for each snapshot, under the snapshot's name (`engine.builder.plan_cache`)."""
         return self.root / "plans"
 
     @cached_property

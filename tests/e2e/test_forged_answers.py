@@ -15,7 +15,7 @@ from onnx import helper
 from program import Program
 
 from engine import snapshot
-from engine.store import stored_plan
+from engine.builder import plan_cache
 
 POISON = "POISON"
 NAMES = ("a", "b")
@@ -47,7 +47,7 @@ def files(project, monkeypatch):
     """The files of the build's snapshot and stored plan, as pairs of path and content."""
     monkeypatch.chdir(project.folder)
     path = snapshot.path_of(WORDS[1:])
-    paths = [path, stored_plan.path_beside(path)]
+    paths = [path, plan_cache.path_beside(path)]
     return [(each, snapshot.read(each)) for each in paths]
 
 

@@ -15,7 +15,7 @@ import pytest
 from tiny_project import HEAVY
 
 from engine import cli
-from engine.report import early
+from engine.builder import plan_cache
 from engine.testing import install
 
 STEPS = '''
@@ -176,14 +176,15 @@ def _build(folder, output, words):
         os.dup2(handle, 2)
         sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
         answers = open(f"{output}.resumed", "w")  # noqa: SIM115 - until the process ends
-        original = early.build
+        original = plan_cache.changed_build
 
-        def build(arguments, changes, **others):
-            code = original(arguments, changes, **others)
-            answers.write(json.dumps({"resumed": code is not None, "changed": list(changes.names)}) + "\n")
-            return code
+        def changed_build(changes):
+            build = original(changes)
+            if changes is not None:
+                answers.write(json.dumps({"resumed": build is not None, "changed": list(changes.names)}) + "\n")
+            return build
 
-        early.build = build
+        plan_cache.changed_build = changed_build
         cli.main(words)
     except SystemExit as ended:
         code = int(ended.code or 0)
