@@ -232,7 +232,7 @@ class _Inspection:
 
     def _snapshots(self) -> None:
         at = self.store.layout
-        for folder, name in ((at.snapshots, "snapshot"), (at.plans, "stored plan")):
+        for folder, name in ((at.snapshots, "snapshot"), (at.plans, "plan cache")):
             for path in sorted(folder.iterdir()) if folder.is_dir() else ():
                 try:
                     snapshot.read(str(path))
