@@ -24,6 +24,7 @@ from engine.builder.planning import Plan, variants
 from engine.builder.planning import plan as plan_of
 from engine.builder.selection import Reading, Recipes, Selection, listed, select
 from engine.builder.sides import SidePlace
+from engine.builder.source_readings import SourceReadings
 from engine.builder.summary import Summary, summarize
 from engine.builder.variant import PlannedVariant as Variant
 from engine.builder.variant_jobs import known_step
@@ -177,7 +178,7 @@ def _lookup(selection: Selection, planned: Plan, *, remote: bool) -> tuple[Looku
     project = selection.project if remote else None
     store = open_store(selection.store, afresh=selection.paranoid, project=project)
     if not (selection.locked or selection.frozen):
-        return Lookup(store, refresh=selection.refresh), ()
+        return Lookup(store, sources=SourceReadings(store, refresh=selection.refresh)), ()
     locks = locking.locks_of(planned.without_refused(), planned.refusals)
     partly = bool(selection.set or selection.only or selection.to)
     look = locking.frozen if selection.frozen else locking.checked

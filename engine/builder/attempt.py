@@ -111,7 +111,7 @@ class Attempt:
             seconds=outcome.seconds,
             peak_bytes=outcome.peak_bytes,
             anonymous_bytes=outcome.anonymous_bytes,
-            machine=order.lookup.machine,
+            machine=order.lookup.rows.machine,
             log=self._redacted_log(),
             job=order.job.name,
             step=self.task.step,
@@ -197,7 +197,7 @@ def _paths_of(order: RunOrder, places: Mapping[str, str]) -> Iterator[str]:
         yield from (os.path.join(places[name], file) for file in record.files)
     for source in traits.sources.values():
         yield from lookup.source_rows(source)
-    yield from (str(path) for path, _ in lookup.code_read(order.job))
+    yield from (str(path) for path, _ in lookup.rows.code_read(order.job))
     if traits.tools:
         yield from filter(os.path.isdir, map(os.path.abspath, sys.path))
 

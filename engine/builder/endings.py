@@ -71,7 +71,7 @@ class Endings:
             self._lookup.accept(ticket.job, record)
             if ticket.job.hermetic:
                 declaring.refuse(ticket.job.name, gaps)
-            if traits.reads_report and not self._lookup.is_judged(ticket.job, record):
+            if traits.reads_report and not self._lookup.rows.is_judged(ticket.job, record):
                 _judge(ticket, record)
             if traits.delivers:
                 place = self._out / ticket.variant.name

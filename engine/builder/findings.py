@@ -11,7 +11,7 @@ from engine.builder.job import Job
 from engine.builder.lookup import Lookup, content_of
 from engine.builder.variant import PlannedVariant
 from engine.errors import UserError
-from engine.key import CODE, Change, changes, digest_of, is_input
+from engine.key import CODE, Change, Key, changes, digest_of, is_input
 from engine.store.heads import Head
 from engine.store.record import Record
 from engine.text import distribution
@@ -35,6 +35,8 @@ class Finding:
     job: Job
     state: State
     changes: tuple[Change, ...] = ()
+    key: Key | None = None
+    """The job's key, with the rows of all inputs that are known; None if it cannot be computed."""
     record: Record | None = None
     error: UserError | None = None
     cost: Cost | None = None
@@ -85,7 +87,7 @@ def examine(variant: PlannedVariant, lookup: Lookup) -> list[Finding]:
     for job in variant.jobs:
         finding = _examine(job, findings, head, lookup, recipe)
         findings[job.name] = finding if finding.state == "cached" else _with_cost(finding, head, other, lookup)
-    reasons = {f"tools.{name}": reason for name, reason in lookup.tool_reasons().items()}
+    reasons = {f"tools.{name}": reason for name, reason in lookup.rows.reasons.items()}
     return [finding.explained(reasons) for finding in findings.values()]
 
 
@@ -100,18 +102,18 @@ def _examine(job: Job, earlier: Mapping[str, Finding], head: Head, lookup: Looku
     missing = [name for name, record in known.items() if record is None]
     record = None if missing else lookup.find(job, key)
     if record is not None:
-        return Finding(job, "cached", record=record)
+        return Finding(job, "cached", key=record.key, record=record)
     last = head.jobs.get(job.name)
     before = lookup.store.read(last.key) if last and last.key else None
     if not missing and last and last.key == digest_of(key):
-        return Finding(job, "stale", (_lost(job, before),))
+        return Finding(job, "stale", (_lost(job, before),), key=key)
     rewired = tuple(recipe) if last is None or last.needs != dict(job.needs) else ()
     away = lookup.away(job)
     if before is None:
         nearest = () if away is None else lookup.elsewhere.nearest(job.name, key, away)
-        return Finding(job, "unknown" if missing else "new", (*nearest, *rewired))
+        return Finding(job, "unknown" if missing else "new", (*nearest, *rewired), key)
     rows = changes(before.key, key) if away is None else lookup.elsewhere.differences(before, key, away)
-    return Finding(job, "unknown" if missing else "stale", (*rows, *rewired), maker_version=before.maker_version)
+    return Finding(job, "unknown" if missing else "stale", (*rows, *rewired), key, maker_version=before.maker_version)
 
 
 def _with_cost(finding: Finding, head: Head, other: str, lookup: Lookup) -> Finding:
@@ -123,7 +125,7 @@ def _with_cost(finding: Finding, head: Head, other: str, lookup: Lookup) -> Find
     record = lookup.store.read(last.key) if last and last.key else None
     cost = Cost(last.seconds) if last and last.seconds is not None else None
     if record is not None:
-        cost = Cost(record.seconds, _machine_of(record, lookup.machine))
+        cost = Cost(record.seconds, _machine_of(record, lookup.rows.machine))
     return replace(finding, cost=cost, compared_with=other, waits_for=None if away is None else str(away))
 
 

@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, final
 
 from engine.builder.job import Job, SourceName
 from engine.builder.source_readings import SourceReadings, differs
-from engine.digest import Digest
-from engine.errors import StepError
-from engine.key import Key, inputs_of, key_of, with_inputs, without_inputs
+from engine.key import Key, inputs_of, with_inputs, without_inputs
 from engine.known import Known
 from engine.store.heads import Heads
 from engine.store.record import Record
-from engine.store.stat_cache import Row, row_of
+from engine.store.stat_cache import Row
 from engine.store.store import Store
-from engine.text import redaction
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
-    from engine.builder.code.closure import Code
     from engine.builder.elsewhere import Elsewhere
     from engine.builder.sources import Resolved
-    from engine.builder.tools import Tools
-    from engine.step import Hardware, Source, Step
+    from engine.step import Hardware, Source
 
 
 _HERE = ""
@@ -61,52 +53,128 @@ class Machines(Protocol):
         """Return the values of a kind of machine for a job."""
 
 
+class RowSource(Protocol):
+    """Where the rows of a job's own key come from: from this process, or from the plan of the last build."""
+
+    @property
+    def machine(self) -> Mapping[str, str]:
+        """The facts about this machine that are written into each record that this machine makes."""
+
+    @property
+    def reasons(self) -> Mapping[str, str]:
+        """Why the code of tools may differ from what their versions promise, by the name of the tool."""
+
+    def own(self, job: Job, *, away: Hardware | None, on: MachineRows | None) -> Key:
+        """Return the rows of a job's key for code, options, tools, facts and environment variables.
+
+        `away` is the hardware that the job needs and this machine lacks; `on` has the values of another machine that is
+        to run the job.
+        """
+
+    def code_read(self, job: Job) -> Iterable[tuple[Path, Row]]:
+        """Return the files of a job's code with the stat rows that the files had when they were read."""
+
+    def changed_tool(self, job: Job) -> Path | None:
+        """Return a file of a job's tools that changed after the tools were looked up; None if no file changed."""
+
+    def is_judged(self, job: Job, record: Record) -> bool:
+        """Say whether an earlier build has read the record's report and judged it by the bounds of today."""
+
+    def watched(self) -> Known:
+        """Return all files, folders and environment variables that the rows depend on."""
+
+
+class LockRows(Protocol):
+    """What the locks of a build say about the keys and the outputs of its jobs."""
+
+    @property
+    def tools(self) -> Mapping[str, str]:
+        """The values of the rows for tools that the locks demand; a machine with another value is not used."""
+
+    @property
+    def pinned(self) -> Mapping[str, str]:
+        """The commit that the locks have for each hub revision, by `hf:REPO@REVISION`."""
+
+    def key(self, lookup: Lookup, job: Job, inputs: Mapping[str, str]) -> Key:
+        """Return the key that the locks give a job, or else `lookup.unlocked_key`. Raises LockError."""
+
+    def key_of_run(self, lookup: Lookup, job: Job, key: Key) -> Key:
+        """Return the key under which a job runs that has no record under `key`. Raises LockError."""
+
+    def filed(self, lookup: Lookup, job: Job, key: Key) -> Record | None:
+        """Return the record of a measurement whose figures a lock has; None for any other job."""
+
+    def keys_of(self, job: Job) -> Collection[str]:
+        """Return the digests of the keys that the lock names for a job."""
+
+    def accept(self, lookup: Lookup, job: Job, record: Record) -> None:
+        """Raise LockError if the locks name another output of the job than that of `record`."""
+
+
+@final
 class Lookup:
     """A look-up computes the keys of jobs and finds their records in the store.
 
     A look-up reads each source and each version of a tool only once.
     """
 
-    def __init__(self, store: Store, *, refresh: bool = False, pinned: Mapping[str, str] | None = None) -> None:
-        """`pinned` maps "hf:REPO@REVISION" to a commit, so that the hub is not asked for the revision's commit."""
+    def __init__(
+        self,
+        store: Store,
+        rows: RowSource | None = None,
+        lock: LockRows | None = None,
+        *,
+        sources: SourceReadings | None = None,
+    ) -> None:
+        """Without `rows`, the rows of keys are computed in this process, and without `sources` each source is read."""
+        if rows is None:
+            from engine.builder.live_rows import LiveRows
+
+            rows = LiveRows(store)
         self.store = store
+        self.rows = rows
+        self.lock = lock
         self.machines: Machines | None = None
         """The machines of a cluster on which the jobs run; None if they run on this machine."""
-        self.locked_tools: Mapping[str, str] = {}
-        """The values of the rows for tools that a lock demands, by tool; a machine with another value is not used."""
         self.heads = Heads(store.notes)
-        self._sources = SourceReadings(store, refresh=refresh, pinned=pinned or {})
-        self._seen: dict[Known, None] = {}
+        self.sources = sources or SourceReadings(store, pinned={} if lock is None else lock.pinned)
         self._own: dict[tuple[str, str, str], Key] = {}
 
     def key(self, job: Job, inputs: Mapping[str, str]) -> Key:
         """Return a job's key, given the rows of the inputs that other jobs make.
 
         For a job whose hardware this machine lacks, the key has no rows for facts, environment variables and the tool
-        of the hardware. Raises UserError where a source cannot be found or resolved.
+        of the hardware. Raises UserError where a source cannot be found or resolved, and where a lock refuses the job.
         """
+        return self.unlocked_key(job, inputs) if self.lock is None else self.lock.key(self, job, inputs)
+
+    def unlocked_key(self, job: Job, inputs: Mapping[str, str]) -> Key:
+        """Return the key that a job has whatever a lock says."""
         content = {name: self.source(source).row for name, source in job.traits.sources.items()}
         every = {**content, **inputs}
-        kinds = self.kinds(job)
+        kinds = self._kinds(job)
         for kind in kinds[:-1]:
             key = with_inputs(self.own_rows(job, kind), every)
             if self.find(job, key) is not None:
                 return key
         last = with_inputs(self.own_rows(job, kinds[-1]), every)
-        return last if len(kinds) > 1 and self.find(job, last) is not None else self.placed(job, last)
+        return last if len(kinds) > 1 and self.find(job, last) is not None else self._suiting(job, last)
 
-    def kinds(self, job: Job, lane: Hashable = None) -> Sequence[str]:
+    def _kinds(self, job: Job, lane: Hashable = None) -> Sequence[str]:
         """Return the kinds of machines that can run a job, the best first; `_HERE` for this machine."""
         return (_HERE,) if self.machines is None or self.away(job) is not None else self.machines.kinds(job, lane)
 
     def placed(self, job: Job, key: Key, lane: Hashable = None) -> Key:
-        """Return a job's key for the kind of machine that suits the job best at present.
+        """Return the key of a job that is to run now, for the kind of machine that suits the job best at present.
 
         `lane` is what the job needs of a machine, if its executor has said so.
         """
+        return self._suiting(job, key if self.lock is None else self.lock.key_of_run(self, job, key), lane)
+
+    def _suiting(self, job: Job, key: Key, lane: Hashable = None) -> Key:
         if self.machines is None:
             return key
-        own = self.own_rows(job, self.kinds(job, lane)[0])
+        own = self.own_rows(job, self._kinds(job, lane)[0])
         return key if own == without_inputs(key) else with_inputs(own, inputs_of(key))
 
     def look_at_machines_again(self) -> None:
@@ -120,32 +188,9 @@ class Lookup:
         """
         place = job.recipe, job.name, kind
         if place not in self._own:
-            self._own[place] = self._own_rows(job, kind)
+            on = self.machines.rows(job, kind) if kind != _HERE and self.machines is not None else None
+            self._own[place] = self.rows.own(job, away=self.away(job), on=on)
         return self._own[place]
-
-    def _own_rows(self, job: Job, kind: str) -> Key:
-        from engine.builder import facts
-
-        step = job.step
-        if kind != _HERE and self.machines is not None:
-            rows = self.machines.rows(job, kind)._asdict()
-            return key_of(options=step.options(), code=self.code(step), inputs={}, **rows)
-        away = self.away(job)
-        try:
-            known = self.facts(step.facts_used(), step.hardware()) if away is None else {}
-        except KeyError as unknown:
-            raise StepError(
-                f"the step {job.name!r} depends on a fact that no module declares: {unknown}",
-                [f"facts: {', '.join(facts.describing())}"],
-            ) from None
-        return key_of(
-            options=step.options(),
-            code=self.code(step),
-            inputs={},
-            tools=self.tools(tool for tool in step.tools_used() if away is None or tool not in away.tools),
-            facts=known,
-            variables=self.variables(step.variables if away is None else ()),
-        )
 
     def find(self, job: Job, key: Key) -> Record | None:
         """Return the record of a job, or None.
@@ -155,20 +200,30 @@ class Lookup:
         without a trace.
         """
         away = self.away(job)
-        return self._read(job, key) if away is None else next(self.from_elsewhere(job, key, away), None)
+        record = self.record(job, key) if away is None or self.lock is not None else None
+        return next(self.from_elsewhere(job, key, away), None) if record is None and away is not None else record
 
     def from_elsewhere(self, job: Job, key: Key, away: Hardware) -> Iterator[Record]:
-        """Yield the records of a job from machines with the hardware `away`, the latest first."""
+        """Yield the records of a job from machines with the hardware `away`: those of locked keys, then the latest."""
         if self.store.tier is not None:
             self.store.tier.gather(key)
-        readable = (self._read(job, each.key) for each in self.elsewhere.fitting(key, away))
+        fitting = self.elsewhere.fitting(key, away)
+        if self.lock is not None:
+            locked = self.lock.keys_of(job)
+            fitting = iter(sorted(fitting, key=lambda record: record.digest not in locked))
+        readable = (self._read(job, each.key) for each in fitting)
         return (record for record in readable if record is not None)
+
+    def record(self, job: Job, key: Key) -> Record | None:
+        """Return the record of exactly this key; for figures that a lock has, the record with these figures."""
+        filed = None if self.lock is None else self.lock.filed(self, job, key)
+        return filed or self._read(job, key)
 
     def _read(self, job: Job, key: Key) -> Record | None:
         record = self.store.find(key)
         if record is not None and job.hermetic and not record.trace:
             return None
-        if record is None or self.is_judged(job, record):
+        if record is None or self.rows.is_judged(job, record):
             return record
         if not job.traits.reads_report and record.report_version == job.traits.report_version:
             return record
@@ -185,11 +240,7 @@ class Lookup:
         from engine.builder import facts
 
         hardware = job.step.hardware()
-        if hardware is None:
-            return None
-        for known in facts.needed_by(hardware):
-            self.note(known)
-        return None if facts.can_run(hardware) else hardware
+        return None if hardware is None or facts.can_run(hardware) else hardware
 
     def advice(self, away: Hardware) -> str:
         """Return what there is instead of the hardware that a job needs, and what to do."""
@@ -200,65 +251,6 @@ class Lookup:
         lack = lacking.lack(away)
         return lack.advice if lack else ""
 
-    def note(self, known: Known) -> str:
-        """Return the value of a fact, and remember which files and environment variables the value depends on."""
-        self._seen[known] = None
-        return known.value
-
-    def facts(self, names: Iterable[str], hardware: Hardware | None) -> dict[str, str]:
-        """Return the values of facts by the names of the facts.
-
-        Raises KeyError for an undeclared fact, and for a GPU that this machine lacks.
-        """
-        from engine.builder import facts
-
-        return {name: self.note(facts.of(name, hardware)) for name in names}
-
-    def tools(self, names: Iterable[str]) -> dict[str, str]:
-        """Return the installed version of each distribution, or `tools.MISSING`, by the distribution's name.
-
-        If the code of a distribution may differ from what its version promises, the value also has a digest of the
-        code.
-        """
-        return {name: self.note(self._tools.known(name)) for name in names}
-
-    def tool_reasons(self) -> Mapping[str, str]:
-        """Return why the code of tools may differ from what their versions promise, by the name of the tool."""
-        return self._tools.reasons
-
-    def variables(self, names: Iterable[str]) -> dict[str, str]:
-        """Return the values of environment variables by name; a variable that is not set is left out.
-
-        A value that is a secret is a digest here: records, locks and texts have these values.
-        """
-        seen = {name: self.note(Known(os.environ.get(name, ""), variables=(name,))) for name in names}
-        shown = {name: redaction.digest(value) if redaction.is_secret(name) else value for name, value in seen.items()}
-        return {name: value for name, value in shown.items() if name in os.environ}
-
-    def code(self, step: Step) -> Digest:
-        """Return the digest of the code that a step with its options runs."""
-        step_code = self._code_of(step)
-        self.note(Known(step_code.digest, tuple(map(str, step_code.watched))))
-        return step_code.digest
-
-    def _code_of(self, step: Step) -> Code:
-        code: Code = self._closure.of_step(step)
-        return code
-
-    @cached_property
-    def _closure(self) -> ModuleType:
-        """The module that computes the code of steps, which has forgotten modules that changed before this build."""
-        from engine.builder.code import closure
-
-        closure.forget_changed()
-        return closure
-
-    @cached_property
-    def _tools(self) -> Tools:
-        from engine.builder.tools import Tools
-
-        return Tools(self.store.notes, afresh=self.store.contents.afresh)
-
     @cached_property
     def elsewhere(self) -> Elsewhere:
         """The finder of records from other machines, for jobs whose hardware this machine lacks."""
@@ -266,74 +258,32 @@ class Lookup:
 
         return Elsewhere(self.store)
 
-    @cached_property
-    def machine(self) -> Mapping[str, str]:
-        """The facts about this machine that are written into each record that this machine makes."""
-        return self.describe_machine()
-
-    def describe_machine(self) -> Mapping[str, str]:
-        """Return the facts that describe this machine."""
-        from engine.builder import facts
-
-        return facts.describing()
-
     def source(self, source: Source | SourceName) -> Resolved:
         """Return the location of a source, and the digest or commit of the source's content."""
-        return self._sources.resolved(SourceName(source.uri, source.revision, source.part))
-
-    def is_judged(self, job: Job, record: Record) -> bool:
-        """Say whether an earlier build has read the record's report and judged it by the bounds of today.
-
-        In the base class, no record is judged yet.
-        """
-        del job, record
-        return False
+        return self.sources.resolved(SourceName(source.uri, source.revision, source.part))
 
     def accept(self, job: Job, record: Record) -> None:
-        """Raise UserError if this build must not use `record` as the record of `job`.
-
-        The method of the base class never raises an error.
-        """
+        """Raise UserError if this build must not use `record` as the record of `job`, because of a lock."""
+        if self.lock is not None:
+            self.lock.accept(self, job, record)
 
     def changed_meanwhile(self, job: Job) -> Path | None:
         """Return a file of a job's sources or code that changed after the file was read; None if no file changed.
 
         A worker imports a step when the job starts, perhaps long after the key was computed.
         """
-        changed = (path for path, row in self.code_read(job) if not path.is_dir() and differs(path, row))
-        return next(changed, None) or self.changed_source(job) or self.changed_tool(job)
-
-    def changed_source(self, job: Job) -> Path | None:
-        """Return a file of a job's sources that changed after it was read; None if no file changed."""
-        return self._sources.changed_file(job.traits.sources.values())
-
-    def changed_tool(self, job: Job) -> Path | None:
-        """Return a file of a job's tools that changed after the tools were looked up; None if no file changed."""
-        return self._tools.changed(job.traits.tools)
-
-    def source_changed(self) -> bool:
-        """Say whether a file of any source changed after the file was read."""
-        return self._sources.changed_file() is not None
-
-    def code_read(self, job: Job) -> Iterable[tuple[Path, Row]]:
-        """Yield the files of a job's code with the stat rows that the files had when they were read."""
-        return ((path, row_of(before)) for path, before in self._code_of(job.step).before.items())
+        changed = (path for path, row in self.rows.code_read(job) if not path.is_dir() and differs(path, row))
+        sources = job.traits.sources.values()
+        return next(changed, None) or self.sources.changed_file(sources) or self.rows.changed_tool(job)
 
     def source_rows(self, source: SourceName) -> Mapping[str, Row]:
         """Return the files of a source with the stat rows that the files had before they were read."""
-        return {str(path): row for path, row in self._sources.rows(source).items()}
+        return {str(path): row for path, row in self.sources.rows(source).items()}
 
     def watched(self) -> Known:
         """Return all files, folders and environment variables that the keys depend on."""
-        sources = map(str, self._sources.files())
-        machine = self.watched_machine()
-        return Known("", tuple(dict.fromkeys((*sources, *machine.paths))), machine.variables)
-
-    def watched_machine(self) -> Known:
-        """Return all files, folders and environment variables that the keys depend on, except the files of sources."""
-        paths = (path for known in self._seen for path in known.paths)
-        variables = (name for known in self._seen for name in known.variables)
-        return Known("", tuple(dict.fromkeys(paths)), tuple(dict.fromkeys(variables)))
+        machine = self.rows.watched()
+        return Known("", tuple(dict.fromkeys((*map(str, self.sources.files()), *machine.paths))), machine.variables)
 
 
 def content_of(maker: Job, record: Record) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,15 +11,22 @@ from stat import S_ISREG
 from typing import TYPE_CHECKING, Any
 
 from engine import snapshot
+from engine.builder.job import Job, SourceName, Traits
+from engine.builder.variant import PlannedVariant, UnreadRecipe
+from engine.known import Known
+from engine.system import watched
 
 if TYPE_CHECKING:
     from engine.builder.findings import Finding
-    from engine.builder.lookup import Lookup
-    from engine.builder.variant import PlannedVariant
+    from engine.builder.lookup import Lookup, MachineRows
     from engine.events import Event, Finished
+    from engine.key import Key
     from engine.recipe.load import LoadedRecipe
     from engine.snapshot import ChangedFiles
+    from engine.step import Hardware
     from engine.store.heads import Subject
+    from engine.store.record import Record
+    from engine.store.stat_cache import Row
 
 Entry = dict[str, Any]
 """A variant of the last build as plain data, which `engine.report.keeping` makes.
@@ -118,6 +126,46 @@ def examined(words: Sequence[str]) -> tuple[Lookup, list[Finding]] | None:
     return lookup, findings
 
 
+class PlanRows:
+    """The rows of keys as the plan of the last build has them: they are as they were while the plan stands."""
+
+    reasons: Mapping[str, str] = {}
+
+    def __init__(self, plan: PlanCache, entries: Iterable[Entry]) -> None:
+        """`entries` are the variants of the plan that are looked up."""
+        self.machine = plan.machine
+        self._plan = plan
+        self._jobs = {(entry["subject"][2], job["name"]): job for entry in entries for job in entry["jobs"]}
+
+    def own(self, job: Job, *, away: Hardware | None, on: MachineRows | None) -> Key:
+        """Return the rows of a job's key for code, options, tools, facts and variables, as the plan has them."""
+        del away, on
+        rows: Key = self._jobs[job.recipe, job.name]["rows"]
+        return rows
+
+    def code_read(self, job: Job) -> Iterable[tuple[Path, Row]]:
+        """Return the files of a job's code with the stat rows that the files had when the plan was made."""
+        code = self._plan.code[self._jobs[job.recipe, job.name]["rows"]["code"]]
+        return ((Path(name), (*row,)) for name, row in code)  # type: ignore[misc]
+
+    def changed_tool(self, job: Job) -> Path | None:
+        """Return a file of an installed tool that has changed since the build began; None if no file changed."""
+        if not job.traits.tools:
+            return None
+        folders = tuple(f"{entry}{os.sep}" for entry in sys.path if os.path.isdir(entry))
+        changed = watched.changed(*self._plan.changes.snapshot["watched"])
+        return next((Path(name) for name in changed if name.startswith(folders)), None)
+
+    def is_judged(self, job: Job, record: Record) -> bool:
+        """Say whether the record is the one that the last build read and judged by the same bounds."""
+        last: str = self._jobs[job.recipe, job.name]["key"]
+        return record.digest == last
+
+    def watched(self) -> Known:
+        """Return nothing: the snapshot has what the rows depend on."""
+        return Known("")
+
+
 @dataclass(frozen=True)
 class ChangedBuild:
     """A build of the variants that read a changed file; the plan of the last build answers for all others."""
@@ -193,14 +241,56 @@ def changed_build(changes: ChangedFiles | None) -> ChangedBuild | None:
 def _planned(
     plan: PlanCache, entries: Iterable[Entry], *, remote: bool = False
 ) -> tuple[Lookup, Sequence[PlannedVariant]]:
-    from engine.builder.stored import StoredLookup, variant_of
+    from engine.builder.lookup import Lookup
     from engine.store.opening import open_store
 
     every = list(entries)
-    variants = [variant_of(each, plan.load) for each in every]
+    variants = [_variant_of(each, plan.load) for each in every]
     project = Path(plan.project) if remote else None
     store = open_store(Path(plan.changes.path).parent.parent, project=project)
-    return StoredLookup(store, plan, plan.changes, every), variants
+    return Lookup(store, PlanRows(plan, every)), variants
+
+
+def _variant_of(entry: Entry, load: Callable[[Subject], LoadedRecipe]) -> PlannedVariant:
+    """Return the variant of an entry; `load` reads its recipe."""
+    from engine.store.heads import Subject
+
+    path, label, name, recipe = entry["subject"]
+    jobs = tuple(_job_of(name, each) for each in entry["jobs"])
+    return PlannedVariant(UnreadRecipe(Subject(Path(path), label, name, recipe), load), jobs)
+
+
+def _job_of(recipe: str, fields: Mapping[str, Any]) -> Job:
+    traits = Traits(*fields["traits"])
+    sources = {name: SourceName(*source) for name, source in traits.sources.items()}
+    return Job(
+        recipe=recipe,
+        name=fields["name"],
+        origin=traits._replace(sources=sources),
+        needs=fields["needs"],
+        hermetic=fields["hermetic"],
+        gates=fields["gates"],
+    )
+
+
+def fields_of(variant: PlannedVariant, records: Mapping[str, Record], lookup: Lookup) -> Entry:
+    """Return the part of an entry from which the variant is made again; `records` are those of its jobs."""
+    subject = variant.subject
+    jobs = [_fields_of(job, lookup.own_rows(job), str(records[job.name].digest)) for job in variant.jobs]
+    return {"subject": (str(subject.path), subject.variant, subject.name, dict(subject.fields)), "jobs": jobs}
+
+
+def _fields_of(job: Job, rows: Key, key: str) -> dict[str, Any]:
+    sources = {name: tuple(each) for name, each in job.traits.sources.items()}
+    return {
+        "name": job.name,
+        "needs": dict(job.needs),
+        "gates": tuple(job.gates),
+        "hermetic": job.hermetic,
+        "traits": tuple({**job.traits._asdict(), "sources": sources}.values()),
+        "rows": dict(rows),
+        "key": key,
+    }
 
 
 def path_beside(path: str) -> str:

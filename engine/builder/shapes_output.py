@@ -25,7 +25,7 @@ def notice(jobs: Iterable[Job], lookup: Lookup) -> str:
     files: dict[Path, None] = {}
     for job in jobs:
         with suppress(UserError, OSError):  # code that cannot be read fails its job, with the reason
-            files |= dict.fromkeys(path for path, _ in lookup.code_read(job))
+            files |= dict.fromkeys(path for path, _ in lookup.rows.code_read(job))
     foreign = [path for path in files if path.suffix == ".py" and not path.is_relative_to(_OWN)]
     packages = sorted({_package(path) for path in foreign if declares(regular.read(path))})
     if not packages:

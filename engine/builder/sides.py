@@ -12,12 +12,12 @@ from typing import Unpack
 
 from engine.builder import headline
 from engine.builder.findings import Finding, examine
-from engine.builder.lookup import Lookup, content_of
+from engine.builder.lookup import Lookup
 from engine.builder.planning import variants
 from engine.builder.selection import Reading, Selection, listed, select, store_of
 from engine.builder.summary import Summary, carrying, summarize
 from engine.builder.variant import PlannedVariant
-from engine.errors import UsageError, UserError
+from engine.errors import UsageError
 from engine.key import Key
 from engine.recipe.project import project_of
 from engine.store import history
@@ -168,7 +168,7 @@ def _chosen(place: SidePlace, planned: tuple[PlannedVariant, ...]) -> tuple[Plan
 
 def _of_variant(variant: PlannedVariant, lookup: Lookup) -> SideVariant:
     findings = {finding.job.name: finding for finding in examine(variant, lookup)}
-    jobs = {name: _of_job(finding, findings, lookup) for name, finding in findings.items()}
+    jobs = {name: _of_job(finding) for name, finding in findings.items()}
     records = {name: finding.record for name, finding in findings.items() if finding.record is not None}
     figures = headline.of(Summary(variant, records))
     if carrying(variant.jobs) - records.keys():
@@ -176,21 +176,11 @@ def _of_variant(variant: PlannedVariant, lookup: Lookup) -> SideVariant:
     return SideVariant(variant.name, variant.loaded.variant, jobs, figures)
 
 
-def _of_job(finding: Finding, findings: Mapping[str, Finding], lookup: Lookup) -> SideJob:
-    job = finding.job
-    makers = {name: findings[maker] for name, maker in job.needs.items()}
-    inputs = {name: content_of(each.job, each.record) for name, each in makers.items() if each.record is not None}
+def _of_job(finding: Finding) -> SideJob:
     error = "" if finding.error is None else finding.error.what
-    key: Key | None = None
-    if finding.record is not None:
-        key = finding.record.key
-    elif not error:
-        try:
-            key = lookup.key(job, inputs)
-        except UserError as failure:
-            error = failure.what
     seconds = None if finding.cost is None else finding.cost.seconds
-    return SideJob(key, job.needs, finding.record is not None, seconds, error, finding.waits_for or "")
+    is_stored = finding.record is not None
+    return SideJob(finding.key, finding.job.needs, is_stored, seconds, error, finding.waits_for or "")
 
 
 def _of_last_build(variant: PlannedVariant, lookup: Lookup) -> SideVariant | None:

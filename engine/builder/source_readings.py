@@ -36,12 +36,22 @@ class _Reading:
 class SourceReadings:
     """The sources that a build has read. A build reads each source only once."""
 
-    def __init__(self, store: Store, *, refresh: bool, pinned: Mapping[str, str]) -> None:
-        """`pinned` maps "hf:REPO@REVISION" to a commit, so that the hub is not asked for the revision's commit."""
+    def __init__(
+        self,
+        store: Store,
+        *,
+        refresh: bool = False,
+        pinned: Mapping[str, str] | None = None,
+        placed: Mapping[SourceName, Resolved] | None = None,
+    ) -> None:
+        """`pinned` maps "hf:REPO@REVISION" to a commit, so that the hub is not asked for the revision's commit.
+
+        `placed` are sources that need no reading: nobody else writes where they are.
+        """
         self._store = store
         self._refresh = refresh
-        self._pinned = pinned
-        self._known: dict[SourceName, _Reading] = {}
+        self._pinned = pinned or {}
+        self._known = {source: _Reading(resolved) for source, resolved in (placed or {}).items()}
         self._resolutions = store.notes.get("resolutions", "hub")
 
     def resolved(self, source: SourceName) -> Resolved:

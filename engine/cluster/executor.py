@@ -108,7 +108,11 @@ class ClusterExecutor:
         self._tier = tier_of(lookup.store)
         self._sender = Sender(lookup.store, self._tier)
         self._machines = lookup.machines = ClusterMachines(
-            engine, jobs, remote=self._tier.settings.url, locked=lookup.locked_tools, notice=notice
+            engine,
+            jobs,
+            remote=self._tier.settings.url,
+            locked=None if lookup.lock is None else lookup.lock.tools,
+            notice=notice,
         )
         self._nodes = self._machines.nodes
         self._resources = contextlib.ExitStack()

@@ -12,8 +12,10 @@ from pathlib import Path
 from engine.builder import facts
 from engine.builder.executors.executor import LackingInputError, RunOrder
 from engine.builder.executors.local import LocalExecutor
-from engine.builder.job import Job, SourceName
+from engine.builder.job import Job
+from engine.builder.live_rows import LiveRows
 from engine.builder.lookup import Lookup
+from engine.builder.source_readings import SourceReadings
 from engine.builder.sources import Resolved
 from engine.builder.worker_task import Outcome
 from engine.cluster import sending, survey
@@ -23,7 +25,6 @@ from engine.errors import StepError, UserError
 from engine.key import changes, digest_of, inputs_of
 from engine.machine import local_gpus
 from engine.machine import tools as installed
-from engine.step import Source
 from engine.store import user_notes
 from engine.store.file_lock import FileLock
 from engine.store.opening import join, open_store
@@ -44,28 +45,6 @@ _LARGEST_ENVELOPE = 1 << 16
 _DESCRIPTION_SECONDS = 60.0
 
 Send = Callable[[bytes], None]
-
-
-class NodeLookup(Lookup):
-    """The look-up of a node: sources are where the node has put them."""
-
-    def __init__(self, here: NodeStore, sources: Mapping[SourceName, Resolved]) -> None:
-        super().__init__(here.store)
-        self._here = here
-        self._sent = sources
-
-    def describe_machine(self) -> Mapping[str, str]:
-        """Return the facts that describe this node in records. They are no rows of a key."""
-        return self._here.description
-
-    def source(self, source: Source | SourceName) -> Resolved:
-        """Return the location of a source on this node."""
-        return self._sent[SourceName(source.uri, source.revision, source.part)]
-
-    def changed_source(self, job: Job) -> Path | None:
-        """Return None: the store checks each artifact that it brings, and nobody else writes there."""
-        del job
-        return None
 
 
 class NodeStore:
@@ -132,11 +111,12 @@ class NodeStore:
         sources = {name: self._placed(source) for name, source in order.sources.items()}
         job = order.job.job()
         named = {job.traits.sources[name]: source for name, source in sources.items()}
-        lookup = NodeLookup(self, named)
+        live = LiveRows(self.store, machine=self.description)
+        lookup = Lookup(self.store, live, sources=SourceReadings(self.store, placed=named))
         installed.look_again()
         if job.traits.needs_hardware:
             local_gpus.look_again()
-        self.heed(lookup.tools(job.traits.tools))
+        self.heed(live.tools(job.traits.tools))
         differs = [
             (change.row, change.new, change.old) for change in changes(lookup.key(job, _inputs(order)), order.key)
         ]
@@ -235,10 +215,11 @@ def answer_survey(question: Mapping[str, object]) -> dict[str, object]:
     """Return this node's survey as plain data."""
     try:
         here = _node()
-        lookup = Lookup(here.store)
         installed.look_again()
         local_gpus.look_again()
-        taken = survey.take(Question.from_json(question), lookup, remote=here.remote, trouble=here.trouble)
+        taken = survey.take(
+            Question.from_json(question), LiveRows(here.store), remote=here.remote, trouble=here.trouble
+        )
         return taken.to_json()
     except UserError as error:
         return survey.unusable(error).to_json()

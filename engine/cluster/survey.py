@@ -14,7 +14,7 @@ from engine.text import distribution
 
 if TYPE_CHECKING:
     from engine.builder.job import Job
-    from engine.builder.lookup import Lookup
+    from engine.builder.live_rows import LiveRows
     from engine.step import Hardware
 
 NO_HARDWARE = ""
@@ -102,7 +102,7 @@ def version() -> str:
     return f"{distribution.running()} on Python {platform.python_version()}"
 
 
-def take(question: Question, lookup: Lookup, *, remote: str, trouble: str) -> Survey:
+def take(question: Question, live: LiveRows, *, remote: str, trouble: str) -> Survey:
     """Return the survey of this machine."""
     from engine.builder import facts, lacking
     from engine.step import Hardware
@@ -116,7 +116,7 @@ def take(question: Question, lookup: Lookup, *, remote: str, trouble: str) -> Su
     for name, hardware in every.items():
         if lacks.get(name) is None:
             try:
-                known[name] = lookup.facts(question.facts.get(name, ()), hardware)
+                known[name] = live.facts(question.facts.get(name, ()), hardware)
             except KeyError as error:
                 trouble = trouble or f"no module declares the fact {error}"
     return Survey(
@@ -124,7 +124,7 @@ def take(question: Question, lookup: Lookup, *, remote: str, trouble: str) -> Su
         remote=remote,
         trouble=trouble,
         machine=dict(facts.describing()),
-        tools=lookup.tools(question.tools),
+        tools=live.tools(question.tools),
         variables={name: os.environ[name] for name in question.variables if name in os.environ},
         lacks={name: "" if lack is None else lack.here or "no such GPU" for name, lack in lacks.items()},
         facts=known,

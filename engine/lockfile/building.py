@@ -1,12 +1,13 @@
-"""Look-ups of builds with a lock: `--locked` and `--frozen` deliver what the lock names, or raise LockError."""
+"""What a lock says to a look-up: `--locked` and `--frozen` deliver what the lock names, or raise LockError."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from engine.builder.job import Job
+from engine.builder.live_rows import LiveRows
 from engine.builder.lookup import Lookup
 from engine.builder.variant import PlannedVariant
 from engine.errors import LockError, StepError, UserError
@@ -14,98 +15,100 @@ from engine.key import Key, digest_of, inputs_of, key_of
 from engine.lockfile import differences, names, observe, reported
 from engine.lockfile.content import Lock, LockedOutput, Place, Rows
 from engine.lockfile.differences import Difference
-from engine.step import Hardware
 from engine.store.record import Record
-from engine.store.store import Store
 from engine.text import distribution, lists
 
 
-class LockedLookup(Lookup):
-    """A look-up that takes hub commits from the locks and refuses an artifact that differs from the locked artifact."""
+class LockedRows:
+    """The locks of a `--locked` build: they have hub commits, figures of measurements, and the artifacts of jobs."""
 
-    def __init__(self, store: Store, locks: Mapping[str, Lock]) -> None:
+    def __init__(self, locks: Mapping[str, Lock], live: LiveRows) -> None:
         """`locks` maps the name of each variant to the lock of the variant's recipe.
 
         Raises LockError if two locks have different commits of one hub revision.
         """
-        super().__init__(store, pinned=_pinned(locks))
+        self.pinned = _pinned(locks)
+        self.tools = {name: value for lock in _distinct(locks) for name, value in lock.tools.items()}
         self._locks = locks
-        self.locked_tools = {name: value for lock in _distinct(locks) for name, value in lock.tools.items()}
-        outputs = {id(lock): lock.outputs_where(lambda facts: observe.holds(facts, self)) for lock in _distinct(locks)}
+        outputs = {id(lock): lock.outputs_where(lambda facts: observe.holds(facts, live)) for lock in _distinct(locks)}
         self._outputs: dict[str, Mapping[Place, LockedOutput]] = {
             variant: outputs[id(lock)] for variant, lock in locks.items()
         }
 
-    def find(self, job: Job, key: Key) -> Record | None:
-        """Return the record of a job; for a measurement whose figures the lock has, the record with these figures."""
-        locked = self._outputs[job.recipe].get((job.recipe, job.name))
-        return reported.filed(self, job, key, locked) or super().find(job, key)
+    def key(self, lookup: Lookup, job: Job, inputs: Mapping[str, str]) -> Key:
+        """Return the key of this machine."""
+        return lookup.unlocked_key(job, inputs)
 
-    def from_elsewhere(self, job: Job, key: Key, away: Hardware) -> Iterator[Record]:
-        """Yield the records of a job from machines with the hardware `away`, those with a locked key first."""
-        keys = {each.key for each in self._locks[job.recipe].outputs_of(job.recipe, job.name)}
-        return iter(sorted(super().from_elsewhere(job, key, away), key=lambda record: record.digest not in keys))
+    def key_of_run(self, lookup: Lookup, job: Job, key: Key) -> Key:
+        """Return the key: it is that of this machine."""
+        del lookup, job
+        return key
 
-    def accept(self, job: Job, record: Record) -> None:
+    def filed(self, lookup: Lookup, job: Job, key: Key) -> Record | None:
+        """Return the record of a measurement whose figures a lock has for this machine; None for any other job."""
+        return reported.filed(lookup, job, key, self._outputs[job.recipe].get((job.recipe, job.name)))
+
+    def keys_of(self, job: Job) -> frozenset[str]:
+        """Return the digests of the keys that the lock names for a job."""
+        return frozenset(each.key for each in _outputs(self._locks, job))
+
+    def accept(self, lookup: Lookup, job: Job, record: Record) -> None:
         """Raise LockError for another output than the lock names for the key, or than it names for another machine."""
-        outputs = [*self._locks[job.recipe].outputs_of(job.recipe, job.name)]
-        if self.away(job) is None:
+        outputs = _outputs(self._locks, job)
+        if lookup.away(job) is None:
             locked = self._outputs[job.recipe].get((job.recipe, job.name))
             outputs = [locked] if locked is not None and locked.key == record.digest else []
         _refuse_other_output(job, record, outputs)
 
 
-class FrozenLookup(Lookup):
-    """A look-up that delivers what the locks name, without reading the sources, tools and code of stored jobs.
+class FrozenRows:
+    """The locks of a `--frozen` build: it delivers what they name, and reads nothing for what is stored.
 
     A job whose locked output is not stored is built, if its code and the sources of its recipe are the locked ones; its
     output must be the locked artifact. An output without a locked artifact is delivered only if it is stored.
     """
 
-    def __init__(self, store: Store, locks: Mapping[str, Lock], variants: Mapping[str, PlannedVariant]) -> None:
+    tools: Mapping[str, str] = {}
+
+    def __init__(self, locks: Mapping[str, Lock], variants: Mapping[str, PlannedVariant], live: LiveRows) -> None:
         """`locks` maps the name of each variant to its recipe's lock; `variants` maps the name to the planned variant.
 
         Raises LockError if two locks have different commits of one hub revision.
         """
-        super().__init__(store, pinned=_pinned(locks))
+        self.pinned = _pinned(locks)
         self._locks = locks
         self._variants = variants
-        self._trusted: set[Place] = set()
+        self._live = live
 
-    def key(self, job: Job, inputs: Mapping[str, str]) -> Key:
+    def key(self, lookup: Lookup, job: Job, inputs: Mapping[str, str]) -> Key:
         """Return the job's key in the lock where the store has a record of that key, else the key of this machine.
 
         Raises LockError for a job that cannot give what the lock names.
         """
-        for key in (*self._locked_keys(job, inputs), *self._recorded_keys(job)):
-            record = self._stored(job, key)
+        for key in (*self._locked_keys(job, inputs), *self._recorded_keys(lookup, job)):
+            record = lookup.record(job, key)
             if record is not None:
-                self.accept(job, record)
-                self._trusted.add((job.recipe, job.name))
+                self.accept(lookup, job, record)
                 return key
-        return self._unlocked_key(job, inputs)
+        return self._unlocked_key(lookup, job, inputs)
 
-    def find(self, job: Job, key: Key) -> Record | None:
-        """Return the record of a job; of a job with a locked key, the record of exactly this key."""
-        is_locked = (job.recipe, job.name) in self._trusted
-        return self._stored(job, key) if is_locked else super().find(job, key)
+    def key_of_run(self, lookup: Lookup, job: Job, key: Key) -> Key:
+        """Return the key of this machine: the output of the locked key is gone meanwhile. Raises LockError."""
+        return self._unlocked_key(lookup, job, {name: row for name, row in inputs_of(key).items() if name in job.needs})
 
-    def accept(self, job: Job, record: Record) -> None:
+    def filed(self, lookup: Lookup, job: Job, key: Key) -> Record | None:
+        """Return the record of a measurement whose figures the lock has for this key; None for any other job."""
+        locked = next((each for each in _outputs(self._locks, job) if each.key == digest_of(key)), None)
+        return reported.filed(lookup, job, key, locked)
+
+    def keys_of(self, job: Job) -> frozenset[str]:
+        """Return the digests of the keys that the lock names for a job."""
+        return frozenset(each.key for each in _outputs(self._locks, job))
+
+    def accept(self, lookup: Lookup, job: Job, record: Record) -> None:
         """Raise LockError for another output than the lock names."""
-        _refuse_other_output(job, record, [*self._locks[job.recipe].outputs_of(job.recipe, job.name)])
-
-    def placed(self, job: Job, key: Key, lane: Hashable = None) -> Key:
-        """Return the key under which a job runs. A job with a locked key runs only if its output is gone meanwhile."""
-        if (job.recipe, job.name) not in self._trusted:
-            return super().placed(job, key, lane)
-        self._trusted.remove((job.recipe, job.name))
-        return self._unlocked_key(job, {name: row for name, row in inputs_of(key).items() if name in job.needs})
-
-    def _stored(self, job: Job, key: Key) -> Record | None:
-        """Return the record of exactly this key; for figures that the lock has, the record with these figures."""
-        outputs = self._locks[job.recipe].outputs_of(job.recipe, job.name)
-        locked = next((each for each in outputs if each.key == digest_of(key)), None)
-        return reported.filed(self, job, key, locked) or self._read(job, key)
+        del lookup
+        _refuse_other_output(job, record, _outputs(self._locks, job))
 
     def _locked_keys(self, job: Job, inputs: Mapping[str, str]) -> Iterator[Key]:
         """Yield the keys that the lock allows for a job; the key with this machine's facts comes first."""
@@ -130,29 +133,28 @@ class FrozenLookup(Lookup):
             if not outputs or digest_of(key) in outputs:
                 yield key
 
-    def _recorded_keys(self, job: Job) -> Iterator[Key]:
+    def _recorded_keys(self, lookup: Lookup, job: Job) -> Iterator[Key]:
         """Yield the keys whose digests a lock of another version has, as the store's records have them.
 
         That version may have given its keys other rows, so they cannot be computed.
         """
         lock = self._locks[job.recipe]
         if lock.version != distribution.version():
-            records = (self.store.read(output.key) for output in lock.outputs_of(job.recipe, job.name))
+            records = (lookup.store.read(output.key) for output in lock.outputs_of(job.recipe, job.name))
             yield from (record.key for record in records if record is not None)
 
-    def _unlocked_key(self, job: Job, inputs: Mapping[str, str]) -> Key:
+    def _unlocked_key(self, lookup: Lookup, job: Job, inputs: Mapping[str, str]) -> Key:
         """Return the key of a job whose locked output is not stored.
 
         Raises LockError where the job's output could be another one than the lock names.
         """
-        outputs = [*self._locks[job.recipe].outputs_of(job.recipe, job.name)]
+        outputs = _outputs(self._locks, job)
         lacking = [f"the store has no record of its locked key {each.key}" for each in outputs[:1]]
-        away = self.away(job)
+        away = lookup.away(job)
         if not outputs and away is not None:
             self._refuse_other_code(job, lacking)
-            fitting = [*self.from_elsewhere(job, super().key(job, inputs), away)]
+            fitting = [*lookup.from_elsewhere(job, lookup.unlocked_key(job, inputs), away)]
             if len(fitting) == 1:
-                self._trusted.add((job.recipe, job.name))
                 return fitting[0].key
             lacking = [
                 f"{lists.counted(len(fitting), 'record')} fit the job",
@@ -165,19 +167,19 @@ class FrozenLookup(Lookup):
                 f"`recipe build --locked {self._path(job)}` builds it; or bring the store or the remote that has it",
             )
         self._refuse_other_code(job, lacking)
-        self._refuse_other_sources(job)
+        self._refuse_other_sources(lookup, job)
         try:
-            return super().key(job, inputs)
+            return lookup.unlocked_key(job, inputs)
         except UserError as error:
             raise StepError(error.what, [*error.facts, *lacking], error.hint) from error
 
     def _refuse_other_code(self, job: Job, lacking: Sequence[str]) -> None:
         """Raise LockError for a job that is not stored, and whose code is not the locked code."""
         lock, variant = self._locks[job.recipe], self._variants[job.recipe]
-        if lock.code_of(job.recipe, job.name) == str(self.code(job.step)):
+        if lock.code_of(job.recipe, job.name) == str(self._live.code(job.step)):
             return
         changed = [
-            each.name for each in variant.jobs if lock.code_of(job.recipe, each.name) != str(self.code(each.step))
+            each.name for each in variant.jobs if lock.code_of(job.recipe, each.name) != str(self._live.code(each.step))
         ]
         facts = [*lacking, f"`recipe lock` would change {differences.code_of(changed)}"]
         if lock.version != distribution.version():
@@ -188,7 +190,7 @@ class FrozenLookup(Lookup):
             f"build with the locked version and code, or accept what is here: `recipe lock {self._path(job)}`",
         )
 
-    def _refuse_other_sources(self, job: Job) -> None:
+    def _refuse_other_sources(self, lookup: Lookup, job: Job) -> None:
         """Raise LockError for a job that must run, if any source of its recipe has other content than the lock names.
 
         A source that is missing fails only the job that reads it. A repository on a hub has its locked commit.
@@ -205,7 +207,7 @@ class FrozenLookup(Lookup):
         here: dict[str, str] = {}
         for name, source in sources.items():
             with contextlib.suppress(UserError):
-                here[name] = self.source(source).row
+                here[name] = lookup.source(source).row
         facts = [str(Difference(name, lock.sources.get(name), row)) for name, row in here.items()
                  if lock.sources.get(name) != row]  # fmt: skip
         if facts:
@@ -223,12 +225,17 @@ class FrozenLookup(Lookup):
         used = job.step.facts_used()
         facts: list[Rows] = []
         with contextlib.suppress(KeyError):  # an unknown fact: the key of this machine reports it
-            facts.append(self.facts(used, job.step.hardware()))
+            facts.append(self._live.facts(used, job.step.hardware()))
         for section in lock.machines:
             theirs = {name: section.facts[name] for name in used if name in section.facts}
             if len(theirs) == len(set(used)) and theirs not in facts:
                 facts.append(theirs)
         return facts
+
+
+def _outputs(locks: Mapping[str, Lock], job: Job) -> Sequence[LockedOutput]:
+    """Return what the lock of a job's recipe names as outputs of the job, each for another kind of machine."""
+    return [*locks[job.recipe].outputs_of(job.recipe, job.name)]
 
 
 def _refuse_other_output(job: Job, record: Record, outputs: Sequence[LockedOutput]) -> None:

@@ -6,11 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from engine.builder.live_rows import LiveRows
 from engine.builder.lookup import Lookup
+from engine.builder.source_readings import SourceReadings
 from engine.builder.variant import PlannedVariant
 from engine.errors import Refusals
 from engine.lockfile import file
-from engine.lockfile.building import FrozenLookup, LockedLookup
+from engine.lockfile.building import FrozenRows, LockedRows
 from engine.lockfile.content import Lock
 from engine.lockfile.differences import Comparison, refuse
 from engine.lockfile.merging import merged
@@ -53,8 +55,10 @@ def write(store: Store, variants: Sequence[PlannedVariant], *, refresh: bool) ->
         with refusals.collecting(recipe):
             path = file.path_of(recipe)
             old = file.find(path)
-            lookup = Lookup(store, refresh=refresh, pinned=pins(old) if old and not refresh else {})
-            here = observe(own, lookup, old, ask=True)
+            live = LiveRows(store)
+            pinned = pins(old) if old and not refresh else {}
+            lookup = Lookup(store, live, sources=SourceReadings(store, refresh=refresh, pinned=pinned))
+            here = observe(own, lookup, live, old, ask=True)
             locks.append((path, merged(old, here.lock, elsewhere=here.elsewhere)))
     store.leave()
     refusals.refuse(len(recipes))
@@ -80,9 +84,10 @@ def checked(
     changes the recipes. If a lock differs from this machine, `refusals` collects an error that lists the differing
     rows.
     """
-    lookup = LockedLookup(store, _by_variant(locks))
+    live = LiveRows(store)
+    lookup = Lookup(store, live, LockedRows(_by_variant(locks), live))
     whole = Comparison(whole=not partly, overridden=overridden)
-    _compare(locks, refusals, whole, lambda own: observe(own.variants, lookup, own.lock, ask=False))
+    _compare(locks, refusals, whole, lambda own: observe(own.variants, lookup, live, own.lock, ask=False))
     return lookup
 
 
@@ -96,7 +101,8 @@ def frozen(
     whole = Comparison(whole=not partly, overridden=overridden)
     _compare(locks, refusals, whole, lambda own: Observed(planned(own.variants, own.lock), frozenset()))
     variants = {variant.name: variant for own in locks.values() for variant in own.variants}
-    return FrozenLookup(store, _by_variant(locks), variants)
+    live = LiveRows(store)
+    return Lookup(store, live, FrozenRows(_by_variant(locks), variants, live))
 
 
 def _compare(

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from engine.builder.job import Job
+from engine.builder.live_rows import LiveRows
 from engine.builder.lookup import Lookup, under
 from engine.builder.variant import PlannedVariant
 from engine.key import digest_of, option_rows
@@ -30,22 +31,24 @@ class Observed:
     elsewhere: frozenset[str]
 
 
-def observe(variants: Sequence[PlannedVariant], lookup: Lookup, locked: Lock | None, *, ask: bool) -> Observed:
+def observe(
+    variants: Sequence[PlannedVariant], lookup: Lookup, live: LiveRows, locked: Lock | None, *, ask: bool
+) -> Observed:
     """Return the lock that describes all variants of one recipe on this machine.
 
     If the store lacks an artifact, the artifact's digest is taken from the lock `locked`, provided that the job's key
     is the same there. If `ask` is true, a hub is asked for the commit of each revision. If `ask` is false, a commit
     that is not in the lock `locked` stays unknown. Raises UserError where a source is missing.
     """
-    walk = _Walk(lookup, locked, ask=ask)
+    walk = _Walk(lookup, live, locked, ask=ask)
     locked_variants = {variant.name: walk.variant(variant) for variant in variants}
     lock = Lock(
         sources=walk.sources,
-        tools=lookup.tools(walk.tools),
+        tools=live.tools(walk.tools),
         steps=walk.steps,
         variants=locked_variants,
         machines=sections(walk.outputs),
-        variables=lookup.variables(walk.variables),
+        variables=live.variables(walk.variables),
         version=distribution.version(),
     )
     return Observed(lock, frozenset(walk.elsewhere - walk.tools - walk.variables))
@@ -69,18 +72,18 @@ def planned(variants: Sequence[PlannedVariant], locked: Lock) -> Lock:
     return replace(locked, variants=planned_variants, machines=())
 
 
-def holds(facts: Rows, lookup: Lookup) -> bool:
+def holds(facts: Rows, live: LiveRows) -> bool:
     """Say whether facts hold for this machine.
 
-    `holds` makes `lookup` watch the files that the facts were read from, so that a change of the files is noticed.
+    `holds` makes `live` watch the files that the facts were read from, so that a change of the files is noticed.
     """
     device = {name: value for name, value in facts.items() if name.startswith(local_gpus.DEVICE)}
     others = {name: value for name, value in facts.items() if name not in device}
     try:
-        if lookup.facts(others, None) != others:
+        if live.facts(others, None) != others:
             return False
         if device:
-            lookup.note(local_gpus.known(local_gpus.names()))
+            live.note(local_gpus.known(local_gpus.names()))
         return not device or local_gpus.has(device)
     except KeyError:
         return False  # a fact of another version of this program
@@ -105,11 +108,12 @@ class _Reach:
 class _Walk:
     """One pass over the jobs of all variants, in the order of their plans, which gathers the content of a lock."""
 
-    def __init__(self, lookup: Lookup, locked: Lock | None, *, ask: bool) -> None:
+    def __init__(self, lookup: Lookup, live: LiveRows, locked: Lock | None, *, ask: bool) -> None:
         self.lookup = lookup
+        self.live = live
         self.ask = ask
         self.commits = locked.sources if locked else {}
-        self.before = locked.outputs_where(lambda facts: holds(facts, lookup)) if locked else {}
+        self.before = locked.outputs_where(lambda facts: holds(facts, live)) if locked else {}
         self.sources: dict[str, str] = {}
         self.tools: set[str] = set()
         self.variables: set[str] = set()
@@ -127,7 +131,7 @@ class _Walk:
             needed = {name: reaches[maker] for name, maker in job.needs.items()}
             facts = frozenset(job.step.facts_used()).union(*(each.facts for each in needed.values()))
             away = self.lookup.away(job) is not None or any(each.away for each in needed.values())
-            code = str(self.lookup.code(job.step))
+            code = str(self.live.code(job.step))
             if self.steps.setdefault(job.name, code) != code:
                 self.steps[own_code(variant.name, job.name)] = code
             if away:
@@ -145,7 +149,7 @@ class _Walk:
                 output = self._look_up(job, inputs, varies=varies)
             reaches[job.name] = _Reach(facts, away, _content(job, output), varies, hardware)
             if output is not None and facts:
-                self.outputs.append((self.lookup.facts(facts, hardware), (variant.name, job.name), output))
+                self.outputs.append((self.live.facts(facts, hardware), (variant.name, job.name), output))
             jobs[job.name] = _locked_job(job, reads, None if facts else output)
         return LockedVariant(recipe_rows(variant), jobs)
 

@@ -81,7 +81,7 @@ def filed(lookup: Lookup, job: Job, key: Key, locked: LockedOutput | None) -> Re
             report_version=job.traits.report_version,
             seconds=0.0,
             peak_bytes=0,
-            machine=lookup.machine,
+            machine=lookup.rows.machine,
             log=_LOG,
             job=job.name,
             step=step,

@@ -8,8 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.builder import stored
-from engine.builder.plan_cache import Entry
+from engine.builder.plan_cache import Entry, fields_of
 from engine.events import Ended, Noticed, Planned
 from engine.report import folding, json_lines, plain
 from engine.store.materialize import marker
@@ -21,6 +20,8 @@ if TYPE_CHECKING:
     from engine.builder.summary import Summary
     from engine.builder.variant import PlannedVariant
     from engine.store.store import Store
+_LOCAL = "file:"
+"""How the URI of a source begins that is a path."""
 
 
 def files(
@@ -34,7 +35,7 @@ def files(
 def source_files(variant: PlannedVariant, lookup: Lookup, *, local: bool) -> set[str]:
     """Return the files of sources that are paths (`local`), or of sources of other kinds, such as Python packages."""
     every = {source for job in variant.jobs for source in job.traits.sources.values()}
-    return {name for each in every if each.uri.startswith(stored.LOCAL) is local for name in lookup.source_rows(each)}
+    return {name for each in every if each.uri.startswith(_LOCAL) is local for name in lookup.source_rows(each)}
 
 
 def _outputs(store: Store, records: Iterable[Record], package: Path | None) -> Iterator[str]:
@@ -53,7 +54,7 @@ def _outputs(store: Store, records: Iterable[Record], package: Path | None) -> I
 
 def planned(variant: PlannedVariant, lookup: Lookup, records: Mapping[str, Record], summary: Summary | None) -> Entry:
     """Return the part of an entry from which the variant is planned again; `summary` is None if it was not read."""
-    fields: Entry = stored.fields_of(variant, records, lookup.own_rows)
+    fields = fields_of(variant, records, lookup)
     if summary is None:
         return fields
     from engine.builder.examining import boards, newer, not_verified

@@ -142,7 +142,7 @@ def _compared(words: Sequence[str], outcome: _Outcome, *, began_ns: int) -> dict
     newest_ns = max((row[_CHANGE_TIME] for row in fed.values() if row is not None), default=0)
     if around is None or None in made.values() or newest_ns > began_ns - TICK_NS or not _are_whole(outcome):
         return None
-    if build.lookup.source_changed():
+    if build.lookup.sources.changed_file() is not None:
         return None
     rows = {name: row for name, row in (fed | made).items() if row is not None}
     if outcome.last is not None:
@@ -170,7 +170,9 @@ def _plan(outcome: _Outcome, summaries: Mapping[str, Summary]) -> dict[str, Any]
     build, records = outcome.build, outcome.records
     if outcome.finished.exit is not Exit.OK or any(len(records[each.name]) < len(each.jobs) for each in build.variants):
         return None
-    if not isinstance(build, ChangedBuild) and (build.locks or any(map(build.lookup.away, build.jobs))):
+    if not isinstance(build, ChangedBuild) and (
+        build.lookup.lock is not None or any(map(build.lookup.away, build.jobs))
+    ):
         return None
     planned: dict[str, Entry] = {}
     for each in build.variants:

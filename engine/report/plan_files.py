@@ -86,7 +86,7 @@ def fixed(build: Session) -> Iterator[str]:
     """Yield all files and folders from which the plan and its keys were made, except the files of sources."""
     for variant in build.variants:
         yield from (str(path) for path in variant.loaded.files)
-    yield from build.lookup.watched_machine().paths
+    yield from build.lookup.rows.watched().paths
     yield from map(str, (*build.abstract, *build.locks, build.selection.project / "recipe.toml"))
     for module in plugins.loaded():
         yield from (str(path) for path in closure.of("", (module,)).watched)
@@ -114,11 +114,11 @@ def whole_plan(build: Session) -> dict[str, Any]:
     for job in build.jobs:
         content = build.lookup.own_rows(job)["code"]
         if content not in files:
-            files[content] = [(str(path), tuple(row)) for path, row in build.lookup.code_read(job)]
+            files[content] = [(str(path), tuple(row)) for path, row in build.lookup.rows.code_read(job)]
     selection = build.selection
     return {
         "code": files,
-        "machine": dict(build.lookup.machine),
+        "machine": dict(build.lookup.rows.machine),
         "abstract": [str(path) for path in build.abstract],
         "project": str(selection.project),
         "set": selection.set,

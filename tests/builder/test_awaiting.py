@@ -11,6 +11,7 @@ from small_builds import build, project_in, states, variant
 from engine.builder import awaiting
 from engine.builder.awaiting import LONGEST_PAUSE, Awaiting
 from engine.builder.executors.local import LocalExecutor
+from engine.builder.live_rows import LiveRows
 from engine.builder.lookup import Lookup
 from engine.builder.loop import Options, run
 from engine.errors import Exit
@@ -32,7 +33,7 @@ def on_t4(project):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Lookup, "away", lambda *_: None)
             patch.setattr("engine.builder.facts.of", lambda *_: None)
-            patch.setattr(Lookup, "describe_machine", lambda _: {"gpu.name": "Tesla T4"})
+            patch.setattr(LiveRows, "machine", {"gpu.name": "Tesla T4"})
             return states(build(project, variant(project, *steps)))
 
     return there

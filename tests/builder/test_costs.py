@@ -8,6 +8,7 @@ from small_builds import build, project_in, variant
 
 from engine.builder.costs import Total, total
 from engine.builder.findings import Cost, Finding, examine
+from engine.builder.live_rows import LiveRows
 from engine.builder.lookup import Lookup
 from engine.report import costs
 from engine.store.heads import Heads
@@ -73,8 +74,8 @@ def test_the_cost_outlives_the_record(project):
 def test_the_cost_names_another_machine(project, monkeypatch):
     build(project, variant(project, *CHAIN))
     changed = (toy.Begin(text="bye"), *CHAIN[1:])
-    here = dict(Lookup(Store(project / "cache")).machine)
-    monkeypatch.setattr(Lookup, "machine", {**here, "cpu.model": "a laptop's CPU"})
+    here = dict(LiveRows(Store(project / "cache")).machine)
+    monkeypatch.setattr(LiveRows, "machine", {**here, "cpu.model": "a laptop's CPU"})
     assert examined(project, *changed)["begin"].cost.machine == here["cpu.model"]
     assert f" on {here['cpu.model']}" in costs.of_job(examined(project, *changed)["begin"])
 

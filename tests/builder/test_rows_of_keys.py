@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from engine.api import plan
+from engine.builder.live_rows import LiveRows
 from engine.builder.lookup import Lookup
 from engine.builder.sources import Resolved
 from engine.machine import local_gpus, tools
@@ -43,7 +44,7 @@ def test_a_secret_is_a_digest_in_a_key_and_its_change_shows(tmp_path, monkeypatc
     for value in ("open-sesame-1", "open-sesame-2"):
         monkeypatch.setenv("TEAM_TOKEN", value)
         monkeypatch.setenv("SEED", value)
-        rows.append(Lookup(Store(tmp_path / "cache")).variables(["TEAM_TOKEN", "SEED"]))
+        rows.append(LiveRows(Store(tmp_path / "cache")).variables(["TEAM_TOKEN", "SEED"]))
         assert rows[-1]["SEED"] == value
         assert "sesame" not in rows[-1]["TEAM_TOKEN"]
     assert rows[0]["TEAM_TOKEN"] != rows[1]["TEAM_TOKEN"]

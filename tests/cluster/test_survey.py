@@ -3,7 +3,7 @@
 import json
 from types import SimpleNamespace
 
-from engine.builder.lookup import Lookup
+from engine.builder.live_rows import LiveRows
 from engine.cluster import survey
 from engine.cluster.survey import Question
 from engine.machine import local_gpus, shared_libraries, tools
@@ -21,7 +21,7 @@ def test_a_node_without_the_libraries_says_which_it_lacks(tmp_path, monkeypatch)
     monkeypatch.setattr(shared_libraries, "is_here", lambda _: False)
     needs = SimpleNamespace(hardware=lambda: PROVIDER, tools_used=tuple, variables=(), facts_used=tuple)
     question = json.loads(json.dumps(Question.about([SimpleNamespace(step=needs)]).to_json()))
-    answer = survey.take(Question.from_json(question), Lookup(Store(tmp_path)), remote="", trouble="")
+    answer = survey.take(Question.from_json(question), LiveRows(Store(tmp_path)), remote="", trouble="")
     assert answer.lacks[str(PROVIDER)] == (
         "this machine has Tesla T4 (sm_75), but not libnvinfer.so.10 and libnvonnxparser.so.10 of TensorRT 10, "
         "which onnxruntime-gpu loads"

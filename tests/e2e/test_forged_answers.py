@@ -1,4 +1,4 @@
-"""Forged answers of a whole build: a snapshot and a stored plan that only the check of whose store it is refuses.
+"""Forged answers of a whole build: a snapshot and a plan cache that only the check of whose store it is refuses.
 
 Each test has two halves: nothing of the forged file is read in somebody else's store, and the same file answers in
 one's own store. So no other check stands between the forged file and the build.
@@ -44,7 +44,7 @@ def project(tmp_path_factory):
 
 @pytest.fixture
 def files(project, monkeypatch):
-    """The files of the build's snapshot and stored plan, as pairs of path and content."""
+    """The files of the build's snapshot and plan cache, as pairs of path and content."""
     monkeypatch.chdir(project.folder)
     path = snapshot.path_of(WORDS[1:])
     paths = [path, plan_cache.path_beside(path)]

@@ -141,7 +141,7 @@ class Project:
         return Built(code, events, [each["resumed"] for each in comparisons], [each["changed"] for each in comparisons])
 
     def build_anew(self):
-        """Build without a snapshot and a stored plan, as a builder that knows nothing of earlier plans."""
+        """Build without a snapshot and a plan cache, as a builder that knows nothing of earlier plans."""
         shutil.rmtree(self.folder / "cache" / "snapshots")
         shutil.rmtree(self.folder / "cache" / "plans")
         return self.build_and_keep()
@@ -270,7 +270,7 @@ def test_the_builder_imports_no_slow_package_for_a_changed_source(project):
             [sys.executable, *words], cwd=project.folder, env=environment, capture_output=True, text=True, check=True
         )
 
-    run()  # keeps a snapshot and a stored plan for this import path
+    run()  # keeps a snapshot and a plan cache for this import path
     project.write("1", "1 again\n")
     done = run()
     assert '"state": "built"' in done.stdout

@@ -8,11 +8,12 @@ import sys
 import time
 import zipfile
 from importlib import metadata
+from types import SimpleNamespace
 
 import fake_wheels
 import pytest
 
-from engine.builder.tools import Tools
+from engine.builder.live_rows import LiveRows
 from engine.store import tool_contents, user_notes
 from engine.store.collection import CollectionLimits, collect
 from engine.store.store import Store
@@ -43,6 +44,10 @@ def site(tmp_path, monkeypatch):
     importlib.invalidate_caches()
 
 
+def tool_row(store, name):
+    return LiveRows(store).tools([name])[name]
+
+
 @pytest.fixture
 def value(tmp_path):
     """Return the value of the row of a tool, as a new build sees it."""
@@ -50,7 +55,7 @@ def value(tmp_path):
 
     def of(name="toy"):
         importlib.invalidate_caches()
-        return Tools(store.notes).known(name).value
+        return tool_row(store, name)
 
     return of
 
@@ -59,9 +64,9 @@ def value(tmp_path):
 def reason(tmp_path):
     def of(name="toy"):
         importlib.invalidate_caches()
-        tools = Tools(Store(tmp_path / "cache").notes)
-        tools.known(name)
-        return tools.reasons.get(name, "")
+        live = LiveRows(Store(tmp_path / "cache"))
+        live.tools([name])
+        return live.reasons.get(name, "")
 
     return of
 
@@ -297,28 +302,28 @@ def test_a_module_that_appears_during_a_job_is_a_change(site, tmp_path):
 
 def test_a_paranoid_build_reads_a_tool_whose_stat_rows_say_that_nothing_changed(site, tmp_path, monkeypatch):
     store = Store(tmp_path / "cache")
-    assert Tools(store.notes).known("toy").value == "1.0"
+    assert tool_row(store, "toy") == "1.0"
     monkeypatch.setattr(tool_contents, "_digest_of", lambda _: "as ever")
-    Tools(store.notes, afresh=True).known("toy")
+    tool_row(Store(store.root, afresh=True), "toy")
     (site / "toy/core.py").write_text("x = 1")
-    assert Tools(store.notes).known("toy").value == "1.0"
-    assert Tools(store.notes, afresh=True).known("toy").value != "1.0"
+    assert tool_row(store, "toy") == "1.0"
+    assert tool_row(Store(store.root, afresh=True), "toy") != "1.0"
 
 
 def test_after_another_mount_of_the_file_system_a_tool_is_read_again(site, tmp_path, monkeypatch):
     store = Store(tmp_path / "cache")
-    Tools(store.notes).known("toy")
+    tool_row(store, "toy")
     assert site.is_dir()
     monkeypatch.setattr(tool_contents, "mounted", lambda _: "another mount")
     monkeypatch.setattr(tool_contents, "_checksum", None)
     with pytest.raises(TypeError):
-        Tools(store.notes).known("toy")
+        tool_row(store, "toy")
 
 
 def test_collection_removes_the_notes_about_installations_that_are_gone(site, tmp_path):
     store = Store(tmp_path / "cache")
     for name in ("toy", "other"):
-        Tools(store.notes).known(name)
+        tool_row(store, name)
     shutil.rmtree(site / "toy-1.0.dist-info")
     [unused] = tool_contents.unused(store)
     assert "toy-1.0.dist-info" in unused.read_text()
@@ -336,12 +341,13 @@ def test_a_damaged_note_is_a_missing_note(site, value, tmp_path):
 
 
 def test_a_tool_that_changes_after_it_was_read_is_named(site, tmp_path):
-    tools = Tools(Store(tmp_path / "cache").notes)
-    tools.known("toy")
-    assert tools.changed(["toy", "absent"]) is None
+    live = LiveRows(Store(tmp_path / "cache"))
+    live.tools(["toy"])
+    job = SimpleNamespace(traits=SimpleNamespace(tools=("toy", "absent")))
+    assert live.changed_tool(job) is None
     time.sleep(0.03)
     edit_in_place(site / "toy/core.py", "def run():\n    return 2\n")
-    assert tools.changed(["toy"]) == site / "toy/core.py"
+    assert live.changed_tool(job) == site / "toy/core.py"
 
 
 def test_a_pipe_in_a_package_does_not_hang(site, value):

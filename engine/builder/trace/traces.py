@@ -68,7 +68,7 @@ def _rows(lookup: Lookup, job: Job, key: Key, inputs: Mapping[str, Record]) -> R
         sources={
             name: coverage.files_of(tuple(lookup.source(source).files)) for name, source in traits.sources.items()
         },
-        code=frozenset(coverage.files_of(tuple(path for path, _ in lookup.code_read(job)))),
+        code=frozenset(coverage.files_of(tuple(path for path, _ in lookup.rows.code_read(job)))),
         tools=traits.tools,
         installed=_installed,
         facts=(lambda: _facts(job, key)) if any(row.startswith(_FACT) for row in key) else dict,
