@@ -138,15 +138,15 @@ def _compared(words: Sequence[str], outcome: _Outcome, *, began_ns: int) -> dict
     time.sleep(TICK_NS / 1e9)  # from now on, a change of an output changes its time stamps
     around = {} if isinstance(build, ChangedBuild) else plan_files.around(build, disks)
     fed = {name: watched.row_of(name) for name in sorted(inputs)}
-    made = {name: watched.row_of(name) for name in sorted(written - inputs)}
+    given = {name: watched.row_of(name) for name in sorted(written - inputs)}
     newest_ns = max((row[_CHANGE_TIME] for row in fed.values() if row is not None), default=0)
-    if around is None or None in made.values() or newest_ns > began_ns - TICK_NS or not _are_whole(outcome):
+    if around is None or None in given.values() or newest_ns > began_ns - TICK_NS or not _are_whole(outcome):
         return None
     if build.lookup.sources.changed_file() is not None:
         return None
-    rows = {name: row for name, row in (fed | made).items() if row is not None}
+    rows = {name: row for name, row in (fed | given).items() if row is not None}
     if outcome.last is not None:
-        return _renewed(outcome.last, outcome.new, rows) if len(rows) == len(fed) + len(made) else None
+        return _renewed(outcome.last, outcome.new, rows) if len(rows) == len(fed) + len(given) else None
     absent = [name for name, row in fed.items() if row is None]
     return {**snapshot.stated(words, rows=rows, absent=absent, **around), "exit": int(outcome.finished.exit)}
 
@@ -170,9 +170,7 @@ def _plan(outcome: _Outcome, summaries: Mapping[str, Summary]) -> dict[str, Any]
     build, records = outcome.build, outcome.records
     if outcome.finished.exit is not Exit.OK or any(len(records[each.name]) < len(each.jobs) for each in build.variants):
         return None
-    if not isinstance(build, ChangedBuild) and (
-        build.lookup.lock is not None or any(map(build.lookup.away, build.jobs))
-    ):
+    if build.lookup.lock is not None or any(build.lookup.away(job) for each in build.variants for job in each.jobs):
         return None
     planned: dict[str, Entry] = {}
     for each in build.variants:
