@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from engine.builder.job import Job
 from engine.digest import Digest
@@ -26,8 +26,15 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from engine.builder.code.closure import Code
-    from engine.builder.lookup import MachineRows
     from engine.step import Hardware, Step
+
+
+class MachineRows(NamedTuple):
+    """The values of a machine that become rows of a job's key."""
+
+    tools: Mapping[str, str]
+    facts: Mapping[str, str]
+    variables: Mapping[str, str]
 
 
 class LiveRows:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol, final
+from typing import TYPE_CHECKING, Protocol, final
 
 from engine.builder.job import Job, SourceName
 from engine.builder.source_readings import SourceReadings, differs
@@ -18,20 +18,13 @@ from engine.store.store import Store
 
 if TYPE_CHECKING:
     from engine.builder.elsewhere import Elsewhere
+    from engine.builder.live_rows import MachineRows
     from engine.builder.sources import Resolved
     from engine.step import Hardware, Source
 
 
 _HERE = ""
 """The kind of this machine."""
-
-
-class MachineRows(NamedTuple):
-    """The values of a machine that become rows of a job's key."""
-
-    tools: Mapping[str, str]
-    facts: Mapping[str, str]
-    variables: Mapping[str, str]
 
 
 class Machines(Protocol):

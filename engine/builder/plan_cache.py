@@ -11,16 +11,18 @@ from stat import S_ISREG
 from typing import TYPE_CHECKING, Any
 
 from engine import snapshot
-from engine.builder.job import Job, SourceName, Traits
-from engine.builder.variant import PlannedVariant, UnreadRecipe
-from engine.known import Known
 from engine.system import watched
 
+# A recipe that is refused has no plan, so what makes variants is imported where it is needed.
 if TYPE_CHECKING:
     from engine.builder.findings import Finding
-    from engine.builder.lookup import Lookup, MachineRows
+    from engine.builder.job import Job
+    from engine.builder.live_rows import MachineRows
+    from engine.builder.lookup import Lookup
+    from engine.builder.variant import PlannedVariant
     from engine.events import Event, Finished
     from engine.key import Key
+    from engine.known import Known
     from engine.recipe.load import LoadedRecipe
     from engine.snapshot import ChangedFiles
     from engine.step import Hardware
@@ -163,6 +165,8 @@ class PlanRows:
 
     def watched(self) -> Known:
         """Return nothing: the snapshot has what the rows depend on."""
+        from engine.known import Known
+
         return Known("")
 
 
@@ -253,6 +257,7 @@ def _planned(
 
 def _variant_of(entry: Entry, load: Callable[[Subject], LoadedRecipe]) -> PlannedVariant:
     """Return the variant of an entry; `load` reads its recipe."""
+    from engine.builder.variant import PlannedVariant, UnreadRecipe
     from engine.store.heads import Subject
 
     path, label, name, recipe = entry["subject"]
@@ -261,6 +266,8 @@ def _variant_of(entry: Entry, load: Callable[[Subject], LoadedRecipe]) -> Planne
 
 
 def _job_of(recipe: str, fields: Mapping[str, Any]) -> Job:
+    from engine.builder.job import Job, SourceName, Traits
+
     traits = Traits(*fields["traits"])
     sources = {name: SourceName(*source) for name, source in traits.sources.items()}
     return Job(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from engine.builder.lookup import MachineRows
+from engine.builder.live_rows import MachineRows
 from engine.cluster import nodes as placing
 from engine.cluster import survey
 from engine.cluster.engine import ClusterEngine

@@ -79,7 +79,8 @@ def test_a_forged_snapshot_answers_only_in_ones_own_store(project, files):
 
 def test_a_forged_plan_answers_only_in_ones_own_store(project, files):
     path, content = files[1]
-    forge(path, {**content, "tables": dict.fromkeys(content["tables"], POISON)})
+    entries = {name: {**entry, "table": POISON} for name, entry in content["plan"]["entries"].items()}
+    forge(path, {**content, "plan": {**content["plan"], "entries": entries}})
     os.utime(project.folder / "a.onnx")
     assert hidden(project)
     assert POISON in project(*WORDS, expect=0).stdout
