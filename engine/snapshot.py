@@ -15,15 +15,14 @@ from engine.system import own_stores, regular, streams, watched
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
     from engine.recipe.ways import Mark
+    from engine.system.watched import Row
 
 
-FORMAT = 12
-TOKEN_BYTES = 16
-"""The length of the random bytes that a snapshot and its stored plan have in common."""
+FORMAT = 13
 _VALUED = {"-j", "--jobs"}
 _PARANOID = "--paranoid"
 """The option of a build that reads every file: no snapshot answers it, but it keeps a snapshot for other builds."""
@@ -87,88 +86,45 @@ def compare(argv: Sequence[str]) -> ChangedFiles | None:
         snapshot = read(path)
         if snapshot["identity"] != _identity(argv, snapshot["variables"], os.environ) or not _stands(snapshot):
             return None
-        return ChangedFiles(path, snapshot, watched.changed(snapshot["watched"]), started)
+        return ChangedFiles(path, snapshot, watched.changed(*snapshot["watched"]), started)
     except UNREADABLE:
         return None
 
 
-class Candidate:
-    """A snapshot that is not written yet: the stat rows of all files of a build."""
+def stated(
+    argv: Sequence[str],
+    *,
+    rows: Mapping[str, Row],
+    absent: Iterable[str],
+    notes: Iterable[str],
+    way: Mapping[str, Mark],
+    roots: Mapping[str, str],
+    mounts: Mapping[str, int],
+    variables: Iterable[str] | None,
+    environment: Mapping[str, str],
+) -> dict[str, Any]:
+    """Return what the snapshot of a build compares; what it prints comes beside that.
 
-    def __init__(
-        self,
-        *,
-        inputs: Iterable[str],
-        outputs: Iterable[str],
-        notes: Iterable[str],
-        way: Mapping[str, Mark],
-        roots: Mapping[str, str],
-        mounts: Mapping[str, int],
-    ) -> None:
-        """Read the stat rows of all files of the build.
+    `rows` are the stat rows of the files that the build read and wrote, `absent` files that must not appear. `notes`
+    are files about this build that other builds may change, so each note only needs to exist: the next build writes a
+    missing note. `way` holds the folders and links on the way to the paths in recipes, with the marks that they had
+    when the plan was made. `roots` maps the path of each recipe to the root of the recipe's project. `mounts` maps the
+    mount point of each overlay and squashfs to the number of the mount.
 
-        `inputs` are the files that the plan read, `outputs` the files that the build wrote. `way` holds the folders and
-        links on the way to the paths in recipes, with the marks that they had when the plan was made. `roots` maps the
-        path of each recipe to the root of the recipe's project. `mounts` maps the mount point of each overlay and
-        squashfs to the number of the mount.
-
-        `notes` are files about this build that other builds may change, so a snapshot only needs each note to exist:
-        the next build writes a missing note.
-        """
-        fed, written = set(inputs), set(outputs)
-        self.notes = sorted(notes)
-        self.fed = {name: watched.row_of(name) for name in sorted(fed)}
-        self.written = {name: watched.row_of(name) for name in sorted(written - fed)}
-        self.way = dict(way)
-        self.roots = dict(roots)
-        self.mounts = dict(mounts)
-
-    def newest_ns(self) -> int:
-        """Return the latest change time of the files that the build read, in nanoseconds."""
-        return max((row[4] for row in self.fed.values() if row is not None), default=0)
-
-    def keep(
-        self,
-        argv: Sequence[str],
-        *,
-        write: Callable[[str, bytes], None],
-        token: bytes,
-        variables: Iterable[str] | None,
-        environment: Mapping[str, str],
-        code: int,
-        texts: Mapping[str, str],
-        json: str,
-    ) -> None:
-        """Write the snapshot to the store with `write(path, content)`, which replaces a file atomically.
-
-        `token` are random bytes that the stored plan of the same build has, too. `variables` names the environment
-        variables that the build depends on; None stands for all variables. `environment` has the variables as they were
-        when the plan was made.
-
-        `texts` has what a no-op build prints: `talk` to standard error and `data` to standard output with -v,
-        `brief_talk` and `brief_data` without, and `packages` with -q. In `texts` and `json`, a NUL character marks the
-        place for the duration, in seconds, of the later run that answers from the snapshot.
-        """
-        path = path_of(argv)
-        if path is None or None in self.written.values():
-            return
-        rows = {name: row for name, row in (self.fed | self.written).items() if row is not None}
-        names = None if variables is None else sorted(set(variables))
-        snapshot = {
-            "token": token,
-            "identity": _identity(argv, names, environment),
-            "variables": names,
-            "watched": watched.packed(rows),
-            "absent": [name for name, row in self.fed.items() if row is None],
-            "notes": self.notes,
-            "way": self.way,
-            "roots": self.roots,
-            "mounts": self.mounts,
-            "exit": code,
-            **texts,
-            "json": json,
-        }
-        write(path, sealed(path, snapshot))
+    `variables` names the environment variables that the build depends on; None stands for all variables. `environment`
+    has the variables as they were when the plan was made.
+    """
+    names = None if variables is None else sorted(set(variables))
+    return {
+        "identity": _identity(argv, names, environment),
+        "variables": names,
+        "watched": watched.packed(rows),
+        "absent": sorted(absent),
+        "notes": sorted(notes),
+        "way": dict(way),
+        "roots": dict(roots),
+        "mounts": dict(mounts),
+    }
 
 
 def path_of(argv: Sequence[str]) -> str | None:
@@ -197,11 +153,12 @@ def names_in(path: str) -> list[str]:
 
     Raises OSError for an unreadable snapshot and ValueError for a damaged snapshot.
     """
-    return [name for part in read(path)["watched"] for name, _ in watched.unpacked(*part)]
+    names: list[str] = read(path)["watched"][0]
+    return names
 
 
 def sealed(path: str, content: Mapping[str, Any]) -> bytes:
-    """Return the bytes of a snapshot's file, or of a stored plan's file, for the path `path`: texts without secrets."""
+    """Return the bytes of a snapshot's file, or of a plan's file, for the path `path`: texts without secrets."""
     from engine.text.redaction import redacted
 
     clean = {name: redacted(value) if isinstance(value, str) else value for name, value in content.items()}
@@ -292,7 +249,11 @@ def _machine() -> tuple[Any, ...]:
     boot = _text("/proc/sys/kernel/random/boot_id") or here.nodename
     quota = _text("/sys/fs/cgroup/cpu.max")
     devices = map(_device, ("/proc/cpuinfo", "/proc/driver/nvidia", "/dev/nvidia0"))
-    return boot, here.sysname, here.machine, watched.cpu_count(), quota, *devices, _slices()
+    return boot, here.sysname, here.machine, _cpu_count(), quota, *devices, _slices()
+
+
+def _cpu_count() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _slices() -> tuple[Any, ...]:

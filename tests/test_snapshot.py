@@ -10,7 +10,7 @@ import pytest
 
 from engine import snapshot
 from engine.recipe import ways
-from engine.report import replay
+from engine.report import keeping, plan_files
 from engine.store import stat_cache
 from engine.store.store import Store
 
@@ -187,8 +187,8 @@ def test_a_link_that_is_switched_during_the_build_is_noticed_by_the_next(folder,
     chain(folder, ("net", "current"), ("current", "v1"))
     builds.recipe(folder / "r.yaml", "net")
     time.sleep(0.05)  # a build of files that were just written keeps no snapshot
-    sleep = replay.time.sleep
-    monkeypatch.setattr(replay.time, "sleep", lambda s: builds.switch(folder / "current", "v2") or sleep(s))
+    sleep = keeping.time.sleep
+    monkeypatch.setattr(keeping.time, "sleep", lambda s: builds.switch(folder / "current", "v2") or sleep(s))
     builds.build("r.yaml")
     monkeypatch.undo()
     monkeypatch.chdir(folder)
@@ -204,8 +204,8 @@ def test_folders_that_change_places_during_the_build_are_noticed_by_the_next(fol
         (folder / f"v{number}").rename(folder / f"s{number}" / "m")
     builds.recipe(folder / "r.yaml", "s1/m")
     time.sleep(0.05)  # a build of files that were just written keeps no snapshot
-    sleep = replay.time.sleep
-    monkeypatch.setattr(replay.time, "sleep", lambda s: builds.exchange(folder / "s1", folder / "s2") or sleep(s))
+    sleep = keeping.time.sleep
+    monkeypatch.setattr(keeping.time, "sleep", lambda s: builds.exchange(folder / "s1", folder / "s2") or sleep(s))
     builds.build("r.yaml")
     monkeypatch.undo()
     monkeypatch.chdir(folder)
@@ -221,8 +221,8 @@ def exchanged_during_a_build(folder, monkeypatch):
         builds.recipe(folder / f"p{number}" / "r.yaml", f"../v{number}")
     time.sleep(0.05)
     with monkeypatch.context() as during:
-        sleep = replay.time.sleep
-        during.setattr(replay.time, "sleep", lambda s: builds.exchange(folder / "p1", folder / "p2") or sleep(s))
+        sleep = keeping.time.sleep
+        during.setattr(keeping.time, "sleep", lambda s: builds.exchange(folder / "p1", folder / "p2") or sleep(s))
         builds.build("p1/r.yaml")
     return builds.build("p1/r.yaml")
 
@@ -266,7 +266,7 @@ def test_any_variable_is_compared_where_plugins_may_read_it_and_none_but_those_o
     plugins_are_here, folder, monkeypatch
 ):
     point = EntryPoint("there", "somewhere.step:There", "a.group")  # of no group, so that nobody loads it
-    monkeypatch.setattr(replay.plugins, "every", lambda: (point,) if plugins_are_here else ())
+    monkeypatch.setattr(plan_files.plugins, "every", lambda: (point,) if plugins_are_here else ())
     builds.recipe(folder / "r.yaml", "v1")
     builds.settled("r.yaml")
     monkeypatch.setenv("ANY_VARIABLE", "1")
@@ -340,7 +340,7 @@ def test_no_snapshot_is_kept_where_a_file_system_may_not_tell(folder, monkeypatc
     builds.settled("r.yaml")
     (folder / "cache" / "snapshots").rename(folder / "old")
     (folder / "cache" / "snapshots").mkdir()
-    monkeypatch.setattr(replay, "tells_changes", lambda _: False)
+    monkeypatch.setattr(keeping, "tells_changes", lambda _: False)
     for _ in range(2):
         assert not builds.build("r.yaml").answered
     assert list((folder / "cache" / "snapshots").iterdir()) == []

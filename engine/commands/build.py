@@ -9,11 +9,14 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import engine
+from engine.builder import plan_cache
+from engine.builder.plan_cache import ChangedBuild, PlanCache
 from engine.commands import amounts, options
 from engine.errors import Exit, LockError, UsageError, UserError
 from engine.recipe.project import jobs_of
@@ -22,11 +25,14 @@ from engine.system import bytecode, interrupts
 if TYPE_CHECKING:
     from engine.api import Session
     from engine.builder.findings import Finding
-    from engine.events import Event
+    from engine.builder.selection import Reading
+    from engine.builder.summary import Summary
+    from engine.events import Event, Finished
     from engine.report import BuildReport
+    from engine.snapshot import ChangedFiles
 
-_NOT_REPEATABLE = ("force", "remake", "refresh", "dry_run", "is_elsewhere")
-"""Options that make a repeated command build again; a build with such an option keeps no snapshot."""
+_HERE = "local"
+"""Where jobs run by default: on this machine."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +42,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--on",
         metavar="WHERE",
-        default="local",
+        default=_HERE,
         help="where jobs run: `local` for this machine (default), or a Ray cluster: ray://HOST:PORT or auto",
     )
     parser.add_argument("-j", "--jobs", metavar="N", type=amounts.count, help="at most N jobs at a time")
@@ -99,6 +105,36 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.add_json(parser)
 
 
+@dataclass(frozen=True)
+class BuildRequest:
+    """What the command line asks of a build."""
+
+    words: Sequence[str]
+    recipes: Sequence[Path]
+    reading: Reading
+    changes: ChangedFiles | None
+    """The files that changed since the last build, if its snapshot knows all else."""
+    out: Path | None
+    on: str
+    parallel: int | None
+    force: Sequence[str]
+    remake: Sequence[str]
+    keep_going: bool
+    allow_waiting: bool
+    wait: float | None
+    json: bool
+    quiet: bool
+    verbose: bool
+    plans_only: str
+    """The option of a command that builds nothing: `--dry-run` or `--waiting`; else empty."""
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether the same command has nothing to do when it is repeated; any other build keeps no snapshot."""
+        repeats = (self.force, self.remake, self.reading.get("refresh"), self.plans_only, self.on != _HERE)
+        return not any(repeats)
+
+
 def run(arguments: argparse.Namespace) -> Exit:
     """Build, and report the progress to a terminal, a log or a program.
 
@@ -111,14 +147,10 @@ def run(arguments: argparse.Namespace) -> Exit:
     interrupts.install()
     began_ns = _began_ns()
     reports: list[BuildReport] = []
-
-    def report_of(*, json: bool, variants: int) -> BuildReport:
-        how = {"quiet": arguments.quiet, "verbose": arguments.verbose, "parallel": arguments.jobs}
-        reports.append(report_for(json=json, variants=variants, **how))
-        return reports[-1]
-
     try:
-        return _run(arguments, report_of, began_ns=began_ns)
+        with _refusing(as_json=arguments.json):
+            request = _request(arguments)
+        return _run(request, reports, began_ns=began_ns)
     except KeyboardInterrupt:
         if arguments.json and not (arguments.dry_run or arguments.waiting):
             _print_interruption(reports, seconds=(time.time_ns() - began_ns) / 1e9)
@@ -134,101 +166,152 @@ def _began_ns() -> int:
     return time.time_ns()
 
 
-def _run(arguments: argparse.Namespace, report_of: Callable[..., BuildReport], *, began_ns: int) -> Exit:
-    arguments.wait = _patience(arguments)
-    arguments.is_elsewhere = arguments.on != "local"
-    try:
-        arguments.jobs = _jobs(arguments)
-        resumed = _resume(arguments, report_of)
-        if resumed is not None:
-            return resumed
-        from engine import api
+def _request(arguments: argparse.Namespace) -> BuildRequest:
+    """Return what the command line asks. Raises UserError for options that do not go together."""
+    if arguments.timeout is not None and not arguments.wait:
+        raise UsageError("--timeout limits --wait", hint="add --wait, or leave --timeout out")
+    patience = math.inf if arguments.timeout is None else arguments.timeout
+    parallel = arguments.jobs
+    if parallel is None and arguments.on == _HERE:
+        parallel = jobs_of(str(arguments.recipes[0]))
+    return BuildRequest(
+        words=arguments.words[1:],
+        recipes=arguments.recipes,
+        reading=options.reading(arguments),
+        changes=arguments.changes,
+        out=arguments.output,
+        on=arguments.on,
+        parallel=parallel,
+        force=arguments.force,
+        remake=arguments.remake,
+        keep_going=arguments.keep_going,
+        allow_waiting=arguments.allow_waiting,
+        wait=patience if arguments.wait else None,
+        json=arguments.json,
+        quiet=arguments.quiet,
+        verbose=arguments.verbose,
+        plans_only="--dry-run" if arguments.dry_run else "--waiting" if arguments.waiting else "",
+    )
 
-        api.refuse_on_cluster(arguments.on, {"--dry-run": arguments.dry_run, "--waiting": arguments.waiting})
-        session = api.session(arguments.recipes, keep_going=arguments.keep_going, **options.reading(arguments))
-    except UserError as error:
-        if arguments.json:
-            _print_refusal(error)
-        raise
-    if arguments.dry_run:
-        return _dry_run(session, arguments.jobs, as_json=arguments.json)
-    if arguments.waiting:
-        return _waiting(session, as_json=arguments.json)
+
+def _run(request: BuildRequest, reports: list[BuildReport], *, began_ns: int) -> Exit:
+    with _refusing(as_json=request.json):
+        build = plan_cache.changed_build(request.changes) or _planned(request)
+    if not isinstance(build, ChangedBuild) and request.plans_only:
+        show = _dry_run if request.plans_only == "--dry-run" else _waiting
+        return show(build, request)
+    last = build.plan if isinstance(build, ChangedBuild) else None
+    count = len(build.variants) if last is None else len(last.entries)
+    if last is not None:
+        _print_others(last, request)
+    report = report_for(
+        json=request.json,
+        variants=count,
+        quiet=request.quiet,
+        verbose=request.verbose,
+        parallel=request.parallel,
+    )
+    reports.append(report)
     events: list[Event] = []
-    report = report_of(json=arguments.json, variants=len(session.variants))
-    with report:
 
-        def on_event(event: Event) -> None:
-            events.append(event)
-            report.on_event(event)
+    def on_event(event: Event) -> None:
+        events.append(event)
+        report.on_event(event)
 
-        try:
-            finished = session.build(
-                out=arguments.output,
-                parallel=arguments.jobs,
-                force=arguments.force,
-                remake=arguments.remake,
-                keep_going=arguments.keep_going,
-                allow_waiting=arguments.allow_waiting,
-                wait=arguments.wait,
-                on=arguments.on,
-                on_event=on_event,
-            )
-        except UserError as error:
-            if arguments.json:
-                _print_refusal(error)
-            raise
+    with report, _refusing(as_json=request.json):
+        finished = _built(build, request, on_event)
     from engine.events import Ended
-    from engine.report import results, table
+    from engine.report import results
 
-    summaries = {each.variant.name: (each, table.tables([each])) for each in session.summaries()}
-    _write_junit(events, session)
+    summaries = _summaries(build)
+    tables = _tables(build, summaries)
+    _write_junit(events, build)
     ran = {event.recipe for event in events if isinstance(event, Ended) and event.state == "built"}
-    report.finish(results.results(finished, {name: text for name, (_, text) in summaries.items()}, built=ran))
-    gave_up = arguments.wait is not None and finished.state == "waiting"  # repeated, the command waits again
-    if not gave_up and not any(getattr(arguments, name) for name in _NOT_REPEATABLE):
-        from engine.report import replay
+    report.finish(results.results(finished, tables, built=ran))
+    gave_up = request.wait is not None and finished.state == "waiting"  # repeated, the command waits again
+    if request.is_repeatable and not gave_up:
+        from engine.report import keeping
 
         with contextlib.suppress(KeyboardInterrupt), interrupts.raised():  # the next build then takes longer
-            replay.keep(arguments.words[1:], session, events, summaries, began_ns=began_ns)
+            keeping.keep(request.words, build, events, tables, summaries, began_ns=began_ns)
     return finished.exit
 
 
-def _jobs(arguments: argparse.Namespace) -> int | None:
-    """Return how many jobs run at once by the command line, else by `recipe.toml`. Raises UserError."""
-    if arguments.jobs is not None or arguments.is_elsewhere:
-        stated: int | None = arguments.jobs
-        return stated
-    return jobs_of(str(arguments.recipes[0]))
+@contextlib.contextmanager
+def _refusing(*, as_json: bool) -> Iterator[None]:
+    """Context manager: a UserError that is raised inside is, for programs, also the last event."""
+    try:
+        yield
+    except UserError as error:
+        if as_json:
+            _print_refusal(error)
+        raise
 
 
-def _write_junit(events: Sequence[Event], session: Session) -> None:
+def _planned(request: BuildRequest) -> Session:
+    """Return the session of a build with a new plan. Raises UserError."""
+    from engine import api
+
+    only = {each: request.plans_only == each for each in ("--dry-run", "--waiting")}
+    api.refuse_on_cluster(request.on, only)
+    return api.session(request.recipes, keep_going=request.keep_going, **request.reading)
+
+
+def _built(build: Session | ChangedBuild, request: BuildRequest, on_event: Callable[[Event], None]) -> Finished:
+    """Build, hand each event to `on_event`, and return the last one. Raises UserError before anything is built."""
+    return build.build(
+        out=request.out,
+        parallel=request.parallel,
+        force=request.force,
+        remake=request.remake,
+        keep_going=request.keep_going,
+        allow_waiting=request.allow_waiting,
+        wait=request.wait,
+        on=request.on,
+        on_event=on_event,
+    )
+
+
+def _print_others(plan: PlanCache, request: BuildRequest) -> None:
+    """Print the lines about the variants that are not built again."""
+    from engine.report import entries, folding
+
+    if request.json:
+        sys.stdout.write(entries.json(plan.others, plan.notices))
+    elif not request.quiet:
+        folded = len(plan.entries) > folding.MANY and not request.verbose
+        sys.stderr.write(entries.talk(plan.others, plan.notices, folded=folded))
+
+
+def _summaries(build: Session | ChangedBuild) -> dict[str, Summary]:
+    """Return the summaries of the variants about which a table is printed; of a new plan, of all variants."""
+    if not isinstance(build, ChangedBuild):
+        return {each.variant.name: each for each in build.summaries()}
+    with_table = [each for each in build.variants if build.plan.entries[each.name]["sections"]]
+    if not with_table:
+        return {}
+    from engine.builder.summary import summarize
+
+    return {each.name: summarize(build.lookup, each) for each in with_table}
+
+
+def _tables(build: Session | ChangedBuild, summaries: Mapping[str, Summary]) -> dict[str, str]:
+    """Return the table of each variant; "" for a variant without one."""
+    last = build.plan.entries if isinstance(build, ChangedBuild) else {}
+    tables = {name: each["table"] for name, each in last.items()}
+    if not summaries:
+        return tables
+    from engine.report import table
+
+    return tables | {name: table.tables([each]) for name, each in summaries.items()}
+
+
+def _write_junit(events: Sequence[Event], build: Session | ChangedBuild) -> None:
     """In GitLab's CI, write the jobs as test cases."""
     if os.environ.get("GITLAB_CI"):
         from engine.report import junit
 
-        junit.write(events, {each.name: str(each.loaded.path) for each in session.variants})
-
-
-def _patience(arguments: argparse.Namespace) -> float | None:
-    """Return for how many seconds the build waits for results of other machines; None if it does not wait.
-
-    Raises UsageError for a time without `--wait`.
-    """
-    if arguments.timeout is not None and not arguments.wait:
-        raise UsageError("--timeout limits --wait", hint="add --wait, or leave --timeout out")
-    if not arguments.wait:
-        return None
-    return math.inf if arguments.timeout is None else arguments.timeout
-
-
-def _resume(arguments: argparse.Namespace, report_of: Callable[..., BuildReport]) -> Exit | None:
-    """Build what reads the changed sources, and return the exit code; None if more than sources has changed."""
-    if arguments.changes is None:
-        return None
-    from engine.report import early
-
-    return early.build(arguments, arguments.changes, reading=options.reading(arguments), report_for=report_of)
+        junit.write(events, {each.name: str(each.loaded.path) for each in build.variants})
 
 
 def report_for(
@@ -254,16 +337,16 @@ def report_for(
     return PlainReport(many=many, folded=folded, quiet=quiet)
 
 
-def _dry_run(session: Session, parallel: int | None, *, as_json: bool) -> Exit:
+def _dry_run(session: Session, request: BuildRequest) -> Exit:
     from engine.builder.costs import total, upgrade
     from engine.builder.executors import slots
     from engine.report import costs, grid
 
     findings = session.findings()
     upgraded = upgrade(findings)
-    whole = total(findings, parallel or slots.default())
+    whole = total(findings, request.parallel or slots.default())
     words = {"cached": "cached", "stale": "would build", "new": "would build", "unknown": "may build"}
-    if as_json:
+    if request.json:
         jobs = [
             {
                 "recipe": finding.job.recipe,
@@ -277,9 +360,9 @@ def _dry_run(session: Session, parallel: int | None, *, as_json: bool) -> Exit:
         print(json.dumps({"jobs": jobs, **whole_fields}, ensure_ascii=False, indent=1))
     else:
         grid.show([(words[each.state], each.job.recipe, each.job.name, _cost(each)) for each in findings])
-    if whole is not None and not as_json:
+    if whole is not None and not request.json:
         print(costs.of_build(whole))
-    if upgraded is not None and not as_json:
+    if upgraded is not None and not request.json:
         print(upgraded)
     session.refusals.refuse(len(session.selection.paths))
     for finding in findings:
@@ -288,12 +371,12 @@ def _dry_run(session: Session, parallel: int | None, *, as_json: bool) -> Exit:
     return Exit.OK
 
 
-def _waiting(session: Session, *, as_json: bool) -> Exit:
+def _waiting(session: Session, request: BuildRequest) -> Exit:
     from engine.report import matrix
     from engine.system import streams
 
     waiting = session.waiting()
-    streams.write_last(f"{matrix.line(waiting)}\n" if as_json else matrix.text(waiting))
+    streams.write_last(f"{matrix.line(waiting)}\n" if request.json else matrix.text(waiting))
     session.refusals.refuse(len(session.selection.paths))
     return Exit.OK
 

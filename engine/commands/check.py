@@ -11,8 +11,8 @@ from engine.commands import options
 from engine.errors import Exit
 
 if TYPE_CHECKING:
+    from engine.builder.plan_cache import PlanCache
     from engine.recipe.schema import Recipe
-    from engine.store.stored_plan import StoredPlan
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,9 +22,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> Exit:
     """Print a line for each variant. Raises UserError, with the errors of all recipes that cannot be built."""
-    from engine.builder import standing
+    from engine.builder import plan_cache
 
-    plan = standing.unchanged(arguments.words[1:])
+    plan = plan_cache.unchanged(arguments.words[1:])
     if plan is not None:
         _print_last(plan)
         return Exit.OK
@@ -46,17 +46,17 @@ def run(arguments: argparse.Namespace) -> Exit:
     return Exit.OK
 
 
-def _print_last(plan: StoredPlan) -> None:
+def _print_last(plan: PlanCache) -> None:
     """Print the lines about the variants of the last build: nothing has changed, and they were checked then."""
     for each in plan.abstract:
         print(f"{each}: abstract, skipped")
-    for fields in plan.every():
+    for fields in plan.entries.values():
         path, _, name, _ = fields["subject"]
         _print(path, name, [job["name"] for job in fields["jobs"]], model=fields["model"])
         if fields["choice"] is not None:
             print(f"  the last build chose: {fields['choice']}")
-        _print_unknown(fields["not_verified"])
-    _print_notes(text for fields in plan.every() for text in fields["notes"])
+        _print_unknown(fields["unknown"])
+    _print_notes(text for fields in plan.entries.values() for text in fields["notes"])
 
 
 def _print_unknown(unknown: str | None) -> None:

@@ -32,17 +32,16 @@ def run(arguments: argparse.Namespace) -> Exit:
 
     Raises UsageError for a job that the plan lacks.
     """
-    from engine.builder import standing
+    from engine.builder import plan_cache
     from engine.builder.costs import total
     from engine.builder.executors import slots
     from engine.report import costs
 
-    reading = options.reading(arguments)
-    examined = standing.examined(_words_of_build(arguments), reading)
+    examined = plan_cache.examined(_words_of_build(arguments))
     if examined is None:
         from engine import api
 
-        session = api.session(arguments.recipes, **reading)
+        session = api.session(arguments.recipes, **options.reading(arguments))
         examined = session.lookup, session.findings()
         session.lookup.store.leave()
     lookup, findings = examined

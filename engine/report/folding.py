@@ -21,17 +21,17 @@ class Folded:
         self._waiting: dict[str, list[str]] = {}
         self._skipped: dict[str, int] = {}
 
-    def take(self, event: Ended) -> bool:
-        """Count an event about the end of a job; false, and nothing is counted, for an event with news of its own."""
+    def take(self, event: Ended, count: int = 1) -> bool:
+        """Count an event about the end of a job, or of `count` jobs; false, and nothing is counted, for news."""
         if event.error is not None or event.gaps or event.arrival is not None:
             return False
         match event.state:
             case "cached":
-                self._cached[event.recipe] = self._cached.get(event.recipe, 0) + 1
+                self._cached[event.recipe] = self._cached.get(event.recipe, 0) + count
             case "skipped":
-                self._skipped[event.recipe] = self._skipped.get(event.recipe, 0) + 1
+                self._skipped[event.recipe] = self._skipped.get(event.recipe, 0) + count
             case "waiting":
-                self._waiting.setdefault(event.waits_for or "", []).append(event.advice)
+                self._waiting.setdefault(event.waits_for or "", []).extend([event.advice] * count)
             case _:
                 return False
         return True

@@ -53,7 +53,7 @@ class Layout:
         self.snapshots = root / "snapshots"
         """The folder of snapshots, which answer builds in which nothing changed (`engine.snapshot`)."""
         self.plans = root / "plans"
-        """The folder of stored plans, one for each snapshot, under the snapshot's name (`engine.store.stored_plan`)."""
+        """The folder of plan caches, one for each snapshot, under the snapshot's name (`engine.builder.plan_cache`)."""
         self.stamp = root / "format"
         """The file with the version of the store's layout."""
 

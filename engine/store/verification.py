@@ -203,7 +203,7 @@ class _Inspection:
         for key in heads.without_record(self.store, self.lost):
             self._say(self.store.record_path(key), "the record that a build has left is missing")
         self._drop_damaged(at.kept, kept.read, "the kept file is not as it was kept")
-        for folder, name in ((at.snapshots, "snapshot"), (at.plans, "stored plan")):
+        for folder, name in ((at.snapshots, "snapshot"), (at.plans, "plan cache")):
             self._drop_damaged(folder, lambda path: snapshot.read(str(path)), f"the {name} is not as it was written")
 
     def _drop_damaged(self, folder: Path, read: Callable[[Path], object], why: str) -> None:

@@ -1,4 +1,4 @@
-"""Forged answers of a whole build: a snapshot and a stored plan that only the check of whose store it is refuses.
+"""Forged answers of a whole build: a snapshot and a plan cache that only the check of whose store it is refuses.
 
 Each test has two halves: nothing of the forged file is read in somebody else's store, and the same file answers in
 one's own store. So no other check stands between the forged file and the build.
@@ -15,7 +15,7 @@ from onnx import helper
 from program import Program
 
 from engine import snapshot
-from engine.store import stored_plan
+from engine.builder import plan_cache
 
 POISON = "POISON"
 NAMES = ("a", "b")
@@ -44,10 +44,10 @@ def project(tmp_path_factory):
 
 @pytest.fixture
 def files(project, monkeypatch):
-    """The files of the build's snapshot and stored plan, as pairs of path and content."""
+    """The files of the build's snapshot and plan cache, as pairs of path and content."""
     monkeypatch.chdir(project.folder)
     path = snapshot.path_of(WORDS[1:])
-    paths = [path, stored_plan.path_beside(path)]
+    paths = [path, plan_cache.path_beside(path)]
     return [(each, snapshot.read(each)) for each in paths]
 
 
@@ -79,7 +79,8 @@ def test_a_forged_snapshot_answers_only_in_ones_own_store(project, files):
 
 def test_a_forged_plan_answers_only_in_ones_own_store(project, files):
     path, content = files[1]
-    forge(path, {**content, "tables": dict.fromkeys(content["tables"], POISON)})
+    entries = {name: {**entry, "table": POISON} for name, entry in content["plan"]["entries"].items()}
+    forge(path, {**content, "plan": {**content["plan"], "entries": entries}})
     os.utime(project.folder / "a.onnx")
     assert hidden(project)
     assert POISON in project(*WORDS, expect=0).stdout

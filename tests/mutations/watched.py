@@ -81,11 +81,8 @@ def _mapping(rows: Mapping[str, Any], stays: Callable[[str], bool]) -> dict[str,
     return {name: row for name, row in rows.items() if stays(name)}
 
 
-def _packed(parts: list[tuple[str, str, bytes]], stays: Callable[[str], bool]) -> list[tuple[str, str, bytes]]:
-    rows: dict[str, Any] = {}
-    for part in parts:
-        rows |= watched_files.unpacked(*part)
-    return watched_files.packed(_mapping(rows, stays))
+def _packed(block: tuple[list[str], bytes], stays: Callable[[str], bool]) -> tuple[list[str], bytes]:
+    return watched_files.packed(_mapping(watched_files.unpacked(*block), stays))
 
 
 _WITHOUT = {"watched": _packed, "way": _mapping, "roots": _mapping, "absent": _list, "notes": _list}

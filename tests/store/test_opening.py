@@ -37,7 +37,7 @@ def naming_aside(name):
 def test_only_one_module_makes_stores_and_every_command_asks_it():
     assert calling("Store") == {"store/opening.py"}
     assert naming_aside("Store") == set()
-    assert {"api.py", "report/resume.py", "commands/sharing.py"} <= calling("open_store")
+    assert {"api.py", "builder/plan_cache.py", "commands/sharing.py"} <= calling("open_store")
 
 
 def test_only_this_module_and_that_of_archives_make_remotes_behind_stores():

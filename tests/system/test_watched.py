@@ -1,4 +1,4 @@
-"""Stat rows of many files in parts: which files changed, and parts in which a few rows are replaced."""
+"""Stat rows of many files in one block: which files changed."""
 
 import os
 
@@ -15,34 +15,23 @@ def rows_of(names):
     return {name: watched.row_of(name) for name in names}
 
 
-def flat(parts):
-    return {name: row for part in parts for name, row in watched.unpacked(*part)}
-
-
-def test_the_changed_and_missing_files_are_named_in_whichever_part_they_are(tmp_path):
-    names = files(tmp_path, 3000)
-    parts = watched.packed(rows_of(names))
-    assert len(parts) == 3
-    assert watched.changed(parts) == []
-    changed = [names[0], names[1023], names[1024], names[2999]]
-    for name in changed[:3]:
+def test_the_changed_and_missing_files_are_named(tmp_path):
+    names = files(tmp_path, 300)
+    block = watched.packed(rows_of(names))
+    assert watched.changed(*block) == []
+    changed = [names[0], names[17], names[299]]
+    for name in changed[:2]:
         with open(name, "a") as file:
             file.write(" and more")
-    os.remove(changed[3])
-    assert sorted(watched.changed(parts)) == changed
+    os.remove(changed[2])
+    assert watched.changed(*block) == changed
 
 
-def test_rows_are_replaced_added_and_dropped_and_all_others_stay(tmp_path):
-    rows = rows_of(files(tmp_path, 2500))
-    names = list(rows)
-    put = {names[1500]: (1, 2, 3, 4, 5), "/new": (6, 7, 8, 9, 10), names[3]: (0, 0, 0, 0, 0)}
-    edited = watched.edited(watched.packed(rows), {names[3], names[2400]}, put)
-    expected = {**rows, **put}
-    del expected[names[2400]]
-    assert flat(edited) == expected
+def test_a_block_is_unpacked_as_it_was(tmp_path):
+    rows = rows_of(files(tmp_path, 3))
+    assert watched.unpacked(*watched.packed(rows)) == rows
 
 
 def test_no_files_are_unchanged():
-    assert watched.changed([]) == []
-    assert watched.edited([], set(), {}) == []
+    assert watched.changed(*watched.packed({})) == []
     assert watched.row_of("/nowhere/at/all") is None

@@ -23,7 +23,7 @@ from engine.system.file_systems import MountEvents
 if TYPE_CHECKING:
     from engine.builder.attempt import Attempt
     from engine.builder.executors.executor import Demand, RunOrder
-    from engine.builder.job import Job, Traits
+    from engine.builder.job import Job
     from engine.store.file_lock import FileLock
 
 PRELOADED = ("torch", "transformers", "timm", "onnx", "sympy") if sys.platform == "linux" else ()
@@ -120,11 +120,6 @@ class LocalExecutor:
     def has_changed(self) -> bool:
         """Return False: this machine stays the same during a build."""
         return False
-
-    def start_early(self, traits: Traits) -> None:
-        """Start a zygote that fits a job, although the job may turn out to be cached: Python takes long to start."""
-        with contextlib.suppress(OSError):  # `submit` reports the error
-            self._zygote(Lineage(traits.variables, _modules(traits.tools, traits.work)), idle=True)
 
     def submit(
         self, ident: str, task: WorkerTask, *, tools: Sequence[str], variables: Sequence[str], time_limit: float

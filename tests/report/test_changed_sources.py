@@ -15,7 +15,7 @@ import pytest
 from tiny_project import HEAVY
 
 from engine import cli
-from engine.report import early
+from engine.builder import plan_cache
 from engine.testing import install
 
 STEPS = '''
@@ -141,7 +141,7 @@ class Project:
         return Built(code, events, [each["resumed"] for each in comparisons], [each["changed"] for each in comparisons])
 
     def build_anew(self):
-        """Build without a snapshot and a stored plan, as a builder that knows nothing of earlier plans."""
+        """Build without a snapshot and a plan cache, as a builder that knows nothing of earlier plans."""
         shutil.rmtree(self.folder / "cache" / "snapshots")
         shutil.rmtree(self.folder / "cache" / "plans")
         return self.build_and_keep()
@@ -176,14 +176,15 @@ def _build(folder, output, words):
         os.dup2(handle, 2)
         sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
         answers = open(f"{output}.resumed", "w")  # noqa: SIM115 - until the process ends
-        original = early.build
+        original = plan_cache.changed_build
 
-        def build(arguments, changes, **others):
-            code = original(arguments, changes, **others)
-            answers.write(json.dumps({"resumed": code is not None, "changed": list(changes.names)}) + "\n")
-            return code
+        def changed_build(changes):
+            build = original(changes)
+            if changes is not None:
+                answers.write(json.dumps({"resumed": build is not None, "changed": list(changes.names)}) + "\n")
+            return build
 
-        early.build = build
+        plan_cache.changed_build = changed_build
         cli.main(words)
     except SystemExit as ended:
         code = int(ended.code or 0)
@@ -269,7 +270,7 @@ def test_the_builder_imports_no_slow_package_for_a_changed_source(project):
             [sys.executable, *words], cwd=project.folder, env=environment, capture_output=True, text=True, check=True
         )
 
-    run()  # keeps a snapshot and a stored plan for this import path
+    run()  # keeps a snapshot and a plan cache for this import path
     project.write("1", "1 again\n")
     done = run()
     assert '"state": "built"' in done.stdout

@@ -1,0 +1,227 @@
+"""Keeping: at the end of a build, write the snapshot and the plan cache from the entries of all variants."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine import snapshot
+from engine.builder.plan_cache import ChangedBuild, Entry, PlanCache, is_file, path_beside
+from engine.errors import Exit, UserError
+from engine.events import Ended, Event, Finished, Noticed, Planned
+from engine.report import entries, folding, json_lines, plain, results
+from engine.store.materialize import is_in_place
+from engine.store.record import Record
+from engine.store.stat_cache import TICK_NS
+from engine.system import watched
+from engine.system.file_systems import tells_changes
+
+if TYPE_CHECKING:
+    from engine.api import Session
+    from engine.builder.summary import Summary
+    from engine.system.watched import Row
+
+_CHANGE_TIME = 4
+"""The index of the change time in a stat row."""
+_TOKEN_BYTES = 16
+"""The length of the random bytes that a snapshot and its plan have in common."""
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """A build that has ended, with what it leaves for the next one."""
+
+    build: Session | ChangedBuild
+    finished: Finished
+    notices: Sequence[str]
+    """What every build prints about the recipes."""
+    records: Mapping[str, Mapping[str, Record]]
+    """The records of jobs, by the names of the variant and the job."""
+    new: Mapping[str, Entry]
+    """The entries of the variants that were looked at, without the parts for a plan."""
+    fixed: frozenset[str]
+    """The files whose change changes the plan, as far as this build has planned."""
+
+    @property
+    def last(self) -> PlanCache | None:
+        """The plan of the last build, if this build did not plan anew."""
+        return self.build.plan if isinstance(self.build, ChangedBuild) else None
+
+
+def keep(
+    words: Sequence[str],
+    build: Session | ChangedBuild,
+    events: Sequence[Event],
+    tables: Mapping[str, str],
+    summaries: Mapping[str, Summary],
+    *,
+    began_ns: int,
+) -> None:
+    """Write the snapshot and the plan cache of a build with the arguments `words` that ended without a failure.
+
+    `tables` are those of all variants, and `summaries` those of the variants that were summarized, by name. `began_ns`
+    is the time at which the build began to read its inputs, in nanoseconds.
+
+    Nothing is kept where a file that the build looked at changed after that time, or where a file system may not report
+    changes. Files that the build did not look at keep the stat rows of the last build: if one has changed since, the
+    next build sees it.
+    """
+    finished, store = events[-1], build.lookup.store
+    path = snapshot.path_of(words)
+    if path is None or not isinstance(finished, Finished) or finished.exit not in (Exit.OK, Exit.WAITING):
+        return
+    if finished.state == "waiting" and (store.tier is not None or isinstance(build, ChangedBuild)):
+        return  # the next build asks the remote for what other machines have made since
+    with contextlib.suppress(OSError, UserError, ValueError):  # without a snapshot the next run only takes longer
+        outcome = _outcome(build, events, finished, tables)
+        compared = _compared(words, outcome, began_ns=began_ns)
+        if compared is not None:
+            token = {"token": os.urandom(_TOKEN_BYTES)}
+            if plan := _plan(outcome, summaries):
+                place = path_beside(path)
+                store.write(Path(place), snapshot.sealed(place, {"plan": plan, **token}))
+            content = {**compared, **_printed(outcome, tables), **token}
+            store.write(Path(path), snapshot.sealed(path, content))
+    store.leave()
+
+
+def _outcome(
+    build: Session | ChangedBuild, events: Sequence[Event], finished: Finished, tables: Mapping[str, str]
+) -> _Outcome:
+    """Return what a build leaves for the next one."""
+    last = build.plan if isinstance(build, ChangedBuild) else None
+    many = (len(build.variants) if last is None else len(last.entries)) > 1
+    plans = {event.recipe: event for event in events if isinstance(event, Planned)}
+    ends = {(event.recipe, event.job): event for event in events if isinstance(event, Ended)}
+    records: dict[str, dict[str, Record]] = {}
+    new: dict[str, Entry] = {}
+    for variant in build.variants:
+        name, package = variant.name, finished.packages.get(variant.name)
+        own = [ends[name, job.name] for job in variant.jobs]
+        read = {each.job: build.lookup.store.read(each.key) for each in own if each.key and each.artifact}
+        records[name] = {job: record for job, record in read.items() if record is not None}
+        new[name] = {
+            **({} if last is None else last.entries[name]),
+            **entries.files(variant, build.lookup, records[name].values(), package),
+            **entries.printed(plans[name], own, tables.get(name, ""), many=many),
+            "package": None if package is None else str(package),
+        }
+    if isinstance(build, ChangedBuild):
+        return _Outcome(build, finished, build.plan.notices, records, new, frozenset())
+    from engine.report import plan_files
+
+    notices = [event.text for event in events if isinstance(event, Noticed) and event.lasting]
+    return _Outcome(build, finished, notices, records, new, frozenset(plan_files.fixed(build)))
+
+
+def _compared(words: Sequence[str], outcome: _Outcome, *, began_ns: int) -> dict[str, Any] | None:
+    """Return what the snapshot of the build compares; None for a build of which no snapshot may be kept."""
+    build = outcome.build
+    inputs = {name for each in outcome.new.values() for name in each["inputs"]}
+    written = {name for each in outcome.new.values() for name in each["outputs"]}
+    if not isinstance(build, ChangedBuild):
+        from engine.report import plan_files
+
+        if plan_files.changed_meanwhile():
+            return None
+        records = (record for own in outcome.records.values() for record in own.values())
+        inputs |= outcome.fixed | plan_files.read(build, records)
+        written |= plan_files.folders(build, waits=outcome.finished.state == "waiting")
+    disks = _one_of_each_disk(inputs | written)
+    if not all(map(tells_changes, disks)):
+        return None
+    time.sleep(TICK_NS / 1e9)  # from now on, a change of an output changes its time stamps
+    around = {} if isinstance(build, ChangedBuild) else plan_files.around(build, disks)
+    fed = {name: watched.row_of(name) for name in sorted(inputs)}
+    given = {name: watched.row_of(name) for name in sorted(written - inputs)}
+    newest_ns = max((row[_CHANGE_TIME] for row in fed.values() if row is not None), default=0)
+    if around is None or None in given.values() or newest_ns > began_ns - TICK_NS or not _are_whole(outcome):
+        return None
+    if build.lookup.sources.changed_file() is not None:
+        return None
+    rows = {name: row for name, row in (fed | given).items() if row is not None}
+    if outcome.last is not None:
+        return _renewed(outcome.last, outcome.new, rows) if len(rows) == len(fed) + len(given) else None
+    absent = [name for name, row in fed.items() if row is None]
+    return {**snapshot.stated(words, rows=rows, absent=absent, **around), "exit": int(outcome.finished.exit)}
+
+
+def _renewed(plan: PlanCache, new: Mapping[str, Entry], rows: Mapping[str, Row]) -> dict[str, Any] | None:
+    """Return what the snapshot of a plan compares, with the stat rows of what was looked at; None for other inputs."""
+    if any(each["inputs"] != plan.entries[name]["inputs"] for name, each in new.items()):
+        return None
+    before = watched.unpacked(*plan.changes.snapshot["watched"])
+    still = {name for each in {**plan.entries, **new}.values() for name in each["outputs"]}
+    gone = {name for each in new for name in plan.entries[each]["outputs"]} - still
+    left = {name: row for name, row in before.items() if name not in gone}
+    return {**plan.changes.snapshot, "watched": watched.packed({**left, **rows})}
+
+
+def _plan(outcome: _Outcome, summaries: Mapping[str, Summary]) -> dict[str, Any] | None:
+    """Return the content of the plan cache.
+
+    None for a build with a lock, and for a build in which a job has no record or waits for hardware.
+    """
+    build, records = outcome.build, outcome.records
+    if outcome.finished.exit is not Exit.OK or any(len(records[each.name]) < len(each.jobs) for each in build.variants):
+        return None
+    if build.lookup.lock is not None or any(build.lookup.away(job) for each in build.variants for job in each.jobs):
+        return None
+    planned: dict[str, Entry] = {}
+    for each in build.variants:
+        own = entries.planned(each, build.lookup, records[each.name], summaries.get(each.name))
+        planned[each.name] = {**outcome.new[each.name], **own}
+    if isinstance(build, ChangedBuild):
+        return replace(build.plan, entries={**build.plan.entries, **planned}).content()
+    from engine.report import plan_files
+
+    sources = {name for each in planned.values() for name in each["inputs"]} - outcome.fixed
+    return {
+        "entries": planned,
+        "sources": frozenset(filter(is_file, sources - plan_files.also_planned_from(build))),
+        "notices": outcome.notices,
+        **plan_files.whole_plan(build),
+    }
+
+
+def _printed(outcome: _Outcome, tables: Mapping[str, str]) -> dict[str, str]:
+    """Return the texts of a snapshot, in which a NUL character stands for the seconds of a later run."""
+    every = {**({} if outcome.last is None else outcome.last.entries), **outcome.new}
+    waits = outcome.finished.state == "waiting"
+    finished = replace(outcome.finished, state="waiting" if waits else "up to date", seconds=0.0)
+    end = plain.last_line(finished.state, "\0", int(finished.exit)) + "\n"
+    last = json_lines.line(finished).replace('"seconds": 0.0', '"seconds": \0', 1)
+    return {
+        "talk": entries.talk(every, outcome.notices, folded=False) + end,
+        "brief_talk": entries.talk(every, outcome.notices, folded=len(every) > folding.MANY) + end,
+        "json": f"{entries.json(every, outcome.notices)}{last}\n",
+        **results.results(finished, tables).texts(),
+    }
+
+
+def _are_whole(outcome: _Outcome) -> bool:
+    """Tell whether all artifacts and packages are whole; files that changed a moment ago are read again."""
+    store = outcome.build.lookup.store
+    every = {record.digest: record for own in outcome.records.values() for record in own.values()}
+    if not all(store.is_away(record) or store.is_whole(record) for record in every.values()):
+        return False
+    for variant in outcome.build.variants:
+        own, package = outcome.records[variant.name], outcome.finished.packages.get(variant.name)
+        delivered = next((own[job.name] for job in variant.jobs if job.traits.delivers and job.name in own), None)
+        if package is not None and (delivered is None or not is_in_place(store, delivered, package)):
+            return False
+    return True
+
+
+def _one_of_each_disk(names: Iterable[str]) -> list[str]:
+    """Return one of the files on each disk. A file that is absent is on none: it has no time stamps."""
+    by_disk: dict[int, str] = {}
+    for name in names:
+        with contextlib.suppress(OSError, ValueError):
+            by_disk[os.stat(name).st_dev] = name
+    return list(by_disk.values())
