@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import marshal
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -33,9 +34,10 @@ if TYPE_CHECKING:
 Entry = dict[str, Any]
 """A variant of the last build as plain data, which `engine.report.keeping` makes.
 
-`subject` and `jobs` are the variant, with the rows of each job's own key. `inputs` and `outputs` are files: those of
-local sources, and what the build made. `planned`, `ended`, `talk`, `news` and `folded` are what a build prints where
-nothing has changed, and `table`, `package`, `model`, `choice`, `unknown` and `notes` what is known about the variant.
+`variant` has the subject and the jobs of the variant, with the rows of each job's own key, as bytes: a build decodes those
+that it looks at (`variant_fields`). `inputs` and `outputs` are files: those of local sources, and what the build made.
+`planned`, `ended`, `talk`, `news` and `folded` are what a build prints where nothing has changed, and `table`, `package`,
+`model`, `choice`, `unknown` and `notes` what is known about the variant.
 """
 _FOLDER = "plans"
 
@@ -133,11 +135,11 @@ class PlanRows:
 
     reasons: Mapping[str, str] = {}
 
-    def __init__(self, plan: PlanCache, entries: Iterable[Entry]) -> None:
-        """`entries` are the variants of the plan that are looked up."""
+    def __init__(self, plan: PlanCache, variants: Iterable[Mapping[str, Any]]) -> None:
+        """`variants` are the fields of the variants of the plan that are looked up."""
         self.machine = plan.machine
         self._plan = plan
-        self._jobs = {(entry["subject"][2], job["name"]): job for entry in entries for job in entry["jobs"]}
+        self._jobs = {(each["subject"][2], job["name"]): job for each in variants for job in each["jobs"]}
 
     def own(self, job: Job, *, away: Hardware | None, on: MachineRows | None) -> Key:
         """Return the rows of a job's key for code, options, tools, facts and variables, as the plan has them."""
@@ -249,20 +251,26 @@ def _planned(
     from engine.builder.lookup import Lookup
     from engine.store.opening import open_store
 
-    every = list(entries)
+    every = [variant_fields(entry) for entry in entries]
     variants = [_variant_of(each, plan.load) for each in every]
     project = Path(plan.project) if remote else None
     store = open_store(Path(plan.changes.path).parent.parent, project=project)
     return Lookup(store, PlanRows(plan, every)), variants
 
 
-def _variant_of(entry: Entry, load: Callable[[Subject], LoadedRecipe]) -> PlannedVariant:
-    """Return the variant of an entry; `load` reads its recipe."""
+def variant_fields(entry: Entry) -> Mapping[str, Any]:
+    """Return the `subject` and the `jobs` of a variant as plain data."""
+    fields: Mapping[str, Any] = marshal.loads(entry["variant"])  # noqa: S302 - from a plan, whose seal fits
+    return fields
+
+
+def _variant_of(fields: Mapping[str, Any], load: Callable[[Subject], LoadedRecipe]) -> PlannedVariant:
+    """Return the variant of plain data; `load` reads its recipe."""
     from engine.builder.variant import PlannedVariant, UnreadRecipe
     from engine.store.heads import Subject
 
-    path, label, name, recipe = entry["subject"]
-    jobs = tuple(_job_of(name, each) for each in entry["jobs"])
+    path, label, name, recipe = fields["subject"]
+    jobs = tuple(_job_of(name, each) for each in fields["jobs"])
     return PlannedVariant(UnreadRecipe(Subject(Path(path), label, name, recipe), load), jobs)
 
 
@@ -285,7 +293,8 @@ def fields_of(variant: PlannedVariant, records: Mapping[str, Record], lookup: Lo
     """Return the part of an entry from which the variant is made again; `records` are those of its jobs."""
     subject = variant.subject
     jobs = [_fields_of(job, lookup.own_rows(job), str(records[job.name].digest)) for job in variant.jobs]
-    return {"subject": (str(subject.path), subject.variant, subject.name, dict(subject.fields)), "jobs": jobs}
+    fields = {"subject": (str(subject.path), subject.variant, subject.name, dict(subject.fields)), "jobs": jobs}
+    return {"variant": marshal.dumps(fields)}
 
 
 def _fields_of(job: Job, rows: Key, key: str) -> dict[str, Any]:

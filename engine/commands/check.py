@@ -48,15 +48,18 @@ def run(arguments: argparse.Namespace) -> Exit:
 
 def _print_last(plan: PlanCache) -> None:
     """Print the lines about the variants of the last build: nothing has changed, and they were checked then."""
+    from engine.builder.plan_cache import variant_fields
+
     for each in plan.abstract:
         print(f"{each}: abstract, skipped")
-    for fields in plan.entries.values():
+    for entry in plan.entries.values():
+        fields = variant_fields(entry)
         path, _, name, _ = fields["subject"]
-        _print(path, name, [job["name"] for job in fields["jobs"]], model=fields["model"])
-        if fields["choice"] is not None:
-            print(f"  the last build chose: {fields['choice']}")
-        _print_unknown(fields["unknown"])
-    _print_notes(text for fields in plan.entries.values() for text in fields["notes"])
+        _print(path, name, [job["name"] for job in fields["jobs"]], model=entry["model"])
+        if entry["choice"] is not None:
+            print(f"  the last build chose: {entry['choice']}")
+        _print_unknown(entry["unknown"])
+    _print_notes(text for entry in plan.entries.values() for text in entry["notes"])
 
 
 def _print_unknown(unknown: str | None) -> None:
