@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 Entry = dict[str, Any]
 """A variant of the last build as plain data, which `engine.report.keeping` makes.
 
-`variant` has the subject and the jobs of the variant, with the rows of each job's own key, as bytes: a build decodes those
-that it looks at (`variant_fields`). `inputs` and `outputs` are files: those of local sources, and what the build made.
-`planned`, `ended`, `talk`, `news` and `folded` are what a build prints where nothing has changed, and `table`, `package`,
-`model`, `choice`, `unknown` and `notes` what is known about the variant.
+`variant` has the subject and the jobs of the variant, with the rows of each job's own key, as bytes: a build decodes
+those that it looks at (`variant_fields`). `inputs` and `outputs` are files: those of local sources, and what the build
+made. `planned`, `ended`, `talk`, `news` and `folded` are what a build prints where nothing has changed, and `table`,
+`package`, `model`, `choice`, `unknown` and `notes` what is known about the variant.
 """
 _FOLDER = "plans"
 
