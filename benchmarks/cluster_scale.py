@@ -95,7 +95,7 @@ class PretendedTier:
         from engine import digest
         from engine.digest import Digest
         from engine.key import digest_of
-        from engine.store import binding, output
+        from engine.store import output
         from engine.store.record import Record
 
         self.requests += 1
@@ -103,10 +103,11 @@ class PretendedTier:
         if str(own) not in self._engine.ended:
             return None
         files = {"done": (4, Digest(digest.of_bytes(str(own).encode())))}
+        tree = output.tree(files)
         record = Record(
-            key=key, artifact=output.tree(files), files=files, report={}, report_version=1, seconds=1.0, peak_bytes=1,
+            key=key, artifact=tree, files=files, report={}, report_version=1, seconds=1.0, peak_bytes=1,
             machine={}, made_at=time.time(), log="", job="", step="",
-            binding=binding.of(step="", key=own, files=files, report={}), trace="", gaps=(), anonymous_bytes=1,
+            binding=output.binding(step="", key=own, tree=tree, report={}), trace="", gaps=(), anonymous_bytes=1,
             origin={"remote": REMOTE, "signer": ""},
         )  # fmt: skip
         with self._store.adding():

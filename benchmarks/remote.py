@@ -152,7 +152,7 @@ def _profiled(call: Callable[[], object]) -> None:
 
 def _fill(store: Any, small: int, mib: int) -> None:
     from engine import key as keys
-    from engine.store import binding, output
+    from engine.store import output
 
     def put(name: str, write: Callable[[Path], object]) -> None:
         key = {"code": "c" * 32, "facts.cpu": "x86-64-v3", "inputs.model": name * 4, "options.n": name}
@@ -161,7 +161,7 @@ def _fill(store: Any, small: int, mib: int) -> None:
             out.mkdir()
             write(out / "content")
             files = output.take(out)
-            bound = binding.of(step="steps:Step", key=keys.digest_of(key), files=files, report={"n": 1})
+            bound = output.binding(step="steps:Step", key=keys.digest_of(key), tree=output.tree(files), report={"n": 1})
             store.commit(
                 key, out, files, report={"n": 1}, seconds=0.5, peak_bytes=7, machine={"os": "Linux"}, bound=bound,
                 job="small", step="steps:Step",

@@ -82,11 +82,11 @@ def is_change(target: ast.expr, modules: frozenset[str]) -> bool:
         return text not in STREAMS and (target.attr == "__class__" or is_module(target.value, modules))
     if not isinstance(target, ast.Subscript):
         return False
-    held = target.value
-    namespace = held.value if isinstance(held, ast.Attribute) and held.attr == "__dict__" else None
-    if isinstance(held, ast.Call) and ast.unparse(held.func) == "vars" and held.args:
-        namespace = held.args[0]
-    return ast.unparse(held) == "sys.modules" or (namespace is not None and is_module(namespace, modules))
+    container = target.value
+    namespace = container.value if isinstance(container, ast.Attribute) and container.attr == "__dict__" else None
+    if isinstance(container, ast.Call) and ast.unparse(container.func) == "vars" and container.args:
+        namespace = container.args[0]
+    return ast.unparse(container) == "sys.modules" or (namespace is not None and is_module(namespace, modules))
 
 
 def is_module(value: ast.expr, modules: frozenset[str]) -> bool:
@@ -113,7 +113,7 @@ def test_nothing_but_two_files_changes_modules_of_others_or_the_class_of_an_obje
 
 
 @pytest.mark.parametrize(
-    ("planted", "found"),
+    ("planted", "is_offence"),
     [
         ("import onnx.helper\nonnx.helper.make_node = None", True),
         ("import numpy as np\ndef one():\n    np.load = None", True),
@@ -122,7 +122,7 @@ def test_nothing_but_two_files_changes_modules_of_others_or_the_class_of_an_obje
         ("def one():\n    from torch import config\n    config.threads += 1", True),
         ("import torch\nkept = torch._C\nkept.infer = None", True),
         ("from importlib import import_module\nimport_module('onnx').load = None", True),
-        ("import importlib\nheld = importlib.import_module('onnx')\ndef one():\n    held.load = None", True),
+        ("import importlib\ncontainer = importlib.import_module('onnx')\ndef one():\n    container.load = None", True),
         ("import onnx\nonnx.a, onnx.b = 1, 2", True),
         ("import onnx\ndel onnx.load", True),
         ("import onnx\nsetattr(onnx, 'load', None)", True),
@@ -141,5 +141,5 @@ def test_nothing_but_two_files_changes_modules_of_others_or_the_class_of_an_obje
         ("import sys\nprint(sys.modules.get('onnx'))", False),
     ],
 )
-def test_each_way_to_change_a_module_is_found(planted, found):
-    assert bool(list(offences(ast.parse(planted)))) is found
+def test_each_way_to_change_a_module_is_found(planted, is_offence):
+    assert bool(list(offences(ast.parse(planted)))) is is_offence

@@ -37,7 +37,7 @@ Entry = dict[str, Any]
 `variant` has the subject and the jobs of the variant, with the rows of each job's own key, as bytes: a build decodes
 those that it looks at (`variant_fields`). `inputs` and `outputs` are files: those of local sources, and what the build
 made. `planned`, `ended`, `talk`, `news` and `folded` are what a build prints where nothing has changed, and `table`,
-`package`, `model`, `choice`, `unknown` and `notes` what is known about the variant.
+`delivered`, `model`, `choice`, `unknown` and `notes` what is known about the variant.
 """
 _FOLDER = "plans"
 
@@ -224,7 +224,7 @@ class ChangedBuild:
 
     def _packages(self, finished: Finished) -> dict[str, Path]:
         """Return the packages of all variants, in the order of the plan."""
-        of_others = {name: Path(each["package"]) for name, each in self.plan.others.items() if each["package"]}
+        of_others = {name: Path(each["delivered"]) for name, each in self.plan.others.items() if each["delivered"]}
         every = {**of_others, **finished.packages}
         return {name: every[name] for name in self.plan.entries if name in every}
 

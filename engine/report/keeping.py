@@ -109,7 +109,7 @@ def _outcome(
             **({} if last is None else last.entries[name]),
             **entries.files(variant, build.lookup, records[name].values(), package),
             **entries.printed(plans[name], own, tables.get(name, ""), many=many),
-            "package": None if package is None else str(package),
+            "delivered": None if package is None else str(package),
         }
     if isinstance(build, ChangedBuild):
         return _Outcome(build, finished, build.plan.notices, records, new, frozenset())

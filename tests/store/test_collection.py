@@ -11,6 +11,7 @@ from engine.errors import StoreError
 from engine.store import collection, verification
 from engine.store.collection import CollectionLimits, collect
 from engine.store.store import Store
+from engine.system import watched
 
 DAY = 86400.0
 KEYS = [{"step": "x", "options.n": str(number)} for number in range(4)]
@@ -119,15 +120,15 @@ def test_what_a_build_comes_to_use_in_the_last_moment_is_put_back(store, monkeyp
     builder.leave()
 
 
-def test_what_an_up_to_date_build_answers_from_counts_as_used(store, monkeypatch):
+def test_what_an_up_to_date_build_answers_from_counts_as_used(store):
     record = Store(store.root).find(KEYS[0])
     place = store.root / "snapshots" / "x"
-    argv = ["r.yaml", "--cache", str(store.root)]
     outputs = [str(store.record_path(record.digest))]
-    candidate = snapshot.Candidate(inputs=[], outputs=outputs, notes=[], way={}, roots={}, mounts={})
-    monkeypatch.setattr(snapshot, "path_of", lambda _: str(place))
-    write = store.presence.write
-    candidate.keep(argv, write=write, token=b"", variables=[], environment={}, code=0, texts={}, json="")
+    content = snapshot.stated(
+        ["r.yaml"], rows={name: watched.row_of(name) for name in outputs}, absent=[], notes=[],
+        way={}, roots={}, mounts={}, variables=[], environment={},
+    )  # fmt: skip
+    store.write(place, snapshot.sealed(str(place), content))
     collect(store, CollectionLimits(older_than_seconds=1.5 * DAY), dry_run=False)
     assert left(store) == [0, 3]
     os.utime(place, (1, 1))

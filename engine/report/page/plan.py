@@ -88,7 +88,7 @@ def _untangle(lines: nx.DiGraph[_Spot], layers: Sequence[list[_Spot]]) -> None:
 def _places(layers: Sequence[Sequence[_Spot]], box: float) -> tuple[float, dict[_Spot, tuple[float, float]]]:
     """Return the width of the picture, and the middle of the upper edge of each spot."""
     widths = {spot: box if isinstance(spot, GraphJob) else _PASSING for layer in layers for spot in layer}
-    widest = max(sum(widths[spot] + _ACROSS for spot in layer) for layer in layers)
+    widest = max((sum(widths[spot] + _ACROSS for spot in layer) for layer in layers), default=0.0)
     places = {}
     for depth, layer in enumerate(layers):
         x = (widest - sum(widths[spot] + _ACROSS for spot in layer)) / 2 + _ACROSS
