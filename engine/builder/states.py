@@ -145,8 +145,7 @@ class States:
         """The heaps of tickets in each queue, by the lane."""
         self._arrivals = itertools.count()
         self._leaders: dict[Digest, Ticket] = {}
-        noted = {ticket: ticket.note.seconds for ticket in self.tickets if ticket.note is not None}
-        times = {ticket: seconds for ticket, seconds in noted.items() if seconds is not None}
+        times = {each: each.note.seconds for each in self.tickets if each.note and each.note.seconds is not None}
         urgent = urgencies([(ticket, ticket.earlier) for ticket in self.tickets], times)
         for ticket in self.tickets:
             ticket.urgency = urgent[ticket]
