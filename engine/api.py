@@ -20,7 +20,7 @@ from engine.builder.job import Job
 from engine.builder.jobs import known_step
 from engine.builder.lookup import Lookup
 from engine.builder.loop import run
-from engine.builder.options import HERE, Options, refuse_elsewhere
+from engine.builder.options import HERE, Options
 from engine.builder.planning import Plan, variants
 from engine.builder.planning import plan as plan_of
 from engine.builder.selection import Reading, Recipes, Selection, listed, select
@@ -235,8 +235,8 @@ class Session:
     def build(self, options: Options, on_event: Callable[[Event], None]) -> Finished:
         """Build all variants; every event goes to `on_event`, and the last event is returned.
 
-        Raises UsageError, before anything is built, for options that do not go together, for steps that cannot be
-        chosen, and for a folder in which packages would damage something else.
+        Raises UsageError, before anything is built, for steps that cannot be chosen, and for a folder in which packages
+        would damage something else.
         """
         self._refuse(options)
         place = options.out or self.selection.project / "build"
@@ -256,12 +256,10 @@ class Session:
         return announce(run(variants, self.lookup, executor, options), self.lookup.store, on_event, whole)
 
     def _refuse(self, options: Options) -> None:
-        """Raise UsageError for options that do not go together, and for steps that cannot be chosen."""
-        again = {"--force": options.force, "--remake": options.remake}
-        if self.selection.frozen and any(again.values()):
-            name = next(name for name, steps in again.items() if steps)
+        """Raise UsageError for steps that cannot be chosen."""
+        if self.selection.frozen and (options.force or options.remake):
+            name = "--force" if options.force else "--remake"
             raise UsageError("--frozen builds nothing that is in the store", hint=f"leave {name} out, or use --locked")
-        refuse_elsewhere(options.on, {**again, "-j": options.parallel})
         remake.refuse_unreproducible(options.remake, registry.steps())
         for name in sorted(options.force | (options.remake - {remake.ALL})):
             known_step(name, registry.steps())

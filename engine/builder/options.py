@@ -34,6 +34,10 @@ class Options:
     is_what_if: bool = False
     """Whether the command line overrides the recipes: a build that fails then leaves older packages in place."""
 
+    def __post_init__(self) -> None:
+        """Raise UsageError for options that do not go together."""
+        refuse_elsewhere(self.on, {"--force": self.force, "--remake": self.remake, "-j": self.parallel})
+
     @property
     def place(self) -> Path:
         """The folder for packages; an error where none is named or chosen."""

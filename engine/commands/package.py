@@ -66,5 +66,5 @@ def build(arguments: argparse.Namespace, session: Session, *, allow_waiting: boo
             if not (old and isinstance(report, PlainReport)):
                 report.on_event(event)
 
-        asked = Options(out=arguments.output, parallel=arguments.jobs, allow_waiting=allow_waiting)
-        return session.build(asked, on_event)
+        out, parallel = arguments.output, arguments.jobs
+        return session.build(Options(out=out, parallel=parallel, allow_waiting=allow_waiting), on_event)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.builder.options import HERE, Options, refuse_elsewhere
-from engine.commands import options
+from engine.commands.options import reading
 from engine.errors import UsageError
 
 if TYPE_CHECKING:
@@ -37,18 +37,17 @@ class BuildRequest:
     @property
     def is_repeatable(self) -> bool:
         """Whether the same command has nothing to do when it is repeated; any other build keeps no snapshot."""
-        asked = self.options
-        return not (asked.force or asked.remake or self.reading.get("refresh") or asked.on != HERE)
+        is_here = self.options.on == HERE
+        return is_here and not (self.options.force or self.options.remake or self.reading.get("refresh"))
 
 
 def request_of(arguments: argparse.Namespace) -> BuildRequest:
     """Return what the command line asks. Raises UserError for options that do not go together."""
     if arguments.timeout is not None and not arguments.wait:
         raise UsageError("--timeout limits --wait", hint="add --wait, or leave --timeout out")
-    reading = options.reading(arguments)
     refuse_elsewhere(arguments.on, {"--dry-run": arguments.dry_run, "--waiting": arguments.waiting})
     patience = math.inf if arguments.timeout is None else arguments.timeout
-    asked = Options(
+    options = Options(
         out=arguments.output,
         parallel=arguments.jobs,
         on=arguments.on,
@@ -61,9 +60,9 @@ def request_of(arguments: argparse.Namespace) -> BuildRequest:
     return BuildRequest(
         words=arguments.words[1:],
         recipes=arguments.recipes,
-        reading=reading,
+        reading=reading(arguments),
         changes=arguments.changes,
-        options=asked,
+        options=options,
         json=arguments.json,
         quiet=arguments.quiet,
         verbose=arguments.verbose,
