@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import math
 import os
 import sys
 import time
@@ -14,17 +15,16 @@ from typing import TYPE_CHECKING
 
 import engine
 from engine.builder import plan_cache
-from engine.builder.options import HERE
+from engine.builder.options import HERE, Options, refuse_elsewhere
 from engine.builder.plan_cache import ChangedBuild, PlanCache
 from engine.commands import amounts, options
-from engine.commands.request import BuildRequest, request_of
-from engine.errors import Exit, UserError
+from engine.errors import Exit, UsageError, UserError
 from engine.system import bytecode, interrupts
 
 if TYPE_CHECKING:
     from engine.api import Session
     from engine.builder.summary import Summary
-    from engine.events import Event
+    from engine.events import Event, Finished
     from engine.report import BuildReport
 
 
@@ -112,14 +112,14 @@ def run(arguments: argparse.Namespace) -> Exit:
     reports: list[BuildReport] = []
     try:
         with _refusing(as_json=arguments.json):
-            request = request_of(arguments)
-            build = plan_cache.changed_build(request.changes) or _planned(request)
-        if (request.dry_run or request.waiting) and not isinstance(build, ChangedBuild):
+            build_options = _options_of(arguments)
+            build = plan_cache.changed_build(arguments.changes) or _planned(arguments)
+        if (arguments.dry_run or arguments.waiting) and not isinstance(build, ChangedBuild):
             from engine.commands import unbuilt
 
-            show = unbuilt.show_costs if request.dry_run else unbuilt.show_waiting
-            return show(build, request)
-        return _run(build, request, reports, began_ns=began_ns)
+            show = unbuilt.show_costs if arguments.dry_run else unbuilt.show_waiting
+            return show(build, arguments)
+        return _run(build, build_options, arguments, reports, began_ns=began_ns)
     except KeyboardInterrupt:
         if arguments.json and not (arguments.dry_run or arguments.waiting):
             _print_interruption(reports, seconds=(time.time_ns() - began_ns) / 1e9)
@@ -146,27 +146,52 @@ def _refusing(*, as_json: bool) -> Iterator[None]:
         raise
 
 
-def _planned(request: BuildRequest) -> Session:
+def _options_of(arguments: argparse.Namespace) -> Options:
+    """Return what the command line asks of the build. Raises UsageError for options that do not go together."""
+    if arguments.timeout is not None and not arguments.wait:
+        raise UsageError("--timeout limits --wait", hint="add --wait, or leave --timeout out")
+    refuse_elsewhere(arguments.on, {"--dry-run": arguments.dry_run, "--waiting": arguments.waiting})
+    patience = math.inf if arguments.timeout is None else arguments.timeout
+    return Options(
+        out=arguments.output,
+        parallel=arguments.jobs,
+        on=arguments.on,
+        force=frozenset(arguments.force),
+        remake=frozenset(arguments.remake),
+        keep_going=arguments.keep_going,
+        allow_waiting=arguments.allow_waiting,
+        wait=patience if arguments.wait else None,
+    )
+
+
+def _planned(arguments: argparse.Namespace) -> Session:
     """Return the session of a build with a new plan. Raises UserError."""
     from engine import api
 
-    return api.session(request.recipes, keep_going=request.options.keep_going, **request.reading)
+    return api.session(arguments.recipes, keep_going=arguments.keep_going, **options.reading(arguments))
 
 
-def _run(build: Session | ChangedBuild, request: BuildRequest, reports: list[BuildReport], *, began_ns: int) -> Exit:
+def _run(
+    build: Session | ChangedBuild,
+    build_options: Options,
+    arguments: argparse.Namespace,
+    reports: list[BuildReport],
+    *,
+    began_ns: int,
+) -> Exit:
     """Build, and print and keep the results. Raises UserError before anything is built."""
     from engine.events import Ended
     from engine.report import keeping, progress, results
 
     last = build.plan if isinstance(build, ChangedBuild) else None
     if last is not None:
-        _print_others(last, request)
+        _print_others(last, arguments)
     report = progress.report_for(
-        json=request.json,
+        json=arguments.json,
         variants=len(build.variants if last is None else last.entries),
-        quiet=request.quiet,
-        verbose=request.verbose,
-        parallel=request.options.parallel or build.parallel,
+        quiet=arguments.quiet,
+        verbose=arguments.verbose,
+        parallel=build_options.parallel or build.parallel,
     )
     reports.append(report)
     events: list[Event] = []
@@ -175,28 +200,34 @@ def _run(build: Session | ChangedBuild, request: BuildRequest, reports: list[Bui
         events.append(event)
         report.on_event(event)
 
-    with report, _refusing(as_json=request.json):
-        finished = build.build(request.options, on_event)
+    with report, _refusing(as_json=arguments.json):
+        finished = build.build(build_options, on_event)
+    is_repeatable = _is_repeatable(finished, build_options, refresh=arguments.refresh)
     summaries = {each.variant.name: each for each in build.summaries()}
     tables = _tables(last, summaries)
     _write_junit(events, build)
     ran = {event.recipe for event in events if isinstance(event, Ended) and event.state == "built"}
     report.finish(results.results(finished, tables, built=ran))
-    gave_up = request.options.wait is not None and finished.state == "waiting"  # repeated, the command waits again
-    if request.is_repeatable and not gave_up:
+    if is_repeatable:
         with contextlib.suppress(KeyboardInterrupt), interrupts.raised():  # the next build then takes longer
-            keeping.keep(request.words, build, events, tables, summaries, began_ns=began_ns)
+            keeping.keep(arguments.words[1:], build, events, tables, summaries, began_ns=began_ns)
     return finished.exit
 
 
-def _print_others(plan: PlanCache, request: BuildRequest) -> None:
+def _is_repeatable(finished: Finished, build_options: Options, *, refresh: bool) -> bool:
+    """Say whether the same command has nothing to do when it is repeated; any other build keeps no snapshot."""
+    waits = build_options.wait is not None and finished.state == "waiting"
+    return build_options.on == HERE and not (build_options.force or build_options.remake or refresh or waits)
+
+
+def _print_others(plan: PlanCache, arguments: argparse.Namespace) -> None:
     """Print the lines about the variants that are not built again."""
     from engine.report import entries, folding
 
-    if request.json:
+    if arguments.json:
         sys.stdout.write(entries.json(plan.others, plan.notices))
-    elif not request.quiet:
-        folded = len(plan.entries) > folding.MANY and not request.verbose
+    elif not arguments.quiet:
+        folded = len(plan.entries) > folding.MANY and not arguments.verbose
         sys.stderr.write(entries.talk(plan.others, plan.notices, folded=folded))
 
 

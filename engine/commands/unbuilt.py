@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from typing import TYPE_CHECKING
 
@@ -13,20 +14,19 @@ from engine.system import streams
 if TYPE_CHECKING:
     from engine.api import Session
     from engine.builder.findings import Finding
-    from engine.commands.request import BuildRequest
 
 _WORDS = {"cached": "cached", "stale": "would build", "new": "would build", "unknown": "may build"}
 
 
-def show_costs(session: Session, request: BuildRequest) -> Exit:
+def show_costs(session: Session, arguments: argparse.Namespace) -> Exit:
     """Print what a build would run, and what that costs.
 
     Raises the errors of wrong recipes, and that of a lock which forbids a job.
     """
     findings = session.findings()
     upgraded = upgrade(findings)
-    whole = total(findings, request.options.parallel or session.parallel)
-    if request.json:
+    whole = total(findings, arguments.jobs or session.parallel)
+    if arguments.json:
         jobs = [
             {
                 "recipe": finding.job.recipe,
@@ -55,9 +55,9 @@ def _cost(finding: Finding) -> str:
     return "" if finding.state == "cached" else costs.of_job(finding)
 
 
-def show_waiting(session: Session, request: BuildRequest) -> Exit:
+def show_waiting(session: Session, arguments: argparse.Namespace) -> Exit:
     """Print what waits for other hardware. Raises the errors of wrong recipes."""
     waiting = session.waiting()
-    streams.write_last(f"{matrix.line(waiting)}\n" if request.json else matrix.text(waiting))
+    streams.write_last(f"{matrix.line(waiting)}\n" if arguments.json else matrix.text(waiting))
     session.refusals.refuse(len(session.selection.paths))
     return Exit.OK
