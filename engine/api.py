@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Unpack
 
-from engine.builder import chronicle, destination, difference, registry, sides
+from engine.builder import destination, difference, registry, remake, sides
 from engine.builder import findings as explanations
-from engine.builder import remake as remaking
-from engine.builder.announcing import announcing
+from engine.builder.announcing import announce
 from engine.builder.difference import SideComparison
 from engine.builder.examining import Checked, boards, examine, not_verified
 from engine.builder.executors import slots
@@ -21,7 +20,7 @@ from engine.builder.job import Job
 from engine.builder.jobs import known_step
 from engine.builder.lookup import Lookup
 from engine.builder.loop import run
-from engine.builder.options import Options
+from engine.builder.options import HERE, Options
 from engine.builder.planning import Plan, variants
 from engine.builder.planning import plan as plan_of
 from engine.builder.selection import Reading, Recipes, Selection, listed, select
@@ -32,7 +31,7 @@ from engine.builder.variant import PlannedVariant as Variant
 from engine.builder.waiting import MachineNeeded, by_machine
 from engine.digest import Digest
 from engine.errors import Exit, Refusals, UsageError, UserError
-from engine.events import BuildFailedError, BuildFailure, Ended, Event, Finished, Noticed, Refused
+from engine.events import BuildFailedError, BuildFailure, Event, Finished, Noticed, Refused
 from engine.kit.triton.opened import OpenedPackage
 from engine.lockfile import file, locking
 from engine.lockfile.locking import Locked
@@ -49,8 +48,6 @@ __all__ = [
     "lock", "plan", "reach", "session", "show", "why",
 ]  # fmt: skip
 
-LOCAL = "local"
-"""Where jobs run by default: on this machine."""
 VERSION = 1
 """The version number of the functions of `engine.api`, as docs/stability.md explains."""
 
@@ -126,7 +123,7 @@ def build(
     keep_going: bool = False,
     allow_waiting: bool = False,
     wait: float | None = None,
-    on: str = LOCAL,
+    on: str = HERE,
     on_event: Callable[[Event], None] = lambda _: None,
     **reading: Unpack[Reading],
 ) -> Finished:
@@ -139,17 +136,17 @@ def build(
     results that other machines make; None if it does not wait. `on` is where jobs run: `local` for this machine, or
     the address of a cluster: `ray://HOST:PORT` or `auto`.
     """
-    return session(recipes, keep_going=keep_going, **reading).build(
+    options = Options(
         out=Path(out) if out is not None else None,
         parallel=parallel,
-        force=listed(force),
-        remake=listed(remake),
+        on=on,
+        force=frozenset(listed(force)),
+        remake=frozenset(listed(remake)),
         keep_going=keep_going,
         allow_waiting=allow_waiting,
         wait=wait,
-        on=on,
-        on_event=on_event,
     )
+    return session(recipes, keep_going=keep_going, **reading).build(options, on_event)
 
 
 def session(recipes: Recipes, *, keep_going: bool = False, remote: bool = True, **reading: Unpack[Reading]) -> Session:
@@ -230,61 +227,42 @@ class Session:
         """The jobs of all selected variants."""
         return (job for variant in self.variants for job in variant.jobs)
 
-    def build(
-        self,
-        *,
-        out: Path | None,
-        parallel: int | None,
-        force: Iterable[str],
-        remake: Iterable[str] = (),
-        keep_going: bool,
-        allow_waiting: bool,
-        wait: float | None = None,
-        runs: bool = True,
-        on: str = LOCAL,
-        on_event: Callable[[Event], None],
-    ) -> Finished:
+    @property
+    def parallel(self) -> int:
+        """How many jobs run at a time on this machine, unless the build's options say so."""
+        return self.selection.jobs or slots.default()
+
+    def build(self, options: Options, on_event: Callable[[Event], None]) -> Finished:
         """Build all variants; every event goes to `on_event`, and the last event is returned.
 
-        If `runs` is false, no job runs: a job without a record has failed. `on` is where jobs run: `local` for this
-        machine, or the address of a cluster.
-
-        Raises UsageError, before anything is built, for a folder `out` in which packages would damage something else.
+        Raises UsageError, before anything is built, for steps that cannot be chosen, and for a folder in which packages
+        would damage something else.
         """
-        if self.selection.frozen and (tuple(force) or tuple(remake)):
-            name = "--force" if tuple(force) else "--remake"
-            raise UsageError("--frozen builds nothing that is in the store", hint=f"leave {name} out, or use --locked")
-        for name in force:
-            known_step(name, registry.steps())
-        refuse_on_cluster(on, {"--force": tuple(force), "--remake": tuple(remake), "-j": parallel})
-        place = out or self.selection.project / "build"
-        destination.refuse(place, chosen=out is not None, store=self.lookup.store.root, variants=self.variants)
-        variants = self._with_readable_samples(keep_going=keep_going)
-        options = Options(
-            out=place,
-            force=frozenset(force),
-            remake=remaking.checked(remake),
-            keep_going=keep_going,
-            allow_waiting=allow_waiting,
-            wait=wait,
-            runs=runs,
-            is_what_if=bool(self.selection.set),
-        )
-        is_new = out is None and generated.is_empty(place)
-        last = Finished("failed", 0.0, Exit.FAILED, {})
+        self._refuse(options)
+        place = options.out or self.selection.project / "build"
+        destination.refuse(place, chosen=options.out is not None, store=self.lookup.store.root, variants=self.variants)
+        variants = self._with_readable_samples(keep_going=options.keep_going)
         for event in self._before():
             on_event(event)
-        ended: list[Ended] = []
-        with announcing(self.lookup.store, on_event):
-            for event in run(variants, self.lookup, self._executor(on, parallel, on_event), options):
-                if isinstance(event, Ended):
-                    ended.append(event)
-                if isinstance(event, Finished):
-                    last = self._with_failures(event, ended)
-                    if is_new and place.is_dir():
-                        generated.ignore(place)
-                on_event(last if isinstance(event, Finished) else event)
-        return last
+        executor = self._executor(options, on_event)
+        is_new = options.out is None and generated.is_empty(place)
+        options = replace(options, out=place, is_what_if=bool(self.selection.set))
+
+        def whole(finished: Finished) -> Finished:
+            if is_new and place.is_dir():
+                generated.ignore(place)
+            return self._with_refusals(finished)
+
+        return announce(run(variants, self.lookup, executor, options), self.lookup.store, on_event, whole)
+
+    def _refuse(self, options: Options) -> None:
+        """Raise UsageError for steps that cannot be chosen."""
+        if self.selection.frozen and (options.force or options.remake):
+            name = "--force" if options.force else "--remake"
+            raise UsageError("--frozen builds nothing that is in the store", hint=f"leave {name} out, or use --locked")
+        remake.refuse_unreproducible(options.remake, registry.steps())
+        for name in sorted(options.force | (options.remake - {remake.ALL})):
+            known_step(name, registry.steps())
 
     def _with_readable_samples(self, *, keep_going: bool) -> Sequence[Variant]:
         """Return the variants whose samples can be read: a bad line shall not show after minutes of export.
@@ -316,21 +294,21 @@ class Session:
             if unknown := not_verified(variant):
                 yield Noticed(f"{variant.name}: not verified: {unknown}", lasting=True)
 
-    def _executor(self, on: str, parallel: int | None, on_event: Callable[[Event], None]) -> Executor:
+    def _executor(self, options: Options, on_event: Callable[[Event], None]) -> Executor:
         """Return what runs the jobs. Raises UserError for a cluster that cannot be used, UsageError for no address."""
-        if on == LOCAL:
-            return LocalExecutor(parallel or self.selection.jobs or slots.default())
+        if options.on == HERE:
+            return LocalExecutor(options.parallel or self.parallel)
         from engine.cluster import opening
 
-        cluster = opening.engine_of(on)
-        on_event(Noticed(f"the nodes of {on} are asked what they have"))
+        cluster = opening.engine_of(options.on)
+        on_event(Noticed(f"the nodes of {options.on} are asked what they have"))
         return opening.executor_on(cluster, self.lookup, list(self.jobs), lambda text: on_event(Noticed(text)))
 
-    def _with_failures(self, finished: Finished, ended: Iterable[Ended]) -> Finished:
-        """Return the last event of a build with its failures; refused recipes are failures, too."""
-        reasons = chronicle.failures(self.refusals, ended, self.variants, self.lookup.store)
-        finished = replace(finished, failures=tuple(reasons))
+    def _with_refusals(self, finished: Finished) -> Finished:
+        """Return the last event of a build with the recipes that are wrong: they are failures, too."""
         refused = self.refusals.by_path
+        wrong = [BuildFailure(str(path), "", "", error) for path, error in refused.items()]
+        finished = replace(finished, failures=(*wrong, *finished.failures))
         if not refused or finished.exit is Exit.INTERRUPTED:
             return finished
         code = Exit.worst([finished.exit, *(error.exit for error in refused.values())])
@@ -349,13 +327,3 @@ class Session:
     def summaries(self) -> list[Summary]:
         """Return the summary of each variant's last build."""
         return [summarize(self.lookup, variant) for variant in self.variants]
-
-
-def refuse_on_cluster(on: str, options: Mapping[str, object]) -> None:
-    """Raise UsageError for an option that a build on a cluster does not have; `options` maps each to its value."""
-    for name, value in options.items():
-        if on != LOCAL and value:
-            raise UsageError(
-                f"{name} is about jobs on this machine, and --on {on} runs jobs elsewhere",
-                hint=f"leave {name} out, or build with --on {LOCAL}",
-            )

@@ -11,10 +11,10 @@ from pathlib import Path
 from engine.builder import reports
 from engine.builder.lookup import Lookup
 from engine.builder.options import Options
-from engine.builder.states import PASSED, States, Ticket
-from engine.builder.variant import PlannedVariant, UnreadRecipe
+from engine.builder.states import PASSED, Ticket
+from engine.builder.variant import UnreadRecipe
 from engine.digest import Digest
-from engine.errors import Exit, Refusals, StoreError
+from engine.errors import Exit, StoreError
 from engine.events import BuildFailure, BuildState, Ended, Finished, Noticed
 from engine.key import Change, changes, input_row
 from engine.store import history
@@ -31,26 +31,53 @@ _CONTRADICTED = "{} has another content than an earlier build read, although its
 _NOT_VOUCHED = "is from an earlier build, and this build does not vouch for it"
 
 
-def last_notices(states: States, lookup: Lookup, options: Options) -> Iterator[Noticed]:
-    """Wait for the remote, and tell the user what came from there and went there, and which packages were moved away.
+def conclude(
+    tickets: Sequence[Ticket],
+    lookup: Lookup,
+    before: Mapping[str, tuple[Head, str]],
+    options: Options,
+    *,
+    began: float,
+    interrupted: bool,
+) -> Iterator[Noticed | Finished]:
+    """Write the heads and the history of all variants; yield what is left to tell, and the last event of the build.
+
+    `before` are the last builds before this one, as `Heads.before` returns them, by the name of the variant. `began` is
+    the time at which the build began, from `time.monotonic`. A build that is interrupted waits for no remote and leaves
+    all packages where they are.
+    """
+    if not interrupted:
+        yield from _last_notices(lookup.store)
+        if not options.is_what_if:
+            yield from _withdrawn(tickets, lookup.store, options.place)
+    variants = [list(own) for _, own in groupby(tickets, key=lambda ticket: ticket.variant.name)]
+    for own in variants:
+        _keep_head(lookup, own, before[own[0].variant.name][0], is_what_if=options.is_what_if)
+    lookup.heads.save()
+    for own in variants:
+        other = before[own[0].variant.name][1]
+        if other or any(_ran(ticket) or _is_other(ticket) for ticket in own):
+            _add_to_history(lookup, own, other, is_interrupted=interrupted)
+    yield _finished(tickets, lookup.store, options, began=began, interrupted=interrupted)
+
+
+def _last_notices(store: Store) -> Iterator[Noticed]:
+    """Wait for the remote, and tell the user what came from there and went there.
 
     Files that changed under equal stat rows are named: no snapshot can be trusted then.
     """
-    contradicted = lookup.store.contents.contradicted
+    contradicted = store.contents.contradicted
     if contradicted:
-        lookup.store.drop_snapshots()
+        store.drop_snapshots()
     yield from (Noticed(_CONTRADICTED.format(path)) for path in contradicted)
-    tier = lookup.store.tier
-    if tier is not None:
-        tier.wait()
-        tier.pulse()
-        if line := tier.summary():
+    if store.tier is not None:
+        store.tier.wait()
+        store.tier.pulse()
+        if line := store.tier.summary():
             yield Noticed(line)
-    if not options.is_what_if:
-        yield from _withdrawn(states.tickets, lookup, options.out)
 
 
-def _withdrawn(tickets: Sequence[Ticket], lookup: Lookup, out: Path) -> Iterator[Noticed]:
+def _withdrawn(tickets: Sequence[Ticket], store: Store, out: Path) -> Iterator[Noticed]:
     """Move away each package of an earlier build that this build could not deliver again, and tell the user.
 
     The recipe at present does not vouch for such a package: a bound was missed, a job failed, or a job waits for
@@ -63,7 +90,7 @@ def _withdrawn(tickets: Sequence[Ticket], lookup: Lookup, out: Path) -> Iterator
         if not is_unbuilt or not delivering or any(map(_has_passed, delivering)):
             continue
         try:
-            aside = withdraw(lookup.store, out / name)
+            aside = withdraw(store, out / name)
         except StoreError as error:
             yield Noticed(f"{error.what}; it {_NOT_VOUCHED}", is_warning=True)
             continue
@@ -71,22 +98,13 @@ def _withdrawn(tickets: Sequence[Ticket], lookup: Lookup, out: Path) -> Iterator
             yield Noticed(f"{out / name} {_NOT_VOUCHED}: moved to {aside}", is_warning=True)
 
 
-def finished(
-    states: States,
-    lookup: Lookup,
-    before: Mapping[str, tuple[Head, str]],
-    options: Options,
-    *,
-    seconds: float,
-    interrupted: bool,
+def _finished(
+    tickets: Sequence[Ticket], store: Store, options: Options, *, began: float, interrupted: bool
 ) -> Finished:
-    """Write the heads and the history of all variants, and return the last event of the build.
-
-    `before` are the last builds before this one, as `Heads.before` returns them, by the name of the variant.
-    """
-    ended = [ticket.ended for ticket in states.tickets if ticket.ended is not None]
-    ends = {each.state for each in ended}
-    codes = [each.error.exit for each in ended if each.error is not None]
+    """Return the last event: the state, the exit code, the packages, and for callers in Python the failures."""
+    failures = tuple(_failures(tickets, store))
+    ends = {ticket.ended.state for ticket in tickets if ticket.ended is not None}
+    codes = [each.error.exit for each in failures]
     codes += [Exit.WAITING] if "waiting" in ends and not options.allow_waiting else []
     code = Exit.INTERRUPTED if interrupted else Exit.worst(codes)
     state: BuildState = "built" if "built" in ends else "up to date"
@@ -96,34 +114,18 @@ def finished(
         state = "interrupted"
     elif "waiting" in ends:
         state = "waiting"
-    variants = [list(own) for _, own in groupby(states.tickets, key=lambda ticket: ticket.variant.name)]
-    for own in variants:
-        _keep_head(lookup, own, before[own[0].variant.name][0], is_what_if=options.is_what_if)
-    lookup.heads.save()
-    for own in variants:
-        other = before[own[0].variant.name][1]
-        if other or any(_ran(ticket) or _is_other(ticket) for ticket in own):
-            _add_to_history(lookup, own, other, is_interrupted=state == "interrupted")
-    delivered = [each.variant.name for each in states.tickets if each.job.traits.delivers and _has_passed(each)]
-    return Finished(state, round(seconds, 3), code, {name: options.out / name for name in delivered})
+    delivered = [each.variant.name for each in tickets if each.job.traits.delivers and _has_passed(each)]
+    packages = {name: options.place / name for name in delivered}
+    return Finished(state, round(time.monotonic() - began, 3), code, packages, failures)
 
 
-def failures(
-    refusals: Refusals, ended: Iterable[Ended], variants: Sequence[PlannedVariant], store: Store
-) -> Iterator[BuildFailure]:
-    """Yield the reasons of a failed build for callers in Python: each recipe that is wrong, and each job that failed.
-
-    A job comes with its step and the log of its last run.
-    """
-    for path, error in refusals.by_path.items():
-        yield BuildFailure(str(path), "", "", error)
-    steps = {(variant.name, job.name): job.step for variant in variants for job in variant.jobs}
-    for each in ended:
-        if each.error is not None:
-            logs = [store.log_path(each.key, failed=failed) for failed in (True, False)] if each.key else []
-            log = next((path for path in logs if path.is_file()), None)
-            step = steps[each.recipe, each.job].step_name()
-            yield BuildFailure(each.recipe, each.job, step, each.error, log)
+def _failures(tickets: Iterable[Ticket], store: Store) -> Iterator[BuildFailure]:
+    """Yield each job that failed, with the reason and the log of its last run."""
+    for ticket in tickets:
+        if ticket.ended is not None and ticket.ended.error is not None:
+            paths = [store.log_path(ticket.digest, failed=failed) for failed in (True, False)] if ticket.key else []
+            log = next((path for path in paths if path.is_file()), None)
+            yield BuildFailure(ticket.variant.name, ticket.job.name, ticket.job.step_name, ticket.ended.error, log)
 
 
 def _has_passed(ticket: Ticket) -> bool:

@@ -2,49 +2,67 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from engine.builder.job import step_of
 from engine.builder.lookup import Lookup
-from engine.builder.states import States, Ticket
+from engine.builder.states import Ticket
 from engine.builder.trace import declaring
 from engine.errors import FieldError, JudgementError, PrecisionError, StepError, UserError
-from engine.events import Ended, Gap
+from engine.events import Arrival, Ended, Gap, JobState
 from engine.store.materialize import materialize
 from engine.store.record import Record
 
 
-def end(ticket: Ticket, ended: Ended, states: States, lookup: Lookup, *, out: Path) -> Ended:
-    """End a job, and return the whole event; `ended` says how the job came to its end.
+@dataclass(frozen=True)
+class Ending:
+    """How a job came to its end, before its result is judged."""
 
-    A job with a record fails where the recipe does not allow its result. Its package goes to the folder `out`.
+    ticket: Ticket
+    state: JobState
+    record: Record | None = None
+    seconds: float = 0.0
+    error: UserError | None = None
+    arrival: Arrival | None = None
+
+
+def event_of(ending: Ending, lookup: Lookup, *, is_new: bool, out: Path) -> Ended:
+    """Return the event of a job's end; a job with a record fails where the recipe does not allow its result.
+
+    `is_new` says whether this build has made the record. The job's package goes to the folder `out`.
     """
-    record, error = ticket.record, ended.error
+    ticket, record, error = ending.ticket, ending.record, ending.error
+    gaps: tuple[Gap, ...] = ()
+    measured_at, seconds = None, ending.seconds
     if record is not None:
         try:
-            ended = replace(ended, gaps=_accept(ticket, record, lookup, out))
+            gaps = _accept(ticket, record, lookup, out)
         except JudgementError as judged:
             error = _explained(ticket, judged)
-            leader = states.leader(ticket.digest)
-            if leader is None or not leader.has_run or leader.stored is not None:
-                error = _replayed(error, record)
-                ended = replace(ended, measured_at=record.made_at, seconds=0.0)
+            if not is_new:
+                error, measured_at, seconds = _replayed(error, record), record.made_at, 0.0
         except UserError as refused:
             error = refused
-        artifact, path = str(record.artifact), lookup.store.artifact_path(record.artifact)
-        ended = replace(ended, artifact=artifact, path=path)
     elif isinstance(error, FieldError):
         error = ticket.variant.loaded.error(error.what, *error.path, facts=error.facts, hint=error.hint)
-    if error is not None:
-        ended = replace(ended, state="failed", error=error, arrival=None)
-    if ended.state == "waiting" and ticket.away is not None:
-        ended = replace(ended, waits_for=str(ticket.away), advice=lookup.advice(ticket.away))
-    key = str(ticket.digest) if ticket.key is not None else None
-    ended = replace(ended, key=key, seconds=round(ended.seconds, 3))
-    states.end(ticket, ended)
-    return ended
+    away = ticket.away if ending.state == "waiting" and error is None else None
+    return Ended(
+        ticket.variant.name,
+        ticket.job.name,
+        ending.state if error is None else "failed",
+        seconds=round(seconds, 3),
+        key=None if ticket.key is None else str(ticket.digest),
+        artifact=None if record is None else str(record.artifact),
+        path=None if record is None else lookup.store.artifact_path(record.artifact),
+        waits_for=None if away is None else str(away),
+        advice="" if away is None else lookup.advice(away),
+        error=error,
+        gaps=gaps,
+        arrival=ending.arrival if error is None else None,
+        measured_at=measured_at,
+    )
 
 
 def without_record(ticket: Ticket) -> StepError:
@@ -71,7 +89,7 @@ def _accept(ticket: Ticket, record: Record, lookup: Lookup, out: Path) -> tuple[
     if traits.delivers:
         materialize(lookup.store, record, out / ticket.variant.name)
     if lookup.store.tier is not None:
-        earlier = [each.record for each in _before(ticket) if each.record is not None]
+        earlier = [each.record for each in ticket.before if each.record is not None]
         lookup.store.tier.push_new(record, earlier=earlier)
     return () if traits.kind.startswith(f"{declaring.OURS}.") else gaps
 
@@ -89,14 +107,6 @@ def _judge(ticket: Ticket, record: Record) -> None:
         feasibility.check_model(ticket.variant.loaded, report)
 
 
-def _before(ticket: Ticket) -> list[Ticket]:
-    """Return the tickets of all jobs before a job, not only of those whose outputs the job reads."""
-    before = list(ticket.earlier)
-    for each in before:  # grows meanwhile
-        before += [other for other in each.earlier if other not in before]
-    return before
-
-
 def _explained(ticket: Ticket, error: JudgementError) -> JudgementError:
     """Return an error about a precision with the reasons in the reports of the jobs before; any other as it is."""
     from engine.builder import reports
@@ -105,7 +115,7 @@ def _explained(ticket: Ticket, error: JudgementError) -> JudgementError:
     if not isinstance(error, PrecisionError):
         return error
     facts = list(error.facts)
-    for each in _before(ticket):
+    for each in ticket.before:
         report = None if each.record is None else reports.read(type(each.job.step), each.record)
         facts += report.reasons() if isinstance(report, TypedReport) else []
     return JudgementError(error.what, facts, error.hint)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from engine.builder import chronicle, endings, remake
+from engine.builder.endings import Ending
 from engine.builder.executors.executor import (
     DisplacedError,
     Executor,
@@ -25,7 +28,7 @@ from engine.builder.variant import PlannedVariant
 from engine.builder.worker_task import Outcome
 from engine.digest import Digest
 from engine.errors import UserError
-from engine.events import Arrival, Awaits, Ended, Event, Finished, JobState, Noticed, Planned, RunsElsewhere, Started
+from engine.events import Arrival, Awaits, Ended, Event, Finished, Noticed, Planned, RunsElsewhere, Started
 from engine.store.file_lock import PATIENCE
 from engine.store.record import Record
 from engine.system import interrupts, limits
@@ -75,7 +78,7 @@ class _Build:
         self.store = lookup.store
         self.executor = executor
         self.options = options
-        self.started = time.monotonic()
+        self.began = time.monotonic()
         self.before = {variant.name: lookup.heads.before(variant.subject) for variant in variants}
         self.states = States(variants, {name: head for name, (head, _) in self.before.items()})
         self.pause = SHORTEST_PAUSE
@@ -96,11 +99,11 @@ class _Build:
         """End the build; or only its waiting, if nothing but other machines' results is left."""
         if self.states.has(State.AWAITED) and not self.states.has(*_WORKING) and time.monotonic() < self.waiting_ends:
             self.waiting_ends = 0.0
-            yield from [self._end(ticket, "waiting") for ticket in self._awaited()]
+            yield from [self._end(Ending(ticket, "waiting")) for ticket in self.states.of(State.AWAITED)]
             yield from self._work()
             return
         self.abandon()
-        yield self._finished(interrupted=True)
+        yield from self._close(interrupted=True)
 
     def abandon(self) -> None:
         """End all workers and remove their unfinished outputs."""
@@ -113,40 +116,48 @@ class _Build:
     def _work(self) -> Iterator[Event]:
         """Move all tickets to their ends, and end the build."""
         while self.states.has(*_WORKING, State.AWAITED):
-            if ticket := self.states.take(State.READY):
-                yield from self._look_up(ticket)
-            yield from self._fill_slots()
-            yield from self._collect()
-            yield from self._look_again()
-        yield from chronicle.last_notices(self.states, self.lookup, self.options)
-        yield self._finished(interrupted=False)
+            for each in chain(self._look_up(), self._fill_slots(), self._collect(), self._look_again()):
+                yield self._end(each) if isinstance(each, Ending) else each
+        yield from self._close(interrupted=False)
 
-    def _finished(self, *, interrupted: bool) -> Finished:
-        seconds = time.monotonic() - self.started
-        return chronicle.finished(
-            self.states, self.lookup, self.before, self.options, seconds=seconds, interrupted=interrupted
-        )
+    def _close(self, *, interrupted: bool) -> Iterator[Event]:
+        tickets, began = self.states.tickets, self.began
+        return chronicle.conclude(tickets, self.lookup, self.before, self.options, began=began, interrupted=interrupted)
 
-    def _look_up(self, ticket: Ticket) -> Iterator[Event]:
-        """End a job that is cached, skipped, failed or waiting for hardware; queue any other job for a worker."""
+    def _end(self, ending: Ending) -> Ended:
+        """End a job: here alone do tickets end."""
+        ticket, record = ending.ticket, ending.record
+        if record is not None:
+            self.states.rekey(ticket, record.key)  # a record from another machine has a key of its own
+        ran = None if record is None else self.states.ran(ticket.digest)
+        is_new = ran is not None and ran.stored is None
+        event = endings.event_of(ending, self.lookup, is_new=is_new, out=self.options.place)
+        self.states.end(ticket, event, record)
+        return event
+
+    def _look_up(self) -> Iterator[Ending | Event]:
+        """Look for the result of the next job; end a job that is cached or cannot run, and queue any other one."""
+        ticket = self.states.take(State.READY)
+        if ticket is None:
+            return
         if any(other.ended is None or other.ended.state not in PASSED for other in ticket.earlier):
-            yield self._end(ticket, "skipped")
+            yield Ending(ticket, "skipped")
             return
         if ticket.key is None:
             inputs = {name: content_of(ticket.makers[name].job, record) for name, record in ticket.inputs.items()}
             try:
                 self.states.rekey(ticket, self.lookup.key(ticket.job, inputs))
             except UserError as error:
-                yield self._end(ticket, "failed", error=error)
+                yield Ending(ticket, "failed", error=error)
                 return
         if self.states.follow(ticket):
             return
-        record = self._find_record(ticket)
+        record = self._find_record(ticket, self.states.ran(ticket.digest))
         away = None if record is not None else self.lookup.away(ticket.job)
         if record is not None:
-            yield self._end(ticket, "cached", record=record, arrival=self._arrival(ticket, record))
+            yield Ending(ticket, "cached", record, arrival=self._arrival(ticket, record))
         elif not self.options.runs:
-            yield self._end(ticket, "failed", error=endings.without_record(ticket))
+            yield Ending(ticket, "failed", error=endings.without_record(ticket))
         elif away is not None and not self._stopping():
             yield from self._await(ticket, away)
         else:
@@ -154,26 +165,28 @@ class _Build:
             ticket.lane = self.executor.lane(ticket.job, demand_of(ticket.job, ticket.inputs, memory))
             self.states.move(ticket, State.STARTABLE_ALONE if ticket.job.traits.exclusive else State.STARTABLE)
 
-    def _find_record(self, ticket: Ticket) -> Record | None:
-        """Return the record of a job, or None; None also for a job that `--force` or `--remake` runs again."""
+    def _find_record(self, ticket: Ticket, ran: Ticket | None) -> Record | None:
+        """Return the record of a job, or None; None also for a job that `--force` or `--remake` runs again.
+
+        `ran` is the ticket with the same key whose job has run in this build.
+        """
         ticket.stored = None
-        leader = self.states.leader(ticket.digest)
-        has_run = leader is not None and leader.has_run
-        if ticket.job.step_name in self.options.force and (leader is None or not has_run or leader.record is None):
+        if ticket.job.step_name in self.options.force and (ran is None or ran.record is None):
             return None
         self.store.use(ticket.digest)
         record = self.lookup.find(ticket.job, ticket.known_key)
-        if record is not None and record.digest != ticket.digest:  # a record from another machine
-            self.states.rekey(ticket, record.key)
-            self.store.use(ticket.digest)
-        is_result = ticket.job.traits.delivers or not (self.options.runs or ticket.dependents)
-        if record is not None and is_result and not self.store.bring(record):
+        if record is None:
             return None
-        if not has_run and remake.includes(self.options.remake, ticket.job) and self.lookup.away(ticket.job) is None:
-            ticket.stored, record = record, None
+        self.store.use(record.digest)
+        is_result = ticket.job.traits.delivers or not (self.options.runs or ticket.dependents)
+        if is_result and not self.store.bring(record):
+            return None
+        if ran is None and remake.includes(self.options.remake, ticket.job) and self.lookup.away(ticket.job) is None:
+            ticket.stored = record
+            return None
         return record
 
-    def _fill_slots(self) -> Iterator[Event]:
+    def _fill_slots(self) -> Iterator[Ending | Event]:
         """Start the jobs for which there is room. Jobs that must run alone come after all others that can start."""
         while ticket := self.states.take(State.STARTABLE, self.executor.has_room):
             yield from self._start(ticket)
@@ -182,10 +195,10 @@ class _Build:
         ):
             yield from self._start(ticket)
 
-    def _start(self, ticket: Ticket) -> Iterator[Event]:
+    def _start(self, ticket: Ticket) -> Iterator[Ending | Event]:
         """Start a ticket's job, unless another worker or builder runs the job or has finished it meanwhile."""
         if self._stopping():
-            yield self._end(ticket, "skipped")
+            yield Ending(ticket, "skipped")
             return
         try:
             self.states.rekey(ticket, self.lookup.placed(ticket.job, ticket.known_key, ticket.lane))
@@ -199,18 +212,17 @@ class _Build:
                 ticket.locked_since = ticket.locked_since or time.monotonic()
                 self.states.move(ticket, State.LOCKED_ELSEWHERE)
                 return
-            # Another builder may have finished the job between the look-up and the lock.
-            if ticket.holder and self.store.tier is not None:
-                self.store.tier.look_again()
-            record = self._find_record(ticket)
-            if record is None:
-                yield self._run(ticket, right)
-                return
-            right.release()
+            with ExitStack() as resources:
+                resources.callback(right.release)
+                # Another builder may have finished the job between the look-up and the lock.
+                if ticket.holder and self.store.tier is not None:
+                    self.store.tier.look_again()
+                record = self._find_record(ticket, self.states.ran(ticket.digest))
+                if record is None:
+                    resources.pop_all()  # the run has the lock from here on
+            yield self._run(ticket, right) if record is None else Ending(ticket, "cached", record)
         except UserError as error:
-            yield self._end(ticket, "failed", error=error)
-        else:
-            yield self._end(ticket, "cached", record=record)
+            yield Ending(ticket, "failed", error=error)
 
     def _run(self, ticket: Ticket, right: Releasable) -> Started | Noticed:
         order = RunOrder(self.lookup, ticket.job, ticket.known_key, ticket.inputs, right, ticket.lane)
@@ -225,7 +237,7 @@ class _Build:
         self.states.move(ticket, State.RUNNING)
         return Started(ticket.variant.name, ticket.job.name, ticket.run.log, ticket.run.node)
 
-    def _collect(self) -> Iterator[Event]:
+    def _collect(self) -> Iterator[Ending | Event]:
         """Wait for workers, and handle the outcomes of those that have finished."""
         if self.states.has(State.RUNNING, *_STARTABLE, State.LOCKED_ELSEWHERE, State.AWAITED):
             patience = LOCK_SECONDS if self.states.has(State.LOCKED_ELSEWHERE) else POLL_SECONDS
@@ -246,37 +258,33 @@ class _Build:
         if self.store.tier is not None:
             self.store.tier.pulse()
 
-    def _take(self, ticket: Ticket, run: Run, outcome: Outcome) -> Iterator[Event]:
+    def _take(self, ticket: Ticket, run: Run, outcome: Outcome) -> Iterator[Ending | Event]:
         """End a job after its worker sent an outcome: with the job's new record, or with an error."""
         stored = ticket.stored
         try:
             if stored is not None:
-                keep = self.options.out / remake.FOLDER / ticket.variant.name / ticket.job.name
+                keep = self.options.place / remake.FOLDER / ticket.variant.name / ticket.job.name
                 run.compare(outcome, stored, keep=keep)
             record = run.record(outcome) if stored is None else stored
         except UserError as error:
             is_mended = isinstance(error, DamagedInputError) and error.mended
             if ticket.reruns < (_MOST_PLACES - 1 if isinstance(error, DisplacedError) else int(is_mended)):
-                yield self._run_again(ticket, f"{error.what}; the store is mended" if is_mended else error.what)
+                for each in (ticket, *ticket.followers):
+                    each.reruns += 1
+                self.states.rekey(ticket, None)
+                self.states.move(ticket, State.READY)
+                why = f"{error.what}; the store is mended" if is_mended else error.what
+                yield Noticed(f"{why}, and {ticket.job.name!r} runs again")
                 return
             same, ticket.followers = (ticket, *ticket.followers), []
             for each in same:
                 each.has_run, each.stored = True, stored
-                yield self._end(each, "failed", seconds=outcome.seconds, error=error)
+                yield Ending(each, "failed", seconds=outcome.seconds, error=error)
         else:
             ticket.has_run = True
-            state: JobState = "built" if stored is None else "reproduced"
-            yield self._end(ticket, state, record=record, seconds=outcome.seconds)
+            yield Ending(ticket, "built" if stored is None else "reproduced", record, outcome.seconds)
 
-    def _run_again(self, ticket: Ticket, why: str) -> Noticed:
-        """Let a job run again, wherever there is room."""
-        for each in (ticket, *ticket.followers):
-            each.reruns += 1
-        self.states.rekey(ticket, None)
-        self.states.move(ticket, State.READY)
-        return Noticed(f"{why}, and {ticket.job.name!r} runs again")
-
-    def _look_again(self) -> Iterator[Event]:
+    def _look_again(self) -> Iterator[Ending | Event]:
         """Let jobs go on that other builders, or other machines, may have finished by now."""
         now = time.monotonic()
         for ticket in [] if self.states.has(State.READY) else self.states.take_all(State.LOCKED_ELSEWHERE):
@@ -292,20 +300,20 @@ class _Build:
         if self.states.has(State.AWAITED) and (is_over or now >= self.next_look):
             if self.store.tier is not None:
                 self.store.tier.look_again()
-            for ticket in self._awaited():
+            for ticket in self.states.of(State.AWAITED):
                 if self.lookup.find(ticket.job, ticket.known_key) is not None:
                     self.states.move(ticket, State.READY)
+                elif is_over:
+                    yield Ending(ticket, "waiting")
             self.pause = min(2 * self.pause, LONGEST_PAUSE)
             self.next_look = time.monotonic() + self.pause
-            if is_over:
-                yield from [self._end(ticket, "waiting") for ticket in self._awaited()]
 
-    def _await(self, ticket: Ticket, away: Hardware) -> Iterator[Event]:
+    def _await(self, ticket: Ticket, away: Hardware) -> Iterator[Ending | Event]:
         """Await the result of a job that needs other hardware, or end the job if the build does not wait."""
         now, wait = time.monotonic(), self.options.wait
         ticket.away = away
         if wait is None or now >= self.waiting_ends or ticket.job.step_name in self.options.force:
-            yield self._end(ticket, "waiting")
+            yield Ending(ticket, "waiting")
             return
         self.waiting_ends = min(self.waiting_ends, now + wait)
         if not self.states.has(State.AWAITED):
@@ -324,22 +332,5 @@ class _Build:
         machine = next((record.machine[name] for name in ("gpu.name", "cpu.model") if record.machine.get(name)), "")
         return Arrival(round(now - since, 3), machine)
 
-    def _awaited(self) -> list[Ticket]:
-        return [ticket for ticket in self.states.tickets if ticket.state is State.AWAITED]
-
     def _stopping(self) -> bool:
         return not self.options.keep_going and self.states.has_failed
-
-    def _end(
-        self,
-        ticket: Ticket,
-        state: JobState,
-        *,
-        record: Record | None = None,
-        seconds: float = 0.0,
-        error: UserError | None = None,
-        arrival: Arrival | None = None,
-    ) -> Ended:
-        ticket.record = record
-        event = Ended(ticket.variant.name, ticket.job.name, state, seconds=seconds, error=error, arrival=arrival)
-        return endings.end(ticket, event, self.states, self.lookup, out=self.options.out)

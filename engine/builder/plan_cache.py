@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from engine.builder.job import Job
     from engine.builder.live_rows import MachineRows
     from engine.builder.lookup import Lookup
+    from engine.builder.options import Options
+    from engine.builder.summary import Summary
     from engine.builder.variant import PlannedVariant
     from engine.events import Event, Finished
     from engine.key import Key
@@ -60,6 +62,8 @@ class PlanCache:
     """The named recipe files that other recipes extend and that make no package of their own."""
     project: str
     """The folder of the project."""
+    jobs: int | None
+    """How many jobs run at a time, by the `recipe.toml` of the project."""
     set: tuple[str, ...]
     only: tuple[str, ...]
     allow: tuple[str, ...]
@@ -180,53 +184,41 @@ class ChangedBuild:
     lookup: Lookup
     variants: Sequence[PlannedVariant]
 
-    def build(
-        self,
-        *,
-        out: Path | None,
-        parallel: int | None,
-        force: Iterable[str] = (),
-        remake: Iterable[str] = (),
-        keep_going: bool,
-        allow_waiting: bool,
-        wait: float | None = None,
-        on: str = "local",
-        on_event: Callable[[Event], None],
-    ) -> Finished:
-        """Run the loop on the variants; every event goes to `on_event`, and the last event, about all, is returned.
-
-        The parameters are those of a session's `build`. A build with `force`, `remake` or `on` keeps no snapshot, so no
-        plan stands for it.
-        """
-        del force, remake, on
-        from engine.builder.announcing import announcing
+    @property
+    def parallel(self) -> int:
+        """How many jobs run at a time, unless the build's options say so."""
         from engine.builder.executors import slots
+
+        return self.plan.jobs or slots.default()
+
+    def build(self, options: Options, on_event: Callable[[Event], None]) -> Finished:
+        """Build the variants; every event goes to `on_event`, and the last event, about all variants, is returned.
+
+        A build with `force`, `remake` or on a cluster keeps no snapshot, so no plan stands for it.
+        """
+        from engine.builder.announcing import announce
         from engine.builder.executors.local import LocalExecutor
         from engine.builder.loop import run
-        from engine.builder.options import Options
-        from engine.errors import Exit
-        from engine.events import Finished
 
-        options = Options(
-            out=out or Path(self.plan.project, "build"),
-            keep_going=keep_going,
-            allow_waiting=allow_waiting,
-            wait=wait,
-            is_what_if=bool(self.plan.set),
-        )
-        last = Finished("failed", 0.0, Exit.FAILED, {})
-        with announcing(self.lookup.store, on_event):
-            for event in run(self.variants, self.lookup, LocalExecutor(parallel or slots.default()), options):
-                if isinstance(event, Finished):
-                    event = last = replace(event, packages=self._packages(event))  # noqa: PLW2901
-                on_event(event)
-        return last
+        place = options.out or Path(self.plan.project, "build")
+        options = replace(options, out=place, is_what_if=bool(self.plan.set))
+        events = run(self.variants, self.lookup, LocalExecutor(options.parallel or self.parallel), options)
+        return announce(events, self.lookup.store, on_event, self._with_others)
 
-    def _packages(self, finished: Finished) -> dict[str, Path]:
-        """Return the packages of all variants, in the order of the plan."""
+    def _with_others(self, finished: Finished) -> Finished:
+        """Return the last event with the packages of all variants, in the order of the plan."""
         of_others = {name: Path(each["delivered"]) for name, each in self.plan.others.items() if each["delivered"]}
         every = {**of_others, **finished.packages}
-        return {name: every[name] for name in self.plan.entries if name in every}
+        return replace(finished, packages={name: every[name] for name in self.plan.entries if name in every})
+
+    def summaries(self) -> list[Summary]:
+        """Return the summary of each variant about which a table is printed."""
+        with_table = [each for each in self.variants if self.plan.entries[each.name]["sections"]]
+        if not with_table:
+            return []
+        from engine.builder.summary import summarize
+
+        return [summarize(self.lookup, each) for each in with_table]
 
 
 def changed_build(changes: ChangedFiles | None) -> ChangedBuild | None:
@@ -253,9 +245,10 @@ def _planned(
 
     every = [variant_fields(entry) for entry in entries]
     variants = [_variant_of(each, plan.load) for each in every]
+    rows = PlanRows(plan, every)
     project = Path(plan.project) if remote else None
     store = open_store(Path(plan.changes.path).parent.parent, project=project)
-    return Lookup(store, PlanRows(plan, every)), variants
+    return Lookup(store, rows), variants
 
 
 def variant_fields(entry: Entry) -> Mapping[str, Any]:

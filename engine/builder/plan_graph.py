@@ -1,4 +1,4 @@
-"""The plan as a graph of networkx: what comes before a job, and what a change of a job can change."""
+"""The plan as a graph of networkx: what jobs need, and what a change of a job can change."""
 
 # networkx takes a quarter of a second to import. Who asks the graph imports this module there: the order of a plan, a
 # build that is up to date and a build from a stored plan need no graph.
@@ -27,14 +27,6 @@ def of(jobs: Iterable[Job]) -> nx.DiGraph[Place]:
             inputs = [parameter for parameter, maker in job.needs.items() if maker == earlier]
             graph.add_edge((job.recipe, earlier), _place(job), inputs=inputs)
     return graph
-
-
-def before(jobs: Iterable[Job], job: Job) -> list[str]:
-    """Return the names of all jobs before a job of a variant, not only of those whose outputs it reads; nearest first.
-
-    `jobs` are the jobs of the variant.
-    """
-    return [name for _, (_, name) in nx.bfs_edges(of(jobs), _place(job), reverse=True)]
 
 
 def up_to(jobs: Sequence[Job], last: Iterable[str]) -> tuple[Job, ...]:

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from engine.builder.job import Job
 from engine.errors import StepError, UsageError
@@ -14,6 +15,9 @@ from engine.store.record import Record
 from engine.store.store import Store
 from engine.system import regular
 from engine.text import lists
+
+if TYPE_CHECKING:
+    from engine.step import Step
 
 ALL = "all"
 """The name that stands for every reproducible step."""
@@ -24,22 +28,15 @@ _LISTED = 8
 """The greatest number of files that an error lists."""
 
 
-def checked(names: Iterable[str]) -> frozenset[str]:
-    """Return the names of steps that are to be made again. Raises UsageError for a name that cannot be."""
-    from engine.builder.jobs import known_step
-    from engine.builder.registry import steps  # a build that makes nothing again imports no steps
-
-    chosen = frozenset(names)
-    known = steps() if chosen else {}
-    for name in sorted(chosen - {ALL}):
-        known_step(name, known)
-        if not known[name].reproducible:
+def refuse_unreproducible(names: Iterable[str], steps: Mapping[str, type[Step]]) -> None:
+    """Raise UsageError for the name of a step whose bytes nothing promises. Names of no step are left to others."""
+    for name in sorted(names):
+        if name in steps and not steps[name].reproducible:
             raise UsageError(
                 f"the step {name!r} says that its bytes differ from run to run (`reproducible = False`)",
                 ["--remake compares the bytes of two runs, and a difference would tell nothing"],
                 f"--force {name} runs the step again and takes the new output; --remake all leaves such steps out",
             )
-    return chosen
 
 
 def includes(names: frozenset[str], job: Job) -> bool:

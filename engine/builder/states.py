@@ -76,12 +76,10 @@ class Ticket:
 
     variant: PlannedVariant
     job: Job
-    note: JobNote | None = None
+    note: JobNote | None
     """What the builds before this one noted of the job."""
-    earlier: list[Ticket] = field(default_factory=list)
-    """The tickets of the jobs that must pass before this job."""
-    makers: dict[str, Ticket] = field(default_factory=dict)
-    """For each input of the job, the ticket of the job that makes it."""
+    siblings: Mapping[str, Ticket]
+    """The tickets of the variant, by the name of the job."""
     urgency: float = 0.0
     state: State = State.BLOCKED
     open_needs: int = 0
@@ -109,6 +107,21 @@ class Ticket:
     """The hardware that the job needs and this machine lacks, if that is why the job waits or has waited."""
     awaited_since: float | None = None
     """Since when the job waits for the result of another machine; None if the build waits for none."""
+
+    @property
+    def earlier(self) -> list[Ticket]:
+        """The tickets of the jobs that must pass before this job."""
+        return [self.siblings[name] for name in self.job.earlier]
+
+    @property
+    def before(self) -> list[Ticket]:
+        """The tickets of all jobs before this job, not only of those whose outputs the job reads."""
+        return [self.siblings[name] for name in self.variant.before(self.job)]
+
+    @property
+    def makers(self) -> dict[str, Ticket]:
+        """For each input of the job, the ticket of the job that makes it."""
+        return {parameter: self.siblings[name] for parameter, name in self.job.needs.items()}
 
     @property
     def known_key(self) -> Key:
@@ -155,6 +168,10 @@ class States:
         """Say whether any ticket is in one of the states `states`."""
         return any(self._count[state] for state in states)
 
+    def of(self, state: State) -> list[Ticket]:
+        """Return the tickets in a state."""
+        return [ticket for ticket in self.tickets if ticket.state is state]
+
     def take(self, state: State, has_room: Callable[[Hashable], bool] = lambda _: True) -> Ticket | None:
         """Remove and return the most urgent ticket in the queue of a state whose lane has room; None without one.
 
@@ -184,9 +201,9 @@ class States:
             heap = self._queues[state].setdefault(ticket.lane, [])
             heapq.heappush(heap, (-ticket.urgency, next(self._arrivals), ticket))
 
-    def end(self, ticket: Ticket, ended: Ended) -> None:
+    def end(self, ticket: Ticket, ended: Ended, record: Record | None = None) -> None:
         """End a ticket. A ticket becomes ready when the last job that it waits for has ended, or the one it follows."""
-        ticket.ended = ended
+        ticket.ended, ticket.record = ended, record
         self.has_failed = self.has_failed or ended.error is not None
         self.move(ticket, State.ENDED)
         for dependent in ticket.dependents:
@@ -216,6 +233,11 @@ class States:
         leader = self._leaders.get(digest)
         return leader if leader is not None and leader.key is not None and leader.digest == digest else None
 
+    def ran(self, digest: Digest) -> Ticket | None:
+        """Return the ticket whose job has run in this build for a key; None if none has."""
+        leader = self.leader(digest)
+        return leader if leader is not None and leader.has_run else None
+
     def lead(self, ticket: Ticket) -> None:
         """Let a ticket lead all tickets with its key."""
         self._leaders[ticket.digest] = ticket
@@ -244,12 +266,10 @@ def _issue(variant: PlannedVariant, head: Head | None) -> Iterable[Ticket]:
     """Return the tickets of a variant's jobs."""
     tickets: dict[str, Ticket] = {}
     for job in variant.jobs:
-        ticket = tickets[job.name] = Ticket(variant, job, None if head is None else head.jobs.get(job.name))
-        ticket.earlier = [tickets[name] for name in job.earlier]
-        ticket.makers = {parameter: tickets[name] for parameter, name in job.needs.items()}
-        ticket.open_needs = len(ticket.earlier)
+        ticket = tickets[job.name] = Ticket(variant, job, None if head is None else head.jobs.get(job.name), tickets)
         for each in ticket.earlier:
             each.dependents.append(ticket)
+            ticket.open_needs += 1
     return tickets.values()
 
 

@@ -39,6 +39,14 @@ class PlannedVariant:
         """The name of the variant, unique in a build."""
         return self.origin.subject.name if isinstance(self.origin, UnreadRecipe) else self.origin.recipe.name
 
+    def before(self, job: Job) -> list[str]:
+        """Return the names of all jobs before a job, not only of those whose outputs the job reads; nearest first."""
+        earlier = {each.name: each.earlier for each in self.jobs}
+        names = list(job.earlier)
+        for name in names:  # grows meanwhile
+            names += [other for other in earlier[name] if other not in names]
+        return names
+
     @cached_property
     def loaded(self) -> LoadedRecipe:
         """The variant of the recipe file."""

@@ -9,30 +9,23 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import engine
 from engine.builder import plan_cache
+from engine.builder.options import HERE, Options, refuse_elsewhere
 from engine.builder.plan_cache import ChangedBuild, PlanCache
 from engine.commands import amounts, options
-from engine.errors import Exit, LockError, UsageError, UserError
-from engine.recipe.project import jobs_of
+from engine.errors import Exit, UsageError, UserError
 from engine.system import bytecode, interrupts
 
 if TYPE_CHECKING:
     from engine.api import Session
-    from engine.builder.findings import Finding
-    from engine.builder.selection import Reading
     from engine.builder.summary import Summary
     from engine.events import Event, Finished
     from engine.report import BuildReport
-    from engine.snapshot import ChangedFiles
-
-_HERE = "local"
-"""Where jobs run by default: on this machine."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +35,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--on",
         metavar="WHERE",
-        default=_HERE,
+        default=HERE,
         help="where jobs run: `local` for this machine (default), or a Ray cluster: ray://HOST:PORT or auto",
     )
     parser.add_argument("-j", "--jobs", metavar="N", type=amounts.count, help="at most N jobs at a time")
@@ -105,36 +98,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.add_json(parser)
 
 
-@dataclass(frozen=True)
-class BuildRequest:
-    """What the command line asks of a build."""
-
-    words: Sequence[str]
-    recipes: Sequence[Path]
-    reading: Reading
-    changes: ChangedFiles | None
-    """The files that changed since the last build, if its snapshot knows all else."""
-    out: Path | None
-    on: str
-    parallel: int | None
-    force: Sequence[str]
-    remake: Sequence[str]
-    keep_going: bool
-    allow_waiting: bool
-    wait: float | None
-    json: bool
-    quiet: bool
-    verbose: bool
-    plans_only: str
-    """The option of a command that builds nothing: `--dry-run` or `--waiting`; else empty."""
-
-    @property
-    def is_repeatable(self) -> bool:
-        """Whether the same command has nothing to do when it is repeated; any other build keeps no snapshot."""
-        repeats = (self.force, self.remake, self.reading.get("refresh"), self.plans_only, self.on != _HERE)
-        return not any(repeats)
-
-
 def run(arguments: argparse.Namespace) -> Exit:
     """Build, and report the progress to a terminal, a log or a program.
 
@@ -149,8 +112,14 @@ def run(arguments: argparse.Namespace) -> Exit:
     reports: list[BuildReport] = []
     try:
         with _refusing(as_json=arguments.json):
-            request = _request(arguments)
-        return _run(request, reports, began_ns=began_ns)
+            build_options = _options_of(arguments)
+            build = plan_cache.changed_build(arguments.changes) or _planned(arguments)
+        if (arguments.dry_run or arguments.waiting) and not isinstance(build, ChangedBuild):
+            from engine.commands import unbuilt
+
+            show = unbuilt.show_costs if arguments.dry_run else unbuilt.show_waiting
+            return show(build, arguments)
+        return _run(build, build_options, arguments, reports, began_ns=began_ns)
     except KeyboardInterrupt:
         if arguments.json and not (arguments.dry_run or arguments.waiting):
             _print_interruption(reports, seconds=(time.time_ns() - began_ns) / 1e9)
@@ -166,77 +135,6 @@ def _began_ns() -> int:
     return time.time_ns()
 
 
-def _request(arguments: argparse.Namespace) -> BuildRequest:
-    """Return what the command line asks. Raises UserError for options that do not go together."""
-    if arguments.timeout is not None and not arguments.wait:
-        raise UsageError("--timeout limits --wait", hint="add --wait, or leave --timeout out")
-    patience = math.inf if arguments.timeout is None else arguments.timeout
-    parallel = arguments.jobs
-    if parallel is None and arguments.on == _HERE:
-        parallel = jobs_of(str(arguments.recipes[0]))
-    return BuildRequest(
-        words=arguments.words[1:],
-        recipes=arguments.recipes,
-        reading=options.reading(arguments),
-        changes=arguments.changes,
-        out=arguments.output,
-        on=arguments.on,
-        parallel=parallel,
-        force=arguments.force,
-        remake=arguments.remake,
-        keep_going=arguments.keep_going,
-        allow_waiting=arguments.allow_waiting,
-        wait=patience if arguments.wait else None,
-        json=arguments.json,
-        quiet=arguments.quiet,
-        verbose=arguments.verbose,
-        plans_only="--dry-run" if arguments.dry_run else "--waiting" if arguments.waiting else "",
-    )
-
-
-def _run(request: BuildRequest, reports: list[BuildReport], *, began_ns: int) -> Exit:
-    with _refusing(as_json=request.json):
-        build = plan_cache.changed_build(request.changes) or _planned(request)
-    if not isinstance(build, ChangedBuild) and request.plans_only:
-        show = _dry_run if request.plans_only == "--dry-run" else _waiting
-        return show(build, request)
-    last = build.plan if isinstance(build, ChangedBuild) else None
-    count = len(build.variants) if last is None else len(last.entries)
-    if last is not None:
-        _print_others(last, request)
-    report = report_for(
-        json=request.json,
-        variants=count,
-        quiet=request.quiet,
-        verbose=request.verbose,
-        parallel=request.parallel,
-    )
-    reports.append(report)
-    events: list[Event] = []
-
-    def on_event(event: Event) -> None:
-        events.append(event)
-        report.on_event(event)
-
-    with report, _refusing(as_json=request.json):
-        finished = _built(build, request, on_event)
-    from engine.events import Ended
-    from engine.report import results
-
-    summaries = _summaries(build)
-    tables = _tables(build, summaries)
-    _write_junit(events, build)
-    ran = {event.recipe for event in events if isinstance(event, Ended) and event.state == "built"}
-    report.finish(results.results(finished, tables, built=ran))
-    gave_up = request.wait is not None and finished.state == "waiting"  # repeated, the command waits again
-    if request.is_repeatable and not gave_up:
-        from engine.report import keeping
-
-        with contextlib.suppress(KeyboardInterrupt), interrupts.raised():  # the next build then takes longer
-            keeping.keep(request.words, build, events, tables, summaries, began_ns=began_ns)
-    return finished.exit
-
-
 @contextlib.contextmanager
 def _refusing(*, as_json: bool) -> Iterator[None]:
     """Context manager: a UserError that is raised inside is, for programs, also the last event."""
@@ -248,57 +146,94 @@ def _refusing(*, as_json: bool) -> Iterator[None]:
         raise
 
 
-def _planned(request: BuildRequest) -> Session:
-    """Return the session of a build with a new plan. Raises UserError."""
-    from engine import api
-
-    only = {each: request.plans_only == each for each in ("--dry-run", "--waiting")}
-    api.refuse_on_cluster(request.on, only)
-    return api.session(request.recipes, keep_going=request.keep_going, **request.reading)
-
-
-def _built(build: Session | ChangedBuild, request: BuildRequest, on_event: Callable[[Event], None]) -> Finished:
-    """Build, hand each event to `on_event`, and return the last one. Raises UserError before anything is built."""
-    return build.build(
-        out=request.out,
-        parallel=request.parallel,
-        force=request.force,
-        remake=request.remake,
-        keep_going=request.keep_going,
-        allow_waiting=request.allow_waiting,
-        wait=request.wait,
-        on=request.on,
-        on_event=on_event,
+def _options_of(arguments: argparse.Namespace) -> Options:
+    """Return what the command line asks of the build. Raises UsageError for options that do not go together."""
+    if arguments.timeout is not None and not arguments.wait:
+        raise UsageError("--timeout limits --wait", hint="add --wait, or leave --timeout out")
+    refuse_elsewhere(arguments.on, {"--dry-run": arguments.dry_run, "--waiting": arguments.waiting})
+    patience = math.inf if arguments.timeout is None else arguments.timeout
+    return Options(
+        out=arguments.output,
+        parallel=arguments.jobs,
+        on=arguments.on,
+        force=frozenset(arguments.force),
+        remake=frozenset(arguments.remake),
+        keep_going=arguments.keep_going,
+        allow_waiting=arguments.allow_waiting,
+        wait=patience if arguments.wait else None,
     )
 
 
-def _print_others(plan: PlanCache, request: BuildRequest) -> None:
+def _planned(arguments: argparse.Namespace) -> Session:
+    """Return the session of a build with a new plan. Raises UserError."""
+    from engine import api
+
+    return api.session(arguments.recipes, keep_going=arguments.keep_going, **options.reading(arguments))
+
+
+def _run(
+    build: Session | ChangedBuild,
+    build_options: Options,
+    arguments: argparse.Namespace,
+    reports: list[BuildReport],
+    *,
+    began_ns: int,
+) -> Exit:
+    """Build, and print and keep the results. Raises UserError before anything is built."""
+    from engine.events import Ended
+    from engine.report import keeping, progress, results
+
+    last = build.plan if isinstance(build, ChangedBuild) else None
+    if last is not None:
+        _print_others(last, arguments)
+    report = progress.report_for(
+        json=arguments.json,
+        variants=len(build.variants if last is None else last.entries),
+        quiet=arguments.quiet,
+        verbose=arguments.verbose,
+        parallel=build_options.parallel or build.parallel,
+    )
+    reports.append(report)
+    events: list[Event] = []
+
+    def on_event(event: Event) -> None:
+        events.append(event)
+        report.on_event(event)
+
+    with report, _refusing(as_json=arguments.json):
+        finished = build.build(build_options, on_event)
+    is_repeatable = _is_repeatable(finished, build_options, refresh=arguments.refresh)
+    summaries = {each.variant.name: each for each in build.summaries()}
+    tables = _tables(last, summaries)
+    _write_junit(events, build)
+    ran = {event.recipe for event in events if isinstance(event, Ended) and event.state == "built"}
+    report.finish(results.results(finished, tables, built=ran))
+    if is_repeatable:
+        with contextlib.suppress(KeyboardInterrupt), interrupts.raised():  # the next build then takes longer
+            keeping.keep(arguments.words[1:], build, events, tables, summaries, began_ns=began_ns)
+    return finished.exit
+
+
+def _is_repeatable(finished: Finished, build_options: Options, *, refresh: bool) -> bool:
+    """Say whether the same command has nothing to do when it is repeated; any other build keeps no snapshot."""
+    waits = build_options.wait is not None and finished.state == "waiting"
+    return build_options.on == HERE and not (build_options.force or build_options.remake or refresh or waits)
+
+
+def _print_others(plan: PlanCache, arguments: argparse.Namespace) -> None:
     """Print the lines about the variants that are not built again."""
     from engine.report import entries, folding
 
-    if request.json:
+    if arguments.json:
         sys.stdout.write(entries.json(plan.others, plan.notices))
-    elif not request.quiet:
-        folded = len(plan.entries) > folding.MANY and not request.verbose
+    elif not arguments.quiet:
+        folded = len(plan.entries) > folding.MANY and not arguments.verbose
         sys.stderr.write(entries.talk(plan.others, plan.notices, folded=folded))
 
 
-def _summaries(build: Session | ChangedBuild) -> dict[str, Summary]:
-    """Return the summaries of the variants about which a table is printed; of a new plan, of all variants."""
-    if not isinstance(build, ChangedBuild):
-        return {each.variant.name: each for each in build.summaries()}
-    with_table = [each for each in build.variants if build.plan.entries[each.name]["sections"]]
-    if not with_table:
-        return {}
-    from engine.builder.summary import summarize
-
-    return {each.name: summarize(build.lookup, each) for each in with_table}
-
-
-def _tables(build: Session | ChangedBuild, summaries: Mapping[str, Summary]) -> dict[str, str]:
+def _tables(last: PlanCache | None, summaries: Mapping[str, Summary]) -> dict[str, str]:
     """Return the table of each variant; "" for a variant without one."""
-    last = build.plan.entries if isinstance(build, ChangedBuild) else {}
-    tables = {name: each["table"] for name, each in last.items()}
+    tables = {} if last is None else {name: each["table"] for name, each in last.entries.items()}
     if not summaries:
         return tables
     from engine.report import table
@@ -312,79 +247,6 @@ def _write_junit(events: Sequence[Event], build: Session | ChangedBuild) -> None
         from engine.report import junit
 
         junit.write(events, {each.name: str(each.loaded.path) for each in build.variants})
-
-
-def report_for(
-    *, json: bool, variants: int, quiet: bool = False, verbose: bool = False, parallel: int | None = None
-) -> BuildReport:
-    """Return the object that prints a build's events: as lines of JSON, as a view on a terminal, or as plain lines.
-
-    Of a build with many `variants`, jobs that need no attention are counted, unless the build is `verbose`.
-    """
-    if json:
-        from engine.report.json_lines import JsonReport
-
-        return JsonReport()
-    from engine.report import folding
-
-    many, folded = variants > 1, variants > folding.MANY and not verbose
-    if not quiet and sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("CI"):
-        from engine.report.live import LiveReport
-
-        return LiveReport(many=many, folded=folded, parallel=parallel)
-    from engine.report.plain import PlainReport
-
-    return PlainReport(many=many, folded=folded, quiet=quiet)
-
-
-def _dry_run(session: Session, request: BuildRequest) -> Exit:
-    from engine.builder.costs import total, upgrade
-    from engine.builder.executors import slots
-    from engine.report import costs, grid
-
-    findings = session.findings()
-    upgraded = upgrade(findings)
-    whole = total(findings, request.parallel or slots.default())
-    words = {"cached": "cached", "stale": "would build", "new": "would build", "unknown": "may build"}
-    if request.json:
-        jobs = [
-            {
-                "recipe": finding.job.recipe,
-                "job": finding.job.name,
-                "state": words[finding.state],
-                "cost": costs.fields_of_job(finding),
-            }
-            for finding in findings
-        ]
-        whole_fields = {"cost": costs.fields_of_build(whole), "upgrade": upgraded and upgraded.fields()}
-        print(json.dumps({"jobs": jobs, **whole_fields}, ensure_ascii=False, indent=1))
-    else:
-        grid.show([(words[each.state], each.job.recipe, each.job.name, _cost(each)) for each in findings])
-    if whole is not None and not request.json:
-        print(costs.of_build(whole))
-    if upgraded is not None and not request.json:
-        print(upgraded)
-    session.refusals.refuse(len(session.selection.paths))
-    for finding in findings:
-        if isinstance(finding.error, LockError):
-            raise finding.error
-    return Exit.OK
-
-
-def _waiting(session: Session, request: BuildRequest) -> Exit:
-    from engine.report import matrix
-    from engine.system import streams
-
-    waiting = session.waiting()
-    streams.write_last(f"{matrix.line(waiting)}\n" if request.json else matrix.text(waiting))
-    session.refusals.refuse(len(session.selection.paths))
-    return Exit.OK
-
-
-def _cost(finding: Finding) -> str:
-    from engine.report import costs
-
-    return "" if finding.state == "cached" else costs.of_job(finding)
 
 
 def _print_interruption(reports: Sequence[BuildReport], *, seconds: float) -> None:

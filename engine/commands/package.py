@@ -54,9 +54,10 @@ def run(arguments: argparse.Namespace) -> Exit:
 
 def build(arguments: argparse.Namespace, session: Session, *, allow_waiting: bool = False) -> Finished:
     """Build the packages that are not built yet. Progress is printed to standard error, without cached jobs."""
-    from engine.commands.build import report_for
+    from engine.builder.options import Options
     from engine.events import Ended, Event
     from engine.report.plain import PlainReport
+    from engine.report.progress import report_for
 
     with report_for(json=False, variants=len(session.variants)) as report:
 
@@ -65,7 +66,5 @@ def build(arguments: argparse.Namespace, session: Session, *, allow_waiting: boo
             if not (old and isinstance(report, PlainReport)):
                 report.on_event(event)
 
-        return session.build(
-            out=arguments.output, parallel=arguments.jobs, force=(), keep_going=False, allow_waiting=allow_waiting,
-            on_event=on_event,
-        )  # fmt: skip
+        out, parallel = arguments.output, arguments.jobs
+        return session.build(Options(out=out, parallel=parallel, allow_waiting=allow_waiting), on_event)

@@ -98,8 +98,8 @@ def _pushed(session: Session, tier: Tier) -> Exit:
 
 
 def _pull(arguments: argparse.Namespace) -> Exit:
-    from engine.commands.build import report_for
-    from engine.report import results, table
+    from engine.builder.options import Options
+    from engine.report import progress, results, table
 
     session = _session(arguments)
     tier = _joined(session.lookup.store, session.selection.project, arguments.remote)
@@ -108,11 +108,8 @@ def _pull(arguments: argparse.Namespace) -> Exit:
             f"nothing of the remote {tier.shown} is used: no key is trusted",
             hint="`recipe cache trust --key KEY` adds the key of whoever pushes; RECIPE_TRUST=none trusts everything",
         )
-    with report_for(json=arguments.json, variants=len(session.variants)) as report:
-        finished = session.build(
-            out=arguments.output, parallel=None, force=(), keep_going=True, allow_waiting=False, runs=False,
-            on_event=report.on_event,
-        )  # fmt: skip
+    with progress.report_for(json=arguments.json, variants=len(session.variants)) as report:
+        finished = session.build(Options(out=arguments.output, keep_going=True, runs=False), report.on_event)
     tables = {each.variant.name: table.tables([each]) for each in session.summaries()}
     report.finish(results.results(finished, tables))
     return finished.exit
@@ -191,8 +188,6 @@ def _push_records(tier: Tier, variants: Iterable[PlannedVariant], findings: Iter
 
     Raises UserError: the first error of the remote, or one that names jobs without a record.
     """
-    from engine.builder import plan_graph
-
     records = {(each.job.recipe, each.job.name): each.record for each in findings}
     count, missing = 0, []
     for variant in variants:
@@ -201,7 +196,7 @@ def _push_records(tier: Tier, variants: Iterable[PlannedVariant], findings: Iter
             if record is None:
                 missing.append(f"{variant.name} {job.name}")
                 continue
-            earlier = [records.get((variant.name, name)) for name in plan_graph.before(variant.jobs, job)]
+            earlier = [records.get((variant.name, name)) for name in variant.before(job)]
             tier.push(record, earlier=[each for each in earlier if each is not None])
             count += 1
     if not count:

@@ -121,6 +121,7 @@ def whole_plan(build: Session) -> dict[str, Any]:
         "machine": dict(build.lookup.rows.machine),
         "abstract": [str(path) for path in build.abstract],
         "project": str(selection.project),
+        "jobs": selection.jobs,
         "set": selection.set,
         "only": selection.only,
         "allow": tuple(map(str, selection.allow)),

@@ -12,6 +12,8 @@ from engine.builder.executors.local import LocalExecutor
 from engine.builder.lookup import Lookup
 from engine.builder.loop import run
 from engine.builder.options import Options
+from engine.digest import Digest
+from engine.errors import StoreError
 from engine.events import Ended, RunsElsewhere
 from engine.key import digest_of
 from engine.store.store import Store
@@ -105,3 +107,21 @@ def test_locks_are_tried_again_after_a_pause(project, clock):
     events_of(project, executor, "r")
     tried = executor.attempts
     assert {round(after - before, 3) for before, after in pairwise(tried)} == {loop.LOCK_SECONDS}
+
+
+def test_a_lock_is_free_again_where_the_look_behind_it_fails(project, monkeypatch):
+    locks = []
+
+    def unreadable(*_):
+        raise StoreError("the store cannot be read")
+
+    class Failing(LocalExecutor):
+        def claim(self, ident, lock):
+            locks.append((ident, lock))
+            monkeypatch.setattr(Lookup, "find", unreadable)
+            return lock
+
+    events = events_of(project, Failing(2), "r")
+    assert [str(event.error) for event in events if isinstance(event, Ended)] == ["the store cannot be read"]
+    [(ident, _)] = locks
+    assert Store(project / "cache").try_lock(Digest(ident), task="r begin") is not None

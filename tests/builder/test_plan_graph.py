@@ -5,6 +5,7 @@ import toy
 
 from engine.builder import plan_graph
 from engine.builder.job import Job
+from engine.builder.variant import PlannedVariant
 
 
 def job(name, *gates, **needs):
@@ -40,8 +41,9 @@ def test_the_jobs_of_two_variants_are_apart():
 
 
 def test_all_jobs_stand_before_a_job_the_nearest_first():
-    assert plan_graph.before(PLAN, PACK) == ["fuse", "check", "export", "fetch"]
-    assert plan_graph.before(PLAN, OTHER) == []
+    variant = PlannedVariant(None, PLAN)
+    assert variant.before(PACK) == ["fuse", "check", "export", "fetch"]
+    assert variant.before(OTHER) == []
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,9 @@ from onnx import helper
 
 from engine import api
 from engine.builder import planning
+from engine.builder.options import Options
 from engine.builder.selection import select
-from engine.errors import Exit, RecipeError, RecipesError, UserError
+from engine.errors import Exit, RecipeError, RecipesError, UsageError, UserError
 from engine.events import Finished, Noticed, Refused
 
 GOOD = "name: {name}\nmodel: {{source: model.onnx}}\n"
@@ -67,12 +68,19 @@ def test_a_wrong_option_is_one_error_and_not_one_for_each_recipe(project):
 
 
 @pytest.mark.usefixtures("no_jobs")
+@pytest.mark.parametrize("option", ["force", "remake"])
+def test_a_step_that_there_is_not_is_refused_before_anything_is_built(project, option):
+    with pytest.raises(UsageError, match="there is no step 'nonsense'"):
+        api.build(paths(project), **{option: "nonsense"})
+
+
+@pytest.mark.usefixtures("no_jobs")
 def test_keep_going_leaves_out_the_wrong_recipes(project):
     (project / "r03.yaml").write_text("name: [\n")
     session = api.session(paths(project), keep_going=True)
     assert len(session.variants) == 29
     events = []
-    session.build(out=None, parallel=1, force=(), keep_going=False, allow_waiting=False, on_event=events.append)
+    session.build(Options(parallel=1), events.append)
     [refused] = [event for event in events if isinstance(event, Refused)]
     assert refused.path == "r03.yaml"
     assert isinstance(refused.error, RecipeError)
@@ -122,7 +130,7 @@ def test_a_base_that_is_only_extended_is_skipped(project, base):
     assert len(session.variants) == 30
     assert [str(path) for path in session.abstract] == ["base.yaml"]
     events = []
-    session.build(out=None, parallel=1, force=(), keep_going=False, allow_waiting=False, on_event=events.append)
+    session.build(Options(parallel=1), events.append)
     assert Noticed("base.yaml is abstract, skipped") in events
 
 

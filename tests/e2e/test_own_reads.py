@@ -9,6 +9,7 @@ import timm_here
 import tiny_project
 
 from engine import api
+from engine.builder.options import Options
 from engine.builder.trace import traces
 from engine.builder.trace.allowed import ALLOWED
 
@@ -19,9 +20,8 @@ SHIPPED = ("minilm_cpu", "minilm_cuda", "minilm_t4_packaged", "minilm_rtx")
 def gaps_of(recipe, cache):
     """Build a recipe and return what its jobs read without a row, by the job's name, and the names of the jobs."""
     session = api.session(recipe, cache=cache)
-    session.build(
-        out=cache.parent / "built", parallel=1, force=(), keep_going=True, allow_waiting=True, on_event=lambda _: None
-    )
+    options = Options(out=cache.parent / "built", parallel=1, keep_going=True, allow_waiting=True)
+    session.build(options, lambda _: None)
     records = {name: record for summary in session.summaries() for name, record in summary.records.items()}
     every = {name: traces.of_record(session.lookup, record) for name, record in records.items()}
     assert None not in every.values()

@@ -1,0 +1,33 @@
+"""How the events of a build are shown while it runs: by the terminal, and by what the user asks for."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from engine.report import BuildReport
+
+
+def report_for(
+    *, json: bool, variants: int, quiet: bool = False, verbose: bool = False, parallel: int | None = None
+) -> BuildReport:
+    """Return the object that prints a build's events: as lines of JSON, as a view on a terminal, or as plain lines.
+
+    Of a build with many `variants`, jobs that need no attention are counted, unless the build is `verbose`.
+    """
+    if json:
+        from engine.report.json_lines import JsonReport
+
+        return JsonReport()
+    from engine.report import folding
+
+    many, folded = variants > 1, variants > folding.MANY and not verbose
+    if not quiet and sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("CI"):
+        from engine.report.live import LiveReport
+
+        return LiveReport(many=many, folded=folded, parallel=parallel)
+    from engine.report.plain import PlainReport
+
+    return PlainReport(many=many, folded=folded, quiet=quiet)
