@@ -12,7 +12,7 @@ from engine.builder.worker_task import Outcome, WorkerTask
 from engine.digest import Digest
 from engine.errors import StepError, UserError
 from engine.system import regular
-from engine.text import redaction, sizes
+from engine.text import distribution, redaction, sizes
 
 _LAST_LINES = 3
 """The number of log lines that the error about a dead worker shows."""
@@ -47,9 +47,28 @@ def worded(task: WorkerTask, error: UserError) -> UserError:
     """Return an error of a worker as users read it: with the command that installs a missing package."""
     if not isinstance(error, MissingPackageError):
         return error
-    from engine.builder.imports import cannot_import  # only for an error: it imports the runtimes
-
     return cannot_import(task.name, error.module, *error.facts)
+
+
+def cannot_import(step: str, module: str, *why: str) -> StepError:
+    """Return the error for a step whose import of `module` failed, with the command that installs the package."""
+    name = distribution.of_module(module)
+    extra = distribution.extra_with(name) or "cpu"
+    return StepError(
+        f"the step {step!r} needs {module!r}, which cannot be imported",
+        why,
+        f"install it: `{distribution.install(extra)}` (`recipe doctor` shows what is installed){_instead(name)}",
+    )
+
+
+def _instead(name: str) -> str:
+    """Return the hint to name the default runtime, for a distribution that is only needed by another runtime."""
+    from engine.recipe.schema import TargetSection
+    from engine.runtimes import registry  # only for an error
+
+    default = TargetSection().runtime
+    needed_by = [each.name for each in registry.runtimes().values() if each.targets and name in each.tools_for]
+    return f"; or name `runtime: {default}`, which does without" if needed_by and default not in needed_by else ""
 
 
 def _refusal(task: WorkerTask, message: Mapping[str, Any], peak_bytes: int) -> StepError | None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from engine.builder.trace.naming import Naming
+from engine.builder.trace.packages import DESCRIBES
 from engine.builder.trace.reads import Kind, Read
 from engine.errors import StepError
 from engine.events import Gap
@@ -72,7 +73,7 @@ def _hint(read: Read, naming: Naming) -> str:
         case Kind.FILE | Kind.FOLDER | Kind.STATUS:
             hint = _hint_for_path(read, naming)
         case Kind.PACKAGE:
-            hint = f'declare it in the step: tools = ("{name.removeprefix("metadata of ")}",)'
+            hint = f'declare it in the step: tools = ("{name.removeprefix(DESCRIBES)}",)'
         case Kind.MACHINE if name in FACTS:
             hint = f'declare it in the step: facts = ("{FACTS[name]}",)'
         case Kind.MACHINE:

@@ -136,7 +136,7 @@ class TestOutcome:
     TASK = WorkerTask("toy:Begin", "begin", {}, {}, "/out", "/log", id="1-7")
 
     def message(self, **changes):
-        answer = WorkerAnswer(changes.pop("task", "1-7"), changes.pop("answerer", 33), {"a": 1}, None, 0.1)
+        answer = WorkerAnswer(changes.pop("task", "1-7"), changes.pop("answerer", 33), {"a": 1}, None)
         message = {
             "id": "1-7",
             "pid": 33,
