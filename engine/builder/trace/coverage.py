@@ -12,7 +12,7 @@ from engine.builder.trace import allowed, packages
 from engine.builder.trace.allowed import ReadingCode
 from engine.builder.trace.declaring import FACTS, OURS, gap_of
 from engine.builder.trace.naming import Naming
-from engine.builder.trace.reads import Kind, Read
+from engine.builder.trace.reads import PATHS, Kind, Read
 from engine.events import Gap
 from engine.key import input_row
 from engine.known import Known
@@ -134,19 +134,23 @@ class _Judge:
             case Kind.NETWORK:
                 hubs = (name for name, files in self._rows.sources.items() if not files)
                 cover = next((_Cover(input_row(name), read.name) for name in hubs), None)
-        return cover or self._allowed(read)
+        return cover or self._allowed(read) or self._without_links(read)
 
     def _path(self, read: Read) -> _Cover | None:
-        """Return the row of a path, as it was read or without links.
+        """Return the row of a path.
 
         Where a job asks only for the status of a folder, the row of a file below it says that the folder is there.
         """
-        cover = self._of_path(read.name, self._row_of) or self._of_path(os.path.realpath(read.name), self._row_of_real)
+        cover = self._of_path(read.name, self._row_of)
         if cover is None and read.kind is Kind.STATUS:
             below = os.path.join(read.name, "")
             inner = next((file for file in self._row_of if file.startswith(below)), None)
             cover = None if inner is None else self._of_path(inner, self._row_of)
         return cover
+
+    def _without_links(self, read: Read) -> _Cover | None:
+        """Return the row of the path to which a path leads."""
+        return self._of_path(os.path.realpath(read.name), self._row_of_real) if read.kind in PATHS else None
 
     def _of_path(self, path: str, row_of: Mapping[str, str]) -> _Cover | None:
         for name, folder in self._rows.inputs.items():
