@@ -150,10 +150,13 @@ def _read(name: str) -> Module:
         form = normal_form.of(tree, name if path.name == "__init__.py" else name.rpartition(".")[0])
     except (SyntaxError, ValueError, RecursionError):
         return Module(name, digest.of_bytes(content), before=before)
-    declared = data.declared(tree, path) if data.MENTIONED.search(content) else data.Declared()
-    _seen.update({each: _state(each) for each in declared.before})
-    rows = [("code", form.text), *declared.rows]
-    return Module(name, digest.of_rows(rows), form, {**before, **declared.before})
+    rows = [("code", form.text)]
+    if data.MENTIONED.search(content):
+        declared, read = data.declared(tree, path)
+        rows += declared
+        before |= read
+        _seen.update({each: _state(each) for each in read})
+    return Module(name, digest.of_rows(rows), form, before)
 
 
 @cache
