@@ -52,7 +52,6 @@ class _Job:
     started: float = field(init=False)
     watched_seconds: float = 0.0
     """How long the job has run while this process was looking."""
-    peak_bytes: int = 0
     anonymous_bytes: int = 0
 
 
@@ -79,11 +78,6 @@ class LocalExecutor:
         self._demands: dict[str, Demand] = {}
         """What the running jobs take, by their `ident`."""
 
-    @property
-    def busy(self) -> int:
-        """The number of running jobs."""
-        return len(self._jobs)
-
     def lane(self, job: Job, demand: Demand) -> Demand:
         """Return what a job takes of this machine, at most what this machine has."""
         del job
@@ -94,7 +88,7 @@ class LocalExecutor:
         new, running = cast("Demand", lane), self._demands.values()
         if new.alone or any(each.alone for each in running):
             return not self._jobs
-        threads = max(self.busy, sum(each.threads for each in running))
+        threads = max(len(self._jobs), sum(each.threads for each in running))
         memory = sum(each.memory for each in running)
         return threads + new.threads <= self.slots and memory + new.memory <= self._memory
 
@@ -197,7 +191,7 @@ class LocalExecutor:
         if job is None or message.get("id") != job.task.id:
             self._remove(zygote)  # nobody waits for this answer: it is a second one, or one of another run
         if job is not None:
-            yield self._finish(job, outcome(job.task, message, job.peak_bytes))
+            yield self._finish(job, outcome(job.task, message))
 
     def _ended(self, zygote: ZygoteHandle) -> Iterator[tuple[str, Outcome]]:
         """Yield the outcome of the job whose zygote has ended.
@@ -210,7 +204,7 @@ class LocalExecutor:
         job = self._job_of(zygote)
         self._remove(zygote)
         if job is not None:
-            yield self._finish(job, _failure(job, crash(job.task, None, job.peak_bytes)))
+            yield self._finish(job, _failure(job, crash(job.task)))
 
     def _leave_out(self, zygote: ZygoteHandle) -> None:
         """Start the jobs of a zygote again, from zygotes that do not import the last module of this zygote."""
@@ -223,13 +217,12 @@ class LocalExecutor:
             self._start(job)
 
     def _watch(self, last: float, now: float) -> Iterator[tuple[str, Outcome]]:
-        """Remember the peak memory of each worker, and yield the outcome of each job that is past its time limit.
+        """Sample the memory of each worker, and yield the outcome of each job that is past its time limit.
 
         `last` is the time of the last look.
         """
         for job in list(self._jobs):
             pids = processes.children(job.zygote.pid) if job.zygote.pid else []
-            job.peak_bytes = max([job.peak_bytes, *map(processes.peak_of, pids)])
             job.anonymous_bytes = max([job.anonymous_bytes, *map(processes.anonymous_of, pids)])
             job.watched_seconds += min(now - max(last, job.started), _LONGEST_LOOK_SECONDS)
             if job.watched_seconds > job.time_limit:
@@ -266,4 +259,4 @@ def _modules(tools: Sequence[str], step: str) -> tuple[str, ...]:
 
 
 def _failure(job: _Job, error: StepError) -> Outcome:
-    return Outcome(None, error, time.monotonic() - job.started, job.peak_bytes)
+    return Outcome(None, error, time.monotonic() - job.started, peak_bytes=0)

@@ -24,14 +24,13 @@ class CrashedWorkerError(StepError):
     """The worker of a job ended without an answer."""
 
 
-def outcome(task: WorkerTask, message: Mapping[str, Any], peak_bytes: int) -> Outcome:
+def outcome(task: WorkerTask, message: Mapping[str, Any]) -> Outcome:
     """Return the outcome of a task from the message of its zygote about the end of the worker."""
     try:
         if message.keys() == {"id", "error"} and message["id"] == task.id:
-            return Outcome(None, error_of(message["error"]), 0.0, peak_bytes)
-        peak_bytes = max(peak_bytes, int(message["peak_bytes"]))
-        seconds = float(message["seconds"])
-        refusal = _refusal(task, message, peak_bytes)
+            return Outcome(None, error_of(message["error"]), 0.0, 0)
+        seconds, peak_bytes = float(message["seconds"]), int(message["peak_bytes"])
+        refusal = _refusal(task, message)
         if refusal is not None:
             return Outcome(None, refusal, seconds, peak_bytes)
         answer = WorkerAnswer.decode(message["answer"])
@@ -40,7 +39,7 @@ def outcome(task: WorkerTask, message: Mapping[str, Any], peak_bytes: int) -> Ou
         files = {name: (int(size), Digest(content)) for name, (size, content) in message["files"].items()}
         return Outcome(answer.report, None, seconds, peak_bytes, files, str(message["binding"]))
     except (ValueError, TypeError, KeyError, AttributeError):
-        return Outcome(None, _foreign(task, "the answer is no whole answer of a worker"), 0.0, peak_bytes)
+        return Outcome(None, _foreign(task, "the answer is no whole answer of a worker"), 0.0, 0)
 
 
 def worded(task: WorkerTask, error: UserError) -> UserError:
@@ -71,7 +70,7 @@ def _instead(name: str) -> str:
     return f"; or name `runtime: {default}`, which does without" if needed_by and default not in needed_by else ""
 
 
-def _refusal(task: WorkerTask, message: Mapping[str, Any], peak_bytes: int) -> StepError | None:
+def _refusal(task: WorkerTask, message: Mapping[str, Any]) -> StepError | None:
     """Return an error for a worker that did not answer, or whose answer is not the answer to this task."""
     if message["id"] != task.id:
         return _foreign(task, f"the answer is for the run {message['id']}, and this run is {task.id}")
@@ -82,7 +81,7 @@ def _refusal(task: WorkerTask, message: Mapping[str, Any], peak_bytes: int) -> S
             "a process that a step forks must end with os._exit, not return",
         )
     if message["answer"] is None:
-        return crash(task, message["code"], peak_bytes)
+        return crash(task, message["code"], int(message["peak_bytes"]))
     answer = WorkerAnswer.decode(message["answer"])
     if (answer.task, answer.pid) != (task.id, message["pid"]):
         facts = f"run {answer.task} of process {answer.pid}, not run {task.id} of process {message['pid']}"
@@ -107,9 +106,12 @@ def overtime(task: WorkerTask, time_limit: float) -> StepError:
     )
 
 
-def crash(task: WorkerTask, code: int | None, peak_bytes: int) -> CrashedWorkerError:
-    """Return the error of a job whose worker ended without an answer; `code` is None if nobody knows the exit code."""
-    facts = [f"peak memory {sizes.binary(peak_bytes)}", *_last_words(task)]
+def crash(task: WorkerTask, code: int | None = None, peak_bytes: int = 0) -> CrashedWorkerError:
+    """Return the error of a job whose worker ended without an answer.
+
+    Where its zygote has ended, too, nobody knows its exit code and its peak memory.
+    """
+    facts = [*([f"peak memory {sizes.binary(peak_bytes)}"] if peak_bytes else []), *_last_words(task)]
     if code is None or code == -signal.SIGKILL:
         return CrashedWorkerError(
             f"the worker of step {task.name!r} was killed from outside (signal 9)",

@@ -10,8 +10,9 @@ from typing import ClassVar
 
 from engine.builder.trace import allowed, packages
 from engine.builder.trace.allowed import ReadingCode
-from engine.builder.trace.declaring import FACTS, OURS, gap_of
+from engine.builder.trace.declaring import FACTS, gap_of
 from engine.builder.trace.naming import Naming
+from engine.builder.trace.places import OURS
 from engine.builder.trace.reads import PATHS, Kind, Read
 from engine.events import Gap
 from engine.key import input_row

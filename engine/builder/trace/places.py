@@ -17,6 +17,8 @@ _BUILDER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "")
 """The folder of the code that runs jobs, and is no step's own code."""
 _PYTHON = os.path.dirname(os.__file__)
 """The folder of the standard library."""
+OURS = "engine"
+"""The Python package of this program."""
 ENGINE = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(__file__))), "")
 """The folder of this program."""
 _AUDIT = audit.__file__
@@ -39,26 +41,26 @@ class ReadSite:
 
 def site_of(frame: FrameType | None) -> ReadSite:
     """Return the site of a read in a stack of frames."""
-    frames = list(_readers(frame))
-    by = str(frames[0].f_globals.get("__name__", "")) if frames else ""
-    return ReadSite(by, tuple(f"{each.f_code.co_filename}:{each.f_lineno}" for each in frames))
+    frames = list(readers(frame))
+    return ReadSite(module_of(frames[0]) if frames else "", tuple(map(line_of, frames)))
 
 
-def importer_of(frame: FrameType | None) -> ReadSite:
-    """Return the site of an import statement: only the module and the line that import."""
-    nearest = next(_readers(frame), None)
-    if nearest is None:
-        return ReadSite()
-    name = str(nearest.f_globals.get("__name__", ""))
-    return ReadSite(name, (f"{nearest.f_code.co_filename}:{nearest.f_lineno}",))
-
-
-def _readers(frame: FrameType | None) -> Iterator[FrameType]:
+def readers(frame: FrameType | None) -> Iterator[FrameType]:
     """Yield the frames of a stack that belong neither to the standard library nor to the code that runs jobs."""
     while frame is not None:
         if not is_standard(file := frame.f_code.co_filename) and not file.startswith(_BUILDER):
             yield frame
         frame = frame.f_back
+
+
+def module_of(frame: FrameType) -> str:
+    """Return the name of the module whose code a frame runs."""
+    return str(frame.f_globals.get("__name__", ""))
+
+
+def line_of(frame: FrameType) -> str:
+    """Return the line of code that a frame runs, as `file:line`."""
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
 def asks(frame: FrameType | None, roots: tuple[str, ...]) -> bool:

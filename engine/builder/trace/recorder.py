@@ -10,11 +10,10 @@ from collections.abc import Iterator, Sequence
 from types import FrameType
 
 from engine.builder.trace import packages, places
-from engine.builder.trace.places import ENGINE, ReadSite
+from engine.builder.trace.places import ENGINE, OURS, ReadSite
 from engine.builder.trace.reads import FILE_NAME, PATHS, Kind, Read, encode
 
 _MAPPED = re.compile(rb"/.*")
-_OURS = "engine"
 
 
 class Recorder:
@@ -36,6 +35,8 @@ class Recorder:
         self._folders: tuple[str, ...] = ()
         self._package = ""
         self._roots: tuple[str, ...] = ()
+        self._own: tuple[str, ...] = (ENGINE,)
+        """Where the files of this program and of the step's package lie, by the import path and without links."""
         self._inputs: tuple[str, ...] = ()
         self._mapped: frozenset[str] = frozenset()
         self._folder = ""
@@ -62,6 +63,7 @@ class Recorder:
         the process that the job has forked.
         """
         self._package, self._roots = package, places.roots_of(package)
+        self._own = (ENGINE, *self._roots, *map(places.without_links, self._roots))
         self._inputs, self._folder = inputs, folder
         self._written, self._folders = set(), (folder + os.sep,)
         with self.importing():
@@ -99,10 +101,14 @@ class Recorder:
 
     def imports(self, names: Sequence[str], frame: FrameType | None) -> None:
         """Note that an import statement names modules, which a library may have loaded before."""
-        site = places.importer_of(frame)
-        of_package = self._imports.setdefault(site.by.partition(".")[0], {})
+        importer = next(places.readers(frame), None)
+        if importer is None:
+            return
+        by = places.module_of(importer)
+        of_package = self._imports.setdefault(by.partition(".")[0], {})
         for name in names:
-            of_package.setdefault(name, site)
+            if name not in of_package:
+                of_package[name] = ReadSite(by, (places.line_of(importer),))
 
     def written(self, path: str, *, folder: bool = False) -> None:
         """Note that the present job makes a file or folder, whose content is no read of the job."""
@@ -138,18 +144,18 @@ class Recorder:
 
     def _own_imports(self) -> Iterator[tuple[str, ReadSite]]:
         """Yield the file of each module that the code of the step, or this program, names in an import statement."""
-        for package in dict.fromkeys((self._package, _OURS)):
+        for package in dict.fromkeys((self._package, OURS)):
             for name, site in self._imports.get(package, {}).items():
                 if (file := _file_of(sys.modules.get(name))) is not None:
-                    yield file, site
+                    yield places.source_of(file), site
 
     def _own_files(self) -> Iterator[str]:
         """Yield the files of the step's package and of this program that are loaded.
 
         Python opens no file for a module that was loaded before this recorder was installed.
         """
-        files = (_file_of(module) for module in list(sys.modules.values()))
-        yield from (file for file in (*self._loaded, *files) if file is not None and file.startswith(self._own))
+        files = (*self._loaded, *map(_file_of, list(sys.modules.values())))
+        yield from (places.source_of(file) for file in files if file is not None and file.startswith(self._own))
 
     def _finished(self, kind: Kind, name: str, site: ReadSite) -> Read:
         """Return a read as the builder gets it: a file of an installed package stands for the package."""
@@ -165,16 +171,11 @@ class Recorder:
         package = None if path.startswith((*self._own, *self._inputs)) else packages.package_of(path)
         return (kind, path) if package is None else (Kind.PACKAGE, package)
 
-    @property
-    def _own(self) -> tuple[str, ...]:
-        """Where the files of this program and of the step's package lie, by the import path and without links."""
-        return (ENGINE, *self._roots, *map(places.without_links, self._roots))
-
 
 def _file_of(module: object) -> str | None:
     """Return the file of an entry of `sys.modules`: None stands for a module that must not be imported."""
     file = getattr(module, "__dict__", {}).get("__file__")
-    return places.source_of(file) if isinstance(file, str) else None
+    return file if isinstance(file, str) else None
 
 
 def _mapped_files() -> frozenset[str]:
