@@ -42,7 +42,12 @@ class ReadSite:
 def site_of(frame: FrameType | None) -> ReadSite:
     """Return the site of a read in a stack of frames."""
     frames = list(readers(frame))
-    return ReadSite(module_of(frames[0]) if frames else "", tuple(map(line_of, frames)))
+    return ReadSite(_module(frames[0]) if frames else "", tuple(map(_line, frames)))
+
+
+def nearest_site(reader: FrameType) -> ReadSite:
+    """Return the site of a read without the code that led to the code of the frame `reader`."""
+    return ReadSite(_module(reader), (_line(reader),))
 
 
 def readers(frame: FrameType | None) -> Iterator[FrameType]:
@@ -53,13 +58,16 @@ def readers(frame: FrameType | None) -> Iterator[FrameType]:
         frame = frame.f_back
 
 
-def module_of(frame: FrameType) -> str:
-    """Return the name of the module whose code a frame runs."""
+def package_of_frame(frame: FrameType) -> str:
+    """Return the top-level Python package of the module whose code a frame runs."""
+    return _module(frame).partition(".")[0]
+
+
+def _module(frame: FrameType) -> str:
     return str(frame.f_globals.get("__name__", ""))
 
 
-def line_of(frame: FrameType) -> str:
-    """Return the line of code that a frame runs, as `file:line`."""
+def _line(frame: FrameType) -> str:
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 

@@ -25,7 +25,8 @@ class Recorder:
 
     def __init__(self) -> None:
         self._is_noting = False
-        self._reads: dict[tuple[Kind, str], ReadSite] = {}
+        self._reads: dict[tuple[Kind, str, str], ReadSite] = {}
+        """What was read, by its kind, its name and the package that reads: the allow-list asks who reads."""
         self._imports: dict[str, dict[str, ReadSite]] = {}
         """For each package, the names in its import statements, each with the first statement. Some are functions."""
         self._loaded: set[str] = set()
@@ -73,11 +74,14 @@ class Recorder:
 
     def read(self, kind: Kind, name: str, frame: FrameType | None) -> None:
         """Note that the present job reads something; `frame` is the code that reads."""
-        if not self._is_noting or (kind, name) in self._reads:
+        if not self._is_noting:
             return
-        site = self._reads[kind, name] = places.site_of(frame)
-        if self._is_copy:
-            self._forward(self._finished(kind, name, site))
+        reader = next(places.readers(frame), None)
+        key = (kind, name, "" if reader is None else places.package_of_frame(reader))
+        if key not in self._reads:
+            site = self._reads[key] = places.site_of(frame)
+            if self._is_copy:
+                self._forward(self._finished(kind, name, site))
 
     def read_path(self, path: str, kind: Kind, frame: FrameType | None) -> None:
         """Note that the present job reads a file or folder, unless the job has written it before."""
@@ -104,11 +108,10 @@ class Recorder:
         importer = next(places.readers(frame), None)
         if importer is None:
             return
-        by = places.module_of(importer)
-        of_package = self._imports.setdefault(by.partition(".")[0], {})
+        of_package = self._imports.setdefault(places.package_of_frame(importer), {})
         for name in names:
             if name not in of_package:
-                of_package[name] = ReadSite(by, (places.line_of(importer),))
+                of_package[name] = places.nearest_site(importer)
 
     def written(self, path: str, *, folder: bool = False) -> None:
         """Note that the present job makes a file or folder, whose content is no read of the job."""
@@ -132,12 +135,12 @@ class Recorder:
         for path in _mapped_files() - self._mapped:
             self.read_path(path, Kind.FILE, None)
         self._is_noting = False
-        every = [self._finished(*key, site) for key, site in self._reads.items()]
+        every = [self._finished(kind, name, site) for (kind, name, _), site in self._reads.items()]
         every += [self._finished(Kind.FILE, file, site) for file, site in self._own_imports()]
         named = {read.name for read in every}
         every += [Read(Kind.FILE, file) for file in sorted(set(self._own_files()) - named)]
         lines: dict[tuple[Kind, str, str], Read] = {}
-        for read in every:  # the allow-list asks which package reads
+        for read in every:
             lines.setdefault((read.kind, read.name, read.by.partition(".")[0]), read)
         with open(os.path.join(self._folder, FILE_NAME), "wb") as output:
             output.write(encode(lines.values()))

@@ -195,16 +195,27 @@ hook.install()
 with hook.importing():
     import probe_library
 with hook.recording("probe_package:X", sys.argv[1], ()):
-    import probe_package
+    import probe_other_library, probe_package
+"""
+READING_AGAIN = """
+import pytest
+import os
+os.cpu_count()
+os.getuid()
 """
 
 
-def test_a_package_that_a_library_has_imported_is_read_by_the_step_that_imports_it_too(tmp_path):
-    (tmp_path / "probe_library.py").write_text("import pytest")
-    (tmp_path / "probe_package.py").write_text("\nimport pytest")
+def test_what_a_library_has_read_before_is_read_by_the_step_that_reads_it_too(tmp_path):
+    (tmp_path / "probe_library.py").write_text("import pytest, os\nos.cpu_count()")
+    (tmp_path / "probe_other_library.py").write_text("import os\nos.getuid()")
+    (tmp_path / "probe_package.py").write_text(READING_AGAIN)
     subprocess.run([sys.executable, "-c", IMPORTS_AGAIN, tmp_path], check=True)
     items = reads.decode((tmp_path / "reads").read_bytes())
-    own = f"{tmp_path / 'probe_package.py'}:2"
-    assert [(read.at, read.by) for read in items if (read.kind, read.name) == (Kind.PACKAGE, "pytest")] == [
-        ("", "probe_library"), (own, "probe_package"),
-    ]  # fmt: skip
+    for name, library, line in (
+        ("pytest", "probe_library", 2),
+        ("the number of CPUs", "probe_library", 4),
+        ("the user", "probe_other_library", 5),
+    ):
+        sites = [(read.at, read.by) for read in items if read.name == name]
+        assert sites[-1] == (f"{tmp_path / 'probe_package.py'}:{line}", "probe_package"), name
+        assert ("", library) in sites
