@@ -25,14 +25,11 @@ class WorkerAnswer:
     pid: int
     report: Mapping[str, object] | None
     error: UserError | None
-    seconds: float
 
     def encode(self) -> bytes:
         """Return the answer as sealed JSON."""
         error = None if self.error is None else self.error.fields()
-        return sealed(
-            {"task": self.task, "pid": self.pid, "report": self.report, "error": error, "seconds": self.seconds}
-        )
+        return sealed({"task": self.task, "pid": self.pid, "report": self.report, "error": error})
 
     @classmethod
     def decode(cls, text: str) -> WorkerAnswer:
@@ -87,7 +84,7 @@ class AnswerMemory:
             long = StepError(
                 "the report of a step is too long", [size], "steps write long results as files under `out`"
             )
-            raw = WorkerAnswer(answer.task, answer.pid, None, long, answer.seconds).encode()
+            raw = WorkerAnswer(answer.task, answer.pid, None, long).encode()
         self._memory[_HEAD.size : _HEAD.size + len(raw)] = raw
         self._memory[:8] = struct.pack("<Q", len(raw))
 

@@ -10,6 +10,7 @@ from engine.builder.job import step_of
 from engine.builder.lookup import Lookup
 from engine.builder.states import Ticket
 from engine.builder.trace import declaring
+from engine.builder.trace.places import OURS
 from engine.errors import FieldError, JudgementError, PrecisionError, StepError, UserError
 from engine.events import Arrival, Ended, Gap, JobState
 from engine.store.materialize import materialize
@@ -91,7 +92,7 @@ def _accept(ticket: Ticket, record: Record, lookup: Lookup, out: Path) -> tuple[
     if lookup.store.tier is not None:
         earlier = [each.record for each in ticket.before if each.record is not None]
         lookup.store.tier.push_new(record, earlier=earlier)
-    return () if traits.kind.startswith(f"{declaring.OURS}.") else gaps
+    return () if traits.kind.startswith(f"{OURS}.") else gaps
 
 
 def _judge(ticket: Ticket, record: Record) -> None:

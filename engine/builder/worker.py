@@ -8,7 +8,6 @@ import importlib
 import json
 import os
 import sys
-import time
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
@@ -31,7 +30,6 @@ def serve(task: WorkerTask, pid: int) -> WorkerAnswer | None:
     `pid` is the process id of the worker. While the task runs, the standard output and standard error of Python and
     native code go to the task's log.
     """
-    started = time.perf_counter()
     report: Mapping[str, object] | None = None
     error: UserError | None = None
     try:
@@ -52,7 +50,7 @@ def serve(task: WorkerTask, pid: int) -> WorkerAnswer | None:
     _flush()
     if os.getpid() != pid:
         return None
-    return WorkerAnswer(task.id, pid, report, error, time.perf_counter() - started)
+    return WorkerAnswer(task.id, pid, report, error)
 
 
 def _end_copy(error: BaseException) -> NoReturn:

@@ -65,9 +65,8 @@ class Zygote:
     def __init__(self, control: socket.socket, module: str) -> None:
         """Import a module. A module that cannot be imported is the error of the job that needs the module."""
         _tell(control, {"zygote": os.getpid()})
-        with contextlib.suppress(BaseException):
+        with contextlib.suppress(BaseException), hook.importing():
             importlib.import_module(module)
-        hook.prepare()
         self._control = control
         self._memory = AnswerMemory()
         self._zygotes: set[int] = set()

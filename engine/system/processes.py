@@ -89,23 +89,13 @@ def end(pid: int) -> None:
             kill(pid, signal.SIGKILL)
 
 
-def peak_of(pid: int) -> int:
-    """Return a process's peak resident memory in bytes, 0 where the system does not tell."""
-    return _status(pid, "VmHWM:")
-
-
 def anonymous_of(pid: int) -> int:
     """Return a process's resident memory without the pages of mapped files, in bytes; 0 where the system does not tell.
 
     The system keeps no peak of this number.
     """
-    return _status(pid, "RssAnon:")
-
-
-def _status(pid: int, field: str) -> int:
-    """Return a size in a process's status file in bytes, 0 where the system does not tell."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:
         return 0
-    return next((int(line.split()[1]) * KIB for line in status.splitlines() if line.startswith(field)), 0)
+    return next((int(line.split()[1]) * KIB for line in status.splitlines() if line.startswith("RssAnon:")), 0)

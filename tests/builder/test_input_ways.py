@@ -8,8 +8,8 @@ import pytest
 import toy
 from small_builds import project_in, states, variant
 
+from engine.builder.attempt import InputWays
 from engine.builder.executors.local import LocalExecutor
-from engine.builder.input_ways import InputWays
 from engine.builder.lookup import Lookup
 from engine.builder.loop import run
 from engine.builder.options import Options

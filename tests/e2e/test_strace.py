@@ -13,9 +13,9 @@ import onnx
 import pytest
 
 import engine
-from engine.builder.trace import places
+from engine.builder.trace import packages, places
 from engine.builder.trace.coverage import Rows, examine
-from engine.builder.trace.reads import Kind, Read, Reads
+from engine.builder.trace.reads import Kind, Read
 
 ENGINE = str(Path(engine.__file__).parent) + os.sep
 OPENED = re.compile(r"open(?:at|at2)?\(.*\bO_(?:RDONLY|RDWR)\b.* = \d+<(/[^>]*)>")
@@ -58,8 +58,8 @@ def test_whatever_a_build_opens_is_a_row_or_on_the_allow_list(tmp_path):
     records = [json.loads(path.read_bytes()) for path in (project / "cache" / "records").glob("*.json")]
     tools = {row.removeprefix("tools.") for record in records for row in record["key"] if row.startswith("tools.")}
     assert "onnxruntime" in tools
-    code = frozenset(each.name for each in opened if each.name.startswith(ENGINE))  # the builder reads all of it
-    trace = examine([Reads(ENGINE, tuple(opened))], Rows(package="engine", code=code, tools=tuple(sorted(tools))))
+    code = tuple(each.name for each in opened if each.name.startswith(ENGINE))  # the builder reads all of it
+    trace = examine(opened, Rows("engine", root=ENGINE, code=code, tools=tuple(sorted(tools))))
     assert [f"{gap.kind} {gap.name}" for gap in trace.gaps] == []
     assert any("libc" in name for group in trace.groups for name in group.names)  # native code was seen
 
@@ -69,10 +69,10 @@ def read_of(line):
     if match := OPENED.search(line):
         path = re.sub(r"^/proc/\d+", "/proc/self", match[1])
         kind = Kind.FOLDER if "O_DIRECTORY" in line else Kind.FILE
-        package = None if path.startswith(ENGINE) else places.package_of(places.source_of(path))
+        package = None if path.startswith(ENGINE) else packages.package_of(places.source_of(path))
         return Read(kind, path) if package is None else Read(Kind.PACKAGE, package)
     if match := STARTED.search(line):
-        package = places.package_of(os.path.realpath(match[1]))
+        package = packages.package_of(os.path.realpath(match[1]))
         return Read(Kind.PROGRAM, match[1]) if package is None else Read(Kind.PACKAGE, package)
     if match := CONNECTED.search(line):
         return Read(Kind.NETWORK, f"{match[2]}:{match[1]}")

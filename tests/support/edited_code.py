@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from engine.builder.code import closure, modules
+from engine.builder.code import closure
 from engine.step import Step
 
 ENGINE = Path(__file__).resolve().parents[2] / "engine"
@@ -61,7 +61,7 @@ class EditedCode(Generic[Name]):
 
         None for `paths` stands for all files.
         """
-        file_of, read = modules.file_of, closure._read
+        file_of, read = closure.file_of, closure._read
 
         def file_here(module: str) -> Path | None:
             path = file_of(module)
@@ -76,7 +76,7 @@ class EditedCode(Generic[Name]):
                     self._modules[name] = module
             return module
 
-        modules.file_of = file_here
+        closure.file_of = file_here
         if paths is None:
             closure.forget()
         else:
@@ -86,5 +86,5 @@ class EditedCode(Generic[Name]):
         try:
             yield
         finally:
-            modules.file_of, closure._read = file_of, read
+            closure.file_of, closure._read = file_of, read
             closure.forget()

@@ -92,6 +92,7 @@ OTHERWISE = {
     "builder/worker.py": "opens its own log",
     "builder/zygote.py": "opens the null device",
     "builder/zygote_loader.py": "reads and writes files of its own cache, before it can import a module of the program",
+    "builder/trace/packages.py": "reads the lists of installers, where the audit hook leaves it out",
     "builder/trace/recorder.py": "reads a file of /proc, and writes into the folder of its own job",
     "machine/cpu.py": "reads files of /proc and /sys",
     "snapshot.py": "reads a pipe of its own, its own folder, and files of /proc and /sys",

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import ast
 import gc
+import importlib.util
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine import digest
-from engine.builder.code import data, modules, normal_form
+from engine.builder.code import data, normal_form
 from engine.builder.code.normal_form import Import, NormalForm
 from engine.digest import Digest
 from engine.system import regular
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
 WORKER = "engine.builder.zygote_loader"
 """The module that a worker's process begins with: its closure is part of the code of every step."""
+_OURS = "engine"
 _LATE = "__getattr__"
 """The function with which a module imports a name when it is first used."""
 _NOTHING = NormalForm("", (), ())
@@ -90,24 +93,24 @@ def of(name: str, roots: tuple[str, ...]) -> Code:
 
 def closure(roots: Iterable[str]) -> set[str]:
     """Return the names of all modules that the modules `roots` can import, of this program and of their packages."""
-    packages = {modules.OURS, *map(modules.package_of, roots)}
+    packages = {_OURS, *map(_package_of, roots)}
     reached: set[str] = set()
     todo = list(roots)
     while todo:
         name = todo.pop()
         if name not in reached:
             reached.add(name)
-            todo += modules.around(name)
-            todo += [_target(each) for each in _read(name).form.imports if modules.package_of(each.module) in packages]
+            todo += filter(None, [name.rpartition(".")[0]])  # Python imports the package around a module first
+            todo += [_target(each) for each in _read(name).form.imports if _package_of(each.module) in packages]
     return reached
 
 
 def forget() -> None:
     """Forget all modules, so that their files are read again."""
-    for function in (of, _read, _target):
+    for function in (of, _read, _target, _spec):
         function.cache_clear()
     _seen.clear()
-    modules.forget()
+    importlib.invalidate_caches()
 
 
 def forget_changed() -> None:
@@ -136,9 +139,9 @@ def _state(path: Path) -> tuple[int, ...]:
 @cache
 def _read(name: str) -> Module:
     """Read a module. A module that is compiled, or that Python cannot parse, counts by its bytes."""
-    path = modules.file_of(name)
+    path = file_of(name)
     if path is None:
-        return Module(name, digest.of_rows([("folder" if modules.exists(name) else "missing", "")]))
+        return Module(name, digest.of_rows([("folder" if _spec(name) is not None else "missing", "")]))
     _seen.update({each: _state(each) for each in (path.parent, path)})
     content, status = regular.read_with_status(path)
     before = {path: status}
@@ -147,10 +150,13 @@ def _read(name: str) -> Module:
         form = normal_form.of(tree, name if path.name == "__init__.py" else name.rpartition(".")[0])
     except (SyntaxError, ValueError, RecursionError):
         return Module(name, digest.of_bytes(content), before=before)
-    declared = data.declared(tree, path) if data.MENTIONED.search(content) else data.Declared()
-    _seen.update({each: _state(each) for each in declared.before})
-    rows = [("code", form.text), *declared.rows]
-    return Module(name, digest.of_rows(rows), form, {**before, **declared.before})
+    rows = [("code", form.text)]
+    if data.MENTIONED.search(content):
+        declared, read = data.declared(tree, path)
+        rows += declared
+        before |= read
+        _seen.update({each: _state(each) for each in read})
+    return Module(name, digest.of_rows(rows), form, before)
 
 
 @cache
@@ -163,11 +169,43 @@ def _target(each: Import) -> str:
     if not each.name:
         return each.module
     inner = f"{each.module}.{each.name}"
-    if modules.is_package(each.module) and modules.exists(inner):
+    if _spec(inner) is not None:
         return inner
     form = _read(each.module).form
     late = (other.module for other in form.typing_imports if other.name == each.name and _LATE in form.text)
     return next(late, each.module)
+
+
+def file_of(module: str) -> Path | None:
+    """Return the file of a module, source or compiled; None for a module without a file."""
+    spec = _spec(module)
+    return Path(spec.origin) if spec is not None and spec.has_location and spec.origin is not None else None
+
+
+@cache
+def _spec(module: str) -> ModuleSpec | None:
+    """Find a module or package without importing it; None where there is none of this name."""
+    around_it, _, name = module.rpartition(".")
+    folders = None
+    try:
+        if not around_it:
+            return importlib.util.find_spec(module)
+        outer = _spec(around_it)
+        places = outer.submodule_search_locations if outer is not None else None
+        folders = None if places is None else list(places)
+        return PathFinder.find_spec(module, folders) if folders is not None else None
+    except (ImportError, ValueError):
+        return None
+    except KeyError:  # a folder without `__init__.py`, whose package is not imported
+        spec = ModuleSpec(module, None, is_package=True)
+        spec.submodule_search_locations = [
+            path for each in folders or () if os.path.isdir(path := os.path.join(each, name))
+        ]
+        return spec
+
+
+def _package_of(module: str) -> str:
+    return module.partition(".")[0]
 
 
 @contextmanager

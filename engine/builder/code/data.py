@@ -5,8 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from pathlib import Path
 
 from engine import digest
@@ -19,19 +18,7 @@ MENTIONED = re.compile(rb"\b%b\s*[:=]" % NAME.encode())
 _COMPILED = "__pycache__"
 
 
-@dataclass(frozen=True)
-class Declared:
-    """The declared data of a module: for each data file a row of name and digest, in the order of the declaration.
-
-    A later build notices a change of the data by the stat rows of `before`.
-    """
-
-    rows: tuple[tuple[str, str], ...] = ()
-    before: Mapping[Path, os.stat_result] = field(default_factory=dict)
-    """Each file and folder with its `os.stat` result from before it was read."""
-
-
-def names_of(node: ast.AST, within: ast.AST) -> tuple[str, ...]:
+def _names_of(node: ast.AST, within: ast.AST) -> tuple[str, ...]:
     """Return the files and folders that a statement in a module or class declares, () for other statements.
 
     In a class, a declaration counts only without an annotation or with `ClassVar`: a field called `data` is an option
@@ -47,13 +34,13 @@ def names_of(node: ast.AST, within: ast.AST) -> tuple[str, ...]:
     return ()
 
 
-def declared(tree: ast.Module, module: Path) -> Declared:
-    """Return the data that a module declares, relative to the module's folder.
+def declared(tree: ast.Module, module: Path) -> tuple[list[tuple[str, str]], dict[Path, os.stat_result]]:
+    """Return the rows of the data that a module declares, and the `os.stat` results from before it was read.
 
-    A declared folder stands for all files below the folder.
+    Names are relative to the module's folder. A declared folder stands for all files below the folder.
 
-    Each returned row is a pair of the file's name and the digest of its content; the folder of the module is not in the
-    row. Raises StepError if a declared file is missing, or if the value of `data` is not made of literal texts.
+    Each row is a pair of the file's name and the digest of its content; the folder of the module is not in the row.
+    Raises StepError if a declared file is missing, or if the value of `data` is not made of literal texts.
     """
     rows: list[tuple[str, str]] = []
     before: dict[Path, os.stat_result] = {}
@@ -81,15 +68,13 @@ def declared(tree: ast.Module, module: Path) -> Declared:
                 [f"looked for: {place}"],
                 f"`{NAME}` names files and folders relative to the module's own folder",
             )
-    return Declared(tuple(rows), before)
+    return rows, before
 
 
 def _declared(tree: ast.Module) -> Iterator[str]:
-    places: list[ast.Module | ast.ClassDef] = [tree]
-    places += [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
-    for within in places:
-        for node in within.body:
-            yield from names_of(node, within)
+    for within in ast.walk(tree):
+        for node in within.body if isinstance(within, ast.Module | ast.ClassDef) else ():
+            yield from _names_of(node, within)
 
 
 def _texts(value: ast.expr) -> tuple[str, ...]:

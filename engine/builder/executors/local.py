@@ -9,7 +9,7 @@ import selectors
 import sys
 import time
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from engine.builder.executors import slots as slots_of_machine
@@ -43,13 +43,15 @@ class _Job:
 
     ident: str
     task: WorkerTask
-    zygote: ZygoteHandle
+    variables: tuple[str, ...]
+    """The environment variables that the step names."""
     modules: tuple[str, ...]
-    started: float
+    """What its zygotes import, unless a module of these is one that no zygote can import."""
     time_limit: float
+    zygote: ZygoteHandle = field(init=False)
+    started: float = field(init=False)
     watched_seconds: float = 0.0
     """How long the job has run while this process was looking."""
-    peak_bytes: int = 0
     anonymous_bytes: int = 0
 
 
@@ -76,11 +78,6 @@ class LocalExecutor:
         self._demands: dict[str, Demand] = {}
         """What the running jobs take, by their `ident`."""
 
-    @property
-    def busy(self) -> int:
-        """The number of running jobs."""
-        return len(self._jobs)
-
     def lane(self, job: Job, demand: Demand) -> Demand:
         """Return what a job takes of this machine, at most what this machine has."""
         del job
@@ -91,7 +88,7 @@ class LocalExecutor:
         new, running = cast("Demand", lane), self._demands.values()
         if new.alone or any(each.alone for each in running):
             return not self._jobs
-        threads = max(self.busy, sum(each.threads for each in running))
+        threads = max(len(self._jobs), sum(each.threads for each in running))
         memory = sum(each.memory for each in running)
         return threads + new.threads <= self.slots and memory + new.memory <= self._memory
 
@@ -129,26 +126,20 @@ class LocalExecutor:
         Raises OSError where the system allows no further process or open file.
         """
         task = replace(task, id=f"{os.getpid()}-{next(_SERIAL)}")
-        self._start(ident, task, tuple(variables), _modules(tools, task.step), time_limit)
+        self._start(_Job(ident, task, tuple(variables), _modules(tools, task.step), time_limit))
 
-    def _start(
-        self,
-        ident: str,
-        task: WorkerTask,
-        variables: tuple[str, ...],
-        modules: tuple[str, ...],
-        time_limit: float,
-    ) -> None:
-        """Send a task to an idle zygote, or to a new one."""
+    def _start(self, job: _Job) -> None:
+        """Send the task of a job to an idle zygote, or to a new one."""
+        lineage = Lineage(job.variables, tuple(layer for layer in job.modules if layer not in self._alone))
         while True:
-            lineage = Lineage(variables, tuple(layer for layer in modules if layer not in self._alone))
-            chosen = self._zygote(lineage, idle=True)
+            job.zygote = self._zygote(lineage, idle=True)
             try:
-                chosen.start(task)
+                job.zygote.start(job.task)
             except ConnectionError:  # the zygote has ended since `poll` looked
-                self._remove(chosen)
+                self._remove(job.zygote)
                 continue
-            self._jobs.append(_Job(ident, task, chosen, modules, time.monotonic(), time_limit))
+            job.started = time.monotonic()
+            self._jobs.append(job)
             return
 
     def _zygote(self, lineage: Lineage, *, idle: bool) -> ZygoteHandle:
@@ -196,13 +187,11 @@ class LocalExecutor:
         job = self._job_of(zygote)
         if "threads" in message:
             self._leave_out(zygote)
-        elif job is None or message.get("id") != job.task.id:
-            # Nobody waits for this answer: it is a second one, or one of another run.
-            self._remove(zygote)
-            if job is not None:
-                yield self._finish(job, outcome(job.task, {**message, "peak_bytes": 0, "seconds": 0.0}, job.peak_bytes))
-        else:
-            yield self._finish(job, outcome(job.task, message, job.peak_bytes))
+            return
+        if job is None or message.get("id") != job.task.id:
+            self._remove(zygote)  # nobody waits for this answer: it is a second one, or one of another run
+        if job is not None:
+            yield self._finish(job, outcome(job.task, message))
 
     def _ended(self, zygote: ZygoteHandle) -> Iterator[tuple[str, Outcome]]:
         """Yield the outcome of the job whose zygote has ended.
@@ -215,26 +204,25 @@ class LocalExecutor:
         job = self._job_of(zygote)
         self._remove(zygote)
         if job is not None:
-            yield self._finish(job, _failure(job, crash(job.task, None, job.peak_bytes)))
+            yield self._finish(job, _failure(job, crash(job.task)))
 
     def _leave_out(self, zygote: ZygoteHandle) -> None:
         """Start the jobs of a zygote again, from zygotes that do not import the last module of this zygote."""
         if zygote.lineage.modules:
             self._alone.add(zygote.lineage.modules[-1])
-        jobs = [job for job in self._jobs if job.zygote is zygote]
+        job = self._job_of(zygote)
         self._remove(zygote)
-        for job in jobs:
+        if job is not None:
             self._jobs.remove(job)
-            self._start(job.ident, job.task, zygote.lineage.variables, job.modules, job.time_limit)
+            self._start(job)
 
     def _watch(self, last: float, now: float) -> Iterator[tuple[str, Outcome]]:
-        """Remember the peak memory of each worker, and yield the outcome of each job that is past its time limit.
+        """Sample the memory of each worker, and yield the outcome of each job that is past its time limit.
 
         `last` is the time of the last look.
         """
         for job in list(self._jobs):
             pids = processes.children(job.zygote.pid) if job.zygote.pid else []
-            job.peak_bytes = max([job.peak_bytes, *map(processes.peak_of, pids)])
             job.anonymous_bytes = max([job.anonymous_bytes, *map(processes.anonymous_of, pids)])
             job.watched_seconds += min(now - max(last, job.started), _LONGEST_LOOK_SECONDS)
             if job.watched_seconds > job.time_limit:
@@ -271,4 +259,4 @@ def _modules(tools: Sequence[str], step: str) -> tuple[str, ...]:
 
 
 def _failure(job: _Job, error: StepError) -> Outcome:
-    return Outcome(None, error, time.monotonic() - job.started, job.peak_bytes)
+    return Outcome(None, error, time.monotonic() - job.started, peak_bytes=0)

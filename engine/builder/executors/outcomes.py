@@ -12,7 +12,7 @@ from engine.builder.worker_task import Outcome, WorkerTask
 from engine.digest import Digest
 from engine.errors import StepError, UserError
 from engine.system import regular
-from engine.text import redaction, sizes
+from engine.text import distribution, redaction, sizes
 
 _LAST_LINES = 3
 """The number of log lines that the error about a dead worker shows."""
@@ -24,14 +24,13 @@ class CrashedWorkerError(StepError):
     """The worker of a job ended without an answer."""
 
 
-def outcome(task: WorkerTask, message: Mapping[str, Any], peak_bytes: int) -> Outcome:
+def outcome(task: WorkerTask, message: Mapping[str, Any]) -> Outcome:
     """Return the outcome of a task from the message of its zygote about the end of the worker."""
     try:
         if message.keys() == {"id", "error"} and message["id"] == task.id:
-            return Outcome(None, error_of(message["error"]), 0.0, peak_bytes)
-        peak_bytes = max(peak_bytes, int(message["peak_bytes"]))
-        seconds = float(message["seconds"])
-        refusal = _refusal(task, message, peak_bytes)
+            return Outcome(None, error_of(message["error"]), 0.0, 0)
+        seconds, peak_bytes = float(message["seconds"]), int(message["peak_bytes"])
+        refusal = _refusal(task, message)
         if refusal is not None:
             return Outcome(None, refusal, seconds, peak_bytes)
         answer = WorkerAnswer.decode(message["answer"])
@@ -40,19 +39,38 @@ def outcome(task: WorkerTask, message: Mapping[str, Any], peak_bytes: int) -> Ou
         files = {name: (int(size), Digest(content)) for name, (size, content) in message["files"].items()}
         return Outcome(answer.report, None, seconds, peak_bytes, files, str(message["binding"]))
     except (ValueError, TypeError, KeyError, AttributeError):
-        return Outcome(None, _foreign(task, "the answer is no whole answer of a worker"), 0.0, peak_bytes)
+        return Outcome(None, _foreign(task, "the answer is no whole answer of a worker"), 0.0, 0)
 
 
 def worded(task: WorkerTask, error: UserError) -> UserError:
     """Return an error of a worker as users read it: with the command that installs a missing package."""
     if not isinstance(error, MissingPackageError):
         return error
-    from engine.builder.imports import cannot_import  # only for an error: it imports the runtimes
-
     return cannot_import(task.name, error.module, *error.facts)
 
 
-def _refusal(task: WorkerTask, message: Mapping[str, Any], peak_bytes: int) -> StepError | None:
+def cannot_import(step: str, module: str, *why: str) -> StepError:
+    """Return the error for a step whose import of `module` failed, with the command that installs the package."""
+    name = distribution.of_module(module)
+    extra = distribution.extra_with(name) or "cpu"
+    return StepError(
+        f"the step {step!r} needs {module!r}, which cannot be imported",
+        why,
+        f"install it: `{distribution.install(extra)}` (`recipe doctor` shows what is installed){_instead(name)}",
+    )
+
+
+def _instead(name: str) -> str:
+    """Return the hint to name the default runtime, for a distribution that is only needed by another runtime."""
+    from engine.recipe.schema import TargetSection
+    from engine.runtimes import registry  # only for an error
+
+    default = TargetSection().runtime
+    needed_by = [each.name for each in registry.runtimes().values() if each.targets and name in each.tools_for]
+    return f"; or name `runtime: {default}`, which does without" if needed_by and default not in needed_by else ""
+
+
+def _refusal(task: WorkerTask, message: Mapping[str, Any]) -> StepError | None:
     """Return an error for a worker that did not answer, or whose answer is not the answer to this task."""
     if message["id"] != task.id:
         return _foreign(task, f"the answer is for the run {message['id']}, and this run is {task.id}")
@@ -63,7 +81,7 @@ def _refusal(task: WorkerTask, message: Mapping[str, Any], peak_bytes: int) -> S
             "a process that a step forks must end with os._exit, not return",
         )
     if message["answer"] is None:
-        return crash(task, message["code"], peak_bytes)
+        return crash(task, message["code"], int(message["peak_bytes"]))
     answer = WorkerAnswer.decode(message["answer"])
     if (answer.task, answer.pid) != (task.id, message["pid"]):
         facts = f"run {answer.task} of process {answer.pid}, not run {task.id} of process {message['pid']}"
@@ -88,9 +106,12 @@ def overtime(task: WorkerTask, time_limit: float) -> StepError:
     )
 
 
-def crash(task: WorkerTask, code: int | None, peak_bytes: int) -> CrashedWorkerError:
-    """Return the error of a job whose worker ended without an answer; `code` is None if nobody knows the exit code."""
-    facts = [f"peak memory {sizes.binary(peak_bytes)}", *_last_words(task)]
+def crash(task: WorkerTask, code: int | None = None, peak_bytes: int = 0) -> CrashedWorkerError:
+    """Return the error of a job whose worker ended without an answer.
+
+    Where its zygote has ended, too, nobody knows its exit code and its peak memory.
+    """
+    facts = [*([f"peak memory {sizes.binary(peak_bytes)}"] if peak_bytes else []), *_last_words(task)]
     if code is None or code == -signal.SIGKILL:
         return CrashedWorkerError(
             f"the worker of step {task.name!r} was killed from outside (signal 9)",

@@ -53,30 +53,20 @@ class ZygoteHandle:
 
         Raises OSError.
         """
-        ours, theirs = socket.socketpair()
-        with theirs:
-            try:
-                process = subprocess.Popen(  # noqa: S603 - our own interpreter
-                    zygote_loader.command(str(user_cache.folder() / "bytecode"), sys.path),
-                    stdin=theirs.fileno(),
-                    stdout=subprocess.DEVNULL,
-                    env=environment.for_worker(variables),
-                    start_new_session=True,
-                )
-            except OSError:
-                ours.close()
-                raise
+        with _ends() as (ours, theirs):
+            process = subprocess.Popen(  # noqa: S603 - our own interpreter
+                zygote_loader.command(str(user_cache.folder() / "bytecode"), sys.path),
+                stdin=theirs.fileno(),
+                stdout=subprocess.DEVNULL,
+                env=environment.for_worker(variables),
+                start_new_session=True,
+            )
         return cls(Lineage(variables), ours, process)
 
     def branch(self, module: str) -> ZygoteHandle:
         """Let this zygote fork another one, which imports one more module. Raises OSError."""
-        ours, theirs = socket.socketpair()
-        with theirs:
-            try:
-                self._send({"branch": module}, theirs)
-            except OSError:
-                ours.close()
-                raise
+        with _ends() as (ours, theirs):
+            self._send({"branch": module}, theirs)
         return ZygoteHandle(Lineage(self.lineage.variables, (*self.lineage.modules, module)), ours, None)
 
     def start(self, task: WorkerTask) -> None:
@@ -115,6 +105,18 @@ class ZygoteHandle:
             processes.end(self.pid)
         if self._process is not None:
             self._process.wait()
+
+
+@contextlib.contextmanager
+def _ends() -> Iterator[tuple[socket.socket, socket.socket]]:
+    """Return the ends of a connection with a new zygote: the builder's end, and that which the zygote gets."""
+    ours, theirs = socket.socketpair()
+    with theirs:
+        try:
+            yield ours, theirs
+        except OSError:
+            ours.close()
+            raise
 
 
 def _object(line: bytes) -> Mapping[str, Any]:

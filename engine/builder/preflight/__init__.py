@@ -6,7 +6,7 @@ from pathlib import Path
 
 from engine import feasibility
 from engine.builder import sources
-from engine.builder.imports import cannot_import
+from engine.builder.executors.outcomes import cannot_import
 from engine.builder.preflight import model, onnx_file, samples
 from engine.builder.preflight.model import CheckedVariant
 from engine.builder.variant import PlannedVariant

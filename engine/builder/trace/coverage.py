@@ -5,26 +5,24 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
-from pathlib import Path
+from functools import cached_property
 from typing import ClassVar
 
-from engine.builder.trace import allowed, distributions
+from engine.builder.trace import allowed, packages
 from engine.builder.trace.allowed import ReadingCode
-from engine.builder.trace.declaring import FACTS, OURS, gap_of
+from engine.builder.trace.declaring import FACTS, gap_of
 from engine.builder.trace.naming import Naming
-from engine.builder.trace.reads import Kind, Read, Reads
+from engine.builder.trace.places import OURS
+from engine.builder.trace.reads import PATHS, Kind, Read
 from engine.events import Gap
 from engine.key import input_row
 from engine.known import Known
-from engine.plugins import METADATA
 from engine.reporting import TypedReport
 
 _MOST_NAMES = 40
 """The greatest number of names in a group of a trace, and the greatest number of gaps in a trace."""
-_MOST_COVERS = 10_000
-"""The most covers that are kept for the next job with the same rows."""
 _ALLOWED = "allowed"
+_CODE = "code"
 _DATA = "code (data)"
 """How a trace names the files that a module declares as its data, which are a part of the row `code`."""
 
@@ -62,22 +60,18 @@ class Rows:
 
     package: str
     """The top-level Python package of the step."""
+    root: str = ""
+    """The folder or file of the package."""
     inputs: Mapping[str, str] = field(default_factory=dict)
     """The folder of each input that another job made, by the name of the input."""
     sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """The files and folders of each source, by the name of the input; () for a source from a hub."""
-    code: frozenset[str] = frozenset()
-    """The files of the row `code`: modules and declared data."""
+    """The absolute paths of each source, by the name of the input; () for a source from a hub."""
+    code: tuple[str, ...] = ()
+    """The absolute paths of the row `code`: modules and declared data."""
     tools: tuple[str, ...] = ()
     installed: Callable[[str], str] = str
     """Returns the name of the distribution that is installed for a tool."""
     facts: Callable[[], Mapping[str, Known]] = dict
-
-    @property
-    def without_inputs(self) -> tuple[object, ...]:
-        """What decides, beside the inputs, which reads are covered. Facts of one job differ from those of any other."""
-        sources = tuple(self.sources.items())
-        return (self.package, sources, self.code, tuple(self.tools), self.installed, self.facts)
 
 
 @dataclass(frozen=True)
@@ -89,37 +83,21 @@ class _Cover:
     reason: str = ""
 
 
-@dataclass(frozen=True)
-class _ReadCover:
-    """What is known about a read, whatever inputs the job has: its cover, if any, and its path without links."""
-
-    cover: _Cover | None
-    real: str
-
-
-@lru_cache(maxsize=16)
-def _covers_of(rows: tuple[object, ...], root: str) -> dict[Read, _ReadCover]:
-    """Return what is known about the reads of jobs with these rows, inputs aside: such jobs mostly read the same."""
-    del rows, root
-    return {}
-
-
-def examine(reads: Iterable[Reads], rows: Rows) -> Trace:
-    """Return what a job read, grouped by what covers it. A forked child of the worker has reads of its own."""
+def examine(reads: Iterable[Read], rows: Rows) -> Trace:
+    """Return what a job read, grouped by what covers it."""
     groups: dict[tuple[str, str], set[str]] = {}
     gaps_by_name: dict[tuple[Kind, str], Gap] = {}
-    for each in reads:
-        naming = Naming(each.root)
-        judge = _Judge(rows, naming, _covers_of(rows.without_inputs, each.root))
-        for read in each.items:
-            cover = judge.cover(read)
-            if cover is not None:
-                groups.setdefault((cover.row, cover.reason), set()).add(cover.name)
-                continue
-            name = naming.portable(read)
-            known = gaps_by_name.get((read.kind, name))
-            if known is None or not known.at:
-                gaps_by_name[read.kind, name] = gap_of(read, naming, rows.package)
+    naming = Naming(rows.root)
+    judge = _Judge(rows, naming)
+    for read in reads:
+        cover = judge.cover(read)
+        if cover is not None:
+            groups.setdefault((cover.row, cover.reason), set()).add(cover.name)
+            continue
+        name = naming.portable(read)
+        known = gaps_by_name.get((read.kind, name))
+        if known is None or not known.at:
+            gaps_by_name[read.kind, name] = gap_of(read, naming, rows.package)
     gaps = sorted(gaps_by_name.values(), key=lambda gap: (not gap.fails, gap.at == "", gap.kind, gap.name))
     return Trace(
         tuple(
@@ -134,107 +112,75 @@ def examine(reads: Iterable[Reads], rows: Rows) -> Trace:
 class _Judge:
     """Finds for each read of a job what covers it."""
 
-    def __init__(self, rows: Rows, naming: Naming, covers: dict[Read, _ReadCover]) -> None:
+    def __init__(self, rows: Rows, naming: Naming) -> None:
         self._rows = rows
         self._naming = naming
-        self._covers = covers
-        self._by_kind: Mapping[Kind, Callable[[Read], _Cover | None]] = {
-            Kind.FILE: self._path,
-            Kind.FOLDER: self._path,
-            Kind.STATUS: self._status,
-            Kind.PACKAGE: self._package,
-            Kind.MACHINE: self._machine,
-            Kind.PROGRAM: self._program,
-            Kind.NETWORK: self._network,
-        }
+        self._row_of = dict.fromkeys(rows.code, _CODE)
+        self._row_of |= {path: input_row(name) for name, paths in rows.sources.items() for path in paths}
 
     def cover(self, read: Read) -> _Cover | None:
         """Return what covers a read; None for a gap."""
-        is_path = read.kind in (Kind.FILE, Kind.FOLDER, Kind.STATUS)
-        if is_path and (own := self._input(read.name)) is not None:
-            return own
-        general = self._covers.get(read)
-        if general is None:
-            general = _ReadCover(
-                self._by_kind[read.kind](read) or self._allowed(read), os.path.realpath(read.name) if is_path else ""
-            )
-            if len(self._covers) < _MOST_COVERS:
-                self._covers[read] = general
-        return (self._input(general.real) if is_path else None) or general.cover
+        match read.kind:
+            case Kind.FILE | Kind.FOLDER | Kind.STATUS:
+                cover = self._path(read) or self._fact_of_path(read)
+            case Kind.PROGRAM:
+                cover = self._fact_of_path(read)
+            case Kind.PACKAGE:
+                name = read.name.removeprefix(packages.DESCRIBES)
+                tool = self._tools.get(name)
+                cover = None if tool is None else _Cover(f"tools.{tool}", name)
+            case Kind.MACHINE:
+                fact = FACTS.get(read.name)
+                cover = _Cover(f"facts.{fact}", read.name) if fact is not None and fact in self._facts else None
+            case Kind.NETWORK:
+                hubs = (name for name, files in self._rows.sources.items() if not files)
+                cover = next((_Cover(input_row(name), read.name) for name in hubs), None)
+        return cover or self._allowed(read) or self._without_links(read)
 
-    def _input(self, path: str) -> _Cover | None:
-        """Return the row of the input to which a path leads."""
+    def _path(self, read: Read) -> _Cover | None:
+        """Return the row of a path.
+
+        Where a job asks only for the status of a folder, the row of a file below it says that the folder is there.
+        """
+        cover = self._of_path(read.name, self._row_of)
+        if cover is None and read.kind is Kind.STATUS:
+            below = os.path.join(read.name, "")
+            inner = next((file for file in self._row_of if file.startswith(below)), None)
+            cover = None if inner is None else self._of_path(inner, self._row_of)
+        return cover
+
+    def _without_links(self, read: Read) -> _Cover | None:
+        """Return the row of the path to which a path leads."""
+        return self._of_path(os.path.realpath(read.name), self._row_of_real) if read.kind in PATHS else None
+
+    def _of_path(self, path: str, row_of: Mapping[str, str]) -> _Cover | None:
         for name, folder in self._rows.inputs.items():
             if path == folder or path.startswith(folder + os.sep):
                 return _Cover(input_row(name), os.path.relpath(path, folder))
-        return None
+        row = row_of.get(path)
+        if row != _CODE:
+            return None if row is None else _Cover(row, os.path.basename(path))
+        return _Cover(_CODE if path.endswith(".py") else _DATA, self._naming.path(path))
 
-    def _path(self, read: Read) -> _Cover | None:
-        return self._path_in_rows(read) or self._path_of_fact(read)
+    @cached_property
+    def _row_of_real(self) -> Mapping[str, str]:
+        return {os.path.realpath(path): row for path, row in self._row_of.items()}
 
-    def _path_in_rows(self, read: Read) -> _Cover | None:
-        return self._row_of(read.name, read) or self._row_of(os.path.realpath(read.name), read)
-
-    def _row_of(self, path: str, read: Read) -> _Cover | None:
-        """Return the row that covers a path, which is the name of a read or the same without links."""
-        for name, files in self._rows.sources.items():
-            if path in files:
-                return _Cover(input_row(name), os.path.basename(path))
-        if path in self._rows.code:
-            return _Cover("code" if path.endswith(".py") else _DATA, self._naming.portable(read))
-        return None
-
-    def _status(self, read: Read) -> _Cover | None:
-        """Return the row of the path, or of a file below it: a folder with a file exists."""
-        below = os.path.join(read.name, "")
-        files = (file for files in (*self._rows.sources.values(), self._rows.code) for file in files)
-        inner = next((file for file in files if file.startswith(below)), None)
-        return self._path(read) or (None if inner is None else self._row_of(inner, read))
-
-    def _path_of_fact(self, read: Read) -> _Cover | None:
+    def _fact_of_path(self, read: Read) -> _Cover | None:
         facts = (name for name, fact in self._facts.items() if read.name in fact.paths)
         return next((_Cover(f"facts.{name}", self._naming.portable(read)) for name in facts), None)
 
-    def _package(self, read: Read) -> _Cover | None:
-        if read.name.endswith(METADATA):
-            owner: distributions.Distribution | None = distributions.described_by(read.name)
-        elif self._naming.is_shared(read.name):
-            return None
-        else:
-            owner = distributions.owner(read.name)
-        if owner is None:
-            return None
-        tool = self._tool(owner.name, os.path.dirname(read.name))
-        return None if tool is None else _Cover(f"tools.{tool}", f"{owner.name} {owner.version}")
-
-    def _tool(self, distribution: str, site: str) -> str | None:
-        """Return the tool whose version stands for a distribution: its own, or one that pins its version."""
-        for tool in self._rows.tools:
-            if distributions.normalized(tool) == distribution:
-                return tool
-        for installed, tool in self._tools.items():
-            if installed == distribution or distribution in distributions.pinned_by(installed, site):
-                return tool
-        return None
-
     @cached_property
     def _tools(self) -> Mapping[str, str]:
-        return {distributions.normalized(self._rows.installed(tool)): tool for tool in self._rows.tools}
+        """The tool whose version stands for a distribution: its own, or one that pins its version."""
+        installed = {tool: self._rows.installed(tool) for tool in self._rows.tools}
+        pinned = {each: tool for tool, name in installed.items() for each in packages.pinned_by(name)}
+        own = {packages.normalized(name): tool for tool, name in installed.items()}
+        return pinned | own | {packages.normalized(tool): tool for tool in self._rows.tools}
 
     @cached_property
     def _facts(self) -> Mapping[str, Known]:
         return self._rows.facts()
-
-    def _machine(self, read: Read) -> _Cover | None:
-        fact = FACTS.get(read.name)
-        return _Cover(f"facts.{fact}", read.name) if fact is not None and fact in self._facts else None
-
-    def _program(self, read: Read) -> _Cover | None:
-        return self._path_of_fact(read)
-
-    def _network(self, read: Read) -> _Cover | None:
-        hubs = (name for name, files in self._rows.sources.items() if not files)
-        return next((_Cover(input_row(name), read.name) for name in hubs), None)
 
     def _allowed(self, read: Read) -> _Cover | None:
         portable = self._naming.portable(read)
@@ -246,8 +192,3 @@ class _Judge:
         if package == OURS:
             return ReadingCode.RECIPE
         return ReadingCode.STEP if package == self._rows.package else ReadingCode.LIBRARY
-
-
-def files_of(paths: tuple[Path, ...]) -> tuple[str, ...]:
-    """Return paths as texts, each also without links."""
-    return tuple(dict.fromkeys(text for path in paths for text in (os.path.abspath(path), os.path.realpath(path))))

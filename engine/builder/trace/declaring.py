@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from engine.builder.trace.naming import Naming
+from engine.builder.trace.packages import DESCRIBES
+from engine.builder.trace.places import OURS
 from engine.builder.trace.reads import Kind, Read
 from engine.errors import StepError
 from engine.events import Gap
@@ -15,8 +17,6 @@ from engine.store.record import Record
 FACTS: Mapping[str, str] = {"the number of CPUs": "cpu.count"}
 """The fact that stands for a property of the machine."""
 _WORDS: Mapping[str, str] = {Kind.STATUS: "existence or status of"}
-OURS = "engine"
-"""The Python package whose steps belong to this program."""
 
 
 def gap_of(read: Read, naming: Naming, package: str) -> Gap:
@@ -37,9 +37,9 @@ def gaps_of(record: Record) -> tuple[Gap, ...]:
 
 def sentence(gap: Gap) -> str:
     """Return what a job read without a row of its key, where, and how the step declares it."""
-    where = f"{gap.at} reads" if gap.at else "native code reads"
+    where = gap.at or ("an import" if gap.kind == Kind.PACKAGE else "native code")
     name = gap.name if gap.kind == Kind.MACHINE else f"the {_WORDS.get(gap.kind, gap.kind)} {gap.name}"
-    return f"{where} {name}: {gap.hint}"
+    return f"{where} reads {name}: {gap.hint}"
 
 
 def refuse_uncovered_code(job: str, gaps: Sequence[Gap]) -> None:
@@ -72,7 +72,7 @@ def _hint(read: Read, naming: Naming) -> str:
         case Kind.FILE | Kind.FOLDER | Kind.STATUS:
             hint = _hint_for_path(read, naming)
         case Kind.PACKAGE:
-            hint = f'declare it in the step: tools = ("{name.removeprefix("metadata of ")}",)'
+            hint = f'declare it in the step: tools = ("{name.removeprefix(DESCRIBES)}",)'
         case Kind.MACHINE if name in FACTS:
             hint = f'declare it in the step: facts = ("{FACTS[name]}",)'
         case Kind.MACHINE:

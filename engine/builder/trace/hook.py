@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
-from functools import cache
 from types import FrameType
 from typing import Any
 
 from engine.builder import audit
 from engine.builder.audit import Handler
 from engine.builder.executors import environment
+from engine.builder.trace import places
 from engine.builder.trace.reads import Kind
 from engine.builder.trace.recorder import Recorder
 
@@ -47,17 +47,16 @@ _MACHINE: Mapping[str, str] = {
 def install() -> None:
     """Note what this process reads from now on.
 
-    Processes that this process forks do so, too. A process that imports modules for the jobs of its forks installs the
-    hook before it imports them.
+    Processes that this process forks do so, too.
     """
     _RECORDER.begin()
     os.register_at_fork(after_in_child=_RECORDER.in_copy)
     audit.hand_to(_HANDLERS, without=_OURS)
 
 
-def prepare() -> None:
-    """Look up where the imported modules belong, so that no worker forked from this process does the same again."""
-    _RECORDER.prepare()
+def importing() -> AbstractContextManager[None]:
+    """Return a context in which a zygote imports a module: what is read counts for every job of its forks."""
+    return _RECORDER.importing()
 
 
 def recording(step: str, folder: str, inputs: Iterable[str]) -> AbstractContextManager[None]:
@@ -65,18 +64,7 @@ def recording(step: str, folder: str, inputs: Iterable[str]) -> AbstractContextM
 
     `step` is the class of the job's step, written as `module:Class`. `inputs` are the paths of the job's inputs.
     """
-    return _RECORDER.recording(folder, _roots(step.partition(":")[0].partition(".")[0]), tuple(inputs))
-
-
-@cache
-def _roots(package: str) -> tuple[str, ...]:
-    """Return the folders, or the file, of a top-level Python package."""
-    spec = importlib.util.find_spec(package)
-    if spec is None:
-        return ()
-    if spec.submodule_search_locations is not None:
-        return tuple(os.path.join(each, "") for each in spec.submodule_search_locations)
-    return (spec.origin,) if spec.origin else ()
+    return _RECORDER.recording(folder, places.package_of_class(step), tuple(inputs))
 
 
 def _on_open(arguments: tuple[Any, ...], frame: FrameType) -> None:
@@ -161,22 +149,14 @@ def _on_move(arguments: tuple[Any, ...], frame: FrameType) -> None:
 
 def _on_import(arguments: tuple[Any, ...], frame: FrameType) -> None:
     name, importer, names, level = arguments
-    package = str((importer or {}).get("__package__") or "")
     if level:
+        package = str((importer or {}).get("__package__") or "")
         name = importlib.util.resolve_name("." * level + name, package)
-    _note_import([name, *(f"{name}.{each}" for each in names)], importer, frame)
+    _RECORDER.imports([name, *(f"{name}.{each}" for each in names)], frame)
 
 
 def _on_import_by_name(arguments: tuple[Any, ...], frame: FrameType) -> None:
-    if frame.f_back is not None:
-        _note_import(
-            [importlib.util.resolve_name(*arguments, *(None,) * (2 - len(arguments)))], frame.f_back.f_globals, frame
-        )
-
-
-def _note_import(names: Sequence[str], importer: Mapping[str, Any] | None, frame: FrameType) -> None:
-    is_imported = importer is not None and getattr(importer.get("__spec__"), "_initializing", False)
-    _RECORDER.imports(names, importer["__name__"] if importer is not None and is_imported else None, frame)
+    _RECORDER.imports([importlib.util.resolve_name(*arguments, *(None,) * (2 - len(arguments)))], frame)
 
 
 _HANDLERS: Mapping[str, Handler] = {

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import os
-from functools import cache
 
-from engine.builder.trace import distributions, places
-from engine.builder.trace.places import ENGINE, PYTHON
-from engine.builder.trace.reads import Kind, Read
-from engine.plugins import METADATA
-
-_PATHS = (Kind.FILE, Kind.FOLDER, Kind.STATUS, Kind.PROGRAM)
+from engine.builder.trace import places
+from engine.builder.trace.places import ENGINE
+from engine.builder.trace.reads import PATHS, Kind, Read
 
 
 class Naming:
@@ -25,9 +21,7 @@ class Naming:
 
     def portable(self, read: Read) -> str:
         """Return the name of a read: relative to the package of the step, to this program or to the home folder."""
-        if read.kind is Kind.PACKAGE:
-            return _package(read.name)
-        return self.path(read.name) if read.kind in _PATHS else read.name
+        return self.path(read.name) if read.kind in (*PATHS, Kind.PROGRAM) else read.name
 
     def path(self, path: str) -> str:
         """Return the portable name of a path."""
@@ -49,27 +43,7 @@ class Naming:
         beside = folder != "" and path.startswith(folder) and not path.endswith(".py")
         return beside or path.startswith((ENGINE, root or ENGINE))
 
-    @staticmethod
-    def is_shared(package: str) -> bool:
-        """Say whether a path is no package: the standard library, the import path, metadata or this program."""
-        return package in (PYTHON, ENGINE) or package in places.import_path() or package.endswith(METADATA)
-
 
 def _around(root: str) -> str:
     """Return the folder that contains a package's folder or a module's file."""
     return os.path.join(os.path.dirname(root.removesuffix(os.sep)), "")
-
-
-@cache
-def _package(package: str) -> str:
-    """Return the name of a package: the name of its distribution, or its path where no distribution installed it."""
-    if package == PYTHON:
-        return "python"
-    if package == ENGINE:
-        return "recipe"
-    if package in places.import_path():
-        return "import path"
-    if package.endswith(METADATA):
-        return f"metadata of {distributions.described_by(package).name}"
-    owner = distributions.owner(package)
-    return package if owner is None else owner.name

@@ -1,70 +1,74 @@
-"""Places: which code caused a read, and where a file belongs: the standard library, a package, or neither."""
+"""Places: which code caused a read, and where code lies."""
 
 from __future__ import annotations
 
+import importlib.util
 import os
-import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from types import FrameType
 
 from engine.builder import audit
-from engine.builder.trace import distributions
-from engine.plugins import METADATA
 
 _SITES = ("site-packages", "dist-packages")
 _CACHED = f"{os.sep}__pycache__{os.sep}"
 _BUILDER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "")
 """The folder of the code that runs jobs, and is no step's own code."""
-PYTHON = os.path.dirname(os.__file__)
+_PYTHON = os.path.dirname(os.__file__)
 """The folder of the standard library."""
+OURS = "engine"
+"""The Python package of this program."""
 ENGINE = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(__file__))), "")
 """The folder of this program."""
 _AUDIT = audit.__file__
 _WITHOUT_LINKS = os.path.realpath.__name__
-_INTERPRETER = os.path.realpath(sys.executable)
-_NAME_OF_LIBRARY = f"{os.sep}libpython3."
-
-
-_MOST_LINES = 20
-"""The greatest number of lines of a stack that are kept for a read that is part of a module's import."""
 
 
 @dataclass(frozen=True)
 class ReadSite:
     """The code that caused a read."""
 
-    at: str
-    """The nearest line of the step's own code, as `file:line`; empty where no own code was running."""
-    by: str
+    by: str = ""
     """The module that did the read, not counting the standard library."""
-    owner: str = ""
-    """The module that was being imported, if the read was part of its import; empty otherwise."""
     lines: tuple[str, ...] = ()
-    """The nearest lines of code, as `file:line`, for a read that was part of a module's import."""
+    """The lines of code that led to the read, as `file:line`, the nearest first."""
 
-    def within(self, roots: tuple[str, ...]) -> ReadSite:
-        """Return the site as a step sees it whose code lies below the paths in `roots`."""
-        return ReadSite(next((line for line in self.lines if line.startswith(roots)), ""), self.by)
+    def within(self, roots: tuple[str, ...]) -> str:
+        """Return the nearest line of the step whose code lies below the paths in `roots`; empty without one."""
+        return next((line for line in self.lines if line.startswith(roots)), "")
 
 
-def site_of(frame: FrameType | None, roots: tuple[str, ...]) -> ReadSite:
-    """Return the site of a read in a stack of frames; the code of the step lies below the paths in `roots`."""
-    at = by = owner = ""
-    lines: list[str] = []
+def site_of(frame: FrameType | None) -> ReadSite:
+    """Return the site of a read in a stack of frames."""
+    frames = list(readers(frame))
+    return ReadSite(_module(frames[0]) if frames else "", tuple(map(_line, frames)))
+
+
+def nearest_site(reader: FrameType) -> ReadSite:
+    """Return the site of a read without the code that led to the code of the frame `reader`."""
+    return ReadSite(_module(reader), (_line(reader),))
+
+
+def readers(frame: FrameType | None) -> Iterator[FrameType]:
+    """Yield the frames of a stack that belong neither to the standard library nor to the code that runs jobs."""
     while frame is not None:
-        code = frame.f_code
-        file = code.co_filename
-        if not (is_standard(file) or file.startswith(_BUILDER)):
-            if not at and file.startswith(roots):
-                at = f"{file}:{frame.f_lineno}"
-            by = by or str(frame.f_globals.get("__name__", ""))
-            if len(lines) < _MOST_LINES:
-                lines.append(f"{file}:{frame.f_lineno}")
-            if not owner and code.co_name == "<module>":
-                owner = str(frame.f_globals.get("__name__", ""))
+        if not is_standard(file := frame.f_code.co_filename) and not file.startswith(_BUILDER):
+            yield frame
         frame = frame.f_back
-    return ReadSite(at, by, owner, tuple(lines) if owner else ())
+
+
+def package_of_frame(frame: FrameType) -> str:
+    """Return the top-level Python package of the module whose code a frame runs."""
+    return _module(frame).partition(".")[0]
+
+
+def _module(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", ""))
+
+
+def _line(frame: FrameType) -> str:
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
 def asks(frame: FrameType | None, roots: tuple[str, ...]) -> bool:
@@ -81,7 +85,22 @@ def asks(frame: FrameType | None, roots: tuple[str, ...]) -> bool:
 
 def is_standard(file: str) -> bool:
     """Say whether a file is a part of the standard library or of the interpreter."""
-    return file.startswith("<") or (file.startswith(PYTHON) and not any(site in file for site in _SITES))
+    return file.startswith("<") or (file.startswith(_PYTHON) and not any(site in file for site in _SITES))
+
+
+def package_of_class(name: str) -> str:
+    """Return the top-level Python package of a class that is written as `module:Class`."""
+    return name.partition(":")[0].partition(".")[0]
+
+
+def roots_of(package: str) -> tuple[str, ...]:
+    """Return the folders, or the file, of a top-level Python package."""
+    spec = importlib.util.find_spec(package)
+    if spec is None:
+        return ()
+    if spec.submodule_search_locations is not None:
+        return tuple(os.path.join(each, "") for each in spec.submodule_search_locations)
+    return (spec.origin,) if spec.origin else ()
 
 
 @cache
@@ -92,61 +111,9 @@ def without_links(path: str) -> str:
 
 
 def source_of(file: str) -> str:
-    """Return the source file of a compiled file in `__pycache__`; any other path as it is."""
+    """Return the absolute path of a file; for a compiled file in `__pycache__`, that of its source."""
+    file = os.path.abspath(file)
     if not file.endswith(".pyc") or _CACHED not in file:
         return file
     folder, _, name = file.rpartition(_CACHED)
     return os.path.join(folder, f"{name.split('.', 1)[0]}.py")
-
-
-def package_of(file: str) -> str | None:
-    """Return the folder or file in site-packages that a path belongs to; None for a path outside site-packages.
-
-    A path of the standard library belongs to the folder of the standard library. A folder without `__init__.py`, such
-    as `google`, may hold packages of several distributions; the result is then one level deeper. A folder of the import
-    path belongs to itself, and so do the lists of entry points in it, which programs read for all distributions. A file
-    that no distribution has installed belongs to no package.
-    """
-    if file in import_path():
-        return file
-    for site in _sites():
-        if file.startswith(site):
-            first, *others = file[len(site) :].split(os.sep, 2)
-            if first.endswith(METADATA):
-                return site[:-1] if others == ["entry_points.txt"] else site + first
-            shared = others and not _is_package(site + first)
-            package = site + (os.path.join(first, others[0]) if shared else first)
-            return package if distributions.owner(package) is not None else None
-    return PYTHON if is_standard(file) or file == _INTERPRETER or _NAME_OF_LIBRARY in file else None
-
-
-@cache
-def _is_package(folder: str) -> bool:
-    return os.path.isfile(os.path.join(folder, "__init__.py"))
-
-
-def import_path() -> tuple[str, ...]:
-    """Return the entries of Python's import path as absolute paths without `..`, as a trace names them."""
-    return _absolute(tuple(sys.path))
-
-
-@cache
-def _absolute(entries: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(map(os.path.abspath, entries))
-
-
-def _sites() -> tuple[str, ...]:
-    return _sites_in(import_path())
-
-
-@cache
-def _sites_in(entries: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the folders of the import path in which distributions are installed."""
-    return tuple(os.path.join(entry, "") for entry in entries if _has_distributions(entry))
-
-
-def _has_distributions(folder: str) -> bool:
-    try:
-        return any(name.endswith(METADATA) for name in os.listdir(folder or os.curdir))
-    except OSError:
-        return False

@@ -21,11 +21,15 @@ class Kind(StrEnum):
     STATUS = "status"
     """Whether a path exists, and what is there: the step asked without reading a content."""
     PACKAGE = "package"
-    """Files of an installed Python package. The name of the read is the package's folder or file in site-packages."""
+    """Files of an installed Python package. The name of the read is that of the distribution (`packages.py`)."""
     MACHINE = "machine"
     """A property of the machine, such as the number of CPUs."""
     PROGRAM = "program"
     NETWORK = "network"
+
+
+PATHS = (Kind.FILE, Kind.FOLDER, Kind.STATUS)
+"""The kinds of reads whose name is a path, until an installed package stands for the path."""
 
 
 @dataclass(frozen=True)
@@ -34,39 +38,31 @@ class Read:
 
     kind: Kind
     name: str
-    """The absolute path of a file, folder or package; the name of anything else."""
+    """The absolute path of a file or folder; the name of anything else."""
     at: str = ""
     """The file and line of the step's own code that caused the read; empty for a read by native code."""
     by: str = ""
     """The module whose code did the read, not counting the standard library."""
 
 
-@dataclass(frozen=True)
-class Reads:
-    """What a job read, and the folder or file of the Python package that contains the job's step."""
-
-    root: str
-    items: tuple[Read, ...]
+def encode(items: Iterable[Read]) -> bytes:
+    """Return reads as lines of JSON."""
+    return b"".join(json.dumps([read.kind, read.name, read.at, read.by]).encode() + b"\n" for read in items)
 
 
-def encode(root: str, items: Iterable[Read]) -> bytes:
-    """Return reads as lines of JSON, below a line with the folder or file of the package that contains the step."""
-    rows = ([root], *([read.kind, read.name, read.at, read.by] for read in items))
-    return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
-
-
-def decode(raw: bytes) -> Reads:
-    """Return the reads in lines of JSON. Raises ValueError for other bytes."""
+def decode(raw: bytes) -> tuple[Read, ...]:
+    """Return the reads in lines of JSON. Raises ValueError for other bytes, also for none."""
     try:
-        first, *lines = raw.splitlines()
-        (root,) = json.loads(first)
-        return Reads(root, tuple(read for read in map(_read_of, lines) if read is not None))
+        items = tuple(map(_read_of, raw.splitlines()))
     except (TypeError, AttributeError) as error:
         raise ValueError("these are no reads") from error
+    if not items:
+        raise ValueError("there are no reads")
+    return items
 
 
 @lru_cache(maxsize=4096)
-def _read_of(line: bytes) -> Read | None:
-    """Return the read of a line; None for the first line of a file. The jobs of a step mostly read the same."""
+def _read_of(line: bytes) -> Read:
+    """Return the read of a line. The jobs of a step mostly read the same."""
     kind, *others = json.loads(line)
-    return Read(Kind(kind), *others) if others else None
+    return Read(Kind(kind), *others)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.builder.trace import coverage, reads
+from engine.builder.trace import coverage, places, reads
 from engine.builder.trace.coverage import Rows, Trace
 from engine.errors import StepError
 from engine.key import Key
@@ -30,8 +31,8 @@ def of_run(lookup: Lookup, job: Job, key: Key, inputs: Mapping[str, Record], fol
     Raises StepError where the worker left none, or where they are damaged: nobody can say then what the job depends on.
     """
     try:
-        every = [reads.decode(regular.read(folder / reads.FILE_NAME))]
-        every += [reads.decode(regular.read(child)) for child in folder.glob(f"{reads.FILE_NAME}.*")]
+        files = (folder / reads.FILE_NAME, *folder.glob(f"{reads.FILE_NAME}.*"))
+        every = [read for file in files for read in reads.decode(regular.read(file))]
     except (OSError, ValueError) as error:
         raise StepError(
             f"nobody can say what the job {job.name!r} has read",
@@ -62,12 +63,13 @@ def of_record(lookup: Lookup, record: Record) -> Trace | None:
 def _rows(lookup: Lookup, job: Job, key: Key, inputs: Mapping[str, Record]) -> Rows:
     traits = job.traits
     return Rows(
-        package=traits.kind.partition(":")[0].partition(".")[0],
+        places.package_of_class(traits.kind),
+        root=next(iter(places.roots_of(places.package_of_class(traits.work))), ""),
         inputs={name: str(lookup.store.artifact_path(record.artifact)) for name, record in inputs.items()},
         sources={
-            name: coverage.files_of(tuple(lookup.source(source).files)) for name, source in traits.sources.items()
+            name: tuple(map(os.path.abspath, lookup.source(source).files)) for name, source in traits.sources.items()
         },
-        code=frozenset(coverage.files_of(tuple(path for path, _ in lookup.rows.code_read(job)))),
+        code=tuple(os.path.abspath(path) for path, _ in lookup.rows.code_read(job)),
         tools=traits.tools,
         installed=_installed,
         facts=(lambda: _facts(job, key)) if any(row.startswith(_FACT) for row in key) else dict,

@@ -136,7 +136,7 @@ class TestOutcome:
     TASK = WorkerTask("toy:Begin", "begin", {}, {}, "/out", "/log", id="1-7")
 
     def message(self, **changes):
-        answer = WorkerAnswer(changes.pop("task", "1-7"), changes.pop("answerer", 33), {"a": 1}, None, 0.1)
+        answer = WorkerAnswer(changes.pop("task", "1-7"), changes.pop("answerer", 33), {"a": 1}, None)
         message = {
             "id": "1-7",
             "pid": 33,
@@ -150,7 +150,7 @@ class TestOutcome:
         return {**message, "answer": answer.encode().decode(), **changes}
 
     def test_is_the_answer_of_the_worker(self):
-        assert outcome(self.TASK, self.message(), 0).report == {"a": 1}
+        assert outcome(self.TASK, self.message()).report == {"a": 1}
 
     @pytest.mark.parametrize(
         "changes",
@@ -161,7 +161,7 @@ class TestOutcome:
         ids=str,
     )  # fmt: skip
     def test_is_an_error_for_an_answer_of_another_run_or_process_and_for_junk(self, changes):
-        refused = outcome(self.TASK, self.message(**changes), 0)
+        refused = outcome(self.TASK, self.message(**changes))
         assert "an answer that does not belong to this run" in refused.error.what
         assert (refused.report, refused.files) == (None, {})
 
@@ -169,7 +169,7 @@ class TestOutcome:
         message = self.message()
         edited = message["answer"].replace('"a": 1', '"a": 2')
         assert edited != message["answer"]
-        assert outcome(self.TASK, {**message, "answer": edited}, 0).error is not None
+        assert outcome(self.TASK, {**message, "answer": edited}).error is not None
 
 
 @pytest.mark.parametrize("line", [b"junk\n", b"[1]\n", b'{"id": "1-1"}\n', b'{"id": "nobody", "answer": "{}"}\n'])

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import reading_steps
 
+import engine.step
 from engine.builder.executors.local import LocalExecutor
 from engine.builder.trace import reads
 from engine.builder.trace.reads import Kind
@@ -44,9 +45,8 @@ def recorded(tmp_path_factory):
                 outcomes = executor.poll()
             [(_, outcome)] = outcomes
             assert outcome.error is None, (name, str(outcome.error), (folder / "log").read_text())
-            every = [reads.decode(file.read_bytes()) for file in sorted(folder.glob("reads*"))]
-            assert {each.root for each in every} == {f"{package}/"}
-            items[name] = (package, [read for each in every for read in each.items])
+            files = sorted(folder.glob("reads*"))
+            items[name] = (package, [read for file in files for read in reads.decode(file.read_bytes())])
     finally:
         executor.close()
         sys.path.remove(str(site))
@@ -130,7 +130,7 @@ def test_a_read_is_recorded_with_the_line_of_the_step(recorded, name):
 def test_what_a_job_writes_itself_is_no_read(recorded):
     _, items = recorded["Own"]
     files = [read.name for read in items if read.kind in (Kind.FILE, Kind.FOLDER) and read.at]
-    assert all("/probe_package/" in name for name in files), files
+    assert {name for name in files if "/probe_package/" not in name} == {engine.step.__file__}  # the step imports it
     written = {"a", "b", "c"}
     assert not written & {Path(read.name).name for read in items}
 
@@ -157,23 +157,65 @@ import os, sys
 sys.path.insert(0, sys.argv[1])
 from engine.builder.trace import hook
 hook.install()
-import probe_package.tables
+open(sys.argv[1] + "/helper.txt").close()
+with hook.importing():
+    import probe_package.tables
 for number in ("one", "two"):
     pid = os.fork()
     if pid == 0:
         os.mkdir(f"{sys.argv[2]}/{number}")
         with hook.recording("probe_package.step:X", f"{sys.argv[2]}/{number}", ()):
-            if number == "one":
-                import probe_package.tables
+            if number == "two":
+                import probe_helper
         os._exit(0)
     assert os.waitpid(pid, 0)[1] == 0
 """
 
 
-def test_a_forked_process_has_the_reads_of_modules_that_were_imported_before(tmp_path):
-    package = reading_steps.package_in(tmp_path / "site")
-    subprocess.run([sys.executable, "-c", FORKED, tmp_path / "site", tmp_path], check=True)
-    one, two = (reads.decode((tmp_path / name / "reads").read_bytes()).items for name in ("one", "two"))
-    [words] = [read for read in one if read.name == str(package / "words.txt")]
-    assert words.at == f"{package / 'tables.py'}:2"
-    assert words.name not in {read.name for read in two}
+def test_what_a_zygote_imports_is_read_by_each_job_of_its_forks_and_nothing_else_that_it_does(tmp_path):
+    site = tmp_path / "site"
+    package = reading_steps.package_in(site)
+    subprocess.run([sys.executable, "-c", FORKED, site, tmp_path], check=True)
+    for number in ("one", "two"):
+        items = reads.decode((tmp_path / number / "reads").read_bytes())
+        [words] = [read for read in items if read.name == str(package / "words.txt")]
+        assert words.at == f"{package / 'tables.py'}:2"
+        assert str(package / "tables.py") in {read.name for read in items}
+        names = {Path(read.name).name for read in items if read.name.startswith(f"{site}/")}
+        assert names - {package.name} == {"__init__.py", "tables.py", "words.txt"} | (
+            {"probe_helper.py"} if number == "two" else set()
+        )
+
+
+IMPORTS_AGAIN = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from engine.builder.trace import hook
+hook.install()
+with hook.importing():
+    import probe_library
+with hook.recording("probe_package:X", sys.argv[1], ()):
+    import probe_other_library, probe_package
+"""
+READING_AGAIN = """
+import pytest
+import os
+os.cpu_count()
+os.getuid()
+"""
+
+
+def test_what_a_library_has_read_before_is_read_by_the_step_that_reads_it_too(tmp_path):
+    (tmp_path / "probe_library.py").write_text("import pytest, os\nos.cpu_count()")
+    (tmp_path / "probe_other_library.py").write_text("import os\nos.getuid()")
+    (tmp_path / "probe_package.py").write_text(READING_AGAIN)
+    subprocess.run([sys.executable, "-c", IMPORTS_AGAIN, tmp_path], check=True)
+    items = reads.decode((tmp_path / "reads").read_bytes())
+    for name, library, line in (
+        ("pytest", "probe_library", 2),
+        ("the number of CPUs", "probe_library", 4),
+        ("the user", "probe_other_library", 5),
+    ):
+        sites = [(read.at, read.by) for read in items if read.name == name]
+        assert sites[-1] == (f"{tmp_path / 'probe_package.py'}:{line}", "probe_package"), name
+        assert ("", library) in sites
