@@ -16,7 +16,6 @@ from engine.system import watched
 
 # A recipe that is refused has no plan, so what makes variants is imported where it is needed.
 if TYPE_CHECKING:
-    from engine.builder.findings import Finding
     from engine.builder.job import Job
     from engine.builder.live_rows import MachineRows
     from engine.builder.lookup import Lookup
@@ -35,9 +34,9 @@ Entry = dict[str, Any]
 """A variant of the last build as plain data, which `engine.report.keeping` makes.
 
 `variant` has the subject and the jobs of the variant, with the rows of each job's own key, as bytes: a build decodes
-those that it looks at (`variant_fields`). `inputs` and `outputs` are files: those of local sources, and what the build
-made. `planned`, `ended`, `talk`, `news` and `folded` are what a build prints where nothing has changed, and `table`,
-`delivered`, `model`, `choice`, `unknown` and `notes` what is known about the variant.
+those that it looks at. `inputs` and `outputs` are files: those of local sources, and what the build made. `planned`,
+`ended`, `talk`, `news` and `folded` are what a build prints where nothing has changed, `table` is the variant's table,
+and `delivered` the folder of its package.
 """
 _FOLDER = "plans"
 
@@ -56,8 +55,6 @@ class PlanCache:
     """The facts about this machine that records hold."""
     notices: Sequence[str]
     """What every build prints about the recipes."""
-    abstract: Sequence[str]
-    """The named recipe files that other recipes extend and that make no package of their own."""
     project: str
     """The folder of the project."""
     set: tuple[str, ...]
@@ -108,34 +105,12 @@ def standing(changes: ChangedFiles | None) -> PlanCache | None:
     return plan if all(name in plan.sources and is_file(name) for name in changes.names) else None
 
 
-def unchanged(words: Sequence[str]) -> PlanCache | None:
-    """Return the plan of the build with the arguments `words`, if nothing has changed since; else None."""
-    changes = snapshot.compare(words)
-    return None if changes is None or changes.names else standing(changes)
-
-
-def examined(words: Sequence[str]) -> tuple[Lookup, list[Finding]] | None:
-    """Return the look-up and the findings of `recipe why` for the jobs of the last build with the arguments `words`.
-
-    Returns None if the plan does not stand.
-    """
-    plan = standing(snapshot.compare(words))
-    if plan is None:
-        return None
-    from engine.builder.findings import examine
-
-    lookup, variants = _planned(plan, plan.entries.values())
-    findings = [finding for variant in variants for finding in examine(variant, lookup)]
-    lookup.store.leave()
-    return lookup, findings
-
-
 class PlanRows:
     """The rows of keys as the plan of the last build has them: they are as they were while the plan stands."""
 
     reasons: Mapping[str, str] = {}
 
-    def __init__(self, plan: PlanCache, variants: Iterable[Mapping[str, Any]]) -> None:
+    def __init__(self, plan: PlanCache, variants: Sequence[Mapping[str, Any]]) -> None:
         """`variants` are the fields of the variants of the plan that are looked up."""
         self.machine = plan.machine
         self._plan = plan
@@ -185,20 +160,15 @@ class ChangedBuild:
         *,
         out: Path | None,
         parallel: int | None,
-        force: Iterable[str] = (),
-        remake: Iterable[str] = (),
         keep_going: bool,
         allow_waiting: bool,
-        wait: float | None = None,
-        on: str = "local",
+        wait: float | None,
         on_event: Callable[[Event], None],
     ) -> Finished:
         """Run the loop on the variants; every event goes to `on_event`, and the last event, about all, is returned.
 
-        The parameters are those of a session's `build`. A build with `force`, `remake` or `on` keeps no snapshot, so no
-        plan stands for it.
+        A build with `force`, `remake` or `on` keeps no snapshot, so no plan stands for it.
         """
-        del force, remake, on
         from engine.builder.announcing import announcing
         from engine.builder.executors import slots
         from engine.builder.executors.local import LocalExecutor
@@ -242,26 +212,12 @@ def changed_build(changes: ChangedFiles | None) -> ChangedBuild | None:
 
         if not all(map(samples.is_readable, own)):
             return None
-    return ChangedBuild(plan, *_planned(plan, plan.readers.values(), remote=True))
-
-
-def _planned(
-    plan: PlanCache, entries: Iterable[Entry], *, remote: bool = False
-) -> tuple[Lookup, Sequence[PlannedVariant]]:
     from engine.builder.lookup import Lookup
     from engine.store.opening import open_store
 
-    every = [variant_fields(entry) for entry in entries]
-    variants = [_variant_of(each, plan.load) for each in every]
-    project = Path(plan.project) if remote else None
-    store = open_store(Path(plan.changes.path).parent.parent, project=project)
-    return Lookup(store, PlanRows(plan, every)), variants
-
-
-def variant_fields(entry: Entry) -> Mapping[str, Any]:
-    """Return the `subject` and the `jobs` of a variant as plain data."""
-    fields: Mapping[str, Any] = marshal.loads(entry["variant"])  # noqa: S302 - from a plan, whose seal fits
-    return fields
+    every = [marshal.loads(entry["variant"]) for entry in plan.readers.values()]  # noqa: S302 - the plan's seal fits
+    store = open_store(Path(plan.changes.path).parent.parent, project=Path(plan.project))
+    return ChangedBuild(plan, Lookup(store, PlanRows(plan, every)), [_variant_of(each, plan.load) for each in every])
 
 
 def _variant_of(fields: Mapping[str, Any], load: Callable[[Subject], LoadedRecipe]) -> PlannedVariant:

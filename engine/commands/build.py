@@ -9,7 +9,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from engine.api import Session
     from engine.builder.findings import Finding
     from engine.builder.selection import Reading
-    from engine.builder.summary import Summary
     from engine.events import Event, Finished
     from engine.report import BuildReport
     from engine.snapshot import ChangedFiles
@@ -223,8 +222,7 @@ def _run(request: BuildRequest, reports: list[BuildReport], *, began_ns: int) ->
     from engine.events import Ended
     from engine.report import results
 
-    summaries = _summaries(build)
-    tables = _tables(build, summaries)
+    tables = _tables(build)
     _write_junit(events, build)
     ran = {event.recipe for event in events if isinstance(event, Ended) and event.state == "built"}
     report.finish(results.results(finished, tables, built=ran))
@@ -233,7 +231,7 @@ def _run(request: BuildRequest, reports: list[BuildReport], *, began_ns: int) ->
         from engine.report import keeping
 
         with contextlib.suppress(KeyboardInterrupt), interrupts.raised():  # the next build then takes longer
-            keeping.keep(request.words, build, events, tables, summaries, began_ns=began_ns)
+            keeping.keep(request.words, build, events, tables, began_ns=began_ns)
     return finished.exit
 
 
@@ -259,6 +257,15 @@ def _planned(request: BuildRequest) -> Session:
 
 def _built(build: Session | ChangedBuild, request: BuildRequest, on_event: Callable[[Event], None]) -> Finished:
     """Build, hand each event to `on_event`, and return the last one. Raises UserError before anything is built."""
+    if isinstance(build, ChangedBuild):
+        return build.build(
+            out=request.out,
+            parallel=request.parallel,
+            keep_going=request.keep_going,
+            allow_waiting=request.allow_waiting,
+            wait=request.wait,
+            on_event=on_event,
+        )
     return build.build(
         out=request.out,
         parallel=request.parallel,
@@ -283,27 +290,17 @@ def _print_others(plan: PlanCache, request: BuildRequest) -> None:
         sys.stderr.write(entries.talk(plan.others, plan.notices, folded=folded))
 
 
-def _summaries(build: Session | ChangedBuild) -> dict[str, Summary]:
-    """Return the summaries of the variants about which a table is printed; of a new plan, of all variants."""
-    if not isinstance(build, ChangedBuild):
-        return {each.variant.name: each for each in build.summaries()}
-    with_table = [each for each in build.variants if build.plan.entries[each.name]["sections"]]
-    if not with_table:
-        return {}
-    from engine.builder.summary import summarize
-
-    return {each.name: summarize(build.lookup, each) for each in with_table}
-
-
-def _tables(build: Session | ChangedBuild, summaries: Mapping[str, Summary]) -> dict[str, str]:
-    """Return the table of each variant; "" for a variant without one."""
+def _tables(build: Session | ChangedBuild) -> dict[str, str]:
+    """Return the table of each variant; "" for a variant without one. Tables are about reports that steps have."""
     last = build.plan.entries if isinstance(build, ChangedBuild) else {}
     tables = {name: each["table"] for name, each in last.items()}
-    if not summaries:
+    reporting = [each for each in build.variants if any(job.traits.reads_report for job in each.jobs)]
+    if isinstance(build, ChangedBuild) and not reporting:
         return tables
+    from engine.builder.summary import summarize
     from engine.report import table
 
-    return tables | {name: table.tables([each]) for name, each in summaries.items()}
+    return tables | {each.name: table.tables([summarize(build.lookup, each)]) for each in build.variants}
 
 
 def _write_junit(events: Sequence[Event], build: Session | ChangedBuild) -> None:

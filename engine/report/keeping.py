@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine import snapshot
-from engine.builder.plan_cache import ChangedBuild, Entry, PlanCache, is_file, path_beside
+from engine.builder.plan_cache import ChangedBuild, Entry, PlanCache, fields_of, is_file, path_beside
 from engine.errors import Exit, UserError
 from engine.events import Ended, Event, Finished, Noticed, Planned
 from engine.report import entries, folding, json_lines, plain, results
@@ -23,7 +23,6 @@ from engine.system.file_systems import tells_changes
 
 if TYPE_CHECKING:
     from engine.api import Session
-    from engine.builder.summary import Summary
     from engine.system.watched import Row
 
 _CHANGE_TIME = 4
@@ -58,14 +57,13 @@ def keep(
     build: Session | ChangedBuild,
     events: Sequence[Event],
     tables: Mapping[str, str],
-    summaries: Mapping[str, Summary],
     *,
     began_ns: int,
 ) -> None:
     """Write the snapshot and the plan cache of a build with the arguments `words` that ended without a failure.
 
-    `tables` are those of all variants, and `summaries` those of the variants that were summarized, by name. `began_ns`
-    is the time at which the build began to read its inputs, in nanoseconds.
+    `tables` are those of all variants, by name. `began_ns` is the time at which the build began to read its inputs, in
+    nanoseconds.
 
     Nothing is kept where a file that the build looked at changed after that time, or where a file system may not report
     changes. Files that the build did not look at keep the stat rows of the last build: if one has changed since, the
@@ -82,7 +80,7 @@ def keep(
         compared = _compared(words, outcome, began_ns=began_ns)
         if compared is not None:
             token = {"token": os.urandom(_TOKEN_BYTES)}
-            if plan := _plan(outcome, summaries):
+            if plan := _plan(outcome):
                 place = path_beside(path)
                 store.write(Path(place), snapshot.sealed(place, {"plan": plan, **token}))
             content = {**compared, **_printed(outcome, tables), **token}
@@ -162,7 +160,7 @@ def _renewed(plan: PlanCache, new: Mapping[str, Entry], rows: Mapping[str, Row])
     return {**plan.changes.snapshot, "watched": watched.packed({**left, **rows})}
 
 
-def _plan(outcome: _Outcome, summaries: Mapping[str, Summary]) -> dict[str, Any] | None:
+def _plan(outcome: _Outcome) -> dict[str, Any] | None:
     """Return the content of the plan cache.
 
     None for a build with a lock, and for a build in which a job has no record or waits for hardware.
@@ -172,10 +170,8 @@ def _plan(outcome: _Outcome, summaries: Mapping[str, Summary]) -> dict[str, Any]
         return None
     if build.lookup.lock is not None or any(build.lookup.away(job) for each in build.variants for job in each.jobs):
         return None
-    planned: dict[str, Entry] = {}
-    for each in build.variants:
-        own = entries.planned(each, build.lookup, records[each.name], summaries.get(each.name))
-        planned[each.name] = {**outcome.new[each.name], **own}
+    own = {each.name: fields_of(each, records[each.name], build.lookup) for each in build.variants}
+    planned = {name: {**outcome.new[name], **fields} for name, fields in own.items()}
     if isinstance(build, ChangedBuild):
         return replace(build.plan, entries={**build.plan.entries, **planned}).content()
     from engine.report import plan_files

@@ -119,7 +119,6 @@ def whole_plan(build: Session) -> dict[str, Any]:
     return {
         "code": files,
         "machine": dict(build.lookup.rows.machine),
-        "abstract": [str(path) for path in build.abstract],
         "project": str(selection.project),
         "set": selection.set,
         "only": selection.only,
