@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import heapq
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from graphlib import TopologicalSorter
 
 from engine.builder.findings import Finding
 from engine.builder.job import Job
@@ -59,38 +59,24 @@ def _elapsed(needs: Mapping[int, Sequence[int]], seconds: Mapping[int, float], a
     """
     lasting = {job: seconds.get(job, 0.0) for job in needs}
     urgent = urgencies(list(needs.items()), lasting)
-    dependents: dict[int, list[int]] = {job: [] for job in needs}
-    for job, earlier in needs.items():
-        for each in set(earlier):
-            dependents[each].append(job)
-    open_needs = {job: len(set(earlier)) for job, earlier in needs.items()}
-    queues: dict[bool, list[tuple[float, int, int]]] = {True: [], False: []}
-    arrivals = itertools.count()
-
-    def queue(job: int) -> None:
-        heapq.heappush(queues[job in alone], (-urgent[job], next(arrivals), job))
-
-    for job in (job for job, count in open_needs.items() if not count):
-        queue(job)
+    order = TopologicalSorter(needs)
+    order.prepare()
+    shared: list[tuple[float, int]] = []
+    exclusive: list[tuple[float, int]] = []
     running: list[tuple[float, int]] = []
     now = 0.0
-    while running or queues[True] or queues[False]:
-        while queues[False] and len(running) < parallel and not _is_alone(running, alone):
-            _, _, job = heapq.heappop(queues[False])
+    while order.is_active():
+        for job in order.get_ready():
+            heapq.heappush(exclusive if job in alone else shared, (-urgent[job], job))
+        while shared and len(running) < parallel and not any(job in alone for _, job in running):
+            _, job = heapq.heappop(shared)
             heapq.heappush(running, (now + lasting[job], job))
         if not running:
-            _, _, job = heapq.heappop(queues[True])
+            _, job = heapq.heappop(exclusive)
             running.append((now + lasting[job], job))
         now, ended = heapq.heappop(running)
-        for job in dependents[ended]:
-            open_needs[job] -= 1
-            if not open_needs[job]:
-                queue(job)
+        order.done(ended)
     return now
-
-
-def _is_alone(running: Sequence[tuple[float, int]], alone: set[int]) -> bool:
-    return any(job in alone for _, job in running)
 
 
 def numbered_twins(findings: Sequence[Finding]) -> dict[tuple[str, str], int]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, final
 
 from engine.builder.job import Job, SourceName
-from engine.builder.source_readings import SourceReadings, differs
+from engine.builder.sources import Resolved, SourceReadings, differs
 from engine.key import Key, inputs_of, with_inputs, without_inputs
 from engine.known import Known
 from engine.store.heads import Heads
@@ -19,7 +19,6 @@ from engine.store.store import Store
 if TYPE_CHECKING:
     from engine.builder.elsewhere import Elsewhere
     from engine.builder.live_rows import MachineRows
-    from engine.builder.sources import Resolved
     from engine.step import Hardware, Source
 
 

@@ -121,11 +121,6 @@ class Summary:
         return next((report for report in map(self._read, self._built) if isinstance(report, ModelFacts)), None)
 
     @property
-    def delivered(self) -> Record | None:
-        """The record of the package that the user gets."""
-        return next((self.records[job.name] for job in self._built if job.step.delivers), None)
-
-    @property
     def _built(self) -> list[Job]:
         """The jobs that have a record, in the order of the plan."""
         return [job for job in self.variant.jobs if job.name in self.records]
