@@ -34,7 +34,7 @@ Entry = dict[str, Any]
 """A variant of the last build as plain data, which `engine.report.keeping` makes.
 
 `variant` has the subject and the jobs of the variant, with the rows of each job's own key, as bytes: a build decodes
-those that it looks at. `inputs` and `outputs` are files: those of local sources, and what the build made. `planned`,
+those that it looks at. `inputs` and `outputs` are files: those of sources, and what the build made. `planned`,
 `ended`, `talk`, `news` and `folded` are what a build prints where nothing has changed, `table` is the variant's table,
 and `delivered` the folder of its package.
 """

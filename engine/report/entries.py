@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from engine.builder.lookup import Lookup
     from engine.builder.variant import PlannedVariant
     from engine.store.store import Store
-_LOCAL = "file:"
-"""How the URI of a source begins that is a path."""
 
 
 def files(
@@ -28,13 +26,8 @@ def files(
 ) -> dict[str, list[str]]:
     """Return the part of an entry that names files."""
     outputs = sorted(set(_outputs(lookup.store, records, package)))
-    return {"inputs": sorted(source_files(variant, lookup, local=True)), "outputs": outputs}
-
-
-def source_files(variant: PlannedVariant, lookup: Lookup, *, local: bool) -> set[str]:
-    """Return the files of sources that are paths (`local`), or of sources of other kinds, such as Python packages."""
-    every = {source for job in variant.jobs for source in job.traits.sources.values()}
-    return {name for each in every if each.uri.startswith(_LOCAL) is local for name in lookup.source_rows(each)}
+    sources = {source for job in variant.jobs for source in job.traits.sources.values()}
+    return {"inputs": sorted({name for each in sources for name in lookup.source_rows(each)}), "outputs": outputs}
 
 
 def _outputs(store: Store, records: Iterable[Record], package: Path | None) -> Iterator[str]:

@@ -174,12 +174,13 @@ def _plan(outcome: _Outcome) -> dict[str, Any] | None:
     planned = {name: {**outcome.new[name], **fields} for name, fields in own.items()}
     if isinstance(build, ChangedBuild):
         return replace(build.plan, entries={**build.plan.entries, **planned}).content()
+    from engine.builder import planning_reads
     from engine.report import plan_files
 
-    sources = {name for each in planned.values() for name in each["inputs"]} - outcome.fixed
+    sources = {name for each in planned.values() for name in each["inputs"]} - outcome.fixed - planning_reads.names()
     return {
         "entries": planned,
-        "sources": frozenset(filter(is_file, sources - plan_files.also_planned_from(build))),
+        "sources": frozenset(filter(is_file, sources)),
         "notices": outcome.notices,
         **plan_files.whole_plan(build),
     }

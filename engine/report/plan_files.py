@@ -14,7 +14,6 @@ from engine.builder.code import closure
 from engine.machine import tools
 from engine.recipe.project import project_of
 from engine.recipe.ways import mark_of
-from engine.report import entries
 from engine.store import revocations
 from engine.store.record import Record
 from engine.system.file_systems import mount_folder, mount_number
@@ -50,14 +49,6 @@ def changed_meanwhile() -> bool:
     A snapshot would hold the stat rows of the changed files, although the build used the files before the change.
     """
     return tools.changed() or registry.changed() or plugins.changed()
-
-
-def also_planned_from(build: Session) -> set[str]:
-    """Return the files of sources that may change the plan: read while recipes were planned, or files of packages."""
-    names = set(planning_reads.names())
-    for variant in build.variants:
-        names |= entries.source_files(variant, build.lookup, local=False)
-    return names
 
 
 def read(build: Session, records: Iterable[Record]) -> set[str]:
