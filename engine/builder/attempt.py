@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from engine.builder import inputs, remake
+from engine.builder import remake
 from engine.builder.executors.executor import LackingInputError, RunOrder
-from engine.builder.input_ways import InputWays
+from engine.builder.inputs import RunInputs
 from engine.builder.trace import declaring, reads, traces
 from engine.builder.worker_task import Outcome, WorkerTask
 from engine.errors import StepError, UserError
@@ -20,7 +20,6 @@ from engine.key import digest_of
 from engine.store import kept, output
 from engine.store.disk import explained
 from engine.store.record import Record
-from engine.store.stat_cache import Row
 from engine.system import regular
 from engine.system.file_systems import MountEvents
 from engine.text import redaction
@@ -40,10 +39,8 @@ class Attempt:
     order: RunOrder
     task: WorkerTask
     cleanup: contextlib.ExitStack
-    rows: Mapping[str, Sequence[Row | None]]
-    """The stat rows that the files of each input had when the run began."""
-    ways: InputWays
-    """The ways to everything that the job reads, as they were when the run began."""
+    inputs: RunInputs
+    """What the job reads, as it was when the run began."""
 
     @classmethod
     def prepare(cls, order: RunOrder, mounts: MountEvents) -> Self:
@@ -76,8 +73,7 @@ class Attempt:
         )
         if traits.kept_by:
             kept.lend(store, kept.name_of(job.name, traits.kept_by, key), _kept_file(folder))
-        rows = {name: inputs.rows(store, record) for name, record in taken.items()}
-        return cls(order, task, cleanup, rows, InputWays(_paths_of(order, places), mounts))
+        return cls(order, task, cleanup, RunInputs(store, taken, _paths_of(order, places), mounts))
 
     @property
     def node(self) -> str:
@@ -134,8 +130,8 @@ class Attempt:
         try:
             # A step fails for the reason that its source or input is not what it was: the reason comes first.
             self._refuse_changed_files(self.order.lookup.changed_meanwhile(self.order.job))
-            self._refuse_damaged_inputs()
-            self._refuse_changed_files(self.ways.changed())
+            self.inputs.refuse_damaged(self.order.job.name)
+            self._refuse_changed_files(self.inputs.changed_way())
             if outcome.error is not None:
                 raise outcome.error
             self._refuse_foreign_answer(outcome)
@@ -179,14 +175,6 @@ class Attempt:
                 ["the result was thrown away: it belongs to neither the old nor the new content"],
                 "build again when nothing changes the file any more",
             )
-
-    def _refuse_damaged_inputs(self) -> None:
-        order, store = self.order, self.order.lookup.store
-        for name, record in order.inputs.items():
-            if not store.is_whole(record):
-                raise inputs.fault(store, record, self.rows[name], step=order.job.name, name=name)
-            if inputs.are_touched(self.rows[name], inputs.rows(store, record)):
-                raise inputs.changed(order.job.name, name, f"a file of the artifact {record.artifact} was replaced")
 
 
 def _paths_of(order: RunOrder, places: Mapping[str, str]) -> Iterator[str]:

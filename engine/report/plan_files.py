@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import engine
 from engine import plugins
-from engine.builder import planning_reads, registry
+from engine.builder import planning_reads
 from engine.builder.code import closure
 from engine.machine import tools
 from engine.recipe.project import project_of
@@ -44,11 +44,11 @@ def around(build: Session, disks: Sequence[str]) -> dict[str, Any] | None:
 
 
 def changed_meanwhile() -> bool:
-    """Tell whether tools, steps or plugins changed during the build; after such a change no snapshot may be kept.
+    """Tell whether tools or plugins changed during the build; after such a change no snapshot may be kept.
 
     A snapshot would hold the stat rows of the changed files, although the build used the files before the change.
     """
-    return tools.changed() or registry.changed() or plugins.changed()
+    return tools.changed() or plugins.changed()
 
 
 def read(build: Session, records: Iterable[Record]) -> set[str]:
@@ -61,13 +61,11 @@ def read(build: Session, records: Iterable[Record]) -> set[str]:
 
 
 def folders(build: Session, *, waits: bool) -> set[str]:
-    """Return the folders of Python's import path and of steps, whose changes a snapshot watches.
+    """Return the folders of Python's import path, whose changes a snapshot watches: a package may be installed there.
 
-    Folders of the import path count as outputs, because a build may create the folder `build/` in them. Folders of
-    steps count as outputs, because Python writes compiled files into them. A snapshot names folders of the import path
-    to notice that a package was installed, and folders of steps to notice that a step was added.
+    They count as outputs, because a build may create the folder `build/` in them.
     """
-    every = {*(entry for entry in sys.path if Path(entry).is_dir()), *registry.folders()}
+    every = {entry for entry in sys.path if Path(entry).is_dir()}
     if waits:  # another machine may add records to this folder
         every.add(str(build.lookup.store.layout.records))
     return every
@@ -84,8 +82,8 @@ def fixed(build: Session) -> Iterator[str]:
     yield from _planned_by()
     yield from plugins.listings()
     yield from (entry for entry in sys.path if not Path(entry).exists())  # a tool may appear there
+    # A new step changes its folder. Python writes into __pycache__ at any time.
     ours = Path(engine.__file__).parent.rglob("*")
-    # Python writes into __pycache__ at any time.
     yield from (str(path) for path in ours if "__pycache__" not in path.parts)
 
 
