@@ -183,8 +183,7 @@ def _paths_of(order: RunOrder, places: Mapping[str, str]) -> Iterator[str]:
     yield from filter(os.path.isabs, places.values())
     for name, record in order.inputs.items():
         yield from (os.path.join(places[name], file) for file in record.files)
-    for source in traits.sources.values():
-        yield from lookup.source_rows(source)
+    yield from lookup.sources.files(traits.sources.values())
     yield from (str(path) for path, _ in lookup.rows.code_read(order.job))
     if traits.tools:
         yield from filter(os.path.isdir, map(os.path.abspath, sys.path))

@@ -268,15 +268,6 @@ class Lookup:
         sources = job.traits.sources.values()
         return next(changed, None) or self.sources.changed_file(sources) or self.rows.changed_tool(job)
 
-    def source_rows(self, source: SourceName) -> Mapping[str, Row]:
-        """Return the files of a source with the stat rows that the files had before they were read."""
-        return {str(path): row for path, row in self.sources.rows(source).items()}
-
-    def watched(self) -> Known:
-        """Return all files, folders and environment variables that the keys depend on."""
-        machine = self.rows.watched()
-        return Known("", tuple(dict.fromkeys((*map(str, self.sources.files()), *machine.paths))), machine.variables)
-
 
 def content_of(maker: Job, record: Record) -> str:
     """Return the value that stands for a job's output in the keys of later jobs.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -81,14 +81,9 @@ class SourceReadings:
             known = self._known[source] = self._settled(source)
         return known.resolved
 
-    def rows(self, source: SourceName) -> Mapping[Path, Row]:
-        """Return the files of a source with the stat rows from before they were read; {} for a source not read yet."""
-        known = self._known.get(source)
-        return known.rows if known else {}
-
-    def files(self) -> Iterator[Path]:
-        """Yield the files and folders of all sources that were read."""
-        return (path for reading in self._known.values() for path in reading.rows)
+    def files(self, sources: Iterable[SourceName]) -> set[str]:
+        """Return the files and folders of those of the sources that were read."""
+        return {str(path) for each in sources if each in self._known for path in self._known[each].rows}
 
     def changed_file(self, sources: Iterable[SourceName] | None = None) -> Path | None:
         """Return a file of some sources, or of all, that changed after it was read; None if no file changed."""

@@ -25,9 +25,9 @@ def files(
     variant: PlannedVariant, lookup: Lookup, records: Iterable[Record], package: Path | None
 ) -> dict[str, list[str]]:
     """Return the part of an entry that names files."""
+    sources = (source for job in variant.jobs for source in job.traits.sources.values())
     outputs = sorted(set(_outputs(lookup.store, records, package)))
-    sources = {source for job in variant.jobs for source in job.traits.sources.values()}
-    return {"inputs": sorted({name for each in sources for name in lookup.source_rows(each)}), "outputs": outputs}
+    return {"inputs": sorted(lookup.sources.files(sources)), "outputs": outputs}
 
 
 def _outputs(store: Store, records: Iterable[Record], package: Path | None) -> Iterator[str]:

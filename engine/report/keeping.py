@@ -114,7 +114,8 @@ def _outcome(
     from engine.report import plan_files
 
     notices = [event.text for event in events if isinstance(event, Noticed) and event.lasting]
-    return _Outcome(build, finished, notices, records, new, frozenset(plan_files.fixed(build)))
+    every = (record for own in records.values() for record in own.values())
+    return _Outcome(build, finished, notices, records, new, frozenset(plan_files.fixed(build, every)))
 
 
 def _compared(words: Sequence[str], outcome: _Outcome, *, began_ns: int) -> dict[str, Any] | None:
@@ -127,8 +128,7 @@ def _compared(words: Sequence[str], outcome: _Outcome, *, began_ns: int) -> dict
 
         if plan_files.changed_meanwhile():
             return None
-        records = (record for own in outcome.records.values() for record in own.values())
-        inputs |= outcome.fixed | plan_files.read(build, records)
+        inputs |= outcome.fixed
         written |= plan_files.folders(build, waits=outcome.finished.state == "waiting")
     disks = _one_of_each_disk(inputs | written)
     if not all(map(tells_changes, disks)):

@@ -38,7 +38,9 @@ def around(build: Session, disks: Sequence[str]) -> dict[str, Any] | None:
         "way": way,
         "roots": {str(recipes[folder]): str(root) for folder, root in roots.items()},
         "mounts": dict(filter(None, map(mount_number, disks))),
-        "variables": None if plugins.every() else build.lookup.watched().variables,  # plugins may read any variable
+        "variables": None
+        if plugins.every()
+        else build.lookup.rows.watched().variables,  # plugins may read any variable
         "environment": planning_reads.environment(),
     }
 
@@ -49,15 +51,6 @@ def changed_meanwhile() -> bool:
     A snapshot would hold the stat rows of the changed files, although the build used the files before the change.
     """
     return tools.changed() or plugins.changed()
-
-
-def read(build: Session, records: Iterable[Record]) -> set[str]:
-    """Return the files and folders that a build has read, beside those of `fixed`; `records` are those of its jobs."""
-    lookup = build.lookup
-    names = {*lookup.watched().paths, *planning_reads.foreign(lookup.store.root)}
-    if lookup.store.tier is not None or any(record.origin for record in records):
-        names.add(str(revocations.folder() / revocations.LIST))  # a key that is revoked later ends the snapshot
-    return names
 
 
 def folders(build: Session, *, waits: bool) -> set[str]:
@@ -71,8 +64,15 @@ def folders(build: Session, *, waits: bool) -> set[str]:
     return every
 
 
-def fixed(build: Session) -> Iterator[str]:
-    """Yield all files and folders from which the plan and its keys were made, except the files of sources."""
+def fixed(build: Session, records: Iterable[Record]) -> Iterator[str]:
+    """Yield all files and folders from which the plan and its keys were made, except the files of sources.
+
+    `records` are those of the jobs.
+    """
+    store = build.lookup.store
+    yield from planning_reads.foreign(store.root)
+    if store.tier is not None or any(record.origin for record in records):
+        yield str(revocations.folder() / revocations.LIST)  # a key that is revoked later ends the snapshot
     for variant in build.variants:
         yield from (str(path) for path in variant.loaded.files)
     yield from build.lookup.rows.watched().paths
