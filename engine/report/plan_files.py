@@ -33,14 +33,13 @@ def around(build: Session, disks: Sequence[str]) -> dict[str, Any] | None:
     roots = {folder: project_of(path) for folder, path in recipes.items()}
     if any(roots[variant.loaded.path.parent] != variant.loaded.project for variant in build.variants):
         return None
+    variables = build.lookup.rows.watched().variables
     return {
         "notes": {str(build.lookup.heads.path(variant.subject)) for variant in build.variants},
         "way": way,
         "roots": {str(recipes[folder]): str(root) for folder, root in roots.items()},
         "mounts": dict(filter(None, map(mount_number, disks))),
-        "variables": None
-        if plugins.every()
-        else build.lookup.rows.watched().variables,  # plugins may read any variable
+        "variables": None if plugins.every() else variables,  # plugins may read any variable
         "environment": planning_reads.environment(),
     }
 
