@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import engine
 from engine.builder import plan_cache
-from engine.builder.plan_cache import ChangedBuild, PlanCache
+from engine.builder.plan_cache import ChangedBuild
 from engine.commands import amounts, options
 from engine.errors import Exit, LockError, UsageError, UserError
 from engine.recipe.project import jobs_of
@@ -201,8 +201,8 @@ def _run(request: BuildRequest, reports: list[BuildReport], *, began_ns: int) ->
         return show(build, request)
     last = build.plan if isinstance(build, ChangedBuild) else None
     count = len(build.variants) if last is None else len(last.entries)
-    if last is not None:
-        _print_others(last, request)
+    if isinstance(build, ChangedBuild):
+        _print_others(build, request)
     report = report_for(
         json=request.json,
         variants=count,
@@ -279,15 +279,15 @@ def _built(build: Session | ChangedBuild, request: BuildRequest, on_event: Calla
     )
 
 
-def _print_others(plan: PlanCache, request: BuildRequest) -> None:
+def _print_others(build: ChangedBuild, request: BuildRequest) -> None:
     """Print the lines about the variants that are not built again."""
     from engine.report import entries, folding
 
     if request.json:
-        sys.stdout.write(entries.json(plan.others, plan.notices))
+        sys.stdout.write(entries.json(build.others, build.plan.notices))
     elif not request.quiet:
-        folded = len(plan.entries) > folding.MANY and not request.verbose
-        sys.stderr.write(entries.talk(plan.others, plan.notices, folded=folded))
+        folded = len(build.plan.entries) > folding.MANY and not request.verbose
+        sys.stderr.write(entries.talk(build.others, build.plan.notices, folded=folded))
 
 
 def _tables(build: Session | ChangedBuild) -> dict[str, str]:
