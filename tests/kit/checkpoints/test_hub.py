@@ -42,9 +42,9 @@ def test_a_moving_revision_stays_where_it_was_until_a_refresh(hub, tmp_path):
     assert ask() == f"hf:{REPO}@{FIRST}"
     assert ask(refresh=True) == f"hf:{REPO}@{SECOND}"
     assert ask() == f"hf:{REPO}@{SECOND}"
-    asked = len(hub.requests)
+    before = len(hub.requests)
     assert ask() == f"hf:{REPO}@{SECOND}"
-    assert len(hub.requests) == asked
+    assert len(hub.requests) == before
 
 
 def test_a_second_fetch_takes_the_files_from_the_hubs_own_cache(hub, built):
