@@ -25,7 +25,7 @@ from engine.builder.planning import Plan, variants
 from engine.builder.planning import plan as plan_of
 from engine.builder.selection import Reading, Recipes, Selection, listed, select
 from engine.builder.sides import SidePlace
-from engine.builder.source_readings import SourceReadings
+from engine.builder.sources import SourceReadings
 from engine.builder.summary import Summary, summarize
 from engine.builder.variant import PlannedVariant as Variant
 from engine.builder.waiting import MachineNeeded, by_machine

@@ -4,58 +4,28 @@ from __future__ import annotations
 
 import contextlib
 import os
-import stat
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from engine.builder import inputs, remake
+from engine.builder import remake
 from engine.builder.executors.executor import LackingInputError, RunOrder
+from engine.builder.inputs import RunInputs
 from engine.builder.trace import declaring, reads, traces
 from engine.builder.worker_task import Outcome, WorkerTask
 from engine.errors import StepError, UserError
 from engine.key import digest_of
-from engine.recipe import ways
 from engine.store import kept, output
 from engine.store.disk import explained
 from engine.store.record import Record
-from engine.store.stat_cache import Row, is_moved, row_of
 from engine.system import regular
-from engine.system.file_systems import UNSEEN, MountEvents
+from engine.system.file_systems import MountEvents
 from engine.text import redaction
 
 if TYPE_CHECKING:
     from engine.builder.job import Job
-
-
-_Row = tuple[int, Row]
-"""The kind of a file (S_IFMT), and its stat row without following links."""
-
-
-class InputWays:
-    """The links, folders and mounts on the ways to what a job reads, as they were when the object was made."""
-
-    # A file that is moved away and back has another change time, so the stat rows of a job's files tell of it. The stat
-    # row of a file tells nothing of a link or folder above the file, nor of a file system that is mounted over it.
-
-    def __init__(self, paths: Iterable[str], mounts: MountEvents) -> None:
-        """The paths are absolute. `mounts` notes what is mounted and unmounted from now on."""
-        self._paths = frozenset(paths)
-        self._rows = _rows(self._paths)
-        self._mounts, self._count = mounts, mounts.count
-
-    def changed(self) -> str | None:
-        """Return a place on the ways that was moved, replaced or mounted over, also if it is there again; else None."""
-        noted = ((place, row) for place, row in self._rows.items() if row is None or not stat.S_ISREG(row[0]))
-        moved = (place for place, before in noted if _differs(before, _row(place)))
-        return next(moved, None) or next(filter(self._holds, self._mounts.after(self._count)), None)
-
-    def _holds(self, mounted: str) -> bool:
-        """Say whether a mount at the place `mounted` can hide something that lies at one of the paths."""
-        inside = (os.path.join(os.path.realpath(path), "") for path in self._paths)
-        return mounted == UNSEEN or mounted in self._rows or os.path.join(mounted, "").startswith(tuple(inside))
 
 
 @dataclass(frozen=True)
@@ -69,10 +39,8 @@ class Attempt:
     order: RunOrder
     task: WorkerTask
     cleanup: contextlib.ExitStack
-    rows: Mapping[str, Sequence[Row | None]]
-    """The stat rows that the files of each input had when the run began."""
-    ways: InputWays
-    """The ways to everything that the job reads, as they were when the run began."""
+    inputs: RunInputs
+    """What the job reads, as it was when the run began."""
 
     @classmethod
     def prepare(cls, order: RunOrder, mounts: MountEvents) -> Self:
@@ -105,8 +73,7 @@ class Attempt:
         )
         if traits.kept_by:
             kept.lend(store, kept.name_of(job.name, traits.kept_by, key), _kept_file(folder))
-        rows = {name: inputs.rows(store, record) for name, record in taken.items()}
-        return cls(order, task, cleanup, rows, InputWays(_paths_of(order, places), mounts))
+        return cls(order, task, cleanup, RunInputs(store, taken, _paths_of(order, places), mounts))
 
     @property
     def node(self) -> str:
@@ -163,8 +130,8 @@ class Attempt:
         try:
             # A step fails for the reason that its source or input is not what it was: the reason comes first.
             self._refuse_changed_files(self.order.lookup.changed_meanwhile(self.order.job))
-            self._refuse_damaged_inputs()
-            self._refuse_changed_files(self.ways.changed())
+            self.inputs.refuse_damaged(self.order.job.name)
+            self._refuse_changed_files(self.inputs.changed_way())
             if outcome.error is not None:
                 raise outcome.error
             self._refuse_foreign_answer(outcome)
@@ -209,14 +176,6 @@ class Attempt:
                 "build again when nothing changes the file any more",
             )
 
-    def _refuse_damaged_inputs(self) -> None:
-        order, store = self.order, self.order.lookup.store
-        for name, record in order.inputs.items():
-            if not store.is_whole(record):
-                raise inputs.fault(store, record, self.rows[name], step=order.job.name, name=name)
-            if inputs.are_touched(self.rows[name], inputs.rows(store, record)):
-                raise inputs.changed(order.job.name, name, f"a file of the artifact {record.artifact} was replaced")
-
 
 def _paths_of(order: RunOrder, places: Mapping[str, str]) -> Iterator[str]:
     """Yield the paths of everything that a job reads on this machine; `places` are its inputs."""
@@ -224,8 +183,7 @@ def _paths_of(order: RunOrder, places: Mapping[str, str]) -> Iterator[str]:
     yield from filter(os.path.isabs, places.values())
     for name, record in order.inputs.items():
         yield from (os.path.join(places[name], file) for file in record.files)
-    for source in traits.sources.values():
-        yield from lookup.source_rows(source)
+    yield from lookup.sources.files(traits.sources.values())
     yield from (str(path) for path, _ in lookup.rows.code_read(order.job))
     if traits.tools:
         yield from filter(os.path.isdir, map(os.path.abspath, sys.path))
@@ -243,31 +201,3 @@ def _kept_file(folder: Path) -> Path:
     from engine.step import KEPT
 
     return folder / KEPT
-
-
-def _rows(paths: Collection[str]) -> dict[str, _Row | None]:
-    """Return the row of each path, and of every link and folder on the way to it."""
-    rows: dict[str, _Row | None] = {}
-    for path in (*paths, *dict.fromkeys(map(os.path.dirname, paths))):
-        row = rows[path] = _row(path)
-        if row is None or not stat.S_ISREG(row[0]):  # the way to a file is the way to its folder
-            rows.update({place: _row(place) for place in ways.way_to(path) if place not in rows})
-    return rows
-
-
-def _row(place: str) -> _Row | None:
-    """Return the kind and the stat row of what is at a place; None where nothing is."""
-    try:
-        status = os.lstat(place)
-    except OSError:
-        return None
-    return stat.S_IFMT(status.st_mode), row_of(status)
-
-
-def _differs(before: _Row | None, now: _Row | None) -> bool:
-    """Say whether a link or a folder was moved or replaced."""
-    if before is None or now is None or before[0] != now[0]:
-        return before != now
-    if stat.S_ISDIR(now[0]):
-        return is_moved(before[1], now[1])
-    return before != now

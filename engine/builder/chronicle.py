@@ -228,13 +228,12 @@ def _figures(lookup: Lookup, tickets: Sequence[Ticket]) -> HeadlineFigures:
         earlier = history.of(lookup.store.notes, tickets[0].variant.subject)
         if earlier and isinstance(tickets[0].variant.origin, UnreadRecipe):
             return _replayed(replace(earlier[-1].figures, size=None))
-    from engine.builder import headline
     from engine.builder.summary import Summary
     from engine.step import Section
 
     read = {each.job.name: reports.current(type(each.job.step), each.record) for each in tickets if each.record}
     records = {name: record for name, record in read.items() if record is not None}
-    figures = headline.of(Summary(tickets[0].variant, records))
+    figures = Summary(tickets[0].variant, records).headline
     measured = any(_ran(each) for each in tickets if each.job.step.section is Section.BENCH)
     return figures if measured else _replayed(figures)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -21,7 +19,10 @@ class Total:
     seconds: float
     """The sum of the seconds of all jobs."""
     elapsed: float
-    """The expected time of the build, if `parallel` jobs may run at once."""
+    """The least time of the build, if `parallel` jobs may run at once.
+
+    It follows from the longest chain and from the sum of the jobs. No other job runs beside one that measures time.
+    """
     parallel: int
     unknown: int
     """The number of jobs about whose duration the store knows nothing."""
@@ -38,59 +39,20 @@ def total(findings: Sequence[Finding], parallel: int) -> Total | None:
         return None
     here = {twin: finding for twin, finding in due.items() if finding.waits_for is None}
     seconds = {twin: finding.cost.seconds for twin, finding in here.items() if finding.cost is not None}
-    needs = {
-        twin: [each for name in finding.job.earlier if (each := twins[finding.job.recipe, name]) in here]
+    needs = [
+        (twin, [each for name in finding.job.earlier if (each := twins[finding.job.recipe, name]) in here])
         for twin, finding in here.items()
-    }
-    alone = {twin for twin, finding in here.items() if finding.job.traits.exclusive}
+    ]
+    beside = {twin: 0.0 if here[twin].job.traits.exclusive else seconds.get(twin, 0.0) for twin in here}
+    longest = max(urgencies(needs, beside).values(), default=0.0)
+    alone = sum(seconds.values()) - sum(beside.values())
     return Total(
         seconds=sum(seconds.values()),
-        elapsed=_elapsed(needs, seconds, alone, parallel),
+        elapsed=alone + max(longest, sum(beside.values()) / parallel),
         parallel=parallel,
         unknown=len(here) - len(seconds),
         waiting=len(due) - len(here),
     )
-
-
-def _elapsed(needs: Mapping[int, Sequence[int]], seconds: Mapping[int, float], alone: set[int], parallel: int) -> float:
-    """Return the end of the last job, if the most urgent job that can start always takes the next free slot.
-
-    A job in `alone` starts when no other job runs or can start. A job without known seconds counts as zero seconds.
-    """
-    lasting = {job: seconds.get(job, 0.0) for job in needs}
-    urgent = urgencies(list(needs.items()), lasting)
-    dependents: dict[int, list[int]] = {job: [] for job in needs}
-    for job, earlier in needs.items():
-        for each in set(earlier):
-            dependents[each].append(job)
-    open_needs = {job: len(set(earlier)) for job, earlier in needs.items()}
-    queues: dict[bool, list[tuple[float, int, int]]] = {True: [], False: []}
-    arrivals = itertools.count()
-
-    def queue(job: int) -> None:
-        heapq.heappush(queues[job in alone], (-urgent[job], next(arrivals), job))
-
-    for job in (job for job, count in open_needs.items() if not count):
-        queue(job)
-    running: list[tuple[float, int]] = []
-    now = 0.0
-    while running or queues[True] or queues[False]:
-        while queues[False] and len(running) < parallel and not _is_alone(running, alone):
-            _, _, job = heapq.heappop(queues[False])
-            heapq.heappush(running, (now + lasting[job], job))
-        if not running:
-            _, _, job = heapq.heappop(queues[True])
-            running.append((now + lasting[job], job))
-        now, ended = heapq.heappop(running)
-        for job in dependents[ended]:
-            open_needs[job] -= 1
-            if not open_needs[job]:
-                queue(job)
-    return now
-
-
-def _is_alone(running: Sequence[tuple[float, int]], alone: set[int]) -> bool:
-    return any(job in alone for _, job in running)
 
 
 def numbered_twins(findings: Sequence[Finding]) -> dict[tuple[str, str], int]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, final
 
 from engine.builder.job import Job, SourceName
-from engine.builder.source_readings import SourceReadings, differs
+from engine.builder.sources import Resolved, SourceReadings, differs
 from engine.key import Key, inputs_of, with_inputs, without_inputs
 from engine.known import Known
 from engine.store.heads import Heads
@@ -19,7 +19,6 @@ from engine.store.store import Store
 if TYPE_CHECKING:
     from engine.builder.elsewhere import Elsewhere
     from engine.builder.live_rows import MachineRows
-    from engine.builder.sources import Resolved
     from engine.step import Hardware, Source
 
 
@@ -268,15 +267,6 @@ class Lookup:
         changed = (path for path, row in self.rows.code_read(job) if not path.is_dir() and differs(path, row))
         sources = job.traits.sources.values()
         return next(changed, None) or self.sources.changed_file(sources) or self.rows.changed_tool(job)
-
-    def source_rows(self, source: SourceName) -> Mapping[str, Row]:
-        """Return the files of a source with the stat rows that the files had before they were read."""
-        return {str(path): row for path, row in self.sources.rows(source).items()}
-
-    def watched(self) -> Known:
-        """Return all files, folders and environment variables that the keys depend on."""
-        machine = self.rows.watched()
-        return Known("", tuple(dict.fromkeys((*map(str, self.sources.files()), *machine.paths))), machine.variables)
 
 
 def content_of(maker: Job, record: Record) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from engine.builder import headline
 from engine.builder.findings import Finding
 from engine.builder.latency_change import LatencyChange
 from engine.builder.lookup import Lookup
@@ -53,7 +52,7 @@ def of(lookup: Lookup, summaries: Iterable[Summary], findings: Iterable[Finding]
             precision=summary.precision,
             device=", ".join(summary.devices),
             state=state_of(by_name.get(variant.name, [])),
-            figures=headline.of(summary),
+            figures=summary.headline,
             builds=history.of(lookup.store.notes, variant.subject),
         )
 

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from stat import S_ISREG
 from typing import TYPE_CHECKING, Any
 
 from engine import snapshot
@@ -16,12 +15,10 @@ from engine.system import watched
 
 # A recipe that is refused has no plan, so what makes variants is imported where it is needed.
 if TYPE_CHECKING:
-    from engine.builder.findings import Finding
     from engine.builder.job import Job
     from engine.builder.live_rows import MachineRows
     from engine.builder.lookup import Lookup
     from engine.builder.options import Options
-    from engine.builder.summary import Summary
     from engine.builder.variant import PlannedVariant
     from engine.events import Event, Finished
     from engine.key import Key
@@ -37,9 +34,9 @@ Entry = dict[str, Any]
 """A variant of the last build as plain data, which `engine.report.keeping` makes.
 
 `variant` has the subject and the jobs of the variant, with the rows of each job's own key, as bytes: a build decodes
-those that it looks at (`variant_fields`). `inputs` and `outputs` are files: those of local sources, and what the build
-made. `planned`, `ended`, `talk`, `news` and `folded` are what a build prints where nothing has changed, and `table`,
-`delivered`, `model`, `choice`, `unknown` and `notes` what is known about the variant.
+those that it looks at. `inputs` and `outputs` are files: those of sources, and what the build made. `planned`,
+`ended`, `talk`, `news` and `folded` are what a build prints where nothing has changed, `table` is the variant's table,
+and `delivered` the folder of its package.
 """
 _FOLDER = "plans"
 
@@ -58,8 +55,6 @@ class PlanCache:
     """The facts about this machine that records hold."""
     notices: Sequence[str]
     """What every build prints about the recipes."""
-    abstract: Sequence[str]
-    """The named recipe files that other recipes extend and that make no package of their own."""
     project: str
     """The folder of the project."""
     jobs: int | None
@@ -68,11 +63,6 @@ class PlanCache:
     only: tuple[str, ...]
     allow: tuple[str, ...]
     """With `set` and `only`, the options for reading recipes."""
-    changes: ChangedFiles
-
-    def content(self) -> dict[str, Any]:
-        """Return the plan as plain data, of which `standing` makes it again."""
-        return {name: value for name, value in vars(self).items() if name != "changes"}
 
     def load(self, subject: Subject) -> LoadedRecipe:
         """Read the recipe of a variant."""
@@ -82,68 +72,17 @@ class PlanCache:
         every = load(subject.path, set=self.set, only=self.only, allow=allow)
         return next(each for each in every if each.variant == subject.variant)
 
-    @property
-    def readers(self) -> dict[str, Entry]:
-        """The variants that read a changed file."""
-        changed = frozenset(self.changes.names)
-        return {name: each for name, each in self.entries.items() if not changed.isdisjoint(each["inputs"])}
-
-    @property
-    def others(self) -> dict[str, Entry]:
-        """The variants that read no changed file."""
-        readers = self.readers
-        return {name: each for name, each in self.entries.items() if name not in readers}
-
-
-def standing(changes: ChangedFiles | None) -> PlanCache | None:
-    """Return the plan of the last build, if nothing but the content of sources has changed since; else None.
-
-    A source that is no regular file any more, or that was read while recipes were planned, may change the plan itself.
-    """
-    if changes is None:
-        return None
-    try:
-        stored = snapshot.read(path_beside(changes.path))
-        if stored["token"] != changes.snapshot["token"]:
-            return None
-        plan = PlanCache(**stored["plan"], changes=changes)
-    except snapshot.UNREADABLE:
-        return None
-    return plan if all(name in plan.sources and is_file(name) for name in changes.names) else None
-
-
-def unchanged(words: Sequence[str]) -> PlanCache | None:
-    """Return the plan of the build with the arguments `words`, if nothing has changed since; else None."""
-    changes = snapshot.compare(words)
-    return None if changes is None or changes.names else standing(changes)
-
-
-def examined(words: Sequence[str]) -> tuple[Lookup, list[Finding]] | None:
-    """Return the look-up and the findings of `recipe why` for the jobs of the last build with the arguments `words`.
-
-    Returns None if the plan does not stand.
-    """
-    plan = standing(snapshot.compare(words))
-    if plan is None:
-        return None
-    from engine.builder.findings import examine
-
-    lookup, variants = _planned(plan, plan.entries.values())
-    findings = [finding for variant in variants for finding in examine(variant, lookup)]
-    lookup.store.leave()
-    return lookup, findings
-
 
 class PlanRows:
     """The rows of keys as the plan of the last build has them: they are as they were while the plan stands."""
 
     reasons: Mapping[str, str] = {}
 
-    def __init__(self, plan: PlanCache, variants: Iterable[Mapping[str, Any]]) -> None:
+    def __init__(self, plan: PlanCache, changes: ChangedFiles, variants: Sequence[Mapping[str, Any]]) -> None:
         """`variants` are the fields of the variants of the plan that are looked up."""
         self.machine = plan.machine
-        self._plan = plan
-        self._jobs = {(each["subject"][2], job["name"]): job for each in variants for job in each["jobs"]}
+        self._code, self._changes = plan.code, changes
+        self._jobs = {(each["subject"][2], job["job"]["name"]): job for each in variants for job in each["jobs"]}
 
     def own(self, job: Job, *, away: Hardware | None, on: MachineRows | None) -> Key:
         """Return the rows of a job's key for code, options, tools, facts and variables, as the plan has them."""
@@ -153,16 +92,19 @@ class PlanRows:
 
     def code_read(self, job: Job) -> Iterable[tuple[Path, Row]]:
         """Return the files of a job's code with the stat rows that the files had when the plan was made."""
-        code = self._plan.code[self._jobs[job.recipe, job.name]["rows"]["code"]]
+        code = self._code[self._jobs[job.recipe, job.name]["rows"]["code"]]
         return ((Path(name), (*row,)) for name, row in code)  # type: ignore[misc]
 
     def changed_tool(self, job: Job) -> Path | None:
-        """Return a file of an installed tool that has changed since the build began; None if no file changed."""
+        """Return a file of an installed tool that has changed since the build began; None if no file changed.
+
+        A file that had changed before is one of a source, and of no tool.
+        """
         if not job.traits.tools:
             return None
         folders = tuple(f"{entry}{os.sep}" for entry in sys.path if os.path.isdir(entry))
-        changed = watched.changed(*self._plan.changes.snapshot["watched"])
-        return next((Path(name) for name in changed if name.startswith(folders)), None)
+        changed = (name for name in watched.changed(*self._changes.snapshot["watched"]) if name.startswith(folders))
+        return next((Path(name) for name in changed if name not in self._changes.names), None)
 
     def is_judged(self, job: Job, record: Record) -> bool:
         """Say whether the record is the one that the last build read and judged by the same bounds."""
@@ -181,8 +123,15 @@ class ChangedBuild:
     """A build of the variants that read a changed file; the plan of the last build answers for all others."""
 
     plan: PlanCache
+    changes: ChangedFiles
     lookup: Lookup
     variants: Sequence[PlannedVariant]
+
+    @property
+    def others(self) -> dict[str, Entry]:
+        """The entries of the variants that read no changed file."""
+        own = {each.name for each in self.variants}
+        return {name: each for name, each in self.plan.entries.items() if name not in own}
 
     @property
     def parallel(self) -> int:
@@ -207,54 +156,40 @@ class ChangedBuild:
 
     def _with_others(self, finished: Finished) -> Finished:
         """Return the last event with the packages of all variants, in the order of the plan."""
-        of_others = {name: Path(each["delivered"]) for name, each in self.plan.others.items() if each["delivered"]}
+        of_others = {name: Path(each["delivered"]) for name, each in self.others.items() if each["delivered"]}
         every = {**of_others, **finished.packages}
         return replace(finished, packages={name: every[name] for name in self.plan.entries if name in every})
 
-    def summaries(self) -> list[Summary]:
-        """Return the summary of each variant about which a table is printed."""
-        with_table = [each for each in self.variants if self.plan.entries[each.name]["sections"]]
-        if not with_table:
-            return []
-        from engine.builder.summary import summarize
-
-        return [summarize(self.lookup, each) for each in with_table]
-
 
 def changed_build(changes: ChangedFiles | None) -> ChangedBuild | None:
-    """Return the build of what reads the changed files; None if the plan does not stand.
+    """Return the build of what reads the changed files; None if more than the content of sources has changed.
 
-    With samples that cannot be read no plan stands: the whole build says why.
+    A source that is no regular file any more, or that was read while recipes were planned, may change the plan itself.
+    So may samples that cannot be read: the whole build says why.
     """
-    plan = standing(changes)
-    if plan is None:
+    if changes is None:
         return None
-    if own := [Path(name) for name in plan.changes.names if name.endswith((".jsonl", ".npz"))]:
+    try:
+        stored = snapshot.read(path_beside(changes.path))
+        plan = PlanCache(**stored["plan"])
+        stands = stored["token"] == changes.snapshot["token"]
+    except snapshot.UNREADABLE:
+        return None
+    if not stands or not all(name in plan.sources and os.path.isfile(name) for name in changes.names):
+        return None
+    if own := [Path(name) for name in changes.names if name.endswith((".jsonl", ".npz"))]:
         from engine.kit.inputs import samples
 
         if not all(map(samples.is_readable, own)):
             return None
-    return ChangedBuild(plan, *_planned(plan, plan.readers.values(), remote=True))
-
-
-def _planned(
-    plan: PlanCache, entries: Iterable[Entry], *, remote: bool = False
-) -> tuple[Lookup, Sequence[PlannedVariant]]:
     from engine.builder.lookup import Lookup
     from engine.store.opening import open_store
 
-    every = [variant_fields(entry) for entry in entries]
-    variants = [_variant_of(each, plan.load) for each in every]
-    rows = PlanRows(plan, every)
-    project = Path(plan.project) if remote else None
-    store = open_store(Path(plan.changes.path).parent.parent, project=project)
-    return Lookup(store, rows), variants
-
-
-def variant_fields(entry: Entry) -> Mapping[str, Any]:
-    """Return the `subject` and the `jobs` of a variant as plain data."""
-    fields: Mapping[str, Any] = marshal.loads(entry["variant"])  # noqa: S302 - from a plan, whose seal fits
-    return fields
+    readers = [each for each in plan.entries.values() if not set(changes.names).isdisjoint(each["inputs"])]
+    every = [marshal.loads(each["variant"]) for each in readers]  # noqa: S302 - from a plan, whose seal fits
+    store = open_store(Path(changes.path).parent.parent, project=Path(plan.project))
+    lookup = Lookup(store, PlanRows(plan, changes, every))
+    return ChangedBuild(plan, changes, lookup, [_variant_of(each, plan.load) for each in every])
 
 
 def _variant_of(fields: Mapping[str, Any], load: Callable[[Subject], LoadedRecipe]) -> PlannedVariant:
@@ -272,14 +207,7 @@ def _job_of(recipe: str, fields: Mapping[str, Any]) -> Job:
 
     traits = Traits(*fields["traits"])
     sources = {name: SourceName(*source) for name, source in traits.sources.items()}
-    return Job(
-        recipe=recipe,
-        name=fields["name"],
-        origin=traits._replace(sources=sources),
-        needs=fields["needs"],
-        hermetic=fields["hermetic"],
-        gates=fields["gates"],
-    )
+    return Job(recipe=recipe, origin=traits._replace(sources=sources), **fields["job"])
 
 
 def fields_of(variant: PlannedVariant, records: Mapping[str, Record], lookup: Lookup) -> Entry:
@@ -293,10 +221,7 @@ def fields_of(variant: PlannedVariant, records: Mapping[str, Record], lookup: Lo
 def _fields_of(job: Job, rows: Key, key: str) -> dict[str, Any]:
     sources = {name: tuple(each) for name, each in job.traits.sources.items()}
     return {
-        "name": job.name,
-        "needs": dict(job.needs),
-        "gates": tuple(job.gates),
-        "hermetic": job.hermetic,
+        "job": {"name": job.name, "needs": dict(job.needs), "hermetic": job.hermetic, "gates": tuple(job.gates)},
         "traits": tuple({**job.traits._asdict(), "sources": sources}.values()),
         "rows": dict(rows),
         "key": key,
@@ -307,11 +232,3 @@ def path_beside(path: str) -> str:
     """Return the path of the plan that belongs to the snapshot at `path`."""
     folder, name = os.path.split(path)
     return os.path.join(os.path.dirname(folder), _FOLDER, name)
-
-
-def is_file(name: str) -> bool:
-    """Say whether a name leads to a regular file."""
-    try:
-        return S_ISREG(os.stat(name).st_mode)
-    except OSError:
-        return False

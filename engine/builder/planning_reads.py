@@ -5,19 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
+from collections.abc import Collection, Iterator, Mapping
 from importlib.machinery import all_suffixes
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from engine import plugins
 from engine.builder import audit
-from engine.builder.audit import Handler
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
 
 _EVENTS = ("open", "os.listdir", "os.scandir")
 """The audit events of Python for a file or folder that is read."""
@@ -25,8 +20,11 @@ _QUESTIONS = ("os.stat", "os.lstat", "os.access", "os.readlink")
 """The events of `audit` for a question about a file, such as whether the file exists."""
 _FOLDERS_OF_SYSTEM = ("/proc", "/sys", "/dev")
 """Folders whose files have no time stamps that mean anything."""
-_MARK_OF_STORE = f"{os.sep}cache{os.sep}format"
-"""How the name of a file ends that the search for the root of a project reads; a snapshot compares the root itself."""
+_UNWATCHED = (f"{os.sep}cache{os.sep}format", *all_suffixes())
+"""How the names end of the file that the search for the root of a project reads, and of Python modules.
+
+A snapshot compares the root itself.
+"""
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _names: set[str] = set()
 _environment: Mapping[str, str] = {}
@@ -42,11 +40,15 @@ def noted() -> Iterator[None]:
     global _environment  # noqa: PLW0603 - a process plans one selection at a time
     _names.clear()
     _environment = dict(os.environ)
-    handlers: dict[str, Handler] = dict.fromkeys(_EVENTS, _on_read)
-    audit.hand_to(handlers)
+    packages = {_package_of(point.module) for point in plugins.every()}
+
+    def on_question(arguments: tuple[Any, ...], frame: FrameType) -> None:
+        if _asks_for(packages, frame):
+            _on_read(arguments, frame)
+
+    questions = _QUESTIONS if packages else ()
+    audit.hand_to({**dict.fromkeys(_EVENTS, _on_read), **dict.fromkeys(questions, on_question)})
     try:
-        if _packages():  # the list of plugins is read, too
-            audit.hand_to(handlers | dict.fromkeys(_QUESTIONS, _on_question))
         yield
     finally:
         audit.hand_to({})
@@ -74,52 +76,23 @@ def foreign(store: Path) -> frozenset[str]:
     """
     places = (str(store), sys.prefix, sys.base_prefix, _OURS)
     known = (*_FOLDERS_OF_SYSTEM, *places, *map(os.path.realpath, places))
-    searched = frozenset(map(os.path.abspath, sys.path_importer_cache))
-    others = (name for name in names() if not name.endswith(_MARK_OF_STORE) and name not in searched)
-    return frozenset(name for name in others if not _is_module(name) and not _is_in(name, known))
-
-
-def _is_in(name: str, folders: Iterable[str]) -> bool:
-    return any(name == folder or name.startswith(f"{folder}{os.sep}") for folder in folders)
-
-
-def _is_module(name: str) -> bool:
-    """Say whether a name is the file of a Python module."""
-    return name.endswith(tuple(all_suffixes())) or "__pycache__" in name
+    inside = tuple(os.path.join(folder, "") for folder in known)
+    searched = {*known, *map(os.path.abspath, sys.path_importer_cache)}
+    others = (name for name in names() if name not in searched and not name.startswith(inside))
+    return frozenset(name for name in others if not name.endswith(_UNWATCHED) and "__pycache__" not in name)
 
 
 def _on_read(arguments: tuple[Any, ...], _frame: FrameType) -> None:
-    _note(arguments[0])
-
-
-def _on_question(arguments: tuple[Any, ...], frame: FrameType) -> None:
-    if _asks_for_plugin(frame):
-        _note(arguments[0])
-
-
-def _note(path: object) -> None:
+    path = arguments[0]
     if isinstance(path, str | bytes | os.PathLike):
         _names.add(os.path.abspath(os.fsdecode(path)))
 
 
-def _asks_for_plugin(frame: FrameType | None) -> bool:
-    """Say whether the code of a plugin asks, itself or through the code of other packages that it calls."""
-    packages = _packages()
-    while frame is not None:
-        if _package_of(frame.f_globals.get("__name__", "")) in packages:
-            return True
+def _asks_for(packages: Collection[str], frame: FrameType | None) -> bool:
+    """Say whether the code of a package asks, itself or through the code of other packages that it calls."""
+    while frame is not None and _package_of(frame.f_globals.get("__name__", "")) not in packages:
         frame = frame.f_back
-    return False
-
-
-def _packages() -> frozenset[str]:
-    """Return the top-level packages of all plugins."""
-    return _packages_of(plugins.every())
-
-
-@cache
-def _packages_of(points: tuple[EntryPoint, ...]) -> frozenset[str]:
-    return frozenset(_package_of(point.module) for point in points)
+    return frame is not None
 
 
 def _package_of(module: str) -> str:

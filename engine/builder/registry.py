@@ -18,28 +18,9 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 
-def folders() -> list[str]:
-    """Return the folders of `engine.steps`, in which each module defines one step."""
-    return list(engine.steps.__path__)
-
-
-def changed() -> bool:
-    """Say whether a module of a step was added or removed since the first call of `steps`."""
-    return _names() != _first_names()
-
-
-@cache
-def _first_names() -> tuple[str, ...]:
-    return _names()
-
-
 def ours() -> list[str]:
     """Return the names of the modules in `engine.steps`, which define one step each."""
     return [module.name for module in pkgutil.iter_modules(engine.steps.__path__)]
-
-
-def _names() -> tuple[str, ...]:
-    return tuple(sorted(ours()))
 
 
 @cache
@@ -48,7 +29,6 @@ def steps() -> Mapping[str, type[Step]]:
 
     Raises StepError if the step of another Python package cannot be loaded, or has the name of another step.
     """
-    _first_names()
     kinds: dict[str, type[Step]] = {}
     for name in ours():
         step = _step_in(importlib.import_module(f"engine.steps.{name}"))

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Unpack
 
-from engine.builder import headline
 from engine.builder.findings import Finding, examine
 from engine.builder.lookup import Lookup
 from engine.builder.planning import variants
@@ -170,7 +169,7 @@ def _of_variant(variant: PlannedVariant, lookup: Lookup) -> SideVariant:
     findings = {finding.job.name: finding for finding in examine(variant, lookup)}
     jobs = {name: _of_job(finding) for name, finding in findings.items()}
     records = {name: finding.record for name, finding in findings.items() if finding.record is not None}
-    figures = headline.of(Summary(variant, records))
+    figures = Summary(variant, records).headline
     if carrying(variant.jobs) - records.keys():
         figures = replace(figures, size=None)  # the model itself is not built
     return SideVariant(variant.name, variant.loaded.variant, jobs, figures)
@@ -195,4 +194,4 @@ def _of_last_build(variant: PlannedVariant, lookup: Lookup) -> SideVariant | Non
             jobs[name] = SideJob(record.key, note.needs or {}, is_stored=True)
     if not jobs:
         return None
-    return SideVariant(variant.name, variant.loaded.variant, jobs, headline.of(summarize(lookup, variant, head)))
+    return SideVariant(variant.name, variant.loaded.variant, jobs, summarize(lookup, variant, head).headline)

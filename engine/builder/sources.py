@@ -1,11 +1,12 @@
-"""Locate and digest sources: files, directories, installed packages and repositories of a hub."""
+"""Sources: where files, directories, installed packages and repositories of a hub are, and what they contain."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
-from dataclasses import astuple, dataclass
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -13,14 +14,21 @@ from engine import digest
 from engine.digest import Digest
 from engine.errors import StepError
 from engine.kit.checkpoints import model_files, weights
+from engine.store.stat_cache import Row, is_settled, settled_row, stat_row
 from engine.system import regular
+from engine.system.file_systems import tells_changes
 
 if TYPE_CHECKING:
     from engine.builder.job import SourceName
     from engine.step import Source
+    from engine.store.store import Store
 
 _T = TypeVar("_T")
 _REPOSITORY = re.compile(r"[\w.-]+(/[\w.-]+)?")
+_CHANGED = 4
+"""The index of the change time in a stat row."""
+_MOST_READINGS = 4
+"""How often a source is read in a row while a program adds files to the folders of the source."""
 
 
 @dataclass(frozen=True)
@@ -29,28 +37,112 @@ class Resolved:
 
     `row` is the source's value in the key: the digest of the content, or `hf:REPO@COMMIT`. `location` is the path or
     name that `Step.run` receives. `files` are the files and folders that were read to compute `row`; `row` stays valid
-    as long as the stat rows of `files` stay the same. `resolution` is the commit of a branch or tag, which the caller
-    remembers: ("hf:REPO@main", commit).
+    as long as the stat rows of `files` stay the same.
     """
 
     row: str
     location: Path | str
     files: tuple[Path, ...] = ()
-    resolution: tuple[str, str] | None = None
 
 
-def resolve(
-    source: Source | SourceName,
-    *,
-    digest_file: Callable[[Path], Digest],
-    remembered: Callable[[str], str | None],
-    refresh: bool = False,
-) -> Resolved:
+@dataclass
+class _Reading:
+    """A source, with the stat rows that its files had when their content was read, and the digests of the files."""
+
+    resolved: Resolved
+    rows: Mapping[Path, Row] = field(default_factory=dict)
+    digests: Mapping[Path, Digest] = field(default_factory=dict)
+
+
+class SourceReadings:
+    """The sources that a build has read. A build reads each source only once."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        refresh: bool = False,
+        pinned: Mapping[str, str] | None = None,
+        placed: Mapping[SourceName, Resolved] | None = None,
+    ) -> None:
+        """`pinned` maps "hf:REPO@REVISION" to a commit, so that the hub is not asked for the revision's commit.
+
+        With `refresh`, the hub is asked for the commits that earlier builds have learnt. `placed` are sources that need
+        no reading: nobody else writes where they are.
+        """
+        self._store = store
+        self._commits = {**({} if refresh else store.notes.get("resolutions", "hub")), **(pinned or {})}
+        self._known = {source: _Reading(resolved) for source, resolved in (placed or {}).items()}
+
+    def resolved(self, source: SourceName) -> Resolved:
+        """Return the location of a source, and the digest or commit of the source's content."""
+        known = self._known.get(source)
+        if known is None:
+            known = self._known[source] = self._settled(source)
+        return known.resolved
+
+    def files(self, sources: Iterable[SourceName]) -> set[str]:
+        """Return the files and folders of those of the sources that were read."""
+        return {str(path) for each in sources if each in self._known for path in self._known[each].rows}
+
+    def changed_file(self, sources: Iterable[SourceName] | None = None) -> Path | None:
+        """Return a file of some sources, or of all, that changed after it was read; None if no file changed."""
+        readings = map(self._known.get, self._known if sources is None else sources)
+        rows = ((reading, *each) for reading in readings if reading is not None for each in reading.rows.items())
+        changed = (path for reading, path, row in rows if differs(path, row) or _reads_differently(path, reading))
+        return next(changed, None)
+
+    def _settled(self, source: SourceName) -> _Reading:
+        """Read a source; read it again where a folder changed meanwhile, because a file may have been added."""
+        for _ in range(_MOST_READINGS):
+            began_ns = time.time_ns()
+            reading = self._read_source(source)
+            rows = [row for path, row in reading.rows.items() if path not in reading.digests]
+            # A change time in the future is not waited for: the clock was set back.
+            if all(is_settled(row, began_ns) or row[_CHANGED] > time.time_ns() for row in rows):
+                break
+        return reading
+
+    def _read_source(self, source: SourceName) -> _Reading:
+        rows: dict[Path, Row] = {}
+        digests: dict[Path, Digest] = {}
+
+        def digest_file(path: Path) -> Digest:
+            settled_row(path)  # a change while the content is read gets another change time
+            rows[path], digests[path] = self._store.contents.read(path)
+            return digests[path]
+
+        known = self._commits.copy()
+        resolved = resolve(source, digest_file=digest_file, commits=self._commits)
+        if new := dict(self._commits.items() - known.items()):
+            notes = self._store.notes
+            notes.keep("resolutions", "hub", {**notes.get("resolutions", "hub"), **new})
+        return _Reading(resolved, {path: rows.get(path) or settled_row(path) for path in resolved.files}, digests)
+
+
+def differs(path: Path, row: Row) -> bool:
+    """Say whether a file has another stat row than `row`, or is missing."""
+    try:
+        return stat_row(path) != row
+    except OSError:
+        return True
+
+
+def _reads_differently(path: Path, reading: _Reading) -> bool:
+    """Read a file again whose stat row may not show a change; say whether its digest is another than that of before."""
+    content = reading.digests.get(path)
+    try:
+        return content is not None and not tells_changes(path) and digest.of_file(path) != content
+    except OSError:
+        return True
+
+
+def resolve(source: Source | SourceName, *, digest_file: Callable[[Path], Digest], commits: dict[str, str]) -> Resolved:
     """Return where the source is, and the digest or hub commit of its content.
 
-    `digest_file` returns a file's digest. `remembered` returns the last known commit of a branch or tag, by
-    "hf:REPO@REVISION"; with `refresh` the hub is asked for the commit again. Raises StepError if a source is missing or
-    unreadable, or if the hub does not know the source.
+    `digest_file` returns a file's digest. `commits` has the known commits of branches and tags, by "hf:REPO@REVISION";
+    the hub is asked for any other, which is added. Raises StepError if a source is missing or unreadable, or if the hub
+    does not know the source.
     """
     tokenizer = source.part == "tokenizer"
     scheme, _, rest = source.uri.partition(":")
@@ -68,7 +160,7 @@ def resolve(
         from engine.recipe import paths
 
         repository = paths.hub_name(source.uri).partition(":")[2]
-        return _on_hub(repository, source.revision or "main", remembered, refresh=refresh)
+        return _on_hub(repository, source.revision or "main", commits)
     raise StepError(
         f"nobody knows how to read the source {source.uri}",
         hint="a source is a path, hf:REPO, timm:NAME or python:PACKAGE[/path]",
@@ -153,22 +245,19 @@ def _onnx(path: Path, digest_file: Callable[[Path], Digest]) -> Resolved:
     return Resolved(tree, path, tuple(files.values()))
 
 
-def _on_hub(repository: str, revision: str, remembered: Callable[[str], str | None], *, refresh: bool) -> Resolved:
+def _on_hub(repository: str, revision: str, commits: dict[str, str]) -> Resolved:
     from engine.kit.checkpoints import hub
 
     if not _REPOSITORY.fullmatch(repository):
         raise StepError(
             f"{repository!r} is no name of a repository", hint="write hf:OWNER/NAME, as the model's page has it"
         )
-    if hub.COMMIT.fullmatch(revision):
-        named = f"hf:{repository}@{revision}"
-        return Resolved(named, named)
-    moving = f"hf:{repository}@{revision}"
-    commit = None if refresh else remembered(moving)
-    if commit is None:
-        commit = hub.commit_of(repository, revision)
-    named = f"hf:{repository}@{commit}"
-    return Resolved(named, named, resolution=(moving, commit))
+    named = f"hf:{repository}@{revision}"
+    if not hub.COMMIT.fullmatch(revision):
+        if named not in commits:
+            commits[named] = hub.commit_of(repository, revision)
+        named = f"hf:{repository}@{commits[named]}"
+    return Resolved(named, named)
 
 
 def _readable(path: Path, read: Callable[[Path], _T]) -> _T:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -15,11 +15,12 @@ from engine.builder.variant import PlannedVariant
 from engine.feasibility.facts import ModelFacts
 from engine.kit.accuracy.report import AccuracyReport
 from engine.kit.bench import proposal
-from engine.kit.bench.report import BenchReport
+from engine.kit.bench.report import BenchReport, BenchRow, place_of
 from engine.kit.bench.sample_report import SampleLengths
 from engine.reporting import TypedReport
 from engine.step import Section
 from engine.store.heads import NEVER, Head
+from engine.store.history import HeadlineFigures, MeasuredLatency
 from engine.store.record import Record
 from engine.text import lists, sizes
 
@@ -99,15 +100,37 @@ class Summary:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What stands beside the figures wherever they are shown."""
-        bench = self.report(Section.BENCH, BenchReport)
+        bench, accuracy = self.report(Section.BENCH, BenchReport), self._accuracy
         on_device = self.report(Section.VALIDATION, AccuracyReport)
-        accuracy = on_device or self.report(Section.VALIDATION_ONNX, AccuracyReport)
         return (
             *self.about,
             *(() if bench is None else bench.warnings),
             *([f"{NOT_ON_DEVICE}; accuracy of ONNX on the CPU"] if accuracy and not on_device else ()),
             *(() if accuracy is None else accuracy.warnings),
         )
+
+    @property
+    def headline(self) -> HeadlineFigures:
+        """The few figures by which people compare builds; a figure is None where the store has no measurement."""
+        bench, accuracy = self.report(Section.BENCH, BenchReport), self._accuracy
+        cosine = None if accuracy is None else accuracy.cosine
+        rows = () if bench is None else bench.rows
+        return HeadlineFigures(
+            size=None if self.model is None else self.model.size,
+            cosine=None if cosine is None else cosine.mean,
+            worst_cosine=None if cosine is None else cosine.worst,
+            agreement=None if accuracy is None or accuracy.agreement is None else accuracy.agreement.share,
+            metrics={} if accuracy is None else _metrics(accuracy),
+            latencies=tuple(_latency(row) for row in rows if row.ours or row.other_way),
+            device="" if bench is None or not rows else bench.device,
+            warnings=self.warnings,
+        )
+
+    @property
+    def _accuracy(self) -> AccuracyReport | None:
+        """The accuracy on the device; that of ONNX on the CPU as long as the device has not validated."""
+        sections = (Section.VALIDATION, Section.VALIDATION_ONNX)
+        return next(filter(None, (self.report(section, AccuracyReport) for section in sections)), None)
 
     @property
     def model(self) -> Record | None:
@@ -119,11 +142,6 @@ class Summary:
     def facts(self) -> ModelFacts | None:
         """What the model's files tell about the model; None if no job has read the model's files."""
         return next((report for report in map(self._read, self._built) if isinstance(report, ModelFacts)), None)
-
-    @property
-    def delivered(self) -> Record | None:
-        """The record of the package that the user gets."""
-        return next((self.records[job.name] for job in self._built if job.step.delivers), None)
 
     @property
     def _built(self) -> list[Job]:
@@ -180,8 +198,9 @@ class Summary:
         chosen = models.get(str(next(reports_of_choice, {}).get("runtime")))
         if chosen is None:
             return frozenset()
-        needed = {job.name: job.earlier for job in self.variant.jobs}
-        return frozenset(_reached(models.values(), needed) - _reached([chosen], needed))
+        jobs = {job.name: job for job in self.variant.jobs}
+        needed = {model: {model, *self.variant.before(jobs[model])} for model in models.values()}
+        return frozenset(set().union(*needed.values()) - needed[chosen])
 
     def _read(self, job: Job) -> object:
         return reports.read(type(job.step), self.records[job.name])
@@ -191,16 +210,23 @@ class Summary:
         return next((self.records[job.name].report for job in self._about(section)), {})
 
 
-def _reached(names: Iterable[str], earlier: Mapping[str, Sequence[str]]) -> set[str]:
-    """Return jobs and all jobs that must pass before them."""
-    reached: set[str] = set()
-    waiting = list(names)
-    while waiting:
-        name = waiting.pop()
-        if name not in reached:
-            reached.add(name)
-            waiting += earlier[name]
-    return reached
+def _metrics(accuracy: AccuracyReport) -> dict[str, float]:
+    metrics = {}
+    if accuracy.metric is not None:
+        metrics[accuracy.metric.name] = accuracy.metric.value
+    if accuracy.perplexity is not None and accuracy.perplexity.ratio is not None:
+        metrics["perplexity ratio"] = accuracy.perplexity.ratio
+    if accuracy.rank is not None:
+        metrics["rank correlation"] = accuracy.rank.worst
+    return metrics
+
+
+def _latency(row: BenchRow) -> MeasuredLatency:
+    """Return the figures of a row of the recipe's own model, run in either way."""
+    tokens = "" if row.new_tokens is None else f" + {row.new_tokens} tokens"
+    low, high = row.interval("p50_ms")
+    place = f"{place_of(row)}{tokens}"
+    return MeasuredLatency(place=place, p50_ms=row.p50_ms, interval=(low, high), p95_ms=row.p95_ms, busy=row.is_busy)
 
 
 def carrying(jobs: Sequence[Job]) -> set[str]:

@@ -15,8 +15,7 @@ from engine.builder.executors.local import LocalExecutor
 from engine.builder.job import Job
 from engine.builder.live_rows import LiveRows
 from engine.builder.lookup import Lookup
-from engine.builder.source_readings import SourceReadings
-from engine.builder.sources import Resolved
+from engine.builder.sources import Resolved, SourceReadings
 from engine.builder.worker_task import Outcome
 from engine.cluster import sending, survey
 from engine.cluster.orders import JobOrder, NodeAnswer, SentSource

@@ -9,21 +9,20 @@ import math
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import engine
 from engine.builder import plan_cache
 from engine.builder.options import HERE, Options, refuse_elsewhere
-from engine.builder.plan_cache import ChangedBuild, PlanCache
+from engine.builder.plan_cache import ChangedBuild
 from engine.commands import amounts, options
 from engine.errors import Exit, UsageError, UserError
 from engine.system import bytecode, interrupts
 
 if TYPE_CHECKING:
     from engine.api import Session
-    from engine.builder.summary import Summary
     from engine.events import Event, Finished
     from engine.report import BuildReport
 
@@ -183,12 +182,11 @@ def _run(
     from engine.events import Ended
     from engine.report import keeping, progress, results
 
-    last = build.plan if isinstance(build, ChangedBuild) else None
-    if last is not None:
-        _print_others(last, arguments)
+    if isinstance(build, ChangedBuild):
+        _print_others(build, arguments)
     report = progress.report_for(
         json=arguments.json,
-        variants=len(build.variants if last is None else last.entries),
+        variants=len(build.plan.entries if isinstance(build, ChangedBuild) else build.variants),
         quiet=arguments.quiet,
         verbose=arguments.verbose,
         parallel=build_options.parallel or build.parallel,
@@ -203,14 +201,13 @@ def _run(
     with report, _refusing(as_json=arguments.json):
         finished = build.build(build_options, on_event)
     is_repeatable = _is_repeatable(finished, build_options, refresh=arguments.refresh)
-    summaries = {each.variant.name: each for each in build.summaries()}
-    tables = _tables(last, summaries)
+    tables = _tables(build)
     _write_junit(events, build)
     ran = {event.recipe for event in events if isinstance(event, Ended) and event.state == "built"}
     report.finish(results.results(finished, tables, built=ran))
     if is_repeatable:
         with contextlib.suppress(KeyboardInterrupt), interrupts.raised():  # the next build then takes longer
-            keeping.keep(arguments.words[1:], build, events, tables, summaries, began_ns=began_ns)
+            keeping.keep(arguments.words[1:], build, events, tables, began_ns=began_ns)
     return finished.exit
 
 
@@ -220,25 +217,28 @@ def _is_repeatable(finished: Finished, build_options: Options, *, refresh: bool)
     return build_options.on == HERE and not (build_options.force or build_options.remake or refresh or waits)
 
 
-def _print_others(plan: PlanCache, arguments: argparse.Namespace) -> None:
+def _print_others(build: ChangedBuild, arguments: argparse.Namespace) -> None:
     """Print the lines about the variants that are not built again."""
     from engine.report import entries, folding
 
     if arguments.json:
-        sys.stdout.write(entries.json(plan.others, plan.notices))
+        sys.stdout.write(entries.json(build.others, build.plan.notices))
     elif not arguments.quiet:
-        folded = len(plan.entries) > folding.MANY and not arguments.verbose
-        sys.stderr.write(entries.talk(plan.others, plan.notices, folded=folded))
+        folded = len(build.plan.entries) > folding.MANY and not arguments.verbose
+        sys.stderr.write(entries.talk(build.others, build.plan.notices, folded=folded))
 
 
-def _tables(last: PlanCache | None, summaries: Mapping[str, Summary]) -> dict[str, str]:
-    """Return the table of each variant; "" for a variant without one."""
-    tables = {} if last is None else {name: each["table"] for name, each in last.entries.items()}
-    if not summaries:
+def _tables(build: Session | ChangedBuild) -> dict[str, str]:
+    """Return the table of each variant; "" for a variant without one. Tables are about reports that steps have."""
+    last = build.plan.entries if isinstance(build, ChangedBuild) else {}
+    tables = {name: each["table"] for name, each in last.items()}
+    reporting = [each for each in build.variants if any(job.traits.reads_report for job in each.jobs)]
+    if isinstance(build, ChangedBuild) and not reporting:
         return tables
+    from engine.builder.summary import summarize
     from engine.report import table
 
-    return tables | {name: table.tables([each]) for name, each in summaries.items()}
+    return tables | {each.name: table.tables([summarize(build.lookup, each)]) for each in build.variants}
 
 
 def _write_junit(events: Sequence[Event], build: Session | ChangedBuild) -> None:

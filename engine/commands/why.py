@@ -32,21 +32,15 @@ def run(arguments: argparse.Namespace) -> Exit:
 
     Raises UsageError for a job that the plan lacks.
     """
-    from engine.builder import plan_cache
+    from engine import api
     from engine.builder.costs import total
     from engine.builder.executors import slots
     from engine.report import costs
 
-    examined = plan_cache.examined(_words_of_build(arguments))
-    if examined is None:
-        from engine import api
-
-        session = api.session(arguments.recipes, **options.reading(arguments))
-        examined = session.lookup, session.findings()
-        session.lookup.store.leave()
-    lookup, findings = examined
+    session = api.session(arguments.recipes, **options.reading(arguments))
+    every = findings = session.findings()
+    session.lookup.store.leave()
     whole = total(findings, jobs_of(str(arguments.recipes[0])) or slots.default())
-    every = findings
     if arguments.step is not None:
         jobs = tuple(dict.fromkeys(finding.job.name for finding in every))
         findings = [finding for finding in every if arguments.step in (finding.job.name, finding.job.step_name)]
@@ -56,7 +50,7 @@ def run(arguments: argparse.Namespace) -> Exit:
     if arguments.read:
         from engine.report import reads
 
-        reads.show(lookup, findings, json=arguments.json)
+        reads.show(session.lookup, findings, json=arguments.json)
     elif arguments.json:
         print(json.dumps([_fields(finding) for finding in findings], ensure_ascii=False, indent=1))
     else:
@@ -65,14 +59,6 @@ def run(arguments: argparse.Namespace) -> Exit:
         if whole is not None and arguments.step is None:
             print(costs.of_build(whole))
     return Exit.OK
-
-
-def _words_of_build(arguments: argparse.Namespace) -> list[str]:
-    """Return the arguments of `recipe build` for the same recipe and options: those of `why` without STEP."""
-    words: list[str] = arguments.words[1:]
-    if arguments.step in words:
-        words.remove(arguments.step)
-    return words
 
 
 def _with_causes(findings: list[Finding], every: list[Finding]) -> list[Finding]:

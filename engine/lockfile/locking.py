@@ -8,7 +8,7 @@ from pathlib import Path
 
 from engine.builder.live_rows import LiveRows
 from engine.builder.lookup import Lookup
-from engine.builder.source_readings import SourceReadings
+from engine.builder.sources import SourceReadings
 from engine.builder.variant import PlannedVariant
 from engine.errors import Refusals
 from engine.lockfile import file

@@ -14,13 +14,8 @@ def lines(summary: Summary) -> list[str]:
     report = summary.report(Section.RUNTIME, ChoiceReport)
     if report is None:
         return []
-    return [headline(summary) or "", *(f"  {line}" for line in report.lines())]
-
-
-def headline(summary: Summary) -> str | None:
-    """Return the line about the chosen runtime; None for a recipe that names its runtime, or that is not built yet."""
-    report = summary.report(Section.RUNTIME, ChoiceReport)
-    return None if report is None else report.headline(summary.variant.loaded.recipe.target.runtime)
+    runtime = summary.variant.loaded.recipe.target.runtime
+    return [report.headline(runtime), *(f"  {line}" for line in report.lines())]
 
 
 def of_job(finding: Finding) -> list[str]:

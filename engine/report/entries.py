@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.builder.plan_cache import Entry, fields_of
+from engine.builder.plan_cache import Entry
 from engine.events import Ended, Noticed, Planned
 from engine.report import folding, json_lines, plain
 from engine.store.materialize import marker
@@ -17,25 +17,17 @@ from engine.text.redaction import redacted
 
 if TYPE_CHECKING:
     from engine.builder.lookup import Lookup
-    from engine.builder.summary import Summary
     from engine.builder.variant import PlannedVariant
     from engine.store.store import Store
-_LOCAL = "file:"
-"""How the URI of a source begins that is a path."""
 
 
 def files(
     variant: PlannedVariant, lookup: Lookup, records: Iterable[Record], package: Path | None
 ) -> dict[str, list[str]]:
     """Return the part of an entry that names files."""
+    sources = (source for job in variant.jobs for source in job.traits.sources.values())
     outputs = sorted(set(_outputs(lookup.store, records, package)))
-    return {"inputs": sorted(source_files(variant, lookup, local=True)), "outputs": outputs}
-
-
-def source_files(variant: PlannedVariant, lookup: Lookup, *, local: bool) -> set[str]:
-    """Return the files of sources that are paths (`local`), or of sources of other kinds, such as Python packages."""
-    every = {source for job in variant.jobs for source in job.traits.sources.values()}
-    return {name for each in every if each.uri.startswith(_LOCAL) is local for name in lookup.source_rows(each)}
+    return {"inputs": sorted(lookup.sources.files(sources)), "outputs": outputs}
 
 
 def _outputs(store: Store, records: Iterable[Record], package: Path | None) -> Iterator[str]:
@@ -50,24 +42,6 @@ def _outputs(store: Store, records: Iterable[Record], package: Path | None) -> I
         yield str(marker(package))
         yield str(package)
         yield from (str(path) for path in package.rglob("*"))
-
-
-def planned(variant: PlannedVariant, lookup: Lookup, records: Mapping[str, Record], summary: Summary | None) -> Entry:
-    """Return the part of an entry from which the variant is planned again; `summary` is None if it was not read."""
-    fields = fields_of(variant, records, lookup)
-    if summary is None:
-        return fields
-    from engine.builder.examining import boards, newer, not_verified
-    from engine.report import choices
-
-    return {
-        **fields,
-        "sections": any(job.step.section is not None for job in variant.jobs),
-        "model": summary.facts is not None,
-        "choice": choices.headline(summary),
-        "unknown": not_verified(variant),
-        "notes": [*boards([variant]), *newer([variant])],
-    }
 
 
 def printed(plan: Planned, ends: Iterable[Ended], table: str, *, many: bool) -> Entry:

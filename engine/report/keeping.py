@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine import snapshot
-from engine.builder.plan_cache import ChangedBuild, Entry, PlanCache, is_file, path_beside
+from engine.builder.plan_cache import ChangedBuild, Entry, fields_of, path_beside
 from engine.errors import Exit, UserError
 from engine.events import Ended, Event, Finished, Noticed, Planned
 from engine.report import entries, folding, json_lines, plain, results
@@ -23,7 +23,6 @@ from engine.system.file_systems import tells_changes
 
 if TYPE_CHECKING:
     from engine.api import Session
-    from engine.builder.summary import Summary
     from engine.system.watched import Row
 
 _CHANGE_TIME = 4
@@ -42,15 +41,12 @@ class _Outcome:
     """What every build prints about the recipes."""
     records: Mapping[str, Mapping[str, Record]]
     """The records of jobs, by the names of the variant and the job."""
+    entries: Mapping[str, Entry]
+    """The entries of all variants."""
     new: Mapping[str, Entry]
     """The entries of the variants that were looked at, without the parts for a plan."""
     fixed: frozenset[str]
     """The files whose change changes the plan, as far as this build has planned."""
-
-    @property
-    def last(self) -> PlanCache | None:
-        """The plan of the last build, if this build did not plan anew."""
-        return self.build.plan if isinstance(self.build, ChangedBuild) else None
 
 
 def keep(
@@ -58,14 +54,13 @@ def keep(
     build: Session | ChangedBuild,
     events: Sequence[Event],
     tables: Mapping[str, str],
-    summaries: Mapping[str, Summary],
     *,
     began_ns: int,
 ) -> None:
     """Write the snapshot and the plan cache of a build with the arguments `words` that ended without a failure.
 
-    `tables` are those of all variants, and `summaries` those of the variants that were summarized, by name. `began_ns`
-    is the time at which the build began to read its inputs, in nanoseconds.
+    `tables` are those of all variants, by name. `began_ns` is the time at which the build began to read its inputs, in
+    nanoseconds.
 
     Nothing is kept where a file that the build looked at changed after that time, or where a file system may not report
     changes. Files that the build did not look at keep the stat rows of the last build: if one has changed since, the
@@ -82,7 +77,7 @@ def keep(
         compared = _compared(words, outcome, began_ns=began_ns)
         if compared is not None:
             token = {"token": os.urandom(_TOKEN_BYTES)}
-            if plan := _plan(outcome, summaries):
+            if plan := _plan(outcome):
                 place = path_beside(path)
                 store.write(Path(place), snapshot.sealed(place, {"plan": plan, **token}))
             content = {**compared, **_printed(outcome, tables), **token}
@@ -94,8 +89,8 @@ def _outcome(
     build: Session | ChangedBuild, events: Sequence[Event], finished: Finished, tables: Mapping[str, str]
 ) -> _Outcome:
     """Return what a build leaves for the next one."""
-    last = build.plan if isinstance(build, ChangedBuild) else None
-    many = (len(build.variants) if last is None else len(last.entries)) > 1
+    last = build.plan.entries if isinstance(build, ChangedBuild) else {}
+    many = len(last or build.variants) > 1
     plans = {event.recipe: event for event in events if isinstance(event, Planned)}
     ends = {(event.recipe, event.job): event for event in events if isinstance(event, Ended)}
     records: dict[str, dict[str, Record]] = {}
@@ -106,17 +101,18 @@ def _outcome(
         read = {each.job: build.lookup.store.read(each.key) for each in own if each.key and each.artifact}
         records[name] = {job: record for job, record in read.items() if record is not None}
         new[name] = {
-            **({} if last is None else last.entries[name]),
+            **last.get(name, {}),
             **entries.files(variant, build.lookup, records[name].values(), package),
             **entries.printed(plans[name], own, tables.get(name, ""), many=many),
             "delivered": None if package is None else str(package),
         }
     if isinstance(build, ChangedBuild):
-        return _Outcome(build, finished, build.plan.notices, records, new, frozenset())
+        return _Outcome(build, finished, build.plan.notices, records, {**last, **new}, new, frozenset())
     from engine.report import plan_files
 
     notices = [event.text for event in events if isinstance(event, Noticed) and event.lasting]
-    return _Outcome(build, finished, notices, records, new, frozenset(plan_files.fixed(build)))
+    every = (record for own in records.values() for record in own.values())
+    return _Outcome(build, finished, notices, records, new, new, frozenset(plan_files.fixed(build, every)))
 
 
 def _compared(words: Sequence[str], outcome: _Outcome, *, began_ns: int) -> dict[str, Any] | None:
@@ -129,8 +125,7 @@ def _compared(words: Sequence[str], outcome: _Outcome, *, began_ns: int) -> dict
 
         if plan_files.changed_meanwhile():
             return None
-        records = (record for own in outcome.records.values() for record in own.values())
-        inputs |= outcome.fixed | plan_files.read(build, records)
+        inputs |= outcome.fixed
         written |= plan_files.folders(build, waits=outcome.finished.state == "waiting")
     disks = _one_of_each_disk(inputs | written)
     if not all(map(tells_changes, disks)):
@@ -145,24 +140,24 @@ def _compared(words: Sequence[str], outcome: _Outcome, *, began_ns: int) -> dict
     if build.lookup.sources.changed_file() is not None:
         return None
     rows = {name: row for name, row in (fed | given).items() if row is not None}
-    if outcome.last is not None:
-        return _renewed(outcome.last, outcome.new, rows) if len(rows) == len(fed) + len(given) else None
+    if isinstance(build, ChangedBuild):
+        return _renewed(build, outcome.new, rows) if len(rows) == len(fed) + len(given) else None
     absent = [name for name, row in fed.items() if row is None]
     return {**snapshot.stated(words, rows=rows, absent=absent, **around), "exit": int(outcome.finished.exit)}
 
 
-def _renewed(plan: PlanCache, new: Mapping[str, Entry], rows: Mapping[str, Row]) -> dict[str, Any] | None:
-    """Return what the snapshot of a plan compares, with the stat rows of what was looked at; None for other inputs."""
-    if any(each["inputs"] != plan.entries[name]["inputs"] for name, each in new.items()):
+def _renewed(build: ChangedBuild, new: Mapping[str, Entry], rows: Mapping[str, Row]) -> dict[str, Any] | None:
+    """Return what the last snapshot compares, with the stat rows of what was looked at; None for other inputs."""
+    last, compared = build.plan.entries, build.changes.snapshot
+    if any(each["inputs"] != last[name]["inputs"] for name, each in new.items()):
         return None
-    before = watched.unpacked(*plan.changes.snapshot["watched"])
-    still = {name for each in {**plan.entries, **new}.values() for name in each["outputs"]}
-    gone = {name for each in new for name in plan.entries[each]["outputs"]} - still
-    left = {name: row for name, row in before.items() if name not in gone}
-    return {**plan.changes.snapshot, "watched": watched.packed({**left, **rows})}
+    still = {name for each in {**last, **new}.values() for name in each["outputs"]}
+    gone = {name for each in new for name in last[each]["outputs"]} - still
+    left = {name: row for name, row in watched.unpacked(*compared["watched"]).items() if name not in gone}
+    return {**compared, "watched": watched.packed({**left, **rows})}
 
 
-def _plan(outcome: _Outcome, summaries: Mapping[str, Summary]) -> dict[str, Any] | None:
+def _plan(outcome: _Outcome) -> dict[str, Any] | None:
     """Return the content of the plan cache.
 
     None for a build with a lock, and for a build in which a job has no record or waits for hardware.
@@ -172,18 +167,17 @@ def _plan(outcome: _Outcome, summaries: Mapping[str, Summary]) -> dict[str, Any]
         return None
     if build.lookup.lock is not None or any(build.lookup.away(job) for each in build.variants for job in each.jobs):
         return None
-    planned: dict[str, Entry] = {}
-    for each in build.variants:
-        own = entries.planned(each, build.lookup, records[each.name], summaries.get(each.name))
-        planned[each.name] = {**outcome.new[each.name], **own}
+    own = {each.name: fields_of(each, records[each.name], build.lookup) for each in build.variants}
+    planned = {name: {**outcome.new[name], **fields} for name, fields in own.items()}
     if isinstance(build, ChangedBuild):
-        return replace(build.plan, entries={**build.plan.entries, **planned}).content()
+        return {**vars(build.plan), "entries": {**build.plan.entries, **planned}}
+    from engine.builder import planning_reads
     from engine.report import plan_files
 
-    sources = {name for each in planned.values() for name in each["inputs"]} - outcome.fixed
+    sources = {name for each in planned.values() for name in each["inputs"]} - outcome.fixed - planning_reads.names()
     return {
         "entries": planned,
-        "sources": frozenset(filter(is_file, sources - plan_files.also_planned_from(build))),
+        "sources": frozenset(filter(os.path.isfile, sources)),
         "notices": outcome.notices,
         **plan_files.whole_plan(build),
     }
@@ -191,7 +185,7 @@ def _plan(outcome: _Outcome, summaries: Mapping[str, Summary]) -> dict[str, Any]
 
 def _printed(outcome: _Outcome, tables: Mapping[str, str]) -> dict[str, str]:
     """Return the texts of a snapshot, in which a NUL character stands for the seconds of a later run."""
-    every = {**({} if outcome.last is None else outcome.last.entries), **outcome.new}
+    every = outcome.entries
     waits = outcome.finished.state == "waiting"
     finished = replace(outcome.finished, state="waiting" if waits else "up to date", seconds=0.0)
     end = plain.last_line(finished.state, "\0", int(finished.exit)) + "\n"

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import engine
 from engine import plugins
-from engine.builder import planning_reads, registry
+from engine.builder import planning_reads
 from engine.builder.code import closure
 from engine.machine import tools
 from engine.recipe.project import project_of
 from engine.recipe.ways import mark_of
-from engine.report import entries
 from engine.store import revocations
 from engine.store.record import Record
 from engine.system.file_systems import mount_folder, mount_number
@@ -34,56 +33,45 @@ def around(build: Session, disks: Sequence[str]) -> dict[str, Any] | None:
     roots = {folder: project_of(path) for folder, path in recipes.items()}
     if any(roots[variant.loaded.path.parent] != variant.loaded.project for variant in build.variants):
         return None
+    variables = build.lookup.rows.watched().variables
     return {
         "notes": {str(build.lookup.heads.path(variant.subject)) for variant in build.variants},
         "way": way,
         "roots": {str(recipes[folder]): str(root) for folder, root in roots.items()},
         "mounts": dict(filter(None, map(mount_number, disks))),
-        "variables": None if plugins.every() else build.lookup.watched().variables,  # plugins may read any variable
+        "variables": None if plugins.every() else variables,  # plugins may read any variable
         "environment": planning_reads.environment(),
     }
 
 
 def changed_meanwhile() -> bool:
-    """Tell whether tools, steps or plugins changed during the build; after such a change no snapshot may be kept.
+    """Tell whether tools or plugins changed during the build; after such a change no snapshot may be kept.
 
     A snapshot would hold the stat rows of the changed files, although the build used the files before the change.
     """
-    return tools.changed() or registry.changed() or plugins.changed()
-
-
-def also_planned_from(build: Session) -> set[str]:
-    """Return the files of sources that may change the plan: read while recipes were planned, or files of packages."""
-    names = set(planning_reads.names())
-    for variant in build.variants:
-        names |= entries.source_files(variant, build.lookup, local=False)
-    return names
-
-
-def read(build: Session, records: Iterable[Record]) -> set[str]:
-    """Return the files and folders that a build has read, beside those of `fixed`; `records` are those of its jobs."""
-    lookup = build.lookup
-    names = {*lookup.watched().paths, *planning_reads.foreign(lookup.store.root)}
-    if lookup.store.tier is not None or any(record.origin for record in records):
-        names.add(str(revocations.folder() / revocations.LIST))  # a key that is revoked later ends the snapshot
-    return names
+    return tools.changed() or plugins.changed()
 
 
 def folders(build: Session, *, waits: bool) -> set[str]:
-    """Return the folders of Python's import path and of steps, whose changes a snapshot watches.
+    """Return the folders of Python's import path, whose changes a snapshot watches: a package may be installed there.
 
-    Folders of the import path count as outputs, because a build may create the folder `build/` in them. Folders of
-    steps count as outputs, because Python writes compiled files into them. A snapshot names folders of the import path
-    to notice that a package was installed, and folders of steps to notice that a step was added.
+    They count as outputs, because a build may create the folder `build/` in them.
     """
-    every = {*(entry for entry in sys.path if Path(entry).is_dir()), *registry.folders()}
+    every = {entry for entry in sys.path if Path(entry).is_dir()}
     if waits:  # another machine may add records to this folder
         every.add(str(build.lookup.store.layout.records))
     return every
 
 
-def fixed(build: Session) -> Iterator[str]:
-    """Yield all files and folders from which the plan and its keys were made, except the files of sources."""
+def fixed(build: Session, records: Iterable[Record]) -> Iterator[str]:
+    """Yield all files and folders from which the plan and its keys were made, except the files of sources.
+
+    `records` are those of the jobs.
+    """
+    store = build.lookup.store
+    yield from planning_reads.foreign(store.root)
+    if store.tier is not None or any(record.origin for record in records):
+        yield str(revocations.folder() / revocations.LIST)  # a key that is revoked later ends the snapshot
     for variant in build.variants:
         yield from (str(path) for path in variant.loaded.files)
     yield from build.lookup.rows.watched().paths
@@ -93,8 +81,8 @@ def fixed(build: Session) -> Iterator[str]:
     yield from _planned_by()
     yield from plugins.listings()
     yield from (entry for entry in sys.path if not Path(entry).exists())  # a tool may appear there
+    # A new step changes its folder. Python writes into __pycache__ at any time.
     ours = Path(engine.__file__).parent.rglob("*")
-    # Python writes into __pycache__ at any time.
     yield from (str(path) for path in ours if "__pycache__" not in path.parts)
 
 
@@ -119,7 +107,6 @@ def whole_plan(build: Session) -> dict[str, Any]:
     return {
         "code": files,
         "machine": dict(build.lookup.rows.machine),
-        "abstract": [str(path) for path in build.abstract],
         "project": str(selection.project),
         "jobs": selection.jobs,
         "set": selection.set,

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 from summaries import accuracy, bench, row, summary
 
-from engine.builder import headline
 from engine.kit.accuracy.report import Agreement, MetricReport, Perplexity
 from engine.kit.bench.report import BenchReport
 from engine.store.history import HeadlineFigures, MeasuredLatency
@@ -18,7 +17,7 @@ def test_the_figures_are_those_of_the_reports():
         metric=MetricReport("accuracy", 0.91, 0.92, 50),
         perplexity=Perplexity(ratio=1.01, value=20.2, original=20.0, tokens=9, length=4, stride=2),
     )
-    assert headline.of(summary(bench=bench(), validation=report)) == HeadlineFigures(
+    assert summary(bench=bench(), validation=report).headline == HeadlineFigures(
         size=22_800_000,
         cosine=0.99,
         worst_cosine=0.97,
@@ -34,7 +33,7 @@ def test_the_figures_are_those_of_the_reports():
 def test_ways_of_calling_and_generated_tokens_are_places_of_their_own():
     here = row("a", ours=True, intervals={"p50_ms": (1.4, 1.7)})
     rows = (here, replace(here, via="triton-grpc"), replace(here, new_tokens=8), row("b", ours=False))
-    figures = headline.of(summary(bench=BenchReport(threads=1, cpu="c", rows=rows)))
+    figures = summary(bench=BenchReport(threads=1, cpu="c", rows=rows)).headline
     assert [each.place.removeprefix("batch 1 x sequence 16") for each in figures.latencies] == [
         "",
         " via triton-grpc",
@@ -44,4 +43,4 @@ def test_ways_of_calling_and_generated_tokens_are_places_of_their_own():
 
 
 def test_what_was_not_measured_is_none():
-    assert headline.of(summary()) == HeadlineFigures()
+    assert summary().headline == HeadlineFigures()

@@ -8,8 +8,8 @@ import pytest
 import toy
 from small_builds import project_in, states, variant
 
-from engine.builder.attempt import InputWays
 from engine.builder.executors.local import LocalExecutor
+from engine.builder.inputs import RunInputs
 from engine.builder.lookup import Lookup
 from engine.builder.loop import run
 from engine.builder.options import Options
@@ -237,8 +237,8 @@ def test_what_happens_beside_the_way_fails_nothing(project):
 def test_a_mount_inside_a_folder_of_an_input_counts(project):
     with own_mounts():
         mounts = MountEvents()
-        ways = InputWays([str(project / "way")], mounts)
+        inputs = RunInputs(Store(project / "cache"), {}, [str(project / "way")], mounts)
         subprocess.run(["mount", "--bind", project / "evil", project / "real" / "deep"], check=True)
-        assert ways.changed() is not None
+        assert inputs.changed_way() is not None
         subprocess.run(["umount", project / "real" / "deep"], check=True)
         mounts.close()

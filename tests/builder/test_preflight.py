@@ -197,7 +197,7 @@ def same_as_fetch(project, path, error, *, line):
 
 
 def fetch(source, path, out):
-    sources.resolve(source, digest_file=lambda _: "x", remembered=lambda _: None)
+    sources.resolve(source, digest_file=lambda _: "x", commits={})
     Fetch(source=source).run(out, source=path)
 
 

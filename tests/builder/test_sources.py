@@ -16,7 +16,7 @@ from engine.step import Source
 
 
 def find(uri, part="all", **options):
-    return resolve(Source(uri=str(uri), part=part), digest_file=digest.of_file, remembered=lambda _: None, **options)
+    return resolve(Source(uri=str(uri), part=part), digest_file=digest.of_file, commits={}, **options)
 
 
 def refusal(uri, **options):

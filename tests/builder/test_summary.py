@@ -65,13 +65,12 @@ def test_the_model_is_the_last_that_was_made_before_the_package():
     assert summary(time={}, wrap={}).model is None
 
 
-def test_reports_facts_and_package_are_found_by_what_a_step_is():
+def test_reports_and_facts_are_found_by_what_a_step_is():
     shown = summary(load={"kind": "onnx", "parameters": 3}, time={"rows": [1]}, wrap={})
     assert shown.report(Section.BENCH, Times) == Times(rows=(1,))
     assert shown.report(Section.BENCH, BenchReport) is None
     assert shown.report(Section.VALIDATION, Times) is None
     assert shown.facts == ModelFacts(kind="onnx", parameters=3)
-    assert shown.delivered.name == "wrap"
     assert shown.taken(Section.BENCH, "loaded").name == "load"
     assert shown.taken(Section.BENCH, "other") is None
     assert summary().taken(Section.VALIDATION, "loaded") is None

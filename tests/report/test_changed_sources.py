@@ -259,6 +259,24 @@ def test_only_the_jobs_behind_a_changed_source_run_and_equal_output_stops_them(p
     assert len(built.ends) == 3 * COUNT
 
 
+def test_a_source_in_a_package_keeps_the_plan_although_tools_lie_in_folders_of_packages(project):
+    steps = project.folder / "site" / "resume_steps.py"
+    text = steps.read_text().replace('f"{home}/c{number % 3}"', '"python:weights_of_read/part"', 1)
+    steps.write_text(
+        text.replace("    number: int", '    tools: ClassVar[tuple[str, ...]] = ("networkx",)\n    number: int', 1)
+    )
+    package = project.folder / "site" / "weights_of_read"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "part").write_text("first")
+    assert project.build().code == 0
+    (package / "part").write_text("second")
+    built = project.build()
+    assert (built.code, built.resumed) == (0, [True]), built.changed
+    assert {job for _, job in built.rebuilt} == {"read", "first"}
+    assert project.build_anew().results == built.results
+
+
 def test_the_builder_imports_no_slow_package_for_a_changed_source(project):
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RECIPE_")}
     environment["RECIPE_TRUST_CACHE"] = "1"

@@ -37,7 +37,6 @@ def summary(**records):
 def test_the_table_begins_with_the_choice_and_the_rejected_candidates():
     lines = table(summary(choose_runtime=RECORD)).splitlines()
     assert lines[1:3] == [HEADLINE, "  rejected a: slower than b"]
-    assert choices.headline(summary(choose_runtime=RECORD)) == HEADLINE
 
 
 def test_json_has_the_whole_report():
@@ -46,7 +45,6 @@ def test_json_has_the_whole_report():
 
 def test_a_build_without_a_choice_has_no_line():
     assert choices.lines(summary()) == []
-    assert choices.headline(summary()) is None
     assert "runtime" not in summary().to_json()
 
 

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 from summaries import accuracy, bench, row, summary
 
-from engine.builder import chronicle, headline
+from engine.builder import chronicle
 from engine.builder import difference as compare
 from engine.builder.overview import VariantOverview
 from engine.builder.sides import Side, SideJob, SideVariant
@@ -43,14 +43,14 @@ def built(noise):
 
 def overview(noise):
     """Return the overview of a variant that was built twice, so that its latency has a change."""
-    figures = headline.of(built(noise))
+    figures = built(noise).headline
     earlier = replace(figures, latencies=(replace(figures.latencies[0], p50_ms=0.001), *figures.latencies[1:]))
     before = PastBuild(at=1.0, name="m", state="built", jobs={}, figures=earlier)
     return VariantOverview("m", "", "int8", "cpu", "up to date", figures, [before])
 
 
 def comparison(noise):
-    figures = headline.of(built(noise))
+    figures = built(noise).headline
     sides = [
         SideVariant("m", "", {"bench": SideJob({"options.a": option}, {}, is_stored=True)}, figures) for option in "12"
     ]
@@ -121,7 +121,7 @@ def test_figures_of_another_machine_are_called_replayed():
     for record in one.records.values():
         record.origin = {"remote": "s3://here"}
     assert "replayed: the latencies were measured elsewhere, on a CPU" in table(one)
-    assert "replayed: " in headline.of(one).warnings[0]
+    assert "replayed: " in one.headline.warnings[0]
 
 
 def test_each_module_that_prints_figures_is_one_of_these_outputs():
@@ -186,7 +186,7 @@ def test_only_the_same_way_is_compared_with_an_earlier_build(monkeypatch):
     sides = []
     for by_default in (False, True):  # the recipe got a profile of one size, for which the graph is the default
         monkeypatch.setattr(f"{__name__}.bench", lambda _noise, by=by_default: graphed(by_default=by))
-        sides.append(headline.of(built(0.05)))
+        sides.append(built(0.05).headline)
     changes = compare.latency_change.of_all(*sides)
     assert [(each.new.place, each.old.p50_ms, each.new.p50_ms) for each in changes] == [
         (PLACE, 0.221, 0.221), ("batch 1 x sequence 16", 0.98, 0.98),

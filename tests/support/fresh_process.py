@@ -10,6 +10,6 @@ def forget():
 
     A process that saw a package change keeps no snapshot, and each build of the command line is a process of its own.
     """
-    for remembered in (registry.steps, registry._first_names, plugins._entry_points, tools._behind):
+    for remembered in (registry.steps, plugins._entry_points, tools._behind):
         remembered.cache_clear()
     tools._versions.clear()

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from summaries import accuracy, row, summary
 
-from engine.builder import overview
 from engine.builder.findings import Finding
 from engine.builder.overview import VariantOverview
 from engine.kit.accuracy.report import Agreement, Work
@@ -92,7 +91,7 @@ def prepared(count, *, measured=None):
     overviews = [
         VariantOverview(each.variant.name, f"n={number},target.device=cpu", "int8", "cpu",
                         "up to date" if number < measured else "waits for T4 (sm_75) with tensorrt 10.11.0.33",
-                        overview.headline.of(each), builds(1.5) if number < measured else [failed])
+                        each.headline, builds(1.5) if number < measured else [failed])
         for number, each in enumerate(summaries)
     ]  # fmt: skip
     return summaries, findings, overviews

@@ -38,9 +38,9 @@ def built(tmp_path):
     """Resolve and fetch a source into a fresh folder; return it."""
     numbers = iter(range(100))
 
-    def build(uri=f"hf:{REPO}", revision=None, *, remembered=lambda _: None, **options):
+    def build(uri=f"hf:{REPO}", revision=None, **options):
         source = Source(uri=uri, revision=revision)
-        resolution = resolve(source, digest_file=digest.of_file, remembered=remembered)
+        resolution = resolve(source, digest_file=digest.of_file, commits={})
         out = tmp_path / f"out{next(numbers)}"
         Fetch(source=source, **options).run(out, source=resolution.location)
         return out

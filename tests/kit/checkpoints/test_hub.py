@@ -7,9 +7,11 @@ import pytest
 from fake_hub import FIRST, REPO, SECOND, TOKEN
 
 from engine import digest
-from engine.builder.sources import resolve
+from engine.builder.job import SourceName
+from engine.builder.sources import SourceReadings, resolve
 from engine.step import Source
 from engine.steps.fetch import Fetch
+from engine.store.store import Store
 
 
 def test_only_the_files_that_matter_are_fetched_and_arrive_whole(hub, built):
@@ -22,28 +24,27 @@ def test_only_the_files_that_matter_are_fetched_and_arrive_whole(hub, built):
 
 
 def test_a_pinned_commit_is_resolved_without_asking_anybody(hub):
-    place = resolve(Source(uri=f"hf:{REPO}", revision=SECOND), digest_file=digest.of_file, remembered=lambda _: None)
-    assert (place.row, place.location, place.resolution) == (
-        f"hf:{REPO}@{SECOND}",
-        f"hf:{REPO}@{SECOND}",
-        None,
-    )
+    place = resolve(Source(uri=f"hf:{REPO}", revision=SECOND), digest_file=digest.of_file, commits={})
+    assert (place.row, place.location) == (f"hf:{REPO}@{SECOND}", f"hf:{REPO}@{SECOND}")
     assert hub.requests == []
 
 
-def test_a_moving_revision_stays_where_it_was_until_a_refresh(hub):
-    notes = {}
-
-    def ask(*, refresh=False):
-        place = resolve(Source(uri=f"hf:{REPO}"), digest_file=digest.of_file, remembered=notes.get, refresh=refresh)
-        notes.update([place.resolution])
-        return place.row
+def test_a_moving_revision_stays_where_it_was_until_a_refresh(hub, tmp_path):
+    def ask(**options):
+        """Ask in a build of its own."""
+        readings = SourceReadings(Store(tmp_path / "cache"), **options)
+        return readings.resolved(SourceName(f"hf:{REPO}", None, "all")).row
 
     assert ask() == f"hf:{REPO}@{FIRST}"
     hub.branches["main"] = SECOND
     assert ask() == f"hf:{REPO}@{FIRST}"
+    assert ask(pinned={f"hf:{REPO}@main": SECOND}) == f"hf:{REPO}@{SECOND}"
+    assert ask() == f"hf:{REPO}@{FIRST}"
     assert ask(refresh=True) == f"hf:{REPO}@{SECOND}"
-    assert notes == {f"hf:{REPO}@main": SECOND}
+    assert ask() == f"hf:{REPO}@{SECOND}"
+    before = len(hub.requests)
+    assert ask() == f"hf:{REPO}@{SECOND}"
+    assert len(hub.requests) == before
 
 
 def test_a_second_fetch_takes_the_files_from_the_hubs_own_cache(hub, built):
@@ -111,7 +112,7 @@ def test_a_timm_model_comes_from_its_repository_on_the_hub(hub, tmp_path):
     }
     hub.repositories["timm/resnet18.a1_in1k"] = {FIRST: files}
     source = Source(uri="timm:resnet18.a1_in1k")
-    place = resolve(source, digest_file=digest.of_file, remembered=lambda _: None)
+    place = resolve(source, digest_file=digest.of_file, commits={})
     assert place.row == f"hf:timm/resnet18.a1_in1k@{FIRST}"
     report = Fetch(source=source).run(tmp_path / "out", source=place.location)
     assert (report.kind, report.architecture, report.parameters) == ("timm", "resnet18", 8 * 3 * 7 * 7)

@@ -59,8 +59,7 @@ def test_a_hub_that_cannot_be_reached_is_one_error_at_once(failure, naps, monkey
 def test_a_fresh_process_without_a_network_does_not_try_again_and_shows_no_bars(tmp_path):
     program = (
         "from engine import digest; from engine.builder.sources import resolve; from engine.step import Source\n"
-        "resolve(Source(uri='hf:philschmid/MiniLM-L6-H384-uncased-sst2'), digest_file=digest.of_file,"
-        " remembered=lambda _: None)"
+        "resolve(Source(uri='hf:philschmid/MiniLM-L6-H384-uncased-sst2'), digest_file=digest.of_file, commits={})"
     )
     environment = {**os.environ, "HF_ENDPOINT": "http://127.0.0.1:9", "HF_HOME": str(tmp_path)}
     done = subprocess.run(
