@@ -178,9 +178,7 @@ def copy_onnx(path: Path, out: Path, *, tokens: bool) -> None:
     changed = token_inputs.renamed(model) if tokens else {}
     if changed:
         print(f"inputs are renamed: {', '.join(f'{own} to {name}' for own, name in changed.items())}")
-        renamed = token_inputs.standardized(onnx_files.load_graph(out))
-        (out / onnx_files.MODEL).unlink()  # it may be a link to the user's own file
-        onnx_files.save_graph(renamed, out)
+        onnx_files.save_graph(token_inputs.standardized(onnx_files.load_graph(out)), out)
 
 
 def _copy_files(path: Path, names: Sequence[str], out: Path) -> None:

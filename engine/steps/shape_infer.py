@@ -45,7 +45,7 @@ class ShapeInfer(Step):
 
     makes: ClassVar[str] = "shaped"
     carries_model: ClassVar[bool] = True
-    tools: ClassVar[tuple[str, ...]] = (*onnx_files.TOOLS, "onnxruntime", "sympy")
+    tools: ClassVar[tuple[str, ...]] = (*onnx_files.TOOLS, "onnxruntime")
     report: ClassVar[type[TypedReport] | None] = ShapeReport
 
     @classmethod
@@ -64,7 +64,6 @@ def _inferred(exported: Path, out: Path) -> ShapeReport:
     if added:
         print(f"the model uses operators of {', '.join(added)} without importing them: added")
     shapes.name_axes(model)
-    _look_for_data(exported, model)
     skeleton = shapes.skeleton(model, exported)
     _check(exported, skeleton)
     before = shapes.known(model)
@@ -91,12 +90,6 @@ def _infer(model: onnx.ModelProto, skeleton: onnx.ModelProto) -> Literal["symbol
         if shapes.adopt(model, inferred) or shapes.known(model) == 1:
             return name
     return "none"
-
-
-def _look_for_data(directory: Path, model: onnx.ModelProto) -> None:
-    """Raise StepError where a file of external data is missing; if all files exist, none of the files is read."""
-    if any(not (directory / name).is_file() for name in onnx_files.data_files(model)):
-        onnx_files.load(directory)
 
 
 def _check(directory: Path, skeleton: onnx.ModelProto) -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engine import digest
 from engine.errors import StepError
@@ -19,8 +18,8 @@ from engine.text import reasons
 if TYPE_CHECKING:
     import onnx
 
-TOOLS = ("ml_dtypes", "numpy", "onnx", "protobuf")
-"""The distributions that read and write ONNX files: protobuf writes the message; numpy and ml_dtypes hold weights."""
+TOOLS = ("ml_dtypes", "numpy", "onnx", "onnx-ir", "protobuf", "sympy")
+"""The distributions that read, change and write ONNX files: onnx_ir reads the names of axes with sympy."""
 WEIGHTS_NEED_NO_INPUT = 4
 """The first IR version in which a graph may store an initializer without listing the initializer as an input."""
 MODEL = "model.onnx"
@@ -51,34 +50,17 @@ class Input:
     ranked: bool = True
 
 
-def load(directory: Path) -> onnx.ModelProto:
-    """Return `directory/model.onnx` with its external data in memory.
-
-    Raises StepError where the file is missing, is no ONNX, or lacks its external data.
-    """
-    model = load_mapped(directory)
-    for tensor in tensors(model):
-        mapped_weights.load(tensor)
-    return model
-
-
 def load_mapped(directory: Path) -> onnx.ModelProto:
     """Return `directory/model.onnx` with its large weights mapped: their numbers are read where code uses them.
 
     `mapped_weights.array` returns the numbers of a tensor. The directory must stay while the model is in use. Raises
-    StepError as `load` does.
+    StepError where the file is missing, is no ONNX, or lacks its external data.
     """
     model = load_graph(directory)
-    missing = [name for name in data_files(model) if not (directory / name).is_file()]
-    if missing:
-        raise StepError(
-            f"The ONNX model lacks its external data: {missing[0]}",
-            [f"{MODEL} keeps weights in: {', '.join(data_files(model))}"],
-            "put the data files beside the model",
-        )
+    external_data.attach(tensors(model), directory / MODEL)
     for tensor in tensors(model):
-        external_data.attach(tensor, directory)
-        if external_data.size(tensor) < mapped_weights.LEAST:
+        place = mapped_weights.extent(tensor)
+        if place is not None and place.length < mapped_weights.LEAST:
             mapped_weights.load(tensor)
     return model
 
@@ -86,23 +68,34 @@ def load_mapped(directory: Path) -> onnx.ModelProto:
 def load_graph(directory: Path) -> onnx.ModelProto:
     """Return `directory/model.onnx` without reading its external data, or the weights of a large file.
 
+    Raises StepError where the file is missing, and as `read` does.
+    """
+    if not (directory / MODEL).is_file():
+        raise StepError(f"There is no {MODEL} in the model's directory", [f"it holds: {_listing(directory)}"])
+    return read(directory / MODEL)
+
+
+def read(path: Path) -> onnx.ModelProto:
+    """Return the model in a file without reading its external data, or the weights of a large file.
+
     Raises StepError where the file is no ONNX, or names a file of external data by an absolute path.
     """
-    path = directory / MODEL
-    if not path.is_file():
-        raise StepError(f"There is no {MODEL} in the model's directory", [f"it holds: {_listing(directory)}"])
     try:
         model = large_files.parse(path)
     except Exception as error:  # protobuf's DecodeError, by way of whichever implementation is installed
-        raise StepError(
-            f"{MODEL} is no ONNX model", reasons.facts(error), "a cut-off download or another format? try onnx.checker"
-        ) from error
+        raise no_model(path, *reasons.facts(error)) from error
     if not model.HasField("graph"):
-        raise StepError(f"{MODEL} is no ONNX model", ["it holds no graph"], "a cut-off download or another format?")
+        raise no_model(path, "it holds no graph")
     for tensor in tensors(model):
-        if mapped_weights.is_outside(tensor, path):
-            raise external_data.outside(tensor)
+        place = mapped_weights.extent(tensor)
+        if place is not None and place.path != path.resolve():
+            raise external_data.outside(path, str(place.path))
     return model
+
+
+def no_model(path: Path, *facts: str) -> StepError:
+    """Return the error for a file of another format."""
+    return StepError(f"{path.name} is no ONNX model", facts, "a cut-off download or another format? try onnx.checker")
 
 
 def save(model: onnx.ModelProto, directory: Path, *, threshold: int = INLINE_LIMIT) -> None:
@@ -116,9 +109,9 @@ def save(model: onnx.ModelProto, directory: Path, *, threshold: int = INLINE_LIM
     if weight_bytes(model) > threshold:
         external_data.move(tensors(model), directory / DATA)
     _strip_paths(model)
-    for tensor in islice(tensors(model), len(model.graph.initializer), None):  # constants inside nodes
+    for tensor in tensors(model):
         mapped_weights.load(tensor)
-    large_files.write(model, directory / MODEL)
+    _write(model, directory)
 
 
 def save_linked(model: onnx.ModelProto, directory: Path) -> None:
@@ -137,7 +130,7 @@ def save_linked(model: onnx.ModelProto, directory: Path) -> None:
         link_file(path, directory / name)
     for tensor, place in places:
         mapped_weights.refer(tensor, names[place.path], offset=place.offset, length=place.length)
-    (directory / MODEL).write_bytes(model.SerializeToString(deterministic=True))
+    _write(model, directory)
     for tensor, place in places:
         mapped_weights.refer(tensor, place.path, offset=place.offset, length=place.length)
 
@@ -161,7 +154,7 @@ def save_graph(model: onnx.ModelProto, directory: Path) -> None:
         return
     directory.mkdir(parents=True, exist_ok=True)
     _strip_paths(model)
-    (directory / MODEL).write_bytes(model.SerializeToString(deterministic=True))
+    _write(model, directory)
 
 
 def copied(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -170,21 +163,6 @@ def copied(model: onnx.ModelProto) -> onnx.ModelProto:
 
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
-    return copy
-
-
-def without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return a copy of a model without the stored tensors of its main graph."""
-    import onnx
-
-    copy = onnx.ModelProto()
-    for field, value in model.ListFields():
-        if field.name != "graph":
-            _set(copy, field.name, value)
-    copy.graph.SetInParent()
-    for field, value in model.graph.ListFields():
-        if field.name != "initializer":
-            _set(copy.graph, field.name, value)
     return copy
 
 
@@ -282,18 +260,7 @@ def folder_size(folder: Path) -> int:
 
 def data_files(model: onnx.ModelProto) -> list[str]:
     """Return the names of the external files with tensors of the model, relative to the model's directory."""
-    return sorted({external_data.location(tensor) for tensor in tensors(model)} - {""})
-
-
-def _set(message: Any, name: str, value: Any) -> None:
-    """Set a field of a protobuf message: a list of values, a message or a number."""
-    field = getattr(message, name)
-    if hasattr(field, "extend"):
-        field.extend(value)
-    elif hasattr(field, "CopyFrom"):
-        field.CopyFrom(value)
-    else:
-        setattr(message, name, value)
+    return sorted({name for tensor in tensors(model) if (name := external_data.location(tensor)) is not None})
 
 
 def described(value: onnx.ValueInfoProto) -> Input:
@@ -322,6 +289,12 @@ def described(value: onnx.ValueInfoProto) -> Input:
 def is_nameless(dim: onnx.TensorShapeProto.Dimension) -> bool:
     """Whether a dimension has neither a size nor a name; a negative size, and the name `?`, mean any size."""
     return dim.dim_value < 0 if dim.HasField("dim_value") else axes.names_nothing(dim.dim_param)
+
+
+def _write(model: onnx.ModelProto, directory: Path) -> None:
+    """Write a model that holds its weights, or names their files; a link to another file is replaced."""
+    (directory / MODEL).unlink(missing_ok=True)
+    (directory / MODEL).write_bytes(model.SerializeToString(deterministic=True))
 
 
 def _strip_paths(model: onnx.ModelProto) -> None:

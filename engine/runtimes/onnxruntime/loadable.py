@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.errors import StepError
-from engine.kit.onnx import external_data, onnx_files, opsets, wide
+from engine.kit.onnx import external_data, mapped_weights, onnx_files, opsets, wide
 from engine.runtimes.onnxruntime import session as ort
 from engine.text import lists
 
@@ -151,8 +151,9 @@ def _refuse_by_trial(model: onnx.ModelProto, path: Path) -> None:
 def _in_float32(model: onnx.ModelProto, path: Path) -> bytes:
     """Return a small model in bf16 as `fetch` copies it: in float32."""
     copy = onnx_files.copied(model)
+    external_data.attach(onnx_files.tensors(copy), path)
     for tensor in onnx_files.tensors(copy):
-        external_data.read(tensor, path.parent)
+        mapped_weights.load(tensor)
     serialized: bytes = wide.widened(copy).SerializeToString()
     return serialized
 

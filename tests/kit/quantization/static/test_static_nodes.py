@@ -1,4 +1,5 @@
 import convolutional
+import graphs
 import numpy as np
 import onnx
 import pytest
@@ -20,7 +21,7 @@ def inserted(folder, *results, **weights):
     observed = ranges.observe(model, tensors, samples, folder)
     static_nodes.insert(model, chosen, {name: ranges.widest(each) for name, each in observed.items()})
     onnx_files.save(ir_models.proto(model), folder / "out")
-    return onnx_files.load(folder / "out")
+    return graphs.load(folder / "out")
 
 
 def test_a_layer_reads_and_gives_integers(tmp_path):
