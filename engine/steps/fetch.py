@@ -174,11 +174,11 @@ def copy_onnx(path: Path, out: Path, *, tokens: bool) -> None:
         _copy_files(path, names, out)
     if nvidia_qdq.has(model):
         print("NVIDIA's own Q/DQ operators become ONNX's of the same meaning")
-        onnx_files.save_graph(nvidia_qdq.standardized(onnx_files.load_graph(out)), out)
+        onnx_files.save(nvidia_qdq.standardized(onnx_files.load_graph(out)), out)
     changed = token_inputs.renamed(model) if tokens else {}
     if changed:
         print(f"inputs are renamed: {', '.join(f'{own} to {name}' for own, name in changed.items())}")
-        onnx_files.save_graph(token_inputs.standardized(onnx_files.load_graph(out)), out)
+        onnx_files.save(token_inputs.standardized(onnx_files.load_graph(out)), out)
 
 
 def _copy_files(path: Path, names: Sequence[str], out: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -101,9 +101,10 @@ def no_model(path: Path, *facts: str) -> StepError:
 def save(model: onnx.ModelProto, directory: Path, *, threshold: int = INLINE_LIMIT) -> None:
     """Write the model as `directory/model.onnx`; the same model gives the same bytes.
 
-    If all weights together have more than `threshold` bytes, large weights go to `model.onnx.data`; `model` then lacks
-    these weights and must be loaded again. Mapped weights are copied from file to file. Exporters leave absolute paths
-    in metadata and documentation; entries with absolute paths are removed.
+    If all weights together have more than `threshold` bytes, large weights go to `model.onnx.data`, mapped ones from
+    file to file; `model` then lacks these weights and must be loaded again. Files of external data that the model
+    names already are not touched. Exporters leave absolute paths in metadata and documentation; entries with absolute
+    paths are removed.
     """
     directory.mkdir(parents=True, exist_ok=True)
     if weight_bytes(model) > threshold:
@@ -142,19 +143,6 @@ def _are_linkable(model: onnx.ModelProto) -> bool:
         mapped_weights.extent(tensor) is not None for graph in graphs(model.graph) for tensor in graph.initializer
     )
     return 0 < len(places) == stored and not any(place.offset % mapped_weights.ALIGNMENT for place in places)
-
-
-def save_graph(model: onnx.ModelProto, directory: Path) -> None:
-    """Write the model as `directory/model.onnx`; its files of external data are not touched.
-
-    If the model has mapped weights, `save` writes the model.
-    """
-    if any(mapped_weights.extent(tensor) for tensor in tensors(model)):
-        save(model, directory)
-        return
-    directory.mkdir(parents=True, exist_ok=True)
-    _strip_paths(model)
-    _write(model, directory)
 
 
 def copied(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -304,18 +292,10 @@ def _strip_paths(model: onnx.ModelProto) -> None:
     everything += nodes(model)
     everything += model.functions
     for part in everything:
-        entries = [entry for entry in part.metadata_props if not _ABSOLUTE_PATH.search(entry.value)]
-        if len(entries) < len(part.metadata_props):
-            _replace(part.metadata_props, entries)
+        for entry in [each for each in part.metadata_props if _ABSOLUTE_PATH.search(each.value)]:
+            part.metadata_props.remove(entry)
         if _ABSOLUTE_PATH.search(part.doc_string):
             part.ClearField("doc_string")
-
-
-def _replace(field: onnx.MetadataProperties, entries: Iterable[onnx.StringStringEntryProto]) -> None:
-    copies = [(entry.key, entry.value) for entry in entries]
-    del field[:]
-    for key, value in copies:
-        field.add(key=key, value=value)
 
 
 def _listing(directory: Path) -> str:

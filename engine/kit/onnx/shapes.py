@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.kit.onnx import external_data, mapped_weights, onnx_files, topology
+from engine.kit.onnx import mapped_weights, onnx_files, topology
 from engine.runtimes.preparation import CONTRIBUTED
 
 if TYPE_CHECKING:
@@ -42,16 +41,14 @@ def name_axes(model: onnx.ModelProto) -> None:
                 dim.Clear()
 
 
-def skeleton(model: onnx.ModelProto, directory: Path) -> onnx.ModelProto:
-    """Return a copy of the model for shape inference, in which large weights are inputs without numbers.
+def skeleton(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return a copy of a mapped model for shape inference, in which large weights are inputs without numbers.
 
-    Without large weights, shape inference takes little time, and is possible for models above 2 GB. Small tensors in
-    files of external data are read from `directory`.
+    Without large weights, shape inference takes little time, and is possible for models above 2 GB.
     """
     from onnx import helper
 
     copy = onnx_files.copied(model)
-    external_data.attach(onnx_files.tensors(copy), directory / onnx_files.MODEL)
     taken = {value.name for value in copy.graph.input}
     large = [each for each in copy.graph.initializer if mapped_weights.stored_bytes(each) > _READABLE]
     copy.graph.input.extend(

@@ -78,12 +78,6 @@ def bodies(node: ir.Node) -> Iterator[ir.Graph]:
             yield from attribute.as_graphs()
 
 
-def whole_number(node: ir.Node, name: str) -> int:
-    """Return an integer attribute of a node; 0, the default of most attributes, where the node leaves it out."""
-    number: int = node.attributes.get_int(name, 0)
-    return number
-
-
 def graph_of(part: ir.Node | ir.Value) -> ir.Graph:
     """Return the graph, or the body, that holds a node or a stored tensor. Raises ValueError where there is none."""
     if part.graph is None:

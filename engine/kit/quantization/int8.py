@@ -136,7 +136,7 @@ def _has_quantized_form(node: ir.Node) -> bool:
         return all(len(surgery.tensor(value).shape) == 2 for value in weights)  # noqa: PLR2004  [input, output]
     if node.op_type == "LSTM":
         # The quantizer drops `layout`, and reshapes weights in place, so two LSTMs must not share their weights.
-        return all(len(value.uses()) == 1 for value in weights) and not surgery.whole_number(node, "layout")
+        return all(len(value.uses()) == 1 for value in weights) and not node.attributes.get_int("layout")
     # The quantizer would silently drop an attention bias, or an input with positions.
     if any(value is not None for value in node.inputs[_WITHOUT_INPUTS_FROM[node.op_type] :]):
         return False

@@ -68,6 +68,6 @@ def test_a_graph_that_is_edited_keeps_the_weights_of_its_large_file(tmp_path):
     graphs.write(tmp_path / "source", graphs.layers())
     graph = onnx_files.load_graph(tmp_path / "source")
     graph.graph.name = "renamed"
-    onnx_files.save_graph(graph, tmp_path / "out")
+    onnx_files.save(graph, tmp_path / "out")
     onnx.checker.check_model(str(tmp_path / "out/model.onnx"))
     assert list(graphs.load(tmp_path / "out").graph.initializer) == list(graphs.layers().graph.initializer)

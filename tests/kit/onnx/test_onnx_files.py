@@ -151,7 +151,7 @@ def test_external_data_outside_of_the_directory_is_refused(tmp_path, place):
         for entry in tensor.external_data:
             if entry.key == "location":
                 entry.value = place
-    onnx_files.save_graph(graph, tmp_path / "model")
+    onnx_files.save(graph, tmp_path / "model")
     with pytest.raises(StepError, match=f"outside its own directory\n.*{re.escape(repr(place))}"):
         graphs.load(tmp_path / "model")
 

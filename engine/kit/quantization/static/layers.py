@@ -90,7 +90,7 @@ def _layer(node: ir.Node) -> StaticLayer:
     (result,) = surgery.output_names(node)
     output = _clipped(node.outputs[0]) if kind == CONVOLUTION else result
     has_bias = len(node.inputs) > _MATRIX and node.inputs[_MATRIX] is not None
-    channels = 0 if kind == CONVOLUTION or surgery.whole_number(node, "transB") else 1
+    channels = 0 if kind == CONVOLUTION or node.attributes.get_int("transB") else 1
     return StaticLayer(kind, result, surgery.input_names(node)[0], output, has_bias, channels)
 
 
@@ -140,10 +140,10 @@ def _loss(shape: Sequence[int], groups: int, work: int | None) -> str:
 
 def _is_plain(node: ir.Node, shape: Sequence[int], bias: ir.Value | None) -> bool:
     """Whether a Gemm multiplies its input as it is, and adds one number per output."""
-    outputs = shape[0 if surgery.whole_number(node, "transB") else 1]
+    outputs = shape[0 if node.attributes.get_int("transB") else 1]
     is_row = bias is None or surgery.shape(surgery.tensor(bias)) == (outputs,)
     scales = any(node.attributes.get_float(name, 1.0) != 1 for name in ("alpha", "beta"))
-    return is_row and not scales and not surgery.whole_number(node, "transA")
+    return is_row and not scales and not node.attributes.get_int("transA")
 
 
 def _is_float32(value: ir.Value) -> bool:
