@@ -255,13 +255,11 @@ def described(value: onnx.ValueInfoProto) -> Input:
     """Return the name, type and shape of an input or output. Raises StepError for a value that is no tensor."""
     from onnx import helper
 
-    kind = value.type.WhichOneof("value")
-    if kind != "tensor_type":
-        type_name = (kind or "value of unknown type").removesuffix("_type").replace("_", " ")
-        article = "an" if type_name.startswith("o") else "a"
+    kind = _kind(value.type)
+    if kind != "tensor":
         raise StepError(
-            f"{value.name} is no tensor but {article} {type_name}",
-            hint="only models whose inputs and outputs are tensors can be built",
+            f"{value.name} is no tensor but {'an' if kind == 'optional' else 'a'} {kind}: that is not supported",
+            hint="export it with tensors only: from scikit-learn, convert_sklearn(..., options={'zipmap': False})",
         )
     tensor = value.type.tensor_type
     dtype = helper.tensor_dtype_to_np_dtype(tensor.elem_type).name
@@ -272,6 +270,14 @@ def described(value: onnx.ValueInfoProto) -> Input:
         for index, dim in enumerate(tensor.shape.dim)
     )
     return Input(value.name, dtype, tuple(shape))
+
+
+def _kind(value: onnx.TypeProto) -> str:
+    """Return the kind of a value in words: "tensor", "value of unknown type", "sequence of maps" and the like."""
+    field = value.WhichOneof("value") or "value of unknown type"
+    if field == "sequence_type":
+        return f"sequence of {_kind(value.sequence_type.elem_type)}s"
+    return field.removesuffix("_type").replace("_", " ")
 
 
 def is_nameless(dim: onnx.TensorShapeProto.Dimension) -> bool:

@@ -90,17 +90,15 @@ def describe(model: onnx.ModelProto) -> GraphFacts:
     for spec in inputs.values():
         refusals.refuse_unusual(spec)
         refusals.refuse_unranked(spec)
-    for value in model.graph.output:
-        _refuse_no_numbers(value)
+    outputs = onnx_files.outputs(model)
+    for spec in outputs.values():
+        refusals.refuse_text(spec, "output")
     return GraphFacts(
         architecture=f"ONNX, opset {opsets.version(model)}",
         parameters=sum(math.prod(tensor.dims) for tensor in model.graph.initializer),
         axes={name: tuple(value.shape) for name, value in inputs.items()},
         types={name: value.dtype for name, value in inputs.items()},
-        outputs={
-            name: (value.dtype, tuple(value.shape) if value.ranked else None)
-            for name, value in onnx_files.outputs(model).items()
-        },
+        outputs={name: (value.dtype, tuple(value.shape) if value.ranked else None) for name, value in outputs.items()},
         operators=_foreign(model),
         quantized=quantized_types.of(model),
     )
@@ -114,32 +112,3 @@ def _foreign(model: onnx.ModelProto) -> dict[str, tuple[str, ...]]:
         if node.domain not in opsets.STANDARD and (node.domain, node.op_type) not in own | _QUANTIZED:
             operators.setdefault(node.domain, set()).add(node.op_type)
     return {domain: tuple(sorted(operators[domain])) for domain in sorted(operators)}
-
-
-def _refuse_no_numbers(value: onnx.ValueInfoProto) -> None:
-    """Raise StepError for an output that is no tensor of numbers: a sequence, a map or text."""
-    kind = _kind(value.type)
-    if kind == "text":
-        raise StepError(
-            f"the model's output {value.name} is text: that is not supported",
-            hint="export it with numbers instead: a classifier that was trained on integer labels gives integers",
-        )
-    if kind not in {"tensor", "unknown"}:
-        raise StepError(
-            f"the model's output {value.name} is no tensor but a {kind}: that is not supported",
-            hint="export it with tensors only: from scikit-learn, convert_sklearn(..., options={'zipmap': False})",
-        )
-
-
-def _kind(value: onnx.TypeProto) -> str:
-    """Return the kind of a value in words: "tensor", "text", "unknown", "sequence of maps" and the like."""
-    from onnx import TensorProto
-
-    field = value.WhichOneof("value") or "unknown"
-    if field == "tensor_type":
-        return "text" if value.tensor_type.elem_type == TensorProto.STRING else "tensor"
-    if field == "sequence_type":
-        inner = _kind(value.sequence_type.elem_type)
-        plural = "s" if inner.startswith(("map", "tensor", "sequence")) else ""
-        return f"sequence of {inner}{plural}"
-    return field.removesuffix("_type").replace("_", " ")
