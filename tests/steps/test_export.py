@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 
-import graphs
 import models
 import numpy as np
 import onnx
@@ -114,7 +113,7 @@ def test_two_exports_are_byte_identical_whatever_the_directory(architecture, tmp
 
 def test_names_axes_and_opset_are_those_of_the_contract(bert, tmp_path, capsys):
     report = Export().run(tmp_path / "out", checkpoint=bert)
-    model = graphs.load(tmp_path / "out")
+    model = onnx_files.load(tmp_path / "out")
     onnx.checker.check_model(model)
     taken = onnx_files.inputs(model)
     assert list(taken) == ["input_ids", "attention_mask", "token_type_ids"]
@@ -144,7 +143,7 @@ def test_names_axes_and_opset_are_those_of_the_contract(bert, tmp_path, capsys):
 def test_outputs_have_their_names_and_axes_also_with_a_random_head(bert, tmp_path, task, shapes):
     labels = 3 if "classification" in task else None
     Export(task=task, num_labels=labels, random_head=True).run(tmp_path / "out", checkpoint=bert)
-    outputs = onnx_files.outputs(graphs.load(tmp_path / "out"))
+    outputs = onnx_files.outputs(onnx_files.load(tmp_path / "out"))
     assert {name: value.shape for name, value in outputs.items()} == shapes
 
 
@@ -167,7 +166,7 @@ def test_where_the_first_exporter_fails_the_second_is_used_and_said(bert, tmp_pa
     log = capsys.readouterr().out
     assert "the torchscript exporter failed: no symbolic function for aten::odd\n" in log
     assert "a page of advice" not in log
-    model = graphs.load(tmp_path / "out")
+    model = onnx_files.load(tmp_path / "out")
     assert {value.shape for value in onnx_files.inputs(model).values()} == {("batch", "sequence")}
     assert str(tmp_path).encode() not in (tmp_path / "out" / "model.onnx").read_bytes()
     module = torch_models.load(bert, "feature-extraction")

@@ -6,7 +6,6 @@ import struct
 from pathlib import Path
 
 import fake_hub
-import graphs
 import heads
 import models
 import numpy as np
@@ -265,7 +264,7 @@ def test_inputs_of_other_names_are_renamed_and_the_users_own_file_stays(director
     before = path.read_bytes()
     fetch(path, tmp_path / "out", tokenizer=directory)
     assert path.read_bytes() == before
-    assert list(onnx_files.inputs(graphs.load(tmp_path / "out"))) == ["input_ids", "attention_mask"]
+    assert list(onnx_files.inputs(onnx_files.load(tmp_path / "out"))) == ["input_ids", "attention_mask"]
 
 
 def test_a_prompt_and_a_length_are_written_into_the_copy_alone(tmp_path):

@@ -84,7 +84,7 @@ def test_the_number_of_heads_is_read_from_the_graph(tmp_path, heads):
 
     source = models.checkpoint(tmp_path / "checkpoint", task="text-classification", num_attention_heads=heads)
     Export(task="text-classification").run(tmp_path / "exported", checkpoint=source)
-    assert fusion.attention_sizes(graphs.load(tmp_path / "exported")) == (heads, 32)
+    assert fusion.attention_sizes(onnx_files.load(tmp_path / "exported")) == (heads, 32)
     report, out = fuse(tmp_path, tmp_path / "exported")
     assert report.fused["Attention"] == 2
     assert equivalence.difference(tmp_path / "exported", out) is None
@@ -177,7 +177,7 @@ def test_an_optimizer_that_breaks_down_leaves_the_model_as_it_was(tmp_path, monk
 
 def test_half_precision_and_quantized_weights_are_not_taken_apart(tmp_path):
     def shaped(name, convert):
-        model = graphs.load(graphs.tiny("bert"))
+        model = onnx_files.load(graphs.tiny("bert"))
         weight = next(tensor for tensor in model.graph.initializer if "MatMul" in tensor.name)
         values = convert(onnx.numpy_helper.to_array(weight))
         weight.CopyFrom(onnx.numpy_helper.from_array(values, weight.name))

@@ -133,7 +133,7 @@ def test_a_decoder_whose_past_is_mixed_up_is_withheld(built, tmp_path):
     _, folder, _ = built
     shutil.copytree(folder / "fused", tmp_path / "mixed")
     decoder = tmp_path / "mixed" / graphs.folders(folder / "fused")[-1]
-    model = graphs.load(decoder)
+    model = onnx_files.load(decoder)
     first, second = (
         value.name for value in model.graph.input if value.name.endswith("key") and ".encoder" not in value.name
     )

@@ -44,7 +44,7 @@ FOR_GPUS = (
 
 def with_a_large_table(directory):
     """A tiny BERT whose table of words has 128 MiB; the file has a hole in place of the numbers, and reads as zeros."""
-    model = graphs.load(graphs.tiny("bert"))
+    model = onnx_files.load(graphs.tiny("bert"))
     table = next(tensor for tensor in model.graph.initializer if tensor.name.endswith("word_embeddings.weight"))
     table.dims[0] = WORDS
     length = WORDS * table.dims[1] * 4

@@ -185,7 +185,7 @@ def test_a_row_of_three_texts_is_refused(text, tmp_path):
 
 
 def test_a_fixed_length_is_padded_to_and_narrow_integers_are_given(text, tmp_path):
-    model = graphs.load(text[0])
+    model = onnx_files.load(text[0])
     for value in [*model.graph.input, *model.graph.output]:
         dims = value.type.tensor_type.shape.dim
         if len(dims) > 1 and dims[1].dim_param == "sequence":
@@ -437,7 +437,7 @@ def test_outputs_that_do_not_fit_the_task_are_refused_unless_the_recipe_wants_th
 
 
 def test_an_output_of_another_name_is_called_logits(text, tmp_path):
-    model = graphs.load(text[0])
+    model = onnx_files.load(text[0])
     model.graph.output[0].name = "scores_of_mine"
     for node in model.graph.node:
         node.output[:] = ["scores_of_mine" if name == "logits" else name for name in node.output]

@@ -132,7 +132,7 @@ def test_the_optimized_graph_runs_on_any_cpu(tmp_path, architecture):
 
 
 def weights_of(directory):
-    model = graphs.load(directory)
+    model = onnx_files.load(directory)
     arrays = [numpy_helper.to_array(t) for t in model.graph.initializer if t.data_type == TensorProto.INT8]
     return [array for array in arrays if array.ndim > 1]
 

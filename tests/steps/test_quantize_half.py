@@ -175,7 +175,7 @@ def test_minilm_in_fp16_answers_as_in_fp32(tmp_path, minilm_checkpoint, minilm_e
 def test_a_graph_of_fused_operators_for_the_cuda_provider_goes_to_fp16(tmp_path, architecture, fused):
     source = graphs.tiny(architecture)
     Fuse(residual="fused").run(tmp_path / "fused", shaped=source)
-    model = graphs.load(tmp_path / "fused")
+    model = onnx_files.load(tmp_path / "fused")
     assert fused in {node.op_type for node in model.graph.node}
     generator = np.random.default_rng(2)
     words = {name: generator.integers(0, 2, (2, 9)) for name in onnx_files.inputs(model)}

@@ -234,7 +234,7 @@ def test_an_engine_comes_with_its_passport(runtime, half, folder, monkeypatch):
     out = folder()
     report = both(runtime, profiles=profiles, tensorrt={"optimization_level": 2}).run(out, checked=half)
     written = passport.load(out / "model.plan")
-    graph = graphs.load(half)
+    graph = onnx_files.load(half)
     assert written.kind == runtime
     assert written.sms == (TURING,)
     assert written.gpu == {"tensorrt": ("Tesla T4",), "tensorrt-rtx": ("T4",)}[runtime]
@@ -545,9 +545,9 @@ def minilm(minilm_exported, tmp_path_factory):
 
     folder = tmp_path_factory.mktemp("minilm-trt")
     ShapeInfer().run(folder / "fp32", exported=minilm_exported)
-    converted = float16.convert_float_to_float16(graphs.load(folder / "fp32"), keep_io_types=True)
+    converted = float16.convert_float_to_float16(onnx_files.load(folder / "fp32"), keep_io_types=True)
     onnx_files.save(converted, folder / "fp16")
-    onnx_files.save(with_quantized_products(graphs.load(folder / "fp16")), folder / "int8")
+    onnx_files.save(with_quantized_products(onnx_files.load(folder / "fp16")), folder / "int8")
     return folder
 
 

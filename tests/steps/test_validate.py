@@ -51,7 +51,7 @@ def drawn(count=12, features=64, kind="sample"):
 
 def perturbed(source, out, share):
     """The model with noise on its weights: `share` of each weight's own spread."""
-    model = graphs.load(source)
+    model = onnx_files.load(source)
     generator = np.random.default_rng(0)
     for tensor in model.graph.initializer:
         values = onnx.numpy_helper.to_array(tensor)
@@ -125,7 +125,7 @@ def test_a_bound_can_be_missed_from_above_too(layers, tmp_path):
 
 
 def test_outputs_that_are_not_finite_fail_clearly(layers, tmp_path):
-    model = graphs.load(layers)
+    model = onnx_files.load(layers)
     model.graph.initializer[1].CopyFrom(
         onnx.numpy_helper.from_array(np.full(128, np.nan, np.float32), model.graph.initializer[1].name)
     )
@@ -202,7 +202,7 @@ def test_random_tensors_are_said_to_be_random(layers, tmp_path, capsys):
 
 
 def test_an_output_that_the_built_model_lacks_is_an_error_of_the_step(layers, tmp_path):
-    model = graphs.load(layers)
+    model = onnx_files.load(layers)
     model.graph.node[-1].output[0] = model.graph.output[0].name = "z"
     onnx_files.save(model, tmp_path / "renamed")
     with pytest.raises(StepError, match="no output y"):

@@ -133,7 +133,7 @@ def test_multiplications_are_counted_once_where_the_graph_states_the_precision()
 
 
 def test_what_overflows_on_a_gpu_is_refused_on_the_cpu(lowered):
-    model = graphs.load(lowered / "quantized")
+    model = onnx_files.load(lowered / "quantized")
     (weight,) = (tensor for tensor in model.graph.initializer if tensor.name == "first_fp16")
     values = onnx.numpy_helper.to_array(weight) * np.float16(1e4)
     weight.CopyFrom(onnx.numpy_helper.from_array(values.astype(np.float16), weight.name))

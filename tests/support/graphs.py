@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from engine.kit.onnx import ir_models, mapped_weights, onnx_files
+from engine.kit.onnx import ir_models, onnx_files
 from engine.kit.onnx.names import name_nodes
 from engine.kit.quantization.half import half, ranges
 
@@ -56,18 +56,10 @@ def write(directory: Path, model: onnx.ModelProto) -> Path:
     return directory
 
 
-def load(directory: Path) -> onnx.ModelProto:
-    """Return the model in a folder with all of its weights in memory."""
-    model = onnx_files.load_mapped(directory)
-    for tensor in onnx_files.tensors(model):
-        mapped_weights.load(tensor)
-    return model
-
-
 def whole(model: onnx.ModelProto, directory: Path) -> onnx.ModelProto:
     """Return a model with its mapped weights in memory, as it is when it was saved and loaded."""
     onnx_files.save(onnx_files.copied(model), directory)
-    return load(directory)
+    return onnx_files.load(directory)
 
 
 def changed(model: onnx.ModelProto, change: Any, *args: Any, **options: Any) -> Any:

@@ -109,7 +109,8 @@ def store(tensor: onnx.TensorProto, parts: Iterable[memoryview]) -> None:
     if file is None:
         tensor.raw_data = b"".join(parts)
         return
-    offset = begin(file)
+    file.write(b"\0" * (-file.tell() % ALIGNMENT))
+    offset = file.tell()
     length = sum(map(file.write, parts))
     file.flush()
     refer(tensor, file.name, offset=offset, length=length)
@@ -140,9 +141,3 @@ def readable_by_tools() -> AbstractContextManager[None]:
         return to_array
 
     return foreign_functions.replaced(foreign_functions.TO_ARRAY, mapping)
-
-
-def begin(file: IO[bytes]) -> int:
-    """Fill a file with zeros up to the next page, and return the offset of that page."""
-    file.write(b"\0" * (-file.tell() % ALIGNMENT))
-    return file.tell()

@@ -50,6 +50,14 @@ class Input:
     ranked: bool = True
 
 
+def load(directory: Path) -> onnx.ModelProto:
+    """Return `directory/model.onnx` with its external data in memory. Raises StepError as `load_mapped` does."""
+    model = load_mapped(directory)
+    for tensor in tensors(model):
+        mapped_weights.load(tensor)
+    return model
+
+
 def load_mapped(directory: Path) -> onnx.ModelProto:
     """Return `directory/model.onnx` with its large weights mapped: their numbers are read where code uses them.
 
@@ -118,31 +126,24 @@ def save(model: onnx.ModelProto, directory: Path, *, threshold: int = INLINE_LIM
 def save_linked(model: onnx.ModelProto, directory: Path) -> None:
     """Write the model for a short time as `directory/model.onnx`; `model` stays as it is.
 
-    The mapped weights of a large model are not copied: the files that they are in are hard-linked into the directory.
-    The same holds for a smaller model whose mapped weights each begin at a page of their file.
+    Mapped weights are not copied where all of them are in graphs, and begin at a page of their file: these files are
+    hard-linked into the directory.
     """
-    places = [(tensor, place) for tensor in tensors(model) if (place := mapped_weights.extent(tensor))]
-    if weight_bytes(model) <= INLINE_LIMIT and not _are_linkable(model):
-        save(copied(model), directory)
+    copy = copied(model)
+    stored = [tensor for graph in graphs(copy.graph) for tensor in graph.initializer]
+    places = [(tensor, place) for tensor in stored if (place := mapped_weights.extent(tensor))]
+    inner = sum(mapped_weights.extent(tensor) is not None for tensor in tensors(copy)) - len(places)
+    if inner or not places or any(place.offset % mapped_weights.ALIGNMENT for _, place in places):
+        save(copy, directory)
         return
     directory.mkdir(parents=True, exist_ok=True)
-    names = {path: f"weights-{number}" for number, path in enumerate(dict.fromkeys(place.path for _, place in places))}
+    names: dict[Path, str] = {}
+    for tensor, place in places:
+        name = names.setdefault(place.path, f"weights-{len(names)}")
+        mapped_weights.refer(tensor, name, offset=place.offset, length=place.length)
     for path, name in names.items():
         link_file(path, directory / name)
-    for tensor, place in places:
-        mapped_weights.refer(tensor, names[place.path], offset=place.offset, length=place.length)
-    _write(model, directory)
-    for tensor, place in places:
-        mapped_weights.refer(tensor, place.path, offset=place.offset, length=place.length)
-
-
-def _are_linkable(model: onnx.ModelProto) -> bool:
-    """Whether a model has mapped weights, all of them in graphs and not in nodes, that each begin at a page."""
-    places = [place for tensor in tensors(model) if (place := mapped_weights.extent(tensor))]
-    stored = sum(
-        mapped_weights.extent(tensor) is not None for graph in graphs(model.graph) for tensor in graph.initializer
-    )
-    return 0 < len(places) == stored and not any(place.offset % mapped_weights.ALIGNMENT for place in places)
+    _write(copy, directory)
 
 
 def copied(model: onnx.ModelProto) -> onnx.ModelProto:

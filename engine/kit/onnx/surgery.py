@@ -102,6 +102,13 @@ def numbers(value: ir.Value) -> np.ndarray:
     return tensor(value).numpy()
 
 
+def is_float32(value: ir.Value) -> bool:
+    """Whether a value is a stored float32 tensor."""
+    import onnx_ir as ir
+
+    return value.is_initializer() and tensor(value).dtype == ir.DataType.FLOAT
+
+
 def store(graph: ir.Graph, name: str, values: np.ndarray) -> ir.Value:
     """Add a stored tensor to a graph, and return its value; large numbers may go to a file (`mapped_weights`)."""
     import onnx_ir as ir

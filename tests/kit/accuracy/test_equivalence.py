@@ -12,7 +12,7 @@ from engine.runtimes.onnxruntime import session as ort
 
 
 def changed(tmp_path, original, change):
-    model = graphs.load(original)
+    model = onnx_files.load(original)
     change(model)
     onnx_files.save(model, tmp_path / "changed")
     return tmp_path / "changed"

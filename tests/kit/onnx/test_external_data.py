@@ -31,7 +31,7 @@ def test_a_large_tensor_has_a_file_of_its_own_and_small_ones_share_one(apart, tm
     for number, tensor in enumerate(large, 1):
         assert (tmp_path / f"{DATA}-{number:03}").read_bytes() == tensor.raw_data
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["model.onnx", *names])
-    assert graphs.load(tmp_path) == model
+    assert onnx_files.load(tmp_path) == model
 
 
 def test_no_file_is_empty(apart, tmp_path):

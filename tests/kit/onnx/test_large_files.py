@@ -35,7 +35,7 @@ def test_a_large_file_is_parsed_without_its_weights(tmp_path, name):
     parsed = large_files.parse(path)
     large = [tensor for tensor in model.graph.initializer if len(tensor.raw_data) >= 64]
     assert len([tensor for tensor in parsed.graph.initializer if mapped_weights.extent(tensor)]) == len(large)
-    assert graphs.load(tmp_path) == model
+    assert onnx_files.load(tmp_path) == model
     onnx_files.save(parsed, tmp_path / "again")
     assert (tmp_path / "again" / "model.onnx").read_bytes() == path.read_bytes()
 
@@ -54,14 +54,14 @@ def test_a_large_file_that_is_cut_off_is_no_onnx_model(tmp_path, keep):
     whole = (tmp_path / "model.onnx").read_bytes()
     (tmp_path / "model.onnx").write_bytes(whole[: int(len(whole) * keep)])
     with pytest.raises(StepError, match=r"model\.onnx is no ONNX model"):
-        graphs.load(tmp_path)
+        onnx_files.load(tmp_path)
 
 
 @pytest.mark.parametrize("content", [b"<html>404</html>" * 9, b"\xff" * 99, b"\x3a\xff\xff\xff\x7f", b"\x08"])
 def test_a_large_file_of_another_format_is_no_onnx_model(tmp_path, content):
     (tmp_path / "model.onnx").write_bytes(content)
     with pytest.raises(StepError, match=r"model\.onnx is no ONNX model"):
-        graphs.load(tmp_path)
+        onnx_files.load(tmp_path)
 
 
 def test_a_graph_that_is_edited_keeps_the_weights_of_its_large_file(tmp_path):
@@ -70,4 +70,4 @@ def test_a_graph_that_is_edited_keeps_the_weights_of_its_large_file(tmp_path):
     graph.graph.name = "renamed"
     onnx_files.save(graph, tmp_path / "out")
     onnx.checker.check_model(str(tmp_path / "out/model.onnx"))
-    assert list(graphs.load(tmp_path / "out").graph.initializer) == list(graphs.layers().graph.initializer)
+    assert list(onnx_files.load(tmp_path / "out").graph.initializer) == list(graphs.layers().graph.initializer)

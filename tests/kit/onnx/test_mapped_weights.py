@@ -28,7 +28,7 @@ def test_a_mapped_model_holds_no_large_weights_and_reads_them_from_the_file(tmp_
     assert np.array_equal(mapped_weights.array(large), VALUES)
     assert mapped_weights.extent(small) is None
     assert onnx_files.weight_bytes(loaded) > VALUES.nbytes
-    assert graphs.load(tmp_path).graph.initializer[0].raw_data == VALUES.tobytes()
+    assert onnx_files.load(tmp_path).graph.initializer[0].raw_data == VALUES.tobytes()
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_a_model_that_names_its_data_by_an_absolute_path_is_refused(tmp_path):
     graph = onnx.load(tmp_path / "model/model.onnx", load_external_data=False)
     graph.graph.initializer[0].external_data[0].value = str(tmp_path / "secret")
     onnx.save(graph, tmp_path / "model/model.onnx")
-    for load in (onnx_files.load_mapped, onnx_files.load_graph):
+    for load in (onnx_files.load, onnx_files.load_mapped, onnx_files.load_graph):
         with pytest.raises(StepError, match=r"outside its own directory\n.*/secret'"):
             load(tmp_path / "model")
 
@@ -101,12 +101,12 @@ def test_a_session_of_a_large_mapped_model_links_its_files(tmp_path, monkeypatch
     onnx_files.save_linked(loaded, tmp_path / "linked")
     assert (tmp_path / "linked/weights-0").samefile(tmp_path / "source/model.onnx.data")
     assert loaded.SerializeToString() == before
-    assert graphs.load(tmp_path / "linked").graph.initializer[0].raw_data == VALUES.tobytes()
+    assert onnx_files.load(tmp_path / "linked").graph.initializer[0].raw_data == VALUES.tobytes()
 
 
 def test_a_session_of_a_smaller_model_links_weights_that_begin_at_a_page(tmp_path):
     onnx_files.save(model(), tmp_path / "apart", threshold=0)
     onnx_files.save_linked(onnx_files.load_mapped(tmp_path / "apart"), tmp_path / "linked")
     assert (tmp_path / "linked/weights-0").samefile(tmp_path / "apart/model.onnx.data")
-    onnx_files.save_linked(graphs.load(tmp_path / "apart"), tmp_path / "copied")
+    onnx_files.save_linked(onnx_files.load(tmp_path / "apart"), tmp_path / "copied")
     assert [path.name for path in (tmp_path / "copied").iterdir()] == ["model.onnx"]

@@ -15,7 +15,7 @@ from engine.kit.onnx import onnx_files
 def test_a_model_comes_back_as_it_was_saved(tmp_path):
     model = graphs.layers()
     onnx_files.save(model, tmp_path)
-    assert graphs.load(tmp_path) == model
+    assert onnx_files.load(tmp_path) == model
     assert sorted(os.listdir(tmp_path)) == ["model.onnx"]
 
 
@@ -25,7 +25,7 @@ def test_weights_above_the_threshold_go_to_a_data_file_and_come_back(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["model.onnx", "model.onnx.data"]
     assert (tmp_path / "model.onnx").stat().st_size < 5_000
     assert onnx_files.data_files(onnx_files.load_graph(tmp_path)) == ["model.onnx.data"]
-    loaded = graphs.load(tmp_path)
+    loaded = onnx_files.load(tmp_path)
     for before, after in zip(model.graph.initializer, loaded.graph.initializer, strict=True):
         assert np.array_equal(numpy_helper.to_array(before), numpy_helper.to_array(after))
     onnx.checker.check_model(str(tmp_path / "model.onnx"))
@@ -43,7 +43,7 @@ def test_the_data_file_holds_typed_data_and_constants_inside_nodes(tmp_path):
     )
     onnx_files.save(model, tmp_path, threshold=100)
     assert (tmp_path / "model.onnx.data").stat().st_size == 4096 + 2400
-    arrays = [numpy_helper.to_array(tensor) for tensor in onnx_files.tensors(graphs.load(tmp_path))]
+    arrays = [numpy_helper.to_array(tensor) for tensor in onnx_files.tensors(onnx_files.load(tmp_path))]
     assert np.array_equal(arrays[0], values)
     assert np.array_equal(arrays[1], values + 1)
 
@@ -64,7 +64,7 @@ def test_paths_of_the_machine_that_exported_are_removed_and_other_metadata_stays
     model.graph.node[1].doc_string = "/opt/venv/lib/torch/nn/linear.py(114): forward"
     model.graph.node[2].doc_string = "input/output scaled"
     onnx_files.save(model, tmp_path)
-    loaded = graphs.load(tmp_path)
+    loaded = onnx_files.load(tmp_path)
     assert [(p.key, p.value) for p in loaded.metadata_props] == [("author", "someone at 1/2 speed")]
     assert not loaded.graph.node[0].metadata_props
     assert [node.doc_string for node in loaded.graph.node] == ["", "", "input/output scaled", ""]
@@ -102,7 +102,7 @@ def test_nodes_and_tensors_inside_bodies_are_found():
 def test_a_missing_file_is_told_with_what_is_there(tmp_path):
     (tmp_path / "weights.bin").write_bytes(b"")
     with pytest.raises(StepError) as caught:
-        graphs.load(tmp_path)
+        onnx_files.load(tmp_path)
     assert str(caught.value) == "There is no model.onnx in the model's directory\n  it holds: weights.bin"
 
 
@@ -110,7 +110,7 @@ def test_a_missing_file_is_told_with_what_is_there(tmp_path):
 def test_a_file_that_is_no_onnx_is_told_so(tmp_path, content):
     (tmp_path / "model.onnx").write_bytes(content)
     with pytest.raises(StepError, match=r"model\.onnx is no ONNX model") as caught:
-        graphs.load(tmp_path)
+        onnx_files.load(tmp_path)
     assert "cut-off download" in str(caught.value)
 
 
@@ -119,14 +119,14 @@ def test_a_truncated_model_is_no_onnx_model(tmp_path):
     whole = (tmp_path / "model.onnx").read_bytes()
     (tmp_path / "model.onnx").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(StepError, match="no ONNX model"):
-        graphs.load(tmp_path)
+        onnx_files.load(tmp_path)
 
 
 def test_missing_external_data_is_told_by_the_name_of_the_file(tmp_path):
     onnx_files.save(graphs.layers(), tmp_path, threshold=1000)
     (tmp_path / "model.onnx.data").unlink()
     with pytest.raises(StepError) as caught:
-        graphs.load(tmp_path)
+        onnx_files.load(tmp_path)
     assert "the external data of model.onnx is missing: model.onnx.data" in str(caught.value)
     assert "put the file beside the model" in str(caught.value)
 
@@ -136,7 +136,7 @@ def test_external_data_that_is_cut_off_is_told_with_what_is_missing(tmp_path):
     with (tmp_path / "model.onnx.data").open("r+b") as file:
         file.truncate(100)
     with pytest.raises(StepError) as caught:
-        graphs.load(tmp_path)
+        onnx_files.load(tmp_path)
     assert "the external data of model.onnx is cut off: model.onnx.data" in str(caught.value)
     assert "100 bytes, but the model reads up to byte" in str(caught.value)
 
@@ -153,13 +153,13 @@ def test_external_data_outside_of_the_directory_is_refused(tmp_path, place):
                 entry.value = place
     onnx_files.save(graph, tmp_path / "model")
     with pytest.raises(StepError, match=f"outside its own directory\n.*{re.escape(repr(place))}"):
-        graphs.load(tmp_path / "model")
+        onnx_files.load(tmp_path / "model")
 
 
 def test_external_data_that_the_store_holds_by_several_links_can_be_read(tmp_path):
     onnx_files.save(graphs.layers(), tmp_path / "a", threshold=1000)
     onnx_files.link(tmp_path / "a", tmp_path / "b")
-    assert onnx_files.weight_bytes(graphs.load(tmp_path / "b")) > 32768
+    assert onnx_files.weight_bytes(onnx_files.load(tmp_path / "b")) > 32768
 
 
 def test_weights_of_less_than_a_byte_come_back_from_external_data(tmp_path):
@@ -168,7 +168,7 @@ def test_weights_of_less_than_a_byte_come_back_from_external_data(tmp_path):
     weights = [stored, helper.make_tensor("scale", FLOAT, [], [1.0])]
     onnx_files.save(graphs.graph(nodes, [], [("y", FLOAT, [3001])], weights, opset=21), tmp_path, threshold=100)
     assert (tmp_path / "model.onnx.data").stat().st_size == 1501
-    assert numpy_helper.to_array(graphs.load(tmp_path).graph.initializer[0]).tolist()[-2:] == [1, 5]
+    assert numpy_helper.to_array(onnx_files.load(tmp_path).graph.initializer[0]).tolist()[-2:] == [1, 5]
 
 
 def test_linked_files_share_their_bytes_on_disk(tmp_path):

@@ -38,7 +38,7 @@ def checkpoint(directory, modes, *, normalize):
 @pytest.mark.parametrize("normalize", [True, False], ids=["of length 1", "as long as it is"])
 def test_the_graph_gives_the_vector_that_the_python_backend_would(model, tmp_path, mode, normalize):
     folder = embedding.pooled(model, checkpoint(tmp_path / "c", mode, normalize=normalize), tmp_path / "out")
-    onnx.checker.check_model(graphs.load(folder), full_check=True)
+    onnx.checker.check_model(onnx_files.load(folder), full_check=True)
     rng = np.random.default_rng(0)
     mask = np.array([[1, 1, 1, 1, 1, 1], [1, 1, 0, 0, 0, 0], [0, 0, 1, 1, 1, 0], [0, 0, 0, 0, 0, 0]])
     ids = rng.integers(1, len(models.vocabulary("bert")), mask.shape)
@@ -55,7 +55,7 @@ def test_the_embedding_can_take_the_place_of_the_hidden_states(model, tmp_path):
     source = checkpoint(tmp_path / "c", "mean", normalize=True)
     both = embedding.pooled(model, source, tmp_path / "both")
     alone = embedding.pooled(model, source, tmp_path / "alone", with_states=False)
-    onnx.checker.check_model(graphs.load(alone), full_check=True)
+    onnx.checker.check_model(onnx_files.load(alone), full_check=True)
     ids = np.random.default_rng(0).integers(1, len(models.vocabulary("bert")), (2, 6))
     feed = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
     answers = ort.run(ort.session(alone, threads=1), feed)
@@ -75,7 +75,7 @@ def test_a_model_that_is_no_sentence_transformer_stays_as_it_is(model, tmp_path)
 
 def test_settings_and_external_data_come_along(model, tmp_path):
     source = tmp_path / "source"
-    onnx_files.save(graphs.load(model), source, threshold=0)
+    onnx_files.save(onnx_files.load(model), source, threshold=0)
     session_options.save(source, level="basic")
     folder = embedding.pooled(source, checkpoint(tmp_path / "c", "mean", normalize=True), tmp_path / "out")
     assert {path.name for path in folder.iterdir()} == {path.name for path in source.iterdir()}

@@ -67,7 +67,7 @@ def test_a_disabled_optimizer_does_not_run(tmp_path):
     operators = {}
     for name, disabled in (("all", ()), ("some", ("SkipLayerNormFusion",))):
         ort.optimize(tmp_path / "model", tmp_path / name, level="extended", disabled=disabled)
-        operators[name] = {node.op_type for node in graphs.load(tmp_path / name).graph.node}
+        operators[name] = {node.op_type for node in onnx_files.load(tmp_path / name).graph.node}
     assert operators == {"all": {"SkipLayerNormalization"}, "some": {"Add", "LayerNormalization"}}
 
 

@@ -69,8 +69,9 @@ def test_the_greatest_shapes_decide_how_much_it_is():
 
 
 def test_a_real_models_forecast_grows_with_its_profile():
+    from engine.kit.onnx import onnx_files
 
-    model = graphs.load(graphs.tiny("bert"))
+    model = onnx_files.load(graphs.tiny("bert"))
     needed = [memory.forecast(model, {"batch": 8, "sequence": length}) for length in (16, 128)]
     assert needed[0].weights == needed[1].weights > 0
     assert needed[1].activations > needed[0].activations > 0

@@ -99,7 +99,7 @@ def test_all_that_read_one_tensor_share_its_factors(tmp_path):
 def test_weights_that_several_share_stay_and_rows_are_scaled_instead(tmp_path):
     report, before, after = scaled(tmp_path, normalized(shared=True, products=("y", "z")))
     assert report == ActivationScaling(smoothed=0, by_row=1)
-    weights = {tensor.name: tensor for tensor in graphs.load(after).graph.initializer}
+    weights = {tensor.name: tensor for tensor in onnx_files.load(after).graph.initializer}
     assert np.array_equal(
         numpy_helper.to_array(weights["w"]), numpy_helper.to_array(graphs.weight("w", WIDE, 16, seed=3))
     )

@@ -6,7 +6,6 @@ from functools import cache
 from pathlib import Path
 
 import engines
-import graphs
 import numpy as np
 import pytest
 from onnx import checker
@@ -55,7 +54,7 @@ def quantized(minilm, tmp_path_factory):
         folder = tmp_path_factory.mktemp(kind)
         passes, report = qdq.quantize(shaped, read("calibration.jsonl"), kind, folder)
         ir_models.save(passes.model, folder)
-        checker.check_model(graphs.load(folder), full_check=True)
+        checker.check_model(onnx_files.load(folder), full_check=True)
         return folder, report
 
     return make

@@ -1,5 +1,4 @@
 import convolutional
-import graphs
 import numpy as np
 import onnx
 import pytest
@@ -73,7 +72,7 @@ def test_rows_of_a_batch_calibrate_like_samples(tmp_path):
 
 def test_seven_bits_where_the_cpu_would_saturate(tmp_path):
     _, out = quantized(tmp_path)
-    model = graphs.load(out)
+    model = onnx_files.load(out)
     weights = [onnx.numpy_helper.to_array(t) for t in model.graph.initializer if t.data_type == onnx.TensorProto.INT8]
     assert max(int(np.abs(weight).max()) for weight in weights) == 63
 

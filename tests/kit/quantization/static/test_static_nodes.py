@@ -1,5 +1,4 @@
 import convolutional
-import graphs
 import numpy as np
 import onnx
 import pytest
@@ -21,7 +20,7 @@ def inserted(folder, *results, **weights):
     observed = ranges.observe(model, tensors, samples, folder)
     static_nodes.insert(model, chosen, {name: ranges.widest(each) for name, each in observed.items()})
     onnx_files.save(ir_models.proto(model), folder / "out")
-    return graphs.load(folder / "out")
+    return onnx_files.load(folder / "out")
 
 
 def test_a_layer_reads_and_gives_integers(tmp_path):
