@@ -77,7 +77,7 @@ class Export(Step):
     report: ClassVar[type[TypedReport] | None] = ExportReport
     carries_model = True
     # A graph whose outputs differ in ONNX Runtime is exported again, by another exporter.
-    tools = (*onnx_files.TOOLS, "torch", "onnxruntime", "onnxscript", "safetensors")
+    tools = (*ir_models.TOOLS, "torch", "onnxruntime", "onnxscript", "safetensors")
     inline_limit: ClassVar[int] = onnx_files.INLINE_LIMIT
 
     task: str | None = None

@@ -56,7 +56,7 @@ class Fuse(Step):
 
     makes: ClassVar[str] = "fused"
     carries_model: ClassVar[bool] = True
-    tools: ClassVar[tuple[str, ...]] = (*onnx_files.TOOLS, "onnxruntime")
+    tools: ClassVar[tuple[str, ...]] = (*ir_models.TOOLS, "onnxruntime")
     report: ClassVar[type[TypedReport] | None] = FuseReport
 
     residual: Residual = Residual.APART

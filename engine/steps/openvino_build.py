@@ -73,7 +73,7 @@ class OpenvinoBuild(Calibrated):
 
     makes: ClassVar[str] = "compiled"
     carries_model: ClassVar[bool] = True
-    tools: ClassVar[tuple[str, ...]] = (*onnx_files.TOOLS, "openvino")
+    tools: ClassVar[tuple[str, ...]] = (*ir_models.TOOLS, "openvino")
     report: ClassVar[type[TypedReport] | None] = OpenvinoReport
     judged: ClassVar[tuple[str, ...]] = ("candidate",)
 

@@ -66,7 +66,7 @@ class Quantize(Calibrated):
     report: ClassVar[type[TypedReport] | None] = QuantizeReport
     section: ClassVar[Section | None] = Section.PRECISION
     carries_model: ClassVar[bool] = True
-    tools: ClassVar[tuple[str, ...]] = (*onnx_files.TOOLS, "onnxruntime")
+    tools: ClassVar[tuple[str, ...]] = (*ir_models.TOOLS, "onnxruntime")
     facts: ClassVar[tuple[str, ...]] = ("cpu.isa", "onnxruntime.build")
     """The facts that decide ONNX Runtime's kernels on the CPU, where samples run to measure ranges of tensors."""
 

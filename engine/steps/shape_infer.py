@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from engine.errors import StepError
-from engine.kit.onnx import external_data, graphs, onnx_files, shapes
+from engine.kit.onnx import external_data, graphs, ir_models, onnx_files, shapes
 from engine.runtimes.onnxruntime import session as ort
 from engine.step import Step, TypedReport
 from engine.text import reasons
@@ -45,7 +45,7 @@ class ShapeInfer(Step):
 
     makes: ClassVar[str] = "shaped"
     carries_model: ClassVar[bool] = True
-    tools: ClassVar[tuple[str, ...]] = (*onnx_files.TOOLS, "onnxruntime")
+    tools: ClassVar[tuple[str, ...]] = (*ir_models.TOOLS, "onnxruntime")
     report: ClassVar[type[TypedReport] | None] = ShapeReport
 
     @classmethod

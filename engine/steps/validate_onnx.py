@@ -36,7 +36,7 @@ class ValidateOnnx(Judged):
     makes: ClassVar[str] = "checked"
     section: ClassVar[Section | None] = Section.VALIDATION_ONNX
     carries_model: ClassVar[bool] = True
-    tools: ClassVar[tuple[str, ...]] = (*onnx_files.TOOLS, "onnxruntime")
+    tools: ClassVar[tuple[str, ...]] = (*ir_models.TOOLS, "onnxruntime")
     facts: ClassVar[tuple[str, ...]] = ("cpu.isa", "onnxruntime.build")
     judged: ClassVar[tuple[str, ...]] = (*Judged.judged, "candidate")
 

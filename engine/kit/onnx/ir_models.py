@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     import onnx
     import onnx_ir as ir
 
+TOOLS = (*onnx_files.TOOLS, "onnx-ir", "sympy")
+"""The distributions that change and write a model: onnx_ir reads the names of axes with sympy."""
+
 
 def load(directory: Path) -> ir.Model:
     """Return the model in a directory with its large weights mapped. Raises StepError as `load_mapped` does."""

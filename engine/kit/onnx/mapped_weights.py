@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -25,6 +26,7 @@ LEAST = 1 << 16
 """The number of bytes from which a tensor is mapped; smaller tensors are in memory."""
 ALIGNMENT = 4096
 """The number of bytes of a page of memory. A tensor begins at a page, because files are mapped page by page."""
+_PACKED_BITS = {"INT4": 4, "UINT4": 4, "FLOAT4E2M1": 4, "INT2": 2, "UINT2": 2}
 _spilled: ContextVar[IO[bytes] | None] = ContextVar("_spilled", default=None)
 
 
@@ -66,9 +68,11 @@ def array(tensor: onnx.TensorProto) -> np.ndarray:
 
 def stored_bytes(tensor: onnx.TensorProto) -> int:
     """Return the number of bytes that a tensor's type and extents need; numbers of less than a byte are packed."""
-    import onnx_ir as ir
+    from onnx import TensorProto, helper
 
-    return int(ir.from_proto(tensor).nbytes)
+    packed = _PACKED_BITS.get(TensorProto.DataType.Name(tensor.data_type))
+    bits = packed or helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize * 8
+    return int(-(-prod(tensor.dims) * bits // 8))
 
 
 def load(tensor: onnx.TensorProto) -> None:

@@ -18,8 +18,8 @@ from engine.text import reasons
 if TYPE_CHECKING:
     import onnx
 
-TOOLS = ("ml_dtypes", "numpy", "onnx", "onnx-ir", "protobuf", "sympy")
-"""The distributions that read, change and write ONNX files: onnx_ir reads the names of axes with sympy."""
+TOOLS = ("ml_dtypes", "numpy", "onnx", "protobuf")
+"""The distributions that read ONNX files: protobuf reads the message; numpy and ml_dtypes hold weights."""
 WEIGHTS_NEED_NO_INPUT = 4
 """The first IR version in which a graph may store an initializer without listing the initializer as an input."""
 MODEL = "model.onnx"
