@@ -126,14 +126,13 @@ def save(model: onnx.ModelProto, directory: Path, *, threshold: int = INLINE_LIM
 def save_linked(model: onnx.ModelProto, directory: Path) -> None:
     """Write the model for a short time as `directory/model.onnx`; `model` stays as it is.
 
-    Mapped weights are not copied where all of them are in graphs, and begin at a page of their file: these files are
+    The mapped weights of graphs are not copied where all of them begin at a page of their file: these files are
     hard-linked into the directory.
     """
     copy = copied(model)
     stored = [tensor for graph in graphs(copy.graph) for tensor in graph.initializer]
     places = [(tensor, place) for tensor in stored if (place := mapped_weights.extent(tensor))]
-    inner = sum(mapped_weights.extent(tensor) is not None for tensor in tensors(copy)) - len(places)
-    if inner or not places or any(place.offset % mapped_weights.ALIGNMENT for _, place in places):
+    if not places or any(place.offset % mapped_weights.ALIGNMENT for _, place in places):
         save(copy, directory)
         return
     directory.mkdir(parents=True, exist_ok=True)
@@ -141,6 +140,8 @@ def save_linked(model: onnx.ModelProto, directory: Path) -> None:
     for tensor, place in places:
         name = names.setdefault(place.path, f"weights-{len(names)}")
         mapped_weights.refer(tensor, name, offset=place.offset, length=place.length)
+    for tensor in tensors(copy):  # constants inside nodes
+        mapped_weights.load(tensor)
     for path, name in names.items():
         link_file(path, directory / name)
     _write(copy, directory)
