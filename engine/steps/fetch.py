@@ -12,7 +12,7 @@ from engine.errors import JudgementError, StepError
 from engine.feasibility.facts import GraphFacts, ModelFacts
 from engine.kit.checkpoints import checkpoint, hub, licenses, model_files, pickles, sentences, weights
 from engine.kit.inputs import token_inputs
-from engine.kit.onnx import mapped_weights, nvidia_qdq, onnx_files, onnx_source, wide
+from engine.kit.onnx import ir_models, mapped_weights, nvidia_qdq, onnx_files, onnx_source, wide
 from engine.step import Source, Step, TypedReport
 from engine.store.copying import copy
 
@@ -70,7 +70,7 @@ class Fetch(Step):
     def tools_used(self) -> tuple[str, ...]:
         """Return the Python packages that convert pickles, or write ONNX files; none where files are only copied."""
         if self.source.uri.lower().endswith(".onnx"):
-            return onnx_files.TOOLS
+            return ir_models.TOOLS
         return self.tools if self.weights == "pickle-tensors-only" else ()
 
     def model_facts(self, place: Path) -> ModelFacts:
@@ -174,13 +174,11 @@ def copy_onnx(path: Path, out: Path, *, tokens: bool) -> None:
         _copy_files(path, names, out)
     if nvidia_qdq.has(model):
         print("NVIDIA's own Q/DQ operators become ONNX's of the same meaning")
-        onnx_files.save_graph(nvidia_qdq.standardized(onnx_files.load_graph(out)), out)
+        onnx_files.save(nvidia_qdq.standardized(onnx_files.load_graph(out)), out)
     changed = token_inputs.renamed(model) if tokens else {}
     if changed:
         print(f"inputs are renamed: {', '.join(f'{own} to {name}' for own, name in changed.items())}")
-        renamed = token_inputs.standardized(onnx_files.load_graph(out))
-        (out / onnx_files.MODEL).unlink()  # it may be a link to the user's own file
-        onnx_files.save_graph(renamed, out)
+        onnx_files.save(token_inputs.standardized(onnx_files.load_graph(out)), out)
 
 
 def _copy_files(path: Path, names: Sequence[str], out: Path) -> None:

@@ -56,7 +56,7 @@ class Fuse(Step):
 
     makes: ClassVar[str] = "fused"
     carries_model: ClassVar[bool] = True
-    tools: ClassVar[tuple[str, ...]] = (*onnx_files.TOOLS, "onnxruntime", "sympy")
+    tools: ClassVar[tuple[str, ...]] = (*ir_models.TOOLS, "onnxruntime")
     report: ClassVar[type[TypedReport] | None] = FuseReport
 
     residual: Residual = Residual.APART
@@ -84,10 +84,6 @@ class Fuse(Step):
     def options(self) -> Mapping[str, Any]:
         """Return the options that are rows of the key; `attention_bias` only where it is true."""
         return {name: value for name, value in super().options().items() if value or name != "attention_bias"}
-
-    def tools_used(self) -> tuple[str, ...]:
-        """Return the Python packages that change the graph; `onnx-ir` makes biases alone."""
-        return tuple(dict.fromkeys((*self.tools, *ir_models.TOOLS))) if self.attention_bias else self.tools
 
     def run(self, out: Path, *, shaped: Path) -> FuseReport:
         """Write the fused graph into `out`; report the fused operators, or the reason why the graph is unchanged."""

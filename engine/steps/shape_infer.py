@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from engine.errors import StepError
-from engine.kit.onnx import graphs, onnx_files, shapes
+from engine.kit.onnx import external_data, graphs, ir_models, onnx_files, shapes
 from engine.runtimes.onnxruntime import session as ort
 from engine.step import Step, TypedReport
 from engine.text import reasons
@@ -45,7 +45,7 @@ class ShapeInfer(Step):
 
     makes: ClassVar[str] = "shaped"
     carries_model: ClassVar[bool] = True
-    tools: ClassVar[tuple[str, ...]] = (*onnx_files.TOOLS, "onnxruntime", "sympy")
+    tools: ClassVar[tuple[str, ...]] = (*ir_models.TOOLS, "onnxruntime")
     report: ClassVar[type[TypedReport] | None] = ShapeReport
 
     @classmethod
@@ -64,8 +64,9 @@ def _inferred(exported: Path, out: Path) -> ShapeReport:
     if added:
         print(f"the model uses operators of {', '.join(added)} without importing them: added")
     shapes.name_axes(model)
-    _look_for_data(exported, model)
-    skeleton = shapes.skeleton(model, exported)
+    mapped = onnx_files.copied(model)
+    external_data.attach(onnx_files.tensors(mapped), exported / onnx_files.MODEL)
+    skeleton = shapes.skeleton(mapped)
     _check(exported, skeleton)
     before = shapes.known(model)
     by = _infer(model, skeleton)
@@ -73,7 +74,7 @@ def _inferred(exported: Path, out: Path) -> ShapeReport:
     print(f"shapes known of {before:.0%} of the tensors before, {after:.0%} now (by {by})")
     for data in onnx_files.data_files(model):
         onnx_files.link_file(exported / data, out / data)
-    onnx_files.save_graph(model, out)
+    onnx_files.save(model, out)
     return ShapeReport(inferred=(before, after), by=by)
 
 
@@ -91,12 +92,6 @@ def _infer(model: onnx.ModelProto, skeleton: onnx.ModelProto) -> Literal["symbol
         if shapes.adopt(model, inferred) or shapes.known(model) == 1:
             return name
     return "none"
-
-
-def _look_for_data(directory: Path, model: onnx.ModelProto) -> None:
-    """Raise StepError where a file of external data is missing; if all files exist, none of the files is read."""
-    if any(not (directory / name).is_file() for name in onnx_files.data_files(model)):
-        onnx_files.load(directory)
 
 
 def _check(directory: Path, skeleton: onnx.ModelProto) -> None:

@@ -128,7 +128,7 @@ def _session(quantized: Path, scratch: Path, *, half: bool, tf32: bool) -> onnxr
     passes = Pipeline(ir_models.load(quantized))
     with mapped_weights.spilling(scratch):
         if half:
-            passes.run(emulation.emulate, quantized)
+            passes.run(emulation.emulate)
         if tf32:
-            passes.run(tf32_emulation.emulate, quantized)
+            passes.run(tf32_emulation.emulate)
     return trials.opened(passes.model, scratch)

@@ -28,7 +28,7 @@ _USED_BY = {
     "onnx": "export shape-infer fuse quantize validate bench package",
     "onnxruntime": "export shape-infer fuse quantize validate bench package",
     "onnxscript": "export",
-    "onnx-ir": "export quantize",
+    "onnx-ir": "export shape-infer fuse quantize",
     "numpy": "export shape-infer fuse reference quantize validate bench package",
     "ml_dtypes": "export shape-infer fuse quantize validate bench package",
     "protobuf": "export shape-infer fuse quantize validate bench package",

@@ -17,7 +17,7 @@ from onnx import TensorProto, helper, numpy_helper
 from engine import digest
 from engine.errors import StepError
 from engine.kit.checkpoints import sentences
-from engine.kit.onnx import onnx_files
+from engine.kit.onnx import large_files, mapped_weights, onnx_files
 from engine.recipe.schema import Recipe
 from engine.step import Source
 from engine.steps.fetch import Fetch
@@ -256,7 +256,10 @@ def test_an_onnx_file_takes_its_tokenizer_from_a_directory_or_a_file(directory, 
     assert "not those that a tokenizer fills" in refusal(onnx_file(tmp_path / "other"), tmp_path, tokenizer=directory)
 
 
-def test_inputs_of_other_names_are_renamed_and_the_users_own_file_stays(directory, tmp_path):
+@pytest.mark.parametrize("parsed", [large_files.PARSED, 0])
+def test_inputs_of_other_names_are_renamed_and_the_users_own_file_stays(directory, tmp_path, monkeypatch, parsed):
+    monkeypatch.setattr(large_files, "PARSED", parsed)
+    monkeypatch.setattr(mapped_weights, "LEAST", 64)
     path = heads.onnx_file(tmp_path / "net.onnx", names=["ids", "mask"])
     before = path.read_bytes()
     fetch(path, tmp_path / "out", tokenizer=directory)

@@ -132,7 +132,7 @@ def test_a_web_page_saved_as_a_model_fails_with_a_clear_word(tmp_path):
 def test_missing_external_data_fails_by_the_name_of_the_file(tmp_path):
     onnx_files.save(graphs.layers(), tmp_path / "exported", threshold=1000)
     (tmp_path / "exported/model.onnx.data").unlink()
-    with pytest.raises(StepError, match=r"lacks its external data: model\.onnx\.data"):
+    with pytest.raises(StepError, match=r"external data of model\.onnx is missing: model\.onnx\.data"):
         ShapeInfer().run(tmp_path / "shaped", exported=tmp_path / "exported")
 
 

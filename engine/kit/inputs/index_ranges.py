@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from engine.kit.onnx import topology
-
 if TYPE_CHECKING:
     import onnx
 
@@ -41,7 +39,8 @@ def of(model: onnx.ModelProto) -> dict[str, int]:
 def _lookups(node: onnx.NodeProto, sizes: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, int]]:
     """Yield the name of each index tensor of a node, with the number of rows of the table that the tensor indexes."""
     if node.op_type == "Gather" and sizes.get(node.input[0]):
-        yield node.input[1], sizes[node.input[0]][topology.whole_number(node, "axis")]
+        axis = next((attribute.i for attribute in node.attribute if attribute.name == "axis"), 0)
+        yield node.input[1], sizes[node.input[0]][axis]
     if node.op_type in _EMBED:
         for indices, table in _EMBED_TABLES.items():
             if sizes.get(node.input[table]):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING
 
 from engine.errors import StepError
+from engine.kit.checkpoints import weights
 from engine.kit.onnx import mapped_weights
-from engine.kit.onnx.tensor_sizes import stored_bytes
+from engine.kit.onnx.mapped_weights import ALIGNMENT, stored_bytes
 
 if TYPE_CHECKING:
     import onnx
@@ -21,47 +22,69 @@ _FILES = 512
 _INLINE_BYTES = 1024  # smaller tensors stay in the model: shapes and scalars are readable without the data file
 
 
-def read(tensor: onnx.TensorProto, directory: Path) -> None:
-    """Bring a tensor's external data into memory; a tensor without external data stays as it is.
+def complete(tensors: Iterable[onnx.TensorProto], model: Path) -> list[str]:
+    """Return the data files of the model in a file, relative to its directory.
 
-    Raises StepError where the tensor names a data file outside of `directory`, or where the data file is too short.
+    Raises StepError where one lies outside of the model's directory, is missing, or is shorter than its tensors need.
     """
-    attach(tensor, directory)
-    mapped_weights.load(tensor)
+    ends: dict[str, int] = {}
+    for tensor in tensors:
+        if (name := location(tensor)) is not None:
+            begin, length = (_whole(tensor, key) for key in ("offset", "length"))
+            ends[name] = max(ends.get(name, 0), begin + max(length, stored_bytes(tensor)))
+    for name, end in sorted(ends.items()):
+        _refuse_broken(model, name, end)
+    return sorted(ends)
 
 
-def attach(tensor: onnx.TensorProto, directory: Path) -> None:
-    """Turn a tensor with external data into a mapped tensor; any other tensor stays as it is.
-
-    Raises StepError where the tensor names a data file outside of `directory`, or where the data file is too short.
-    """
-    name = location(tensor)
-    if not name:
-        return
-    path = (directory / name).resolve()
-    if not path.is_relative_to(directory.resolve()):
-        raise outside(tensor)
-    place = {entry.key: entry.value for entry in tensor.external_data}
-    offset, needed = int(place.get("offset", 0)), stored_bytes(tensor)
-    least = max(int(place.get("length", 0)), needed)
-    available = max(min(path.stat().st_size - offset, least), 0)
-    if available < least:
+def _refuse_broken(model: Path, name: str, end: int) -> None:
+    """Raise StepError for a data file of a model that is outside of its directory, missing, or below `end` bytes."""
+    windows = PureWindowsPath(name)
+    if not name or windows.is_absolute() or windows.drive or windows.root or ".." in windows.parts or "\0" in name:
+        raise outside(model, name)
+    if windows.as_posix() == "model.onnx":
         raise StepError(
-            f"The external data of the ONNX model is cut off: {path.name}",
-            [f"{tensor.name} needs {needed} bytes, {available} are there"],
-            "download or export the model again",
+            f"{model.name} keeps its external data in a file called model.onnx",
+            ["that is the name that the model itself gets in a package"],
+            "save the model with another name for the data: onnx.save_model(..., location='model.onnx.data')",
         )
-    mapped_weights.refer(tensor, path, offset=offset, length=needed)
+    file = model.parent / name
+    if not file.is_file():
+        raise StepError(
+            f"the external data of {model.name} is missing: {name}",
+            [f"looked for {file}"],
+            "put the file beside the model, under exactly that name",
+        )
+    weights.refuse_pointer(file)
+    if file.stat().st_size < end:
+        raise StepError(
+            f"the external data of {model.name} is cut off: {name}",
+            [f"{file.stat().st_size} bytes, but the model reads up to byte {end}"],
+            "if the download stopped early, fetch the file again",
+        )
 
 
-def outside(tensor: onnx.TensorProto) -> StepError:
-    """Return the error for a tensor whose data file is outside of the model's directory."""
-    name = next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
+def outside(model: Path, name: str) -> StepError:
+    """Return the error for a model with a data file outside of its directory."""
     return StepError(
-        f"The ONNX model wants to read a file outside of its directory: {name}",
-        [f"for the tensor {tensor.name}"],
-        "save the model with its data files beside it",
+        f"{model.name} wants to read a file outside its own directory",
+        [f"location of its external data: {name!r}"],
+        "save the model with its external data beside it: onnx.save_model(..., location='model.onnx.data')",
     )
+
+
+def attach(tensors: Iterable[onnx.TensorProto], model: Path) -> None:
+    """Turn the tensors with external data of the model in a file into mapped tensors.
+
+    Raises StepError as `complete` does, and for a link that leads out of the model's directory.
+    """
+    outer = [(tensor, name) for tensor in tensors if (name := location(tensor)) is not None]
+    complete((tensor for tensor, _ in outer), model)
+    for tensor, name in outer:
+        path = (model.parent / name).resolve()
+        if not path.is_relative_to(model.parent.resolve()):
+            raise outside(model, name)
+        mapped_weights.refer(tensor, path, offset=_whole(tensor, "offset"), length=stored_bytes(tensor))
 
 
 def move(tensors: Iterable[onnx.TensorProto], path: Path) -> None:
@@ -71,28 +94,26 @@ def move(tensors: Iterable[onnx.TensorProto], path: Path) -> None:
     so that a step which changes some tensors adds only these. The numbers of a mapped tensor are copied from file to
     file.
     """
-    moved = list(tensors)
-    for tensor in moved:
+    import onnx_ir as ir
+
+    for tensor in (moved := [tensor for tensor in tensors if location(tensor) is None]):
         _make_raw(tensor)
-    alone = _least_alone(sum(map(size, moved)))
+    sizes = [stored_bytes(tensor) for tensor in moved]
+    alone = _least_alone(sum(sizes))
     numbers = itertools.count(1)
-    with path.open("wb") as file:
-        for tensor in moved:
-            length = size(tensor)
-            if length < _INLINE_BYTES:
-                mapped_weights.load(tensor)
-            elif length < alone:
-                offset = mapped_weights.begin(file)
-                mapped_weights.write(tensor, file)
-                mapped_weights.refer(tensor, path.name, offset=offset, length=length)
-            else:
-                own = path.with_name(f"{path.name}-{next(numbers):03}")
-                with own.open("wb") as apart:
-                    mapped_weights.write(tensor, apart)
-                mapped_weights.refer(tensor, own.name, offset=0, length=length)
-        is_empty = not file.tell()
-    if is_empty:
-        path.unlink()
+    files: dict[str, list[onnx.TensorProto]] = {}
+    for tensor, size in zip(moved, sizes, strict=True):
+        if size < _INLINE_BYTES or tensor.data_type == tensor.STRING:
+            mapped_weights.load(tensor)
+        else:
+            name = path.name if size < alone else f"{path.name}-{next(numbers):03}"
+            files.setdefault(name, []).append(tensor)
+    for name, content in files.items():
+        places = ir.external_data.convert_tensors_to_external(
+            [ir.from_proto(tensor) for tensor in content], path.parent, name, alignment=ALIGNMENT, align_threshold=0
+        )
+        for tensor, place in zip(content, places, strict=True):
+            mapped_weights.refer(tensor, name, offset=place.offset or 0, length=place.nbytes)
 
 
 def _least_alone(total: int) -> int:
@@ -103,30 +124,26 @@ def _least_alone(total: int) -> int:
     return int(max(_ALONE, 1 << (total // _FILES).bit_length()))
 
 
-def size(tensor: onnx.TensorProto) -> int:
-    """Return the number of a tensor's raw bytes, in memory or mapped; 0 for external data that is not mapped."""
-    place = mapped_weights.extent(tensor)
-    return len(tensor.raw_data) if place is None else place.length
-
-
-def location(tensor: onnx.TensorProto) -> str:
+def location(tensor: onnx.TensorProto) -> str | None:
     """Return the file with a tensor's data, relative to the model's directory.
 
-    The text is empty where the model holds the data, and for a mapped tensor.
+    None where the model holds the data, and for a mapped tensor.
     """
-    import onnx
-
-    if tensor.data_location != onnx.TensorProto.EXTERNAL or mapped_weights.extent(tensor) is not None:
-        return ""
+    if tensor.data_location != tensor.EXTERNAL or mapped_weights.extent(tensor) is not None:
+        return None
     return next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
+
+
+def _whole(tensor: onnx.TensorProto, key: str) -> int:
+    """Return a number of a tensor's external data; 0 where it is not stated, or is no number."""
+    text = next((entry.value for entry in tensor.external_data if entry.key == key), "")
+    return int(text) if text.isdecimal() else 0
 
 
 def _make_raw(tensor: onnx.TensorProto) -> None:
     """Turn typed data (float_data, int64_data, ...) into raw bytes, because only raw bytes can be external."""
-    import onnx
     from onnx import numpy_helper
 
-    external = tensor.data_location == onnx.TensorProto.EXTERNAL
-    if external or tensor.HasField("raw_data") or tensor.data_type == onnx.TensorProto.STRING:
-        return
-    tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor), tensor.name))
+    external = tensor.data_location == tensor.EXTERNAL
+    if not (external or tensor.HasField("raw_data") or tensor.data_type == tensor.STRING):
+        tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor), tensor.name))

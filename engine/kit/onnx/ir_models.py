@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     import onnx_ir as ir
 
 TOOLS = (*onnx_files.TOOLS, "onnx-ir", "sympy")
-"""The distributions that change a model: onnx_ir reads the names of axes with sympy."""
+"""The distributions that change and write a model: onnx_ir reads the names of axes with sympy."""
 
 
 def load(directory: Path) -> ir.Model:
-    """Return `directory/model.onnx` with its large weights mapped. Raises StepError as `onnx_files.load` does."""
+    """Return the model in a directory with its large weights mapped. Raises StepError as `load_mapped` does."""
     return of(onnx_files.load_mapped(directory))
 
 

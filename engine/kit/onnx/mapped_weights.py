@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from engine.kit.onnx import foreign_functions
-from engine.kit.onnx.tensor_sizes import BYTE, bits, stored_bytes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,7 +26,7 @@ LEAST = 1 << 16
 """The number of bytes from which a tensor is mapped; smaller tensors are in memory."""
 ALIGNMENT = 4096
 """The number of bytes of a page of memory. A tensor begins at a page, because files are mapped page by page."""
-_CHUNK = 16 << 20
+_PACKED_BITS = {"INT4": 4, "UINT4": 4, "FLOAT4E2M1": 4, "INT2": 2, "UINT2": 2}
 _spilled: ContextVar[IO[bytes] | None] = ContextVar("_spilled", default=None)
 
 
@@ -49,12 +49,6 @@ def extent(tensor: onnx.TensorProto) -> Extent | None:
     return Extent(Path(place["location"]), int(place.get("offset", 0)), int(place.get("length", 0)))
 
 
-def is_outside(tensor: onnx.TensorProto, model: Path) -> bool:
-    """Whether a tensor of a file that was just parsed names, by an absolute path, another file than the model's own."""
-    place = extent(tensor)
-    return place is not None and place.path != model.resolve()
-
-
 def refer(tensor: onnx.TensorProto, location: Path | str, *, offset: int, length: int) -> None:
     """Let a tensor name a place in a file instead of holding its own bytes."""
     tensor.ClearField("raw_data")
@@ -66,20 +60,19 @@ def refer(tensor: onnx.TensorProto, location: Path | str, *, offset: int, length
 
 def array(tensor: onnx.TensorProto) -> np.ndarray:
     """Return the numbers of a tensor; those of a mapped tensor are read from disk where they are used."""
-    import numpy as np
-    from onnx import helper, numpy_helper
+    import onnx_ir as ir
 
-    place = extent(tensor)
-    if place is None:
-        return np.asarray(numpy_helper.to_array(tensor))
-    if bits(tensor.data_type) < BYTE:
-        copy = type(tensor)()
-        copy.CopyFrom(tensor)
-        load(copy)
-        return np.asarray(numpy_helper.to_array(copy))
-    raw = np.asarray(np.memmap(place.path, mode="r", offset=place.offset, shape=(stored_bytes(tensor),)))
-    values: np.ndarray = raw.view(helper.tensor_dtype_to_np_dtype(tensor.data_type))
-    return values.reshape(tuple(tensor.dims))
+    values: np.ndarray = ir.from_proto(tensor).numpy()
+    return values
+
+
+def stored_bytes(tensor: onnx.TensorProto) -> int:
+    """Return the number of bytes that a tensor's type and extents need; numbers of less than a byte are packed."""
+    from onnx import TensorProto, helper
+
+    packed = _PACKED_BITS.get(TensorProto.DataType.Name(tensor.data_type))
+    bits = packed or helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize * 8
+    return int(-(-prod(tensor.dims) * bits // 8))
 
 
 def load(tensor: onnx.TensorProto) -> None:
@@ -94,18 +87,6 @@ def load(tensor: onnx.TensorProto) -> None:
     del tensor.external_data[:]
 
 
-def write(tensor: onnx.TensorProto, file: IO[bytes]) -> None:
-    """Append the bytes of a mapped tensor, or of a tensor with raw data, to a file."""
-    place = extent(tensor)
-    if place is None:
-        file.write(tensor.raw_data)
-        return
-    with place.path.open("rb") as source:
-        source.seek(place.offset)
-        for start in range(0, place.length, _CHUNK):
-            file.write(source.read(min(_CHUNK, place.length - start)))
-
-
 def tensor_of(values: np.ndarray, name: str) -> onnx.TensorProto:
     """Return a stored tensor; within `spilling`, the numbers of a large tensor are in a file, not in memory."""
     import numpy as np
@@ -113,9 +94,9 @@ def tensor_of(values: np.ndarray, name: str) -> onnx.TensorProto:
 
     file = _spilled.get()
     code = helper.np_dtype_to_tensor_dtype(values.dtype)
-    if file is None or values.nbytes < LEAST or bits(code) < BYTE:
-        return numpy_helper.from_array(values, name)
     tensor = TensorProto(name=name, data_type=code, dims=values.shape)
+    if file is None or stored_bytes(tensor) < max(LEAST, values.nbytes):  # small, or packed
+        return numpy_helper.from_array(values, name)
     store(tensor, [np.ascontiguousarray(values).view(np.uint8).data])
     return tensor
 
@@ -132,7 +113,8 @@ def store(tensor: onnx.TensorProto, parts: Iterable[memoryview]) -> None:
     if file is None:
         tensor.raw_data = b"".join(parts)
         return
-    offset = begin(file)
+    file.write(b"\0" * (-file.tell() % ALIGNMENT))
+    offset = file.tell()
     length = sum(map(file.write, parts))
     file.flush()
     refer(tensor, file.name, offset=offset, length=length)
@@ -163,9 +145,3 @@ def readable_by_tools() -> AbstractContextManager[None]:
         return to_array
 
     return foreign_functions.replaced(foreign_functions.TO_ARRAY, mapping)
-
-
-def begin(file: IO[bytes]) -> int:
-    """Fill a file with zeros up to the next page, and return the offset of that page."""
-    file.write(b"\0" * (-file.tell() % ALIGNMENT))
-    return file.tell()

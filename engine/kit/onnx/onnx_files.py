@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engine import digest
 from engine.errors import StepError
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     import onnx
 
 TOOLS = ("ml_dtypes", "numpy", "onnx", "protobuf")
-"""The distributions that read and write ONNX files: protobuf writes the message; numpy and ml_dtypes hold weights."""
+"""The distributions that read ONNX files: protobuf reads the message; numpy and ml_dtypes hold weights."""
 WEIGHTS_NEED_NO_INPUT = 4
 """The first IR version in which a graph may store an initializer without listing the initializer as an input."""
 MODEL = "model.onnx"
@@ -52,10 +51,7 @@ class Input:
 
 
 def load(directory: Path) -> onnx.ModelProto:
-    """Return `directory/model.onnx` with its external data in memory.
-
-    Raises StepError where the file is missing, is no ONNX, or lacks its external data.
-    """
+    """Return `directory/model.onnx` with its external data in memory. Raises StepError as `load_mapped` does."""
     model = load_mapped(directory)
     for tensor in tensors(model):
         mapped_weights.load(tensor)
@@ -66,19 +62,13 @@ def load_mapped(directory: Path) -> onnx.ModelProto:
     """Return `directory/model.onnx` with its large weights mapped: their numbers are read where code uses them.
 
     `mapped_weights.array` returns the numbers of a tensor. The directory must stay while the model is in use. Raises
-    StepError as `load` does.
+    StepError where the file is missing, is no ONNX, or lacks its external data.
     """
     model = load_graph(directory)
-    missing = [name for name in data_files(model) if not (directory / name).is_file()]
-    if missing:
-        raise StepError(
-            f"The ONNX model lacks its external data: {missing[0]}",
-            [f"{MODEL} keeps weights in: {', '.join(data_files(model))}"],
-            "put the data files beside the model",
-        )
+    external_data.attach(tensors(model), directory / MODEL)
     for tensor in tensors(model):
-        external_data.attach(tensor, directory)
-        if external_data.size(tensor) < mapped_weights.LEAST:
+        place = mapped_weights.extent(tensor)
+        if place is not None and place.length < mapped_weights.LEAST:
             mapped_weights.load(tensor)
     return model
 
@@ -86,82 +76,75 @@ def load_mapped(directory: Path) -> onnx.ModelProto:
 def load_graph(directory: Path) -> onnx.ModelProto:
     """Return `directory/model.onnx` without reading its external data, or the weights of a large file.
 
+    Raises StepError where the file is missing, and as `read` does.
+    """
+    if not (directory / MODEL).is_file():
+        raise StepError(f"There is no {MODEL} in the model's directory", [f"it holds: {_listing(directory)}"])
+    return read(directory / MODEL)
+
+
+def read(path: Path) -> onnx.ModelProto:
+    """Return the model in a file without reading its external data, or the weights of a large file.
+
     Raises StepError where the file is no ONNX, or names a file of external data by an absolute path.
     """
-    path = directory / MODEL
-    if not path.is_file():
-        raise StepError(f"There is no {MODEL} in the model's directory", [f"it holds: {_listing(directory)}"])
     try:
         model = large_files.parse(path)
     except Exception as error:  # protobuf's DecodeError, by way of whichever implementation is installed
-        raise StepError(
-            f"{MODEL} is no ONNX model", reasons.facts(error), "a cut-off download or another format? try onnx.checker"
-        ) from error
+        raise no_model(path, *reasons.facts(error)) from error
     if not model.HasField("graph"):
-        raise StepError(f"{MODEL} is no ONNX model", ["it holds no graph"], "a cut-off download or another format?")
+        raise no_model(path, "it holds no graph")
     for tensor in tensors(model):
-        if mapped_weights.is_outside(tensor, path):
-            raise external_data.outside(tensor)
+        place = mapped_weights.extent(tensor)
+        if place is not None and place.path != path.resolve():
+            raise external_data.outside(path, str(place.path))
     return model
+
+
+def no_model(path: Path, *facts: str) -> StepError:
+    """Return the error for a file of another format."""
+    return StepError(f"{path.name} is no ONNX model", facts, "a cut-off download or another format? try onnx.checker")
 
 
 def save(model: onnx.ModelProto, directory: Path, *, threshold: int = INLINE_LIMIT) -> None:
     """Write the model as `directory/model.onnx`; the same model gives the same bytes.
 
-    If all weights together have more than `threshold` bytes, large weights go to `model.onnx.data`; `model` then lacks
-    these weights and must be loaded again. Mapped weights are copied from file to file. Exporters leave absolute paths
-    in metadata and documentation; entries with absolute paths are removed.
+    If all weights together have more than `threshold` bytes, large weights go to `model.onnx.data`, mapped ones from
+    file to file; `model` then lacks these weights and must be loaded again. Files of external data that the model
+    names already are not touched. Exporters leave absolute paths in metadata and documentation; entries with absolute
+    paths are removed.
     """
     directory.mkdir(parents=True, exist_ok=True)
     if weight_bytes(model) > threshold:
         external_data.move(tensors(model), directory / DATA)
     _strip_paths(model)
-    for tensor in islice(tensors(model), len(model.graph.initializer), None):  # constants inside nodes
+    for tensor in tensors(model):
         mapped_weights.load(tensor)
-    large_files.write(model, directory / MODEL)
+    _write(model, directory)
 
 
 def save_linked(model: onnx.ModelProto, directory: Path) -> None:
     """Write the model for a short time as `directory/model.onnx`; `model` stays as it is.
 
-    The mapped weights of a large model are not copied: the files that they are in are hard-linked into the directory.
-    The same holds for a smaller model whose mapped weights each begin at a page of their file.
+    The mapped weights of graphs are not copied where all of them begin at a page of their file: these files are
+    hard-linked into the directory.
     """
-    places = [(tensor, place) for tensor in tensors(model) if (place := mapped_weights.extent(tensor))]
-    if weight_bytes(model) <= INLINE_LIMIT and not _are_linkable(model):
-        save(copied(model), directory)
+    copy = copied(model)
+    stored = [tensor for graph in graphs(copy.graph) for tensor in graph.initializer]
+    places = [(tensor, place) for tensor in stored if (place := mapped_weights.extent(tensor))]
+    if not places or any(place.offset % mapped_weights.ALIGNMENT for _, place in places):
+        save(copy, directory)
         return
     directory.mkdir(parents=True, exist_ok=True)
-    names = {path: f"weights-{number}" for number, path in enumerate(dict.fromkeys(place.path for _, place in places))}
+    names: dict[Path, str] = {}
+    for tensor, place in places:
+        name = names.setdefault(place.path, f"weights-{len(names)}")
+        mapped_weights.refer(tensor, name, offset=place.offset, length=place.length)
+    for tensor in tensors(copy):  # constants inside nodes
+        mapped_weights.load(tensor)
     for path, name in names.items():
         link_file(path, directory / name)
-    for tensor, place in places:
-        mapped_weights.refer(tensor, names[place.path], offset=place.offset, length=place.length)
-    (directory / MODEL).write_bytes(model.SerializeToString(deterministic=True))
-    for tensor, place in places:
-        mapped_weights.refer(tensor, place.path, offset=place.offset, length=place.length)
-
-
-def _are_linkable(model: onnx.ModelProto) -> bool:
-    """Whether a model has mapped weights, all of them in graphs and not in nodes, that each begin at a page."""
-    places = [place for tensor in tensors(model) if (place := mapped_weights.extent(tensor))]
-    stored = sum(
-        mapped_weights.extent(tensor) is not None for graph in graphs(model.graph) for tensor in graph.initializer
-    )
-    return 0 < len(places) == stored and not any(place.offset % mapped_weights.ALIGNMENT for place in places)
-
-
-def save_graph(model: onnx.ModelProto, directory: Path) -> None:
-    """Write the model as `directory/model.onnx`; its files of external data are not touched.
-
-    If the model has mapped weights, `save` writes the model.
-    """
-    if any(mapped_weights.extent(tensor) for tensor in tensors(model)):
-        save(model, directory)
-        return
-    directory.mkdir(parents=True, exist_ok=True)
-    _strip_paths(model)
-    (directory / MODEL).write_bytes(model.SerializeToString(deterministic=True))
+    _write(copy, directory)
 
 
 def copied(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -170,21 +153,6 @@ def copied(model: onnx.ModelProto) -> onnx.ModelProto:
 
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
-    return copy
-
-
-def without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return a copy of a model without the stored tensors of its main graph."""
-    import onnx
-
-    copy = onnx.ModelProto()
-    for field, value in model.ListFields():
-        if field.name != "graph":
-            _set(copy, field.name, value)
-    copy.graph.SetInParent()
-    for field, value in model.graph.ListFields():
-        if field.name != "initializer":
-            _set(copy.graph, field.name, value)
     return copy
 
 
@@ -282,31 +250,18 @@ def folder_size(folder: Path) -> int:
 
 def data_files(model: onnx.ModelProto) -> list[str]:
     """Return the names of the external files with tensors of the model, relative to the model's directory."""
-    return sorted({external_data.location(tensor) for tensor in tensors(model)} - {""})
-
-
-def _set(message: Any, name: str, value: Any) -> None:
-    """Set a field of a protobuf message: a list of values, a message or a number."""
-    field = getattr(message, name)
-    if hasattr(field, "extend"):
-        field.extend(value)
-    elif hasattr(field, "CopyFrom"):
-        field.CopyFrom(value)
-    else:
-        setattr(message, name, value)
+    return sorted({name for tensor in tensors(model) if (name := external_data.location(tensor)) is not None})
 
 
 def described(value: onnx.ValueInfoProto) -> Input:
     """Return the name, type and shape of an input or output. Raises StepError for a value that is no tensor."""
     from onnx import helper
 
-    kind = value.type.WhichOneof("value")
-    if kind != "tensor_type":
-        type_name = (kind or "value of unknown type").removesuffix("_type").replace("_", " ")
-        article = "an" if type_name.startswith("o") else "a"
+    kind = _kind(value.type)
+    if kind != "tensor":
         raise StepError(
-            f"{value.name} is no tensor but {article} {type_name}",
-            hint="only models whose inputs and outputs are tensors can be built",
+            f"{value.name} is no tensor but {'an' if kind == 'optional' else 'a'} {kind}: that is not supported",
+            hint="export it with tensors only: from scikit-learn, convert_sklearn(..., options={'zipmap': False})",
         )
     tensor = value.type.tensor_type
     dtype = helper.tensor_dtype_to_np_dtype(tensor.elem_type).name
@@ -319,9 +274,23 @@ def described(value: onnx.ValueInfoProto) -> Input:
     return Input(value.name, dtype, tuple(shape))
 
 
+def _kind(value: onnx.TypeProto) -> str:
+    """Return the kind of a value in words: "tensor", "value of unknown type", "sequence of maps" and the like."""
+    field = value.WhichOneof("value") or "value of unknown type"
+    if field == "sequence_type":
+        return f"sequence of {_kind(value.sequence_type.elem_type)}s"
+    return field.removesuffix("_type").replace("_", " ")
+
+
 def is_nameless(dim: onnx.TensorShapeProto.Dimension) -> bool:
     """Whether a dimension has neither a size nor a name; a negative size, and the name `?`, mean any size."""
     return dim.dim_value < 0 if dim.HasField("dim_value") else axes.names_nothing(dim.dim_param)
+
+
+def _write(model: onnx.ModelProto, directory: Path) -> None:
+    """Write a model that holds its weights, or names their files; a link to another file is replaced."""
+    (directory / MODEL).unlink(missing_ok=True)
+    (directory / MODEL).write_bytes(model.SerializeToString(deterministic=True))
 
 
 def _strip_paths(model: onnx.ModelProto) -> None:
@@ -331,18 +300,10 @@ def _strip_paths(model: onnx.ModelProto) -> None:
     everything += nodes(model)
     everything += model.functions
     for part in everything:
-        entries = [entry for entry in part.metadata_props if not _ABSOLUTE_PATH.search(entry.value)]
-        if len(entries) < len(part.metadata_props):
-            _replace(part.metadata_props, entries)
+        for entry in [each for each in part.metadata_props if _ABSOLUTE_PATH.search(each.value)]:
+            part.metadata_props.remove(entry)
         if _ABSOLUTE_PATH.search(part.doc_string):
             part.ClearField("doc_string")
-
-
-def _replace(field: onnx.MetadataProperties, entries: Iterable[onnx.StringStringEntryProto]) -> None:
-    copies = [(entry.key, entry.value) for entry in entries]
-    del field[:]
-    for key, value in copies:
-        field.add(key=key, value=value)
 
 
 def _listing(directory: Path) -> str:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.errors import StepError
 from engine.feasibility.facts import GraphFacts
 from engine.kit.checkpoints import weights
-from engine.kit.onnx import large_files, mapped_weights, nvidia_qdq, onnx_files, opsets, quantized_types, refusals
+from engine.kit.onnx import external_data, nvidia_qdq, onnx_files, opsets, quantized_types, refusals
 from engine.runtimes.preparation import CONTRIBUTED
 from engine.text import distribution, reasons
 
@@ -37,12 +37,9 @@ def read(path: Path) -> onnx.ModelProto:
         raise StepError(
             "reading an ONNX file needs the package onnx", reasons.facts(error), distribution.install("onnx")
         ) from None
-    try:
-        model = large_files.parse(path)
-    except Exception as error:  # protobuf's own DecodeError, whose module depends on how protobuf was built
-        raise _no_model(path, f"{type(error).__name__}: {reasons.of_error(error)}") from error
-    if not model.HasField("graph") or not model.graph.output:
-        raise _no_model(path, "it holds no graph with outputs")
+    model = onnx_files.read(path)
+    if not model.graph.output:
+        raise onnx_files.no_model(path, "it holds no graph with outputs")
     broken = next((text for text in _texts(model) if not isinstance(text, str)), None)
     if broken is not None:
         raise StepError(
@@ -74,18 +71,7 @@ def data_files(path: Path) -> list[str]:
     Raises StepError where the file at `path` is no ONNX model, and where a file of external data lies outside the
     model's directory, is missing or is too short.
     """
-    model = read(path)
-    sizes: dict[str, int] = {}
-    for tensor in onnx_files.tensors(model):
-        place = {entry.key: entry.value for entry in tensor.external_data}
-        mapped = mapped_weights.extent(tensor) is not None and not mapped_weights.is_outside(tensor, path)
-        if tensor.data_location == tensor.EXTERNAL and not mapped:
-            name = place.get("location", "")
-            end = _integer(place.get("offset")) + _integer(place.get("length"))
-            sizes[name] = max(sizes.get(name, 0), end)
-    for name, size in sorted(sizes.items()):
-        _check(path, name, size)
-    return sorted(sizes)
+    return external_data.complete(onnx_files.tensors(read(path)), path)
 
 
 def describe(model: onnx.ModelProto) -> GraphFacts:
@@ -104,17 +90,15 @@ def describe(model: onnx.ModelProto) -> GraphFacts:
     for spec in inputs.values():
         refusals.refuse_unusual(spec)
         refusals.refuse_unranked(spec)
-    for value in model.graph.output:
-        _refuse_no_numbers(value)
+    outputs = onnx_files.outputs(model)
+    for spec in outputs.values():
+        refusals.refuse_text(spec, "output")
     return GraphFacts(
         architecture=f"ONNX, opset {opsets.version(model)}",
         parameters=sum(math.prod(tensor.dims) for tensor in model.graph.initializer),
         axes={name: tuple(value.shape) for name, value in inputs.items()},
         types={name: value.dtype for name, value in inputs.items()},
-        outputs={
-            name: (value.dtype, tuple(value.shape) if value.ranked else None)
-            for name, value in onnx_files.outputs(model).items()
-        },
+        outputs={name: (value.dtype, tuple(value.shape) if value.ranked else None) for name, value in outputs.items()},
         operators=_foreign(model),
         quantized=quantized_types.of(model),
     )
@@ -128,74 +112,3 @@ def _foreign(model: onnx.ModelProto) -> dict[str, tuple[str, ...]]:
         if node.domain not in opsets.STANDARD and (node.domain, node.op_type) not in own | _QUANTIZED:
             operators.setdefault(node.domain, set()).add(node.op_type)
     return {domain: tuple(sorted(operators[domain])) for domain in sorted(operators)}
-
-
-def _refuse_no_numbers(value: onnx.ValueInfoProto) -> None:
-    """Raise StepError for an output that is no tensor of numbers: a sequence, a map or text."""
-    kind = _kind(value.type)
-    if kind == "text":
-        raise StepError(
-            f"the model's output {value.name} is text: that is not supported",
-            hint="export it with numbers instead: a classifier that was trained on integer labels gives integers",
-        )
-    if kind not in {"tensor", "unknown"}:
-        raise StepError(
-            f"the model's output {value.name} is no tensor but a {kind}: that is not supported",
-            hint="export it with tensors only: from scikit-learn, convert_sklearn(..., options={'zipmap': False})",
-        )
-
-
-def _kind(value: onnx.TypeProto) -> str:
-    """Return the kind of a value in words: "tensor", "text", "unknown", "sequence of maps" and the like."""
-    from onnx import TensorProto
-
-    field = value.WhichOneof("value") or "unknown"
-    if field == "tensor_type":
-        return "text" if value.tensor_type.elem_type == TensorProto.STRING else "tensor"
-    if field == "sequence_type":
-        inner = _kind(value.sequence_type.elem_type)
-        plural = "s" if inner.startswith(("map", "tensor", "sequence")) else ""
-        return f"sequence of {inner}{plural}"
-    return field.removesuffix("_type").replace("_", " ")
-
-
-def _check(path: Path, name: str, size: int) -> None:
-    """Raise StepError where external data lies outside the model's directory, is missing or is below `size` bytes."""
-    windows = PureWindowsPath(name)
-    if not name or windows.is_absolute() or windows.drive or windows.root or ".." in windows.parts or "\0" in name:
-        raise StepError(
-            f"{path.name} wants to read a file outside its own directory",
-            [f"location of its external data: {name!r}"],
-            "save the model with its external data beside it: onnx.save_model(..., location='model.onnx.data')",
-        )
-    if PurePosixPath(name).as_posix() == "model.onnx":
-        raise StepError(
-            f"{path.name} keeps its external data in a file called model.onnx",
-            ["that is the name that the model itself gets in a package"],
-            "save the model with another name for the data: onnx.save_model(..., location='model.onnx.data')",
-        )
-    file = path.parent / name
-    if not file.is_file():
-        raise StepError(
-            f"the external data of {path.name} is missing: {name}",
-            [f"looked for {file}"],
-            "put the file beside the model, under exactly that name",
-        )
-    weights.refuse_pointer(file)
-    if file.stat().st_size < size:
-        raise StepError(
-            f"the external data of {path.name} is cut off: {name}",
-            [f"{file.stat().st_size} bytes, but the model reads up to byte {size}"],
-            "if the download stopped early, fetch the file again",
-        )
-
-
-def _integer(text: str | None) -> int:
-    try:
-        return int(text or 0)
-    except ValueError:
-        return 0
-
-
-def _no_model(path: Path, fact: str) -> StepError:
-    return StepError(f"{path.name} is no ONNX model", [fact], "a cut-off download or another format? try onnx.checker")

@@ -1,26 +1,39 @@
-"""Refusals: inputs of ONNX models that no package can take, with what works instead."""
+"""Refusals: inputs and outputs of ONNX models that no package can take or give, with what works instead."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
 
 from engine.errors import StepError
 from engine.kit.onnx.onnx_files import Input
 
-_NUMBERS = frozenset({"bool", "float16", "float32", "float64"}) | {
-    f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
+End = Literal["input", "output"]
+
+_INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
+_NUMBERS = ("bool", "float16", "float32", "float64", *_INTEGERS)
+"""The types of inputs and outputs that numpy can hold, and so samples."""
+_NO_TEXT: Mapping[End, str] = {
+    "input": "export the part of the model that takes numbers: a tokenizer makes them of text",
+    "output": "export it with numbers instead: a classifier that was trained on integer labels gives integers",
 }
 
 
-def refuse_unusual(value: Input) -> None:
-    """Raise StepError for an input of a type that numpy lacks: text, bfloat16 or 8-bit floats."""
-    if value.dtype in _NUMBERS:
-        return
-    is_text = value.dtype in {"object", "str"}
-    raise StepError(
-        f"the model's input {value.name} is {'text' if is_text else value.dtype}: that is not supported yet",
-        hint="export the part of the model that takes numbers: text becomes numbers before the model"
-        if is_text
-        else "export the model with an input of float32 and a Cast behind it",
-    )
+def refuse_unusual(value: Input, end: End = "input") -> None:
+    """Raise StepError for an input or output of a type that numpy lacks: text, bfloat16 or 8-bit floats."""
+    refuse_text(value, end)
+    if value.dtype not in _NUMBERS:
+        raise StepError(
+            f"the model's {end} {value.name} is {value.dtype}: that is not supported yet",
+            [f"supported: {', '.join(_NUMBERS)}"],
+            f"export the model with an {end} of float32, and cast it inside of the graph",
+        )
+
+
+def refuse_text(value: Input, end: End) -> None:
+    """Raise StepError for an input or output that is text."""
+    if value.dtype in {"object", "str"}:
+        raise StepError(f"the model's {end} {value.name} is text: that is not supported", hint=_NO_TEXT[end])
 
 
 def refuse_unranked(value: Input) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.kit.onnx import external_data, onnx_files, tensor_sizes
+from engine.kit.onnx import mapped_weights, onnx_files, topology
 from engine.runtimes.preparation import CONTRIBUTED
 
 if TYPE_CHECKING:
@@ -42,23 +41,22 @@ def name_axes(model: onnx.ModelProto) -> None:
                 dim.Clear()
 
 
-def skeleton(model: onnx.ModelProto, directory: Path) -> onnx.ModelProto:
-    """Return a copy of the model for shape inference, in which large weights are inputs without numbers.
+def skeleton(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return a copy of a mapped model for shape inference, in which large weights are inputs without numbers.
 
-    Without large weights, shape inference takes little time, and is possible for models above 2 GB. Small tensors in
-    files of external data are read from `directory`.
+    Without large weights, shape inference takes little time, and is possible for models above 2 GB.
     """
     from onnx import helper
 
-    copy = onnx_files.without_weights(model)
+    copy = onnx_files.copied(model)
     taken = {value.name for value in copy.graph.input}
-    for tensor in model.graph.initializer:
-        if tensor_sizes.stored_bytes(tensor) <= _READABLE:
-            copy.graph.initializer.add().CopyFrom(tensor)
-        elif tensor.name not in taken:
-            copy.graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
+    large = [each for each in copy.graph.initializer if mapped_weights.stored_bytes(each) > _READABLE]
+    copy.graph.input.extend(
+        helper.make_tensor_value_info(each.name, each.data_type, each.dims) for each in large if each.name not in taken
+    )
+    topology.remove_named(copy.graph.initializer, {each.name for each in large})
     for tensor in onnx_files.tensors(copy):
-        external_data.read(tensor, directory)
+        mapped_weights.load(tensor)
     return copy
 
 

@@ -78,12 +78,6 @@ def bodies(node: ir.Node) -> Iterator[ir.Graph]:
             yield from attribute.as_graphs()
 
 
-def whole_number(node: ir.Node, name: str) -> int:
-    """Return an integer attribute of a node; 0, the default of most attributes, where the node leaves it out."""
-    number: int = node.attributes.get_int(name, 0)
-    return number
-
-
 def graph_of(part: ir.Node | ir.Value) -> ir.Graph:
     """Return the graph, or the body, that holds a node or a stored tensor. Raises ValueError where there is none."""
     if part.graph is None:
@@ -106,6 +100,13 @@ def shape(stored: ir.TensorProtocol) -> tuple[int, ...]:
 def numbers(value: ir.Value) -> np.ndarray:
     """Return the numbers of a stored tensor; those of a mapped tensor are read from disk where they are used."""
     return tensor(value).numpy()
+
+
+def is_float32(value: ir.Value) -> bool:
+    """Whether a value is a stored float32 tensor."""
+    import onnx_ir as ir
+
+    return value.is_initializer() and tensor(value).dtype == ir.DataType.FLOAT
 
 
 def store(graph: ir.Graph, name: str, values: np.ndarray) -> ir.Value:

@@ -21,11 +21,6 @@ def producers(graph: onnx.GraphProto) -> dict[str, onnx.NodeProto]:
     return {name: node for node in graph.node for name in node.output}
 
 
-def whole_number(node: onnx.NodeProto, name: str) -> int:
-    """Return an integer attribute of a node; 0, the default of most attributes, where the node leaves it out."""
-    return next((int(attribute.i) for attribute in node.attribute if attribute.name == name), 0)
-
-
 def remove_named(values: MutableSequence[Any], names: Container[str]) -> None:
     """Remove the values of a repeated field that have one of the names; all others stay as they are."""
     for index in reversed(range(len(values))):

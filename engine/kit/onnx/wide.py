@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from engine.kit.onnx import mapped_weights, onnx_files
+from engine.kit.onnx import ir_models, mapped_weights, onnx_files, surgery
+from engine.kit.onnx.names import TensorNames
 
 if TYPE_CHECKING:
     import onnx
+    import onnx_ir as ir
 
 _TYPES = frozenset({"dtype", "output_datatype", "output_dtype", "softmax_precision", "stash_type", "to"})
 """The attributes of ONNX's operators that name the type of a result."""
@@ -22,93 +24,73 @@ def has_half(model: onnx.ModelProto, *names: str) -> bool:
     return any(tensor.data_type in types for tensor in onnx_files.tensors(model))
 
 
-def widened(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return the model with all of its half precisions in float32; `model` may be changed.
+def widened(message: onnx.ModelProto) -> onnx.ModelProto:
+    """Return the model with all of its half precisions in float32.
 
     Weights keep their numbers. An input or an output in half precision keeps its type, and a Cast stands beside it.
     Local functions become part of the graph.
     """
-    import onnx
+    import onnx_ir as ir
+    from onnx_ir.passes.common import InlinePass
 
-    if model.functions:
-        model = onnx.inliner.inline_local_functions(model)
-    for tensor in onnx_files.tensors(model):
-        if _is_half(tensor.data_type):
-            _widen_tensor(tensor)
-    for node in onnx_files.nodes(model):
-        for attribute in node.attribute:
-            if attribute.name in _TYPES and _is_half(attribute.i):
-                attribute.i = onnx.TensorProto.FLOAT
-    kept = {value.name: value.type.tensor_type.elem_type for value in (*model.graph.input, *model.graph.output)}
-    for graph in onnx_files.graphs(model.graph):
-        for value in (*graph.input, *graph.output, *graph.value_info):
-            _widen_type(value.type)
-    _keep_ends(model.graph, {name: kind for name, kind in kept.items() if _is_half(kind)})
-    return model
-
-
-def _is_half(kind: int) -> bool:
-    from onnx import TensorProto
-
-    return kind in {TensorProto.FLOAT16, TensorProto.BFLOAT16}
+    model = InlinePass()(ir_models.of(message)).model
+    ends = (*model.graph.inputs, *model.graph.outputs)
+    kept = {value: kind for value in ends if (kind := value.dtype) and _is_half(kind) and not _is_stored_input(value)}
+    for graph in model.graphs():
+        for stored in graph.initializers.values():
+            if _is_half(stored.dtype):
+                surgery.restore(stored, surgery.numbers(stored).astype("float32"))
+        for value in (*graph.inputs, *(output for node in graph for output in node.outputs)):
+            if _is_half(value.dtype):
+                value.dtype = ir.DataType.FLOAT
+        for node in graph:
+            _widen_attributes(node)
+    _keep_ends(model, kept)
+    return ir_models.proto(model)
 
 
-def _widen_tensor(tensor: onnx.TensorProto) -> None:
-    tensor.CopyFrom(mapped_weights.tensor_of(mapped_weights.array(tensor).astype("float32"), tensor.name))
+def _is_stored_input(value: ir.Value) -> bool:
+    """Whether a stored tensor is listed as an input, as in old models."""
+    return value.is_graph_input() and value.is_initializer()
 
 
-def _widen_type(kind: onnx.TypeProto) -> None:
-    from onnx import TensorProto
+def _is_half(kind: ir.DataType | int | None) -> bool:
+    import onnx_ir as ir
 
-    for name in ("sequence_type", "optional_type"):
-        if kind.HasField(name):
-            _widen_type(getattr(kind, name).elem_type)
-    if _is_half(kind.tensor_type.elem_type):
-        kind.tensor_type.elem_type = TensorProto.FLOAT
+    return kind in {ir.DataType.FLOAT16, ir.DataType.BFLOAT16}
 
 
-def _keep_ends(graph: onnx.GraphProto, kept: dict[str, int]) -> None:
-    """Give inputs and outputs their own types back; `kept` has the types of those in half precision by name."""
-    from onnx import TensorProto, helper
+def _widen_attributes(node: ir.Node) -> None:
+    """Let constants, and results whose type an attribute names, be in float32."""
+    import onnx_ir as ir
 
-    stored = {tensor.name for tensor in graph.initializer}
-    inputs = [value for value in graph.input if value.name in kept and value.name not in stored]
-    given = {value.name for value in inputs}
-    outputs = [value for value in graph.output if value.name in kept and value.name not in given]
-    renamed = _free_names(graph, [value.name for value in (*inputs, *outputs)])
-    for each in onnx_files.graphs(graph):
-        _rename(each, renamed, graph)
-    casts = [helper.make_node("Cast", [value.name], [renamed[value.name]], to=TensorProto.FLOAT) for value in inputs]
-    nodes = [*casts, *graph.node]
-    nodes += [helper.make_node("Cast", [renamed[each.name]], [each.name], to=kept[each.name]) for each in outputs]
-    del graph.node[:]
-    graph.node.extend(nodes)
-    for value in (*inputs, *(each for each in graph.output if each.name in kept)):
-        value.type.tensor_type.elem_type = kept[value.name]
+    for name, attribute in list(node.attributes.items()):
+        if attribute.type == ir.AttributeType.TENSOR and _is_half(attribute.value.dtype):
+            values = mapped_weights.tensor_of(attribute.value.numpy().astype("float32"), attribute.value.name)
+            node.attributes.add(ir.AttrTensor(name, ir.from_proto(values)))
+        elif name in _TYPES and attribute.type == ir.AttributeType.INT and _is_half(attribute.value):
+            node.attributes.add(ir.AttrInt64(name, int(ir.DataType.FLOAT)))
 
 
-def _rename(graph: onnx.GraphProto, renamed: dict[str, str], main: onnx.GraphProto) -> None:
-    """Rename tensors where nodes and bodies read or give them, but not the inputs and outputs of the main graph."""
-    for node in graph.node:
-        node.input[:] = [renamed.get(name, name) for name in node.input]
-        node.output[:] = [renamed.get(name, name) for name in node.output]
-    for value in (*graph.initializer, *graph.value_info, *(() if graph is main else graph.output)):
-        value.name = renamed.get(value.name, value.name)
+def _keep_ends(model: ir.Model, kept: Mapping[ir.Value, ir.DataType]) -> None:
+    """Give inputs and outputs their own types back, with a Cast between them and the graph."""
+    import onnx_ir as ir
 
-
-def _free_names(graph: onnx.GraphProto, names: list[str]) -> dict[str, str]:
-    """Return a name that no tensor has for each of the names."""
-    taken = set(_names(graph))
-    free = {}
-    for name in names:
-        free[name] = f"{name}_wide"
-        while free[name] in taken:
-            free[name] += "_"
-        taken.add(free[name])
-    return free
-
-
-def _names(graph: onnx.GraphProto) -> Iterator[str]:
-    for each in onnx_files.graphs(graph):
-        yield from (value.name for value in (*each.input, *each.initializer))
-        yield from (name for node in each.node for name in node.output)
+    names = TensorNames(model)
+    graph, casts = model.graph, []
+    given = [value for value in kept if value.is_graph_input()]
+    for value in given:
+        value.dtype = kept[value]
+        if value.uses():
+            cast = surgery.node("Cast", [None], names.free(f"{value.name}_wide"), "", to=int(ir.DataType.FLOAT))
+            value.replace_all_uses_with(cast.outputs[0])
+            cast.replace_input_with(0, value)
+            casts.append(cast)
+    if casts:
+        graph.insert_before(graph[0], casts)
+    for value in [value for value in kept if value not in given]:
+        name, value.name = value.name or "", names.free(f"{value.name}_wide")
+        cast = surgery.node("Cast", [value], name, "", to=int(kept[value]))
+        cast.outputs[0].type, cast.outputs[0].shape = ir.TensorType(kept[value]), value.shape
+        graph.append(cast)
+        graph.outputs[:] = [cast.outputs[0] if each is value else each for each in graph.outputs]

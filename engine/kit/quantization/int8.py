@@ -130,23 +130,16 @@ def left(model: onnx.ModelProto) -> list[str]:
 def _has_quantized_form(node: ir.Node) -> bool:
     """Whether a node has constant float32 weights, and an equivalent quantized form that drops no input."""
     weights = [value for index in _WEIGHTS.get(node.op_type, ()) if (value := node.inputs[index]) is not None]
-    if node.op_type not in _WEIGHTS or not all(map(_is_float32, weights)):
+    if node.op_type not in _WEIGHTS or not all(map(surgery.is_float32, weights)):
         return False
     if node.op_type == "MatMul":
         return all(len(surgery.tensor(value).shape) == 2 for value in weights)  # noqa: PLR2004  [input, output]
     if node.op_type == "LSTM":
         # The quantizer drops `layout`, and reshapes weights in place, so two LSTMs must not share their weights.
-        return all(len(value.uses()) == 1 for value in weights) and not surgery.whole_number(node, "layout")
+        return all(len(value.uses()) == 1 for value in weights) and not node.attributes.get_int("layout")
     # The quantizer would silently drop an attention bias, or an input with positions.
     if any(value is not None for value in node.inputs[_WITHOUT_INPUTS_FROM[node.op_type] :]):
         return False
     if node.op_type == "Attention":
         return "qkv_hidden_sizes" not in node.attributes
     return len(node.outputs) <= _EMBEDDING_OUTPUTS
-
-
-def _is_float32(value: ir.Value) -> bool:
-    """Whether a value is a float32 tensor that the main graph stores."""
-    import onnx_ir as ir
-
-    return value.is_initializer() and surgery.tensor(value).dtype == ir.DataType.FLOAT

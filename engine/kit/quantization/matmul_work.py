@@ -58,7 +58,7 @@ def multiplications(node: ir.Node, extents: Extents) -> int:
         return prod(shapes[0][:2]) * (prod(shapes[1]) + prod(shapes[2]))
     if node.op_type == "Einsum":
         return max(map(prod, (*shapes, (result,))))
-    is_transposed = node.op_type == "Gemm" and surgery.whole_number(node, "transA")
+    is_transposed = node.op_type == "Gemm" and node.attributes.get_int("transA")
     return result * _inner(shapes[0], 0 if is_transposed else -1)
 
 

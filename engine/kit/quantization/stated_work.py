@@ -31,10 +31,10 @@ def multiplications(directory: Path, inputs: Mapping[str, np.ndarray], scratch: 
     StepError where ONNX Runtime cannot run the model.
     """
     passes = Pipeline(ir_models.load(directory))
-    passes.run(emulation.infer_types, directory)
+    passes.run(emulation.infer_types)
     precisions = {node: _precision(node) for node in passes.model.graph if node.op_type in matmul_work.MATRIX}
     with mapped_weights.spilling(scratch):
-        passes.run(emulation.emulate, directory)
+        passes.run(emulation.emulate)
     tally = Tally()
     for node, count in matmul_work.measured(passes.model, inputs, scratch).items():
         tally.add(node.op_type, precisions[node], count)

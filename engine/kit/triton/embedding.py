@@ -42,7 +42,7 @@ def pooled(model: Path, checkpoint: Path, out: Path, *, with_states: bool = True
     _append(graph, modules)
     if not with_states:
         graph.graph.output.remove(next(output for output in graph.graph.output if output.name == STATES))
-    onnx_files.save_graph(graph, out)
+    onnx_files.save(graph, out)
     for path in model.iterdir():
         if path.name != onnx_files.MODEL:
             onnx_files.link_file(path, out / path.name)

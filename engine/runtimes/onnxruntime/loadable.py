@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.errors import StepError
-from engine.kit.onnx import external_data, onnx_files, opsets, wide
+from engine.kit.onnx import external_data, mapped_weights, onnx_files, opsets, refusals, wide
 from engine.runtimes.onnxruntime import session as ort
 from engine.text import lists
 
@@ -21,9 +21,6 @@ _SAFE_IR, _SAFE_OPSET = 8, 17
 """An IR version and an opset that every supported version of ONNX Runtime reads."""
 _COMPLETE_OPSET = 13
 """ONNX Runtime has code for the operators of this opset and of newer ones, and not for all of older ones."""
-_INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
-_NUMBERS = ("bool", "float16", "float32", "float64", *_INTEGERS)
-"""The types of inputs and outputs that numpy can hold, and so samples."""
 
 
 def refuse(model: onnx.ModelProto, path: Path, *, size: int) -> None:
@@ -34,7 +31,10 @@ def refuse(model: onnx.ModelProto, path: Path, *, size: int) -> None:
     """
     _refuse_header(model, path.name)
     _refuse_operators(model, path.name)
-    _refuse_types(model)
+    for spec in onnx_files.inputs(model).values():
+        refusals.refuse_unusual(spec)
+    for spec in onnx_files.outputs(model).values():
+        refusals.refuse_unusual(spec, "output")
     if size <= _TRIED_BYTES:
         _refuse_by_trial(model, path)
 
@@ -119,21 +119,6 @@ def _schemas() -> dict[tuple[str, str], int]:
     return first
 
 
-def _refuse_types(model: onnx.ModelProto) -> None:
-    """Raise StepError for an input or an output of a type that numpy lacks, such as bfloat16."""
-    for kind, values in (("input", onnx_files.inputs(model)), ("output", onnx_files.outputs(model))):
-        for value in values.values():
-            if value.dtype not in _NUMBERS:
-                shown = "text" if value.dtype in {"object", "str"} else value.dtype
-                raise StepError(
-                    f"the model's {kind} {value.name} is {shown}: that is not supported",
-                    [f"supported: {', '.join(_NUMBERS)}"],
-                    f"export the model with an {kind} of float32, and cast it inside of the graph"
-                    if shown != "text"
-                    else f"export the model with numbers as {kind}, and leave the text to a tokenizer",
-                )
-
-
 def _refuse_by_trial(model: onnx.ModelProto, path: Path) -> None:
     """Open the file, as `fetch` copies it. Raises StepError with what ONNX Runtime says, and with advice."""
     try:
@@ -151,8 +136,9 @@ def _refuse_by_trial(model: onnx.ModelProto, path: Path) -> None:
 def _in_float32(model: onnx.ModelProto, path: Path) -> bytes:
     """Return a small model in bf16 as `fetch` copies it: in float32."""
     copy = onnx_files.copied(model)
+    external_data.attach(onnx_files.tensors(copy), path)
     for tensor in onnx_files.tensors(copy):
-        external_data.read(tensor, path.parent)
+        mapped_weights.load(tensor)
     serialized: bytes = wide.widened(copy).SerializeToString()
     return serialized
 

@@ -228,10 +228,7 @@ def prepacks(directory: Path) -> bool:
     """Whether ONNX Runtime may rearrange the weights of a model in memory: where they are few enough."""
     if not (directory / MODEL).is_file():
         return True
-    tensors = onnx_files.load_graph(directory).graph.initializer
-    outside = (entry.value for tensor in tensors for entry in tensor.external_data if entry.key == "length")
-    stored: int = sum(tensor.ByteSize() for tensor in tensors) + sum(map(int, filter(str.isdigit, outside)))
-    return stored <= _PREPACKED
+    return onnx_files.size(directory, onnx_files.load_graph(directory)) <= _PREPACKED
 
 
 def _settings(level: str, threads: int) -> onnxruntime.SessionOptions:

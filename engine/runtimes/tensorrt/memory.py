@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import prod
 from typing import TYPE_CHECKING
 
-from engine.kit.onnx import onnx_files, tensor_sizes
+from engine.kit.onnx import mapped_weights, onnx_files
 from engine.runtimes import axes
 from engine.text import sizes
 
@@ -48,7 +47,7 @@ class Forecast:
 def forecast(model: onnx.ModelProto, extents: Mapping[str, int]) -> Forecast:
     """Return the memory that the main graph needs at the sizes `extents`; external data need not be loaded."""
     graph = model.graph
-    weights = sum(tensor_sizes.stored_bytes(tensor) for tensor in onnx_files.tensors(model))
+    weights = sum(mapped_weights.stored_bytes(tensor) for tensor in onnx_files.tensors(model))
     sizes = {value.name: _bytes(value, extents) for value in (*graph.input, *graph.value_info, *graph.output)}
     constant = {tensor.name for tensor in graph.initializer}
     last: dict[str, int] = {}
@@ -72,10 +71,14 @@ def forecast(model: onnx.ModelProto, extents: Mapping[str, int]) -> Forecast:
 
 
 def _bytes(value: onnx.ValueInfoProto, extents: Mapping[str, int]) -> int | None:
+    import onnx
+
     tensor = value.type.tensor_type
     if not tensor.HasField("shape") or not tensor.elem_type:
         return None
     dims = (dim.dim_value if dim.HasField("dim_value") else dim.dim_param for dim in tensor.shape.dim)
     sizes = [axes.extent(dim, extents) for dim in dims]
     known = [size for size in sizes if size is not None]
-    return prod(known) * tensor_sizes.bits(tensor.elem_type) // 8 if len(known) == len(sizes) else None
+    if len(known) < len(sizes):
+        return None
+    return mapped_weights.stored_bytes(onnx.TensorProto(data_type=tensor.elem_type, dims=known))

@@ -73,7 +73,7 @@ def test_random_rows_have_lengths_within_the_limits():
             Input("x", "float32", (), ranked=False),
             "the model does not state the number of axes of its input x\nhint: export it with shapes",
         ),
-        (Input("x", "object", (3,)), "the model's input x is text: that is not supported yet"),
+        (Input("x", "object", (3,)), "the model's input x is text: that is not supported"),
         (Input("x", "bfloat16", (3,)), "the model's input x is bfloat16: that is not supported yet"),
     ],
 )

@@ -28,16 +28,16 @@ def every_model():
 
 
 @pytest.mark.parametrize("name", every_model())
-def test_a_large_file_is_parsed_without_its_weights_and_written_again_byte_for_byte(tmp_path, name):
+def test_a_large_file_is_parsed_without_its_weights(tmp_path, name):
     model = every_model()[name]
     path = tmp_path / "model.onnx"
     path.write_bytes(model.SerializeToString(deterministic=True))
     parsed = large_files.parse(path)
     large = [tensor for tensor in model.graph.initializer if len(tensor.raw_data) >= 64]
     assert len([tensor for tensor in parsed.graph.initializer if mapped_weights.extent(tensor)]) == len(large)
-    large_files.write(parsed, tmp_path / "again.onnx")
-    assert (tmp_path / "again.onnx").read_bytes() == path.read_bytes()
     assert onnx_files.load(tmp_path) == model
+    onnx_files.save(parsed, tmp_path / "again")
+    assert (tmp_path / "again" / "model.onnx").read_bytes() == path.read_bytes()
 
 
 def test_weights_of_a_large_file_are_mapped_from_the_file_itself(tmp_path):
@@ -68,6 +68,6 @@ def test_a_graph_that_is_edited_keeps_the_weights_of_its_large_file(tmp_path):
     graphs.write(tmp_path / "source", graphs.layers())
     graph = onnx_files.load_graph(tmp_path / "source")
     graph.graph.name = "renamed"
-    onnx_files.save_graph(graph, tmp_path / "out")
+    onnx_files.save(graph, tmp_path / "out")
     onnx.checker.check_model(str(tmp_path / "out/model.onnx"))
     assert list(onnx_files.load(tmp_path / "out").graph.initializer) == list(graphs.layers().graph.initializer)

@@ -37,12 +37,12 @@ SCORES = helper.make_map_type_proto(INT64, helper.make_tensor_type_proto(FLOAT, 
 @pytest.mark.parametrize(
     ("output", "text"),
     [
-        (sequence("z", SCORES), "the model's output z is no tensor but a sequence of maps: that is not supported"),
+        (sequence("z", SCORES), "z is no tensor but a sequence of maps: that is not supported"),
         (
             sequence("z", helper.make_tensor_type_proto(FLOAT, ["n"])),
-            "the model's output z is no tensor but a sequence of tensors: that is not supported",
+            "z is no tensor but a sequence of tensors: that is not supported",
         ),
-        (helper.make_value_info("z", SCORES), "the model's output z is no tensor but a map: that is not supported"),
+        (helper.make_value_info("z", SCORES), "z is no tensor but a map: that is not supported"),
         (tensor("label", TensorProto.STRING), "the model's output label is text: that is not supported"),
     ],
 )
@@ -73,7 +73,7 @@ def test_a_model_that_takes_nothing_is_refused():
 @pytest.mark.parametrize(
     ("kind", "shape", "text", "hint"),
     [
-        (TensorProto.STRING, ["n"], "the model's input x is text: that is not supported yet", "takes numbers"),
+        (TensorProto.STRING, ["n"], "the model's input x is text: that is not supported", "takes numbers"),
         (TensorProto.BFLOAT16, ["n"], "the model's input x is bfloat16: that is not supported yet", "float32"),
         (TensorProto.FLOAT, None, "the model does not state the number of axes of its input x", "with shapes"),
     ],

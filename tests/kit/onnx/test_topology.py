@@ -1,7 +1,6 @@
 """Topology: the producers and stored tensors of a message, found by name."""
 
 import graphs
-from onnx import helper
 
 from engine.kit.onnx import topology
 
@@ -10,11 +9,6 @@ def test_producers_and_stored_tensors_are_told_by_name():
     graph = graphs.layers().graph
     assert topology.producers(graph)["c"].op_type == "Relu"
     assert topology.initializers(graph).keys() == {"first", "bias", "second"}
-
-
-def test_a_whole_number_that_is_left_out_is_zero():
-    gemm = helper.make_node("Gemm", ["x", "w"], ["y"], transB=1)
-    assert [topology.whole_number(gemm, name) for name in ("transB", "transA")] == [1, 0]
 
 
 def test_values_go_by_name_and_the_others_stay():

@@ -25,7 +25,7 @@ def split(model: ir.Model) -> None:
         if not _plain_gemm(node):
             continue
         weight = node.inputs[1]
-        if weight is not None and surgery.whole_number(node, "transB"):
+        if weight is not None and node.attributes.get_int("transB"):
             if not weight.is_initializer():
                 continue
             if weight not in transposed:
@@ -55,6 +55,6 @@ def _transposed(weight: ir.Value, names: TensorNames) -> ir.Value:
 
 def _plain_gemm(node: ir.Node) -> bool:
     """Whether a node is a Gemm that neither scales its factors nor transposes the first of them."""
-    if node.op_type != "Gemm" or surgery.whole_number(node, "transA"):
+    if node.op_type != "Gemm" or node.attributes.get_int("transA"):
         return False
     return all(node.attributes.get_float(name, 1.0) == 1 for name in ("alpha", "beta"))

@@ -49,7 +49,7 @@ def _is_table(value: ir.Value, kept: Collection[str]) -> bool:
     if stored.dtype != ir.DataType.FLOAT or len(stored.shape) != 2 or stored.size < WORTH:  # noqa: PLR2004  rows, columns
         return False
     reads = [use.idx == 0 and use.node.op_type == "Gather" and use.node.graph is value.graph for use in value.uses()]
-    whole = not any(surgery.whole_number(use.node, "axis") for use in value.uses())
+    whole = not any(use.node.attributes.get_int("axis") for use in value.uses())
     keeps = any(use.node.name in kept for use in value.uses())
     return bool(reads) and all(reads) and whole and not keeps and not value.is_graph_output()
 

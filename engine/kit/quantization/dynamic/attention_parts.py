@@ -56,7 +56,7 @@ class _Writer:
         mask = node.inputs[3] if len(node.inputs) == _INPUTS else None
         if rows is None or weight is None or bias is None:
             raise ValueError(f"{node.name} lacks its input, its weight or its bias")
-        heads = surgery.whole_number(node, "num_heads")
+        heads = node.attributes.get_int("num_heads", 0)
         new: list[ir.Node] = []
         parts = []
         names = [self.names.free(f"{node.outputs[0].name}_{part}") for part in _PARTS]

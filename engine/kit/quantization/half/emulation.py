@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 from engine.kit.onnx import ir_models, onnx_files, shapes, surgery
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import onnx
     import onnx_ir as ir
 
@@ -27,17 +25,16 @@ def kinds(model: onnx.ModelProto) -> list[str]:
     return [name for code, name in names.items() if code in codes]
 
 
-def emulate(model: ir.Model, directory: Path) -> None:
+def emulate(model: ir.Model) -> None:
     """Let half-precision nodes compute in float32 on numbers rounded to half precision; `model` is changed.
 
     ONNX Runtime has few half-precision kernels for CPUs. ONNX Runtime inserts casts to float32, and removes casts that
     it considers redundant, so a number above 65504 stays finite where a GPU gives infinity. In the emulation, the
     inputs and outputs of each node are rounded to half precision, as by GPU kernels that sum in float32. GPU kernels
     with half-precision sums are less exact than the emulation. A model that was changed for the emulation must run with
-    ONNX Runtime's optimizations disabled. The graphs inside If and Loop nodes are not changed. `directory` holds the
-    external data of the model.
+    ONNX Runtime's optimizations disabled. The graphs inside If and Loop nodes are not changed.
     """
-    infer_types(model, directory)
+    infer_types(model)
     emulation = _Emulation(model.graph)
     for node in list(model.graph):
         emulation.emulate(node)
@@ -100,18 +97,15 @@ def _dtype(value: ir.Value) -> ir.DataType:
     return value.dtype
 
 
-def infer_types(model: ir.Model, directory: Path) -> None:
-    """Give the values of the main graph their types, inferred where the model states none; `model` is changed.
-
-    `directory` holds the external data of the model.
-    """
+def infer_types(model: ir.Model) -> None:
+    """Give the values of the main graph their types, inferred where the model states none; `model` is changed."""
     import onnx
     import onnx_ir as ir
 
     unknown = {name: value for name, value in surgery.values(model.graph).items() if value.dtype is None}
     if not unknown:
         return
-    message = shapes.skeleton(ir_models.proto(model), directory)
+    message = shapes.skeleton(ir_models.proto(model))
     for stated in onnx.shape_inference.infer_shapes(message).graph.value_info:
         if stated.name in unknown and stated.type.tensor_type.elem_type:
             unknown[stated.name].type = ir.TensorType(ir.DataType(stated.type.tensor_type.elem_type))

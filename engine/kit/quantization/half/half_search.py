@@ -137,7 +137,7 @@ def _tries(
         choice = half_choice.choose(model, measured, kind, limit, kept, wide_sums=sums)
         if tries and choice.low == tries[-1].choice.low:
             continue
-        converted = _converted(model, choice, measured=measured, kind=kind, scratch=scratch)
+        converted = _converted(model, choice, measured=measured, kind=kind)
         tries.append(_Try(limit, sums, choice, fidelity.measure(truth, trials.opened(converted, scratch))))
         single, total = len(choice.reasons), len(choice.reasons) + len(choice.low)
         print(f"{single} of {total} nodes in fp32: cosine {tries[-1].worst:.6f}")
@@ -162,9 +162,9 @@ def _limits(model: ir.Model, measured: Ranges, kind: Kind) -> Iterator[float]:
         yield limit
 
 
-def _converted(model: ir.Model, choice: Choice, *, measured: Ranges, kind: Kind, scratch: Path) -> ir.Model:
+def _converted(model: ir.Model, choice: Choice, *, measured: Ranges, kind: Kind) -> ir.Model:
     """Return a copy of the model that emulates the chosen nodes in half precision on the CPU."""
     candidate = model.clone()
     half.convert(candidate, choice.low, measured.types, kind)
-    emulation.emulate(candidate, scratch)
+    emulation.emulate(candidate)
     return candidate

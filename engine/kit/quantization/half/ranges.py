@@ -67,7 +67,7 @@ def tensor_types(model: ir.Model, scratch: Path) -> dict[str, str]:
     import onnx
 
     message = ir_models.proto(model)
-    skeleton = shapes.skeleton(message, scratch)
+    skeleton = shapes.skeleton(message)
     del skeleton.graph.output[:]
     names = dict.fromkeys(name for node in message.graph.node for name in node.output if name)
     skeleton.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)

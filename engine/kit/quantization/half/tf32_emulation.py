@@ -11,8 +11,6 @@ from engine.kit.onnx import surgery
 from engine.kit.quantization.half.emulation import infer_types
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import numpy as np
     import onnx_ir as ir
 
@@ -27,13 +25,13 @@ _LARGEST = 2.0**100
 """Larger numbers are not rounded, because the product with `2**13 + 1` would be infinite."""
 
 
-def emulate(model: ir.Model, directory: Path) -> None:
+def emulate(model: ir.Model) -> None:
     """Round what the products of the main graph read to TF32; `model` is changed.
 
     The numbers are rounded to the nearest. A GPU's library may cut the bits off instead, with at most twice the error.
-    A changed model must run with ONNX Runtime's optimizations disabled. `directory` holds the model's external data.
+    A changed model must run with ONNX Runtime's optimizations disabled.
     """
-    infer_types(model, directory)
+    infer_types(model)
     rounded: dict[ir.Value, ir.Value] = {}
     for node in list(model.graph):
         if node.op_type not in _PRODUCTS:

@@ -28,11 +28,6 @@ if TYPE_CHECKING:
     import numpy as np
     import onnxruntime
 
-_HOLD_OUT_STRIDE = 4
-"""Every fourth sample is held out from calibration: the quantized model is judged on the held-out samples."""
-_FEW = 8
-"""Lower limit of the number of samples of which some are held out; fewer samples all calibrate and all judge the model.
-"""
 _JUDGES = 32
 """Upper limit of the number of held-out samples, without shortened copies, on which the quantized model is judged."""
 _IMAGES = 8
@@ -94,7 +89,9 @@ def _chosen(
     convolved = {group.source for group in candidates.groups if group.is_convolution}
     if convolved:  # a run gives all inputs of convolutions at once, so that a batch would need much memory
         inputs = rows.apart(trials.inputs, inputs)
-    calibrating, judging = _divided(inputs)
+    calibrating, judging = rows.divided(inputs, _JUDGES)
+    calibrating = shortened.with_some(calibrating, every=_SHORTENED["calibrating"])
+    judging = shortened.with_some(judging, every=_SHORTENED["judging"])
     judging = judging[:: -(-len(judging) // _IMAGES)] if convolved else judging
     work = matmuls.work(trials, calibrating, kind)
     total = sum(work.values())
@@ -152,19 +149,6 @@ def _matrix(weight: np.ndarray, group: Group) -> np.ndarray:
     if not group.is_convolution:
         return weight
     return np.moveaxis(weight, 1, 0).reshape(weight.shape[1], -1)
-
-
-def _divided(inputs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """Return the samples for calibration and the samples for judging the model, each with some shortened copies."""
-    calibrating, judging = list(inputs), list(inputs)
-    if len(inputs) >= _FEW:
-        calibrating = [sample for number, sample in enumerate(inputs, 1) if number % _HOLD_OUT_STRIDE]
-        judging = judging[_HOLD_OUT_STRIDE - 1 :: _HOLD_OUT_STRIDE]
-        judging = judging[:: -(-len(judging) // _JUDGES)]
-    return (
-        shortened.with_some(calibrating, every=_SHORTENED["calibrating"]),
-        shortened.with_some(judging, every=_SHORTENED["judging"]),
-    )
 
 
 def _report(

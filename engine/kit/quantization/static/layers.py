@@ -90,7 +90,7 @@ def _layer(node: ir.Node) -> StaticLayer:
     (result,) = surgery.output_names(node)
     output = _clipped(node.outputs[0]) if kind == CONVOLUTION else result
     has_bias = len(node.inputs) > _MATRIX and node.inputs[_MATRIX] is not None
-    channels = 0 if kind == CONVOLUTION or surgery.whole_number(node, "transB") else 1
+    channels = 0 if kind == CONVOLUTION or node.attributes.get_int("transB") else 1
     return StaticLayer(kind, result, surgery.input_names(node)[0], output, has_bias, channels)
 
 
@@ -105,13 +105,13 @@ def _clipped(value: ir.Value) -> str:
 def _reason(node: ir.Node, work: int | None) -> str:
     """Return why a layer stays in floating point; an empty text for a layer that gains from int8."""
     weight = node.inputs[1]
-    if weight is None or not _is_float32(weight):
+    if weight is None or not surgery.is_float32(weight):
         return "its weights are no stored float32 tensor"
     if node.inputs[0] is None or node.inputs[0].is_initializer():
         return "its input is constant"
     shape = surgery.shape(surgery.tensor(weight))
     bias = node.inputs[_MATRIX] if len(node.inputs) > _MATRIX else None
-    if bias is not None and not _is_float32(bias):
+    if bias is not None and not surgery.is_float32(bias):
         return "its bias is no stored float32 tensor"
     if node.op_type == "Gemm" and not _is_plain(node, shape, bias):
         return "it scales or transposes a factor, or its bias is no row"
@@ -140,13 +140,7 @@ def _loss(shape: Sequence[int], groups: int, work: int | None) -> str:
 
 def _is_plain(node: ir.Node, shape: Sequence[int], bias: ir.Value | None) -> bool:
     """Whether a Gemm multiplies its input as it is, and adds one number per output."""
-    outputs = shape[0 if surgery.whole_number(node, "transB") else 1]
+    outputs = shape[0 if node.attributes.get_int("transB") else 1]
     is_row = bias is None or surgery.shape(surgery.tensor(bias)) == (outputs,)
     scales = any(node.attributes.get_float(name, 1.0) != 1 for name in ("alpha", "beta"))
-    return is_row and not scales and not surgery.whole_number(node, "transA")
-
-
-def _is_float32(value: ir.Value) -> bool:
-    import onnx_ir as ir
-
-    return value.is_initializer() and surgery.tensor(value).dtype == ir.DataType.FLOAT
+    return is_row and not scales and not node.attributes.get_int("transA")

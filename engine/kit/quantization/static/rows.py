@@ -14,7 +14,7 @@ _HOLD_OUT_STRIDE = 4
 """Every fourth sample is held out from calibration: the quantized model is judged on the held-out samples."""
 _FEW = 8
 """Lower limit of the number of samples of which some are held out; fewer samples all calibrate and all judge."""
-_JUDGES = 8
+JUDGES = 8
 """Upper limit of the number of samples that judge, because each layer may need a run on all of them."""
 
 
@@ -34,11 +34,11 @@ def apart(inputs: Mapping[str, Input], samples: Sequence[Mapping[str, np.ndarray
 
 
 def divided(
-    samples: Sequence[Mapping[str, np.ndarray]],
+    samples: Sequence[Mapping[str, np.ndarray]], judges: int = JUDGES
 ) -> tuple[list[Mapping[str, np.ndarray]], list[Mapping[str, np.ndarray]]]:
-    """Return the samples that calibrate the model, and at most 8 that judge it; of enough samples, other ones."""
+    """Return the samples that calibrate the model, and some that judge it; of enough samples, other ones."""
     calibrating, judging = list(samples), list(samples)
     if len(samples) >= _FEW:
         calibrating = [sample for number, sample in enumerate(samples, 1) if number % _HOLD_OUT_STRIDE]
         judging = judging[_HOLD_OUT_STRIDE - 1 :: _HOLD_OUT_STRIDE]
-    return calibrating, judging[:: -(-len(judging) // _JUDGES)]
+    return calibrating, judging[:: -(-len(judging) // judges)]

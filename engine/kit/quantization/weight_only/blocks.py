@@ -46,11 +46,6 @@ def pack(weight: np.ndarray, bits: int, *, outputs_first: bool = False) -> Packe
     return Packed(codes, scales, zero_points.reshape(outputs, -1))
 
 
-def unpacked_width(packed: Packed, bits: int) -> int:
-    """Return the number of inputs of a packed weight, with those that fill the last block up."""
-    return int(packed.codes.shape[1] * packed.codes.shape[2] * _BYTE // bits)
-
-
 @cache
 def _quantize(bits: int) -> Callable[[np.ndarray], Any]:
     """Return ONNX Runtime's function that rounds a weight [K, N] to `bits` bits, each block between its extremes."""

@@ -58,7 +58,7 @@ def _readers(matrix: ir.Value, kept: Collection[str]) -> Readers:
         elif node.op_type == "Transpose" and rows >= LEAST_OUTPUTS:
             users = (each.node for each in node.outputs[0].uses() if _multiplies(each.node, each.idx))
             readers.transposed += [user for user in users if user.name not in kept]
-        elif node.op_type == "Gather" and use.idx == 0 and not surgery.whole_number(node, "axis"):
+        elif node.op_type == "Gather" and use.idx == 0 and not node.attributes.get_int("axis"):
             readers.lookups.append(node)
     if columns % _PAIR or not (readers.transposed or rows * columns >= tables.WORTH):
         readers.lookups.clear()  # a small table costs less than the nodes that would read it

@@ -27,7 +27,7 @@ def lowered(nodes, tmp_path, kind="fp16", weights=()):
 
 def answer(model, tmp_path, x, *, emulated=True):
     if emulated:
-        graphs.changed(model, emulation.emulate, tmp_path)
+        graphs.changed(model, emulation.emulate)
     onnx_files.save(model, tmp_path)
     session = ort.session(tmp_path, threads=1, level="disabled")
     return ort.run(session, {"x": np.array(x, np.float32)})["y"]

@@ -34,7 +34,7 @@ def lowered(tmp_path, source, *, words=WORDS, wide_sums=WIDE_SUMS, bias=True):
 def check_against_pytorch(tmp_path, checkpoint, model, words):
     """Run the emulated fp16 graph with forty masks; texts with a visible position answer as in PyTorch."""
     emulated = model.clone()
-    emulation.emulate(emulated, tmp_path)
+    emulation.emulate(emulated)
     session = trials.opened(emulated, tmp_path)
     names = {value.name for value in session.get_inputs()}
     for masked, expected in eager.answers(checkpoint, attention_masks.forty(words)):

@@ -17,7 +17,7 @@ Y = ("y", graphs.FLOAT, ["rows", 1])
 
 def answer(nodes, weights, tmp_path, x, inputs=(X,)):
     model = graphs.graph(nodes, list(inputs), [Y], weights, opset=20)
-    graphs.changed(model, tf32_emulation.emulate, tmp_path)
+    graphs.changed(model, tf32_emulation.emulate)
     onnx_files.save(model, tmp_path)
     session = ort.session(tmp_path, threads=1, level="disabled")
     return ort.run(session, {"x": np.array(x, np.float32)})["y"]
@@ -83,6 +83,6 @@ def test_a_weight_of_two_products_is_stored_once(tmp_path):
     ]  # fmt: skip
     weights = [stored("w", np.eye(2)), stored("v", [[1.0], [1.0]])]
     model = graphs.graph(nodes, [X], [Y], weights, opset=20)
-    graphs.changed(model, tf32_emulation.emulate, tmp_path)
+    graphs.changed(model, tf32_emulation.emulate)
     names = sorted(tensor.name for tensor in model.graph.initializer if "factor" not in tensor.name)
     assert [name for name in names if "limit" not in name] == ["v_tf32", "w_tf32"]
