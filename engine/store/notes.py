@@ -63,11 +63,6 @@ class Notes:
             self._write(path, sealed(value, f"{kind}/{name}"))
             self._known[kind, name] = watched.row_of(str(path)), dict(value)
 
-    def drop(self, kind: str, name: str) -> None:
-        """Remove a note."""
-        with contextlib.suppress(OSError):
-            self.path(kind, name).unlink(missing_ok=True)
-
     def hold(self, place: str) -> bool:
         """Say whether an absolute path leads into the store of these notes."""
         return place.startswith(f"{self.root}{os.sep}")
