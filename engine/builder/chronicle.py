@@ -47,10 +47,10 @@ def last_notices(states: States, lookup: Lookup, options: Options) -> Iterator[N
         if line := tier.summary():
             yield Noticed(line)
     if not options.is_what_if:
-        yield from _withdrawn(states.tickets, lookup, options.out)
+        yield from _withdrawn(states.tickets, options.out)
 
 
-def _withdrawn(tickets: Sequence[Ticket], lookup: Lookup, out: Path) -> Iterator[Noticed]:
+def _withdrawn(tickets: Sequence[Ticket], out: Path) -> Iterator[Noticed]:
     """Move away each package of an earlier build that this build could not deliver again, and tell the user.
 
     The recipe at present does not vouch for such a package: a bound was missed, a job failed, or a job waits for
@@ -63,7 +63,7 @@ def _withdrawn(tickets: Sequence[Ticket], lookup: Lookup, out: Path) -> Iterator
         if not is_unbuilt or not delivering or any(map(_has_passed, delivering)):
             continue
         try:
-            aside = withdraw(lookup.store, out / name)
+            aside = withdraw(out / name)
         except StoreError as error:
             yield Noticed(f"{error.what}; it {_NOT_VOUCHED}", is_warning=True)
             continue
