@@ -70,14 +70,17 @@ def enter(root: str) -> None:
             f"sets {VARIABLE}=1",
         )
     _refuse_tracked(root)
-    if is_new and not _adopt(root, replace=False):
-        enter(root)  # another process was first
+    if is_new:
+        try:
+            _adopt(root)
+        except OSError:
+            return  # without a list, a new store is used all the same: nothing of it is anybody's answer
 
 
 def trust(root: str) -> None:
     """Put a store on the user's list, under a new number. Raises OSError, and UsageError where git tracks it."""
     _refuse_tracked(root)
-    _adopt(root, replace=True)
+    _adopt(root)
 
 
 def forget(root: str) -> bool:
@@ -224,29 +227,15 @@ def _refuse_tracked(root: str) -> None:
         )
 
 
-def _adopt(root: str, *, replace: bool) -> bool:
-    """Write the entry and then the store's number; return False if another process was first. Raises OSError.
+def _adopt(root: str) -> None:
+    """Write an entry and then its number into the store, also in place of another number. Raises OSError.
 
     An entry has the inode of the store's folder, the state of git's indexes when nothing was tracked, and the folder.
-    If the list cannot be written, an empty store is used all the same: nothing of it is anybody's answer.
     """
     number = os.urandom(_DIGITS // 2).hex()
-    try:
-        os.makedirs(folder(), mode=0o700, exist_ok=True)
-        _write(_entry(number), f"{os.stat(root).st_ino} \n{os.path.abspath(root)}\n")
-    except OSError:
-        if replace:
-            raise
-        return True
-    place = os.path.join(root, _ID)
-    if replace and os.path.lexists(place):
-        os.unlink(place)
-    try:
-        _write(place, f"{number}\n")
-    except FileExistsError:
-        os.unlink(_entry(number))
-        return False
-    return True
+    os.makedirs(folder(), mode=0o700, exist_ok=True)
+    _write(_entry(number), f"{os.stat(root).st_ino} \n{os.path.abspath(root)}\n")
+    _write(os.path.join(root, _ID), f"{number}\n")
 
 
 def _number(root: str) -> str:
@@ -259,10 +248,8 @@ def _number(root: str) -> str:
 def _remember(entry: str, seen: str) -> None:
     """Write into an entry with which state of git's indexes nothing was tracked, so that no build asks git again."""
     first, _, rest = _read(entry).partition("\n")
-    new = f"{entry}.{os.getpid()}"
     try:
-        _write(new, f"{first.partition(' ')[0]} {seen}\n{rest}")
-        os.replace(new, entry)
+        _write(entry, f"{first.partition(' ')[0]} {seen}\n{rest}")
     except OSError:
         return  # the next build asks git again
 
@@ -277,8 +264,11 @@ def _read(path: str) -> str:
 
 
 def _write(path: str, text: str) -> None:
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    """Replace a file in one step. Raises OSError."""
+    new = f"{path}.{os.urandom(4).hex()}"
+    handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         os.write(handle, text.encode("utf-8", "surrogateescape"))
+        os.replace(new, path)
     finally:
         os.close(handle)
