@@ -183,7 +183,7 @@ class Attempt:
     def _refuse_damaged_inputs(self) -> None:
         order, store = self.order, self.order.lookup.store
         for name, record in order.inputs.items():
-            if not store.is_whole(record):
+            if not store.artifacts.is_whole(record):
                 raise inputs.fault(store, record, self.rows[name], step=order.job.name, name=name)
             if inputs.are_touched(self.rows[name], inputs.rows(store, record)):
                 raise inputs.changed(order.job.name, name, f"a file of the artifact {record.artifact} was replaced")

@@ -165,7 +165,7 @@ class _Collection:
     def _is_good(self, path: Path) -> bool:
         """Say whether a snapshot is undamaged and all files that the snapshot watches exist."""
         try:
-            return all(map(os.path.exists, snapshot.names_in(str(path))))
+            return all(map(os.path.exists, _watched(path)))
         except snapshot.UNREADABLE:
             return False
 
@@ -183,11 +183,17 @@ def last_uses(store: Store, records: Mapping[Digest, Record]) -> dict[Digest, fl
     for path in store.layout.snapshots.iterdir():
         with contextlib.suppress(*snapshot.UNREADABLE):
             used = path.stat().st_mtime
-            for name in snapshot.names_in(str(path)):
+            for name in _watched(path):
                 key = Digest(os.path.basename(name).removesuffix(".json"))
                 if key in last:
                     last[key] = max(last[key], used)
     return {key: min(last[key], now) for key in records}  # a clock that ran ahead must not keep a record for ever
+
+
+def _watched(path: Path) -> Sequence[str]:
+    """Return the files whose changes a snapshot watches. Raises an error of `snapshot.UNREADABLE`."""
+    names: Sequence[str] = snapshot.read(str(path))["watched"][0]
+    return names
 
 
 def _choice(records: Mapping[Digest, Record], last: Mapping[Digest, float], limits: CollectionLimits) -> list[Digest]:

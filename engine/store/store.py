@@ -80,7 +80,9 @@ class Store:
     def _is_usable(self, record: Record) -> bool:
         if not self.counts(record):
             return False
-        return self.is_away(record) or self.is_whole(record) or (self._mend(record) and not self.is_away(record))
+        return (
+            self.is_away(record) or self.artifacts.is_whole(record) or (self._mend(record) and not self.is_away(record))
+        )
 
     def _mend(self, record: Record) -> bool:
         try:
@@ -164,10 +166,6 @@ class Store:
     def trace_path(self, trace: str) -> Path:
         """Return the path of the trace with a digest."""
         return self.layout.traces / f"{trace}.json"
-
-    def is_whole(self, record: Record) -> bool:
-        """Say whether a record's artifact holds the record's files, unchanged, and nothing else."""
-        return self.artifacts.is_whole(record)
 
     def drop_snapshots(self) -> None:
         """Remove all snapshots, so that the next build of each recipe reads its files."""

@@ -167,7 +167,7 @@ class RemoteReader:
             for record in self._store.records()
             if (not record.origin or self._trust.counts(record.origin.get("signer", "")))
             and self._store.counts(record)
-            and self._store.is_whole(record)
+            and self._store.artifacts.is_whole(record)
         }
 
     async def _opened(self, raw: bytes) -> _Opened:
@@ -244,7 +244,12 @@ class RemoteReader:
     def _own(self, record: Record) -> Record | None:
         """Return the record that the store has of the same key, if it can be used."""
         own = self._store.read(record.digest)
-        if own is not None and own.key == record.key and self._store.counts(own) and self._store.is_whole(own):
+        if (
+            own is not None
+            and own.key == record.key
+            and self._store.counts(own)
+            and self._store.artifacts.is_whole(own)
+        ):
             return own
         return None
 
