@@ -13,7 +13,7 @@ from pathlib import Path
 from engine import digest, snapshot
 from engine.digest import Digest
 from engine.errors import StoreError
-from engine.store import file_lock, heads, kept, presence
+from engine.store import file_lock, heads, presence
 from engine.store.disk import entries
 from engine.store.record import Record
 from engine.store.store import Store
@@ -158,7 +158,8 @@ class _Collection:
         yield from entries(at.quarantine)
         if self.limits.older_than_seconds is not None:
             yield from entries(at.incoming)
-            yield from kept.unused(self.store, self.limits.older_than_seconds)
+            before = time.time() - self.limits.older_than_seconds
+            yield from (path for path in entries(at.kept) if path.stat().st_mtime < before)
         yield from (path for path in at.snapshots.iterdir() if not self._is_good(path))
         yield from (path for path in at.plans.iterdir() if not self._is_good(at.snapshots / path.name))
 
