@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
 import os
 import stat
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +20,6 @@ from engine.store.disk import entries, remove, replace
 from engine.store.record import Record
 from engine.store.store import Store
 from engine.system import limits, regular
-from engine.system.exchange import exchange
 
 PREVIOUS = ".previous"
 """The name of the folder to which builds move older packages."""
@@ -29,6 +30,12 @@ _LOCK = "lock"
 """The file in the folder of a package that its builder holds locked."""
 _ABOUT_PLACE = {errno.EROFS, errno.EACCES, errno.ENOSPC, errno.EDQUOT}
 """Errors for which another folder helps."""
+_FROM_HERE = -100
+"""AT_FDCWD of renameat2(2): a relative path starts at the working directory."""
+_EXCHANGE = 2
+"""RENAME_EXCHANGE of renameat2(2), since Linux 3.15."""
+_UNABLE = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP}
+"""The errors with which renameat2(2) answers on a kernel or a file system that cannot exchange."""
 
 
 def materialize(store: Store, record: Record, place: Path) -> None:
@@ -215,3 +222,25 @@ def _replace(store: Store, record: Record, place: Path, folder: Path) -> None:
             return
         os.rename(place, folder / "old")
     os.rename(fresh, place)
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Exchange two paths of one file system at one moment: no reader finds neither of the files or folders.
+
+    Returns False where the system cannot do it; nothing has changed then. Raises OSError, for example where one of the
+    paths does not exist.
+    """
+    if sys.platform != "linux":
+        return False
+    try:
+        failed = ctypes.CDLL(None, use_errno=True).renameat2(
+            _FROM_HERE, os.fsencode(one), _FROM_HERE, os.fsencode(other), _EXCHANGE
+        )
+    except AttributeError:  # a C library without renameat2
+        return False
+    if not failed:
+        return True
+    code = ctypes.get_errno()
+    if code in _UNABLE:
+        return False
+    raise OSError(code, os.strerror(code), str(one), None, str(other))

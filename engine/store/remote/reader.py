@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Coroutine, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from engine.digest import Digest
@@ -234,7 +235,7 @@ class RemoteReader:
         for read, signer, raw in every:
             record = self._own(read.record)
             if record is None:
-                record = read.record.taken_from({"remote": self._place.shown, "signer": signer})
+                record = replace(read.record, origin={"remote": self._place.shown, "signer": signer})
                 new[record.digest] = raw
             records.append(record)
         self._store.adopt(new, [record for record in records if record.digest in new])
