@@ -234,17 +234,13 @@ def _distance(head: Head, subject: Subject) -> int:
 
 
 def _every(notes: Notes) -> Iterator[tuple[str, dict[str, Head]]]:
-    """Yield the name of each note, and the heads in it by variant."""
-    return ((name, _read(raw)) for name, raw in notes.every(KIND))
-
-
-def _read(raw: Mapping[str, object]) -> dict[str, Head]:
-    """Return the heads of a note by the names of the variants.
+    """Yield the name of each note, and the heads in it by variant.
 
     A head that is not valid JSON of a `Head` is left out, because heads explain builds and decide nothing.
     """
-    read = ((variant, _head(each)) for variant, each in raw.items())
-    return {variant: head for variant, head in read if head is not None}
+    for name, raw in notes.every(KIND):
+        heads = {variant: _head(each) for variant, each in raw.items()}
+        yield name, {variant: head for variant, head in heads.items() if head is not None}
 
 
 def _head(raw: object) -> Head | None:

@@ -57,18 +57,8 @@ def enter(root: str) -> None:
     is_new = _is_empty(root)
     if is_new:
         _make(root)
-    elif not _is_listed(root):
-        from engine.errors import UsageError
-
-        raise UsageError(
-            f"the store at {root} is not yours: nothing in it was read",
-            [
-                "it came with a repository, or is a copy, or is older than the list of stores that `recipe` made here",
-                f"list: {folder()}",
-            ],
-            f"remove it; or, if you know who made it, `recipe cache trust {root}`; a CI that restores its own store "
-            f"sets {VARIABLE}=1",
-        )
+    else:
+        _refuse_unlisted(root)
     _refuse_tracked(root)
     if is_new:
         try:
@@ -159,13 +149,22 @@ def _own_entry(root: str) -> tuple[str, str]:
     return entry, seen
 
 
-def _is_listed(root: str) -> bool:
-    """Say whether a store is on the user's list, whatever git tracks."""
+def _refuse_unlisted(root: str) -> None:
+    """Raise UsageError for a store that is not on the user's list, whatever git tracks."""
     try:
         _own_entry(root)
     except (OSError, ValueError):
-        return False
-    return True
+        from engine.errors import UsageError
+
+        raise UsageError(
+            f"the store at {root} is not yours: nothing in it was read",
+            [
+                "it came with a repository, or is a copy, or is older than the list of stores that `recipe` made here",
+                f"list: {folder()}",
+            ],
+            f"remove it; or, if you know who made it, `recipe cache trust {root}`; a CI that restores its own store "
+            f"sets {VARIABLE}=1",
+        ) from None
 
 
 def _state(root: str) -> str:
