@@ -98,11 +98,12 @@ def write(commit: Commit, folder: Path) -> None:
     objects = os.fsdecode(_run(commit.top, "rev-parse", "--git-path", "objects").stdout).rstrip("\n")
     variables = {"GIT_OBJECT_DIRECTORY": os.path.join(commit.top, objects), **_NO_CONFIG}
     with tempfile.TemporaryDirectory(prefix="recipe-git-") as bare:
-        made = _run(bare, "init", "--bare", "--template=", f"--object-format={_FORMATS[len(commit.id)]}", **variables)
-        os.mkdir(os.path.join(bare, "info"))
+        done = _run(bare, "init", "--bare", "--template=", f"--object-format={_FORMATS[len(commit.id)]}", **variables)
+        os.makedirs(os.path.join(bare, "info"), exist_ok=True)
         Path(bare, "info", "attributes").write_text(_AS_STORED)
         places = (f"--git-dir={bare}", f"--work-tree={folder}", "-c", "core.bare=false")
-        done = made if made.returncode else _run(folder, *places, "read-tree", "-u", "--reset", commit.id, **variables)
+        if not done.returncode:
+            done = _run(folder, *places, "read-tree", "-u", "--reset", commit.id, **variables)
     if done.returncode:
         reason = done.stderr.decode(errors="replace").strip().splitlines()[:1]
         raise UsageError(f"git cannot write the files of the commit {commit.id}", reason)
