@@ -148,15 +148,6 @@ def path_of(argv: Sequence[str]) -> str | None:
     return os.path.join(folder, "snapshots", f"{name:08x}")
 
 
-def names_in(path: str) -> list[str]:
-    """Return the paths of the files whose changes the snapshot watches.
-
-    Raises OSError for an unreadable snapshot and ValueError for a damaged snapshot.
-    """
-    names: list[str] = read(path)["watched"][0]
-    return names
-
-
 def sealed(path: str, content: Mapping[str, Any]) -> bytes:
     """Return the bytes of a snapshot's file, or of a plan's file, for the path `path`: texts without secrets."""
     from engine.text.redaction import redacted
@@ -248,12 +239,9 @@ def _machine() -> tuple[Any, ...]:
     here = os.uname()
     boot = _text("/proc/sys/kernel/random/boot_id") or here.nodename
     quota = _text("/sys/fs/cgroup/cpu.max")
+    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     devices = map(_device, ("/proc/cpuinfo", "/proc/driver/nvidia", "/dev/nvidia0"))
-    return boot, here.sysname, here.machine, _cpu_count(), quota, *devices, _slices()
-
-
-def _cpu_count() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return boot, here.sysname, here.machine, cpus, quota, *devices, _slices()
 
 
 def _slices() -> tuple[Any, ...]:

@@ -49,7 +49,7 @@ def conclude(
     if not interrupted:
         yield from _last_notices(lookup.store)
         if not options.is_what_if:
-            yield from _withdrawn(tickets, lookup.store, options.place)
+            yield from _withdrawn(tickets, options.place)
     variants = [list(own) for _, own in groupby(tickets, key=lambda ticket: ticket.variant.name)]
     for own in variants:
         _keep_head(lookup, own, before[own[0].variant.name][0], is_what_if=options.is_what_if)
@@ -77,7 +77,7 @@ def _last_notices(store: Store) -> Iterator[Noticed]:
             yield Noticed(line)
 
 
-def _withdrawn(tickets: Sequence[Ticket], store: Store, out: Path) -> Iterator[Noticed]:
+def _withdrawn(tickets: Sequence[Ticket], out: Path) -> Iterator[Noticed]:
     """Move away each package of an earlier build that this build could not deliver again, and tell the user.
 
     The recipe at present does not vouch for such a package: a bound was missed, a job failed, or a job waits for
@@ -90,7 +90,7 @@ def _withdrawn(tickets: Sequence[Ticket], store: Store, out: Path) -> Iterator[N
         if not is_unbuilt or not delivering or any(map(_has_passed, delivering)):
             continue
         try:
-            aside = withdraw(store, out / name)
+            aside = withdraw(out / name)
         except StoreError as error:
             yield Noticed(f"{error.what}; it {_NOT_VOUCHED}", is_warning=True)
             continue

@@ -65,7 +65,7 @@ class RunInputs:
         stored files.
         """
         for name, record in self._records.items():
-            is_whole = self._store.is_whole(record)
+            is_whole = self._store.artifacts.is_whole(record)
             before, now = self._stored[name], _stored(self._store, record)
             if not is_whole:
                 raise self._damage(record, step=step, name=name, is_changed=now != before)

@@ -15,8 +15,8 @@ from engine.text import sizes
 
 if TYPE_CHECKING:
     from engine.store.collection import Collected
-    from engine.store.full_reading import Verdict
     from engine.store.record import Record
+    from engine.store.verification import Verdict
 
 _MOST = 0.5
 """The share of the store's records or bytes that a collection may remove without a question."""
@@ -168,8 +168,7 @@ def _print_verdict(verdict: Verdict, root: Path) -> None:
         for damage in verdict.damages
     ]
     grid.show(rows)
-    resumed = f" ({verdict.resumed} of them before an interruption)" if verdict.resumed else ""
-    print(f"{verdict.records} records, {verdict.files} files, {sizes.decimal(verdict.bytes)} read{resumed}")
+    print(f"{verdict.records} records, {verdict.files} files, {sizes.decimal(verdict.bytes)} read")
     if verdict.orphans or verdict.swept:
         print(f"{verdict.orphans + verdict.swept} leftovers of builds that were killed, all whole")
     if verdict.damages:
@@ -182,7 +181,7 @@ def _print_json_verdict(verdict: Verdict, root: Path) -> None:
     damages = [
         {"path": _inside(damage.path, root), "why": damage.why, "mended": damage.mended} for damage in verdict.damages
     ]
-    numbers = {name: getattr(verdict, name) for name in ("records", "files", "bytes", "resumed", "orphans", "swept")}
+    numbers = {name: getattr(verdict, name) for name in ("records", "files", "bytes", "orphans", "swept")}
     print(json.dumps({"damaged": damages, **numbers}))
 
 

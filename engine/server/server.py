@@ -165,7 +165,7 @@ def _try(plan: _Plan) -> Server:
     except BaseException:
         own.drop()
         raise
-    own.lock.release()  # the keeper holds the lock now
+    os.close(own.lock.handle)  # the keeper holds the lock now, and its file stays
     try:
         return _ready(plan, own.name, keeping, ports, log)
     except BaseException:

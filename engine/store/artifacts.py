@@ -10,13 +10,10 @@ from pathlib import Path
 from engine import digest
 from engine.digest import Digest
 from engine.store.copying import link_or_copy
-from engine.store.disk import remove, same_file
+from engine.store.disk import remove
 from engine.store.layout import Layout
 from engine.store.record import Record
 from engine.store.stat_cache import StatCache, row_of
-
-_MOST_NUMBERS = 1 << 20
-"""The greatest number of files with one name in `quarantine/`; a further damaged file of the name is deleted."""
 
 
 class Artifacts:
@@ -73,31 +70,29 @@ class Artifacts:
 
     def _take(self, path: str, content: Digest) -> None:
         """Add a staged file to the pool, or replace it by a link to the pool's file of this content. Raises OSError."""
-        with contextlib.suppress(OSError):  # the pool has the content or lacks its folder, or there are no hard links
-            os.link(path, f"{self._layout.files}/{content[:2]}/{content}")
-            return
         pooled = self._layout.pooled(content)
-        if same_file(Path(path), pooled):
-            return
-        if self._has(pooled, content):
+        if not self.offer(Path(path), content) and self._has(pooled, content):
             os.unlink(path)
             link_or_copy(pooled, Path(path))
-        else:
-            self.offer(Path(path), content)
 
     def offer(self, path: Path, content: Digest) -> bool:
         """Add an undamaged file to the pool, unless the pool has an undamaged file of the same content.
 
-        Returns True if the file was added, False if the pool had the file already. Raises OSError.
+        Returns True if the file was added, False if the pool had the file already, and where the file system has no
+        hard links. Raises OSError.
         """
         pooled = self._layout.pooled(content)
-        if same_file(path, pooled) or self._has(pooled, content):
-            return False
+        with contextlib.suppress(OSError):  # the usual case: the pool has its folder and lacks the content
+            os.link(path, pooled)
+            return True
+        with contextlib.suppress(OSError):
+            if os.path.samefile(path, pooled) or self._has(pooled, content):
+                return False
         if not pooled.parent.is_dir():
             remove(pooled.parent)
         pooled.parent.mkdir(exist_ok=True)
         remove(pooled)
-        with contextlib.suppress(OSError):  # the file system has no hard links, or another builder was first
+        with contextlib.suppress(OSError):  # no hard links, or another builder was first
             os.link(path, pooled)
             return True
         return False
@@ -135,11 +130,7 @@ class Artifacts:
     def put_aside(self, path: Path) -> Path:
         """Move a damaged file or folder to `quarantine/`, where nothing reads it; return its path. Raises OSError."""
         self._layout.quarantine.mkdir(exist_ok=True)
-        for number in range(_MOST_NUMBERS):
-            place = self._layout.quarantine / f"{path.name}.{number}"
-            if not os.path.lexists(place):
-                with contextlib.suppress(FileNotFoundError):
-                    os.rename(path, place)
-                return place
-        remove(path)
-        return path
+        place = self._layout.quarantine / f"{path.name}.{os.urandom(4).hex()}"
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(path, place)
+        return place

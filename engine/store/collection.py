@@ -13,7 +13,7 @@ from pathlib import Path
 from engine import digest, snapshot
 from engine.digest import Digest
 from engine.errors import StoreError
-from engine.store import file_lock, heads, kept, presence
+from engine.store import file_lock, heads, presence
 from engine.store.disk import entries
 from engine.store.record import Record
 from engine.store.store import Store
@@ -158,14 +158,15 @@ class _Collection:
         yield from entries(at.quarantine)
         if self.limits.older_than_seconds is not None:
             yield from entries(at.incoming)
-            yield from kept.unused(self.store, self.limits.older_than_seconds)
+            before = time.time() - self.limits.older_than_seconds
+            yield from (path for path in entries(at.kept) if path.stat().st_mtime < before)
         yield from (path for path in at.snapshots.iterdir() if not self._is_good(path))
         yield from (path for path in at.plans.iterdir() if not self._is_good(at.snapshots / path.name))
 
     def _is_good(self, path: Path) -> bool:
         """Say whether a snapshot is undamaged and all files that the snapshot watches exist."""
         try:
-            return all(map(os.path.exists, snapshot.names_in(str(path))))
+            return all(map(os.path.exists, _watched(path)))
         except snapshot.UNREADABLE:
             return False
 
@@ -183,11 +184,17 @@ def last_uses(store: Store, records: Mapping[Digest, Record]) -> dict[Digest, fl
     for path in store.layout.snapshots.iterdir():
         with contextlib.suppress(*snapshot.UNREADABLE):
             used = path.stat().st_mtime
-            for name in snapshot.names_in(str(path)):
+            for name in _watched(path):
                 key = Digest(os.path.basename(name).removesuffix(".json"))
                 if key in last:
                     last[key] = max(last[key], used)
     return {key: min(last[key], now) for key in records}  # a clock that ran ahead must not keep a record for ever
+
+
+def _watched(path: Path) -> Sequence[str]:
+    """Return the files whose changes a snapshot watches. Raises an error of `snapshot.UNREADABLE`."""
+    names: Sequence[str] = snapshot.read(str(path))["watched"][0]
+    return names
 
 
 def _choice(records: Mapping[Digest, Record], last: Mapping[Digest, float], limits: CollectionLimits) -> list[Digest]:

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from engine.errors import StepError
-from engine.system import regular
+from engine.system import limits, regular
 
 _CLONE = 0x40049409
 """FICLONE of linux/fs.h: make a file share the blocks of another, copy-on-write."""
@@ -28,8 +28,11 @@ def copy(source: Path, target: Path) -> None:
                 shutil.copyfileobj(reader, writer, _CHUNK)
         target.chmod(MODE)
     except OSError as error:
+        limit = limits.reached(error)
         raise StepError(
-            f"{source.name} could not be copied", [f"{error.strerror}: {error.filename or target}"], _hint(error)
+            f"{source.name} could not be copied",
+            [f"{error.strerror}: {error.filename or target}"],
+            "" if limit is None else limit.hint,
         ) from error
 
 
@@ -49,11 +52,3 @@ def _cloned(reader: int, writer: int) -> bool:
             fcntl.ioctl(writer, _CLONE, reader)
             return True
     return False
-
-
-def _hint(error: OSError) -> str:
-    import errno
-
-    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-        return "free some space, or choose another disk with --cache"
-    return "check that the file may be read" if error.errno in {errno.EACCES, errno.EPERM} else ""

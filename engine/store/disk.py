@@ -1,4 +1,4 @@
-"""Replace, flush and compare files, and explain the errors of a full or failing disk."""
+"""Replace, flush and remove files, and explain the errors of a full or failing disk."""
 
 from __future__ import annotations
 
@@ -21,19 +21,13 @@ def explained(root: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        hints = {
-            errno.ENOSPC: "free some disk space, or name another folder with --cache; what is stored stays valid",
-            errno.EDQUOT: "free some of your quota, or name another folder with --cache",
-            errno.EROFS: "the disk is read-only: name a writable folder with --cache or RECIPE_CACHE",
-            errno.ENOTDIR: "name a folder with --cache or RECIPE_CACHE",
-            errno.EACCES: "name a folder that you may write with --cache or RECIPE_CACHE",
-        }
         reached = limits.reached(error)
-        kind = UnusableStoreError if error.errno in (errno.EROFS, errno.EACCES) else StoreError
+        is_unusable = error.errno in (errno.EROFS, errno.EACCES)
+        kind = UnusableStoreError if is_unusable else StoreError
         raise kind(
             f"the store at {root} cannot be used: {error.strerror or error}",
             [f"while touching {error.filename}"] if error.filename else [],
-            hints.get(error.errno or 0) or (reached.hint if reached is not None else ""),
+            "name a folder with --cache or RECIPE_CACHE" if reached is None or is_unusable else reached.hint,
         ) from error
 
 
@@ -104,11 +98,3 @@ def _emptied(folder: str) -> list[str]:
 def entries(folder: Path) -> list[Path]:
     """Return what a folder of the store holds, in order; nothing for a folder that was not needed yet."""
     return sorted(folder.iterdir()) if folder.is_dir() else []
-
-
-def same_file(one: Path, other: Path) -> bool:
-    """Say whether two paths lead to the same file; False if one of the paths is missing."""
-    try:
-        return os.path.samestat(one.stat(), other.stat())
-    except FileNotFoundError:
-        return False

@@ -70,34 +70,27 @@ class Holder:
 class FileLock:
     """A file lock that is held until `release`, or until no process has the file open any more, even after a crash."""
 
-    def __init__(self, handle: int, leftover: str | None = None) -> None:
-        """`handle` is the descriptor of the open, locked file.
-
-        `leftover` is the path of a file that `release` removes; if `leftover` is None, `release` removes no file.
-        """
+    def __init__(self, handle: int, path: str) -> None:
+        """`handle` is the descriptor of the open, locked file at `path`."""
         self.handle = handle
-        self._leftover = leftover
+        self._path = path
 
     def release(self) -> None:
-        """Close the locked file, which frees the lock, and remove the file `leftover`."""
-        if self._leftover is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(self._leftover)
+        """Remove the locked file, and close it, which frees the lock."""
+        with contextlib.suppress(OSError):
+            os.unlink(self._path)
         os.close(self.handle)
 
 
-def take(path: Path | str) -> FileLock:
-    """Take the lock of the file at `path`, waiting while another process holds the lock.
+def take(path: Path | str, *, task: str = "") -> FileLock:
+    """Take the lock of the file at `path`, waiting while another process holds it, as `hold` does. Raises OSError.
 
-    `release` does not remove the lock file. Raises OSError.
+    `task` and `release` are those of `try_take`. Without a task, nothing is written into the file.
     """
-    handle = _open(path)
-    try:
-        _lock(handle)
-    except BaseException:
-        os.close(handle)
-        raise
-    return FileLock(handle)
+    while (lock := try_take(path, task=task)) is None:
+        with hold(path, task=task):
+            pass  # the other process has released the lock
+    return lock
 
 
 def try_take(path: Path | str, *, task: str = "a job") -> FileLock | None:
@@ -237,7 +230,9 @@ def _is_named(handle: int, name: str) -> bool:
 
 
 def _sign(handle: int, task: str) -> None:
-    """Write into an open, locked file that this process holds the lock; do nothing where that is not possible."""
+    """Write into an open, locked file that this process holds the lock for a task, where that is possible."""
+    if not task:
+        return
     signature = Holder(os.getpid(), _host(), _space(), round(time.time(), 3), task)
     with contextlib.suppress(OSError):
         os.ftruncate(handle, 0)

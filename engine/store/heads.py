@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engine import digest
 from engine.digest import Digest
@@ -146,7 +146,6 @@ class Heads:
 
     def __init__(self, notes: Notes) -> None:
         self._notes = notes
-        self._files: dict[str, dict[str, Any]] = {}
         self._own: dict[tuple[str, str], Head] = {}
         self._changed: dict[str, dict[str, Head]] = {}
 
@@ -158,9 +157,7 @@ class Heads:
         """
         name = self._name_of(subject)
         if (name, subject.variant) not in self._own:
-            if name not in self._files:
-                self._files[name] = self._notes.get(KIND, name)
-            heads = self._files[name]
+            heads = self._notes.get(KIND, name)
             own = _head(heads.get(subject.variant)) or _last_named(subject.name, heads)
             self._own[name, subject.variant] = own or NEVER
         return self._own[name, subject.variant]
@@ -237,17 +234,13 @@ def _distance(head: Head, subject: Subject) -> int:
 
 
 def _every(notes: Notes) -> Iterator[tuple[str, dict[str, Head]]]:
-    """Yield the name of each note, and the heads in it by variant."""
-    return ((name, _read(raw)) for name, raw in notes.every(KIND))
-
-
-def _read(raw: Mapping[str, object]) -> dict[str, Head]:
-    """Return the heads of a note by the names of the variants.
+    """Yield the name of each note, and the heads in it by variant.
 
     A head that is not valid JSON of a `Head` is left out, because heads explain builds and decide nothing.
     """
-    read = ((variant, _head(each)) for variant, each in raw.items())
-    return {variant: head for variant, head in read if head is not None}
+    for name, raw in notes.every(KIND):
+        heads = {variant: _head(each) for variant, each in raw.items()}
+        yield name, {variant: head for variant, head in heads.items() if head is not None}
 
 
 def _head(raw: object) -> Head | None:

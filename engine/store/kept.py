@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from engine import digest
 from engine.key import Key
-from engine.store.disk import entries
 from engine.store.sealed import sealed_bytes, unsealed_bytes
 from engine.store.store import Store
 from engine.system import regular
@@ -49,9 +47,3 @@ def take(store: Store, name: str | None, place: Path) -> None:
 def read(path: Path) -> memoryview:
     """Return the content of a kept file. Raises OSError, and ValueError for a damaged one."""
     return unsealed_bytes(regular.read(path))
-
-
-def unused(store: Store, seconds: float) -> Iterator[Path]:
-    """Yield the paths of kept files, such as timing caches, that no job has used in the last `seconds` seconds."""
-    before = time.time() - seconds
-    yield from (path for path in entries(store.layout.kept) if path.stat().st_mtime < before)

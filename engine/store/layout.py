@@ -45,7 +45,7 @@ class Layout:
         self.kept = root / "kept"
         """Files that save time and never change a result, such as timing caches (`engine.store.kept`)."""
         self.envelopes = root / "envelopes"
-        """The signed statements of records that came from a remote or went there (`engine.store.envelopes`)."""
+        """The signed statements of records that came from a remote or went there (`engine.store.ledger`)."""
         self.incoming = root / "incoming"
         """Unfinished files of downloads: `<SHA-256 of the file>.part`."""
         self.quarantine = root / "quarantine"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
 import os
 import stat
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,24 +16,26 @@ from engine import digest
 from engine.errors import StoreError
 from engine.store import file_lock
 from engine.store.copying import MODE, copy
-from engine.store.disk import remove, replace
+from engine.store.disk import entries, remove, replace
 from engine.store.record import Record
 from engine.store.store import Store
 from engine.system import limits, regular
-from engine.system.exchange import exchange
 
 PREVIOUS = ".previous"
 """The name of the folder to which builds move older packages."""
 UNFINISHED = ".unfinished"
-"""The name of the folder beside packages with a temporary folder for each attempt to write one; it exists only while
-one of them does."""
+"""The folder beside packages with a folder for each package that is being written; it exists only while one of them
+does."""
 _LOCK = "lock"
-"""The name of the file in a temporary folder that its builder holds locked."""
+"""The file in the folder of a package that its builder holds locked."""
 _ABOUT_PLACE = {errno.EROFS, errno.EACCES, errno.ENOSPC, errno.EDQUOT}
 """Errors for which another folder helps."""
-_OVERTAKEN = {errno.ENOENT, errno.EEXIST, errno.ENOTEMPTY}
-"""Errors of a builder whose package another builder replaces meanwhile, on a file system without locks."""
-_TRIES = 5
+_FROM_HERE = -100
+"""AT_FDCWD of renameat2(2): a relative path starts at the working directory."""
+_EXCHANGE = 2
+"""RENAME_EXCHANGE of renameat2(2), since Linux 3.15."""
+_UNABLE = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP}
+"""The errors with which renameat2(2) answers on a kernel or a file system that cannot exchange."""
 
 
 def materialize(store: Store, record: Record, place: Path) -> None:
@@ -40,18 +44,16 @@ def materialize(store: Store, record: Record, place: Path) -> None:
     A folder that already holds exactly the artifact's files is not touched. Builders that write the same folder take
     turns.
     """
-    if is_in_place(store, record, place) and not leftovers(place):
-        _forget_withdrawn(place)
-        _forget_unfinished(place)
-        return
     try:
-        for left in reversed(range(_TRIES)):
-            try:
-                _deliver(store, record, place)
-                break
-            except OSError as error:
-                if error.errno not in _OVERTAKEN or not left:
-                    raise
+        if not is_in_place(store, record, place) or os.path.lexists(_unfinished(place)):
+            with _turn(place) as folder:
+                if not _holds(store, record, place):
+                    refuse_strangers(place)
+                    _replace(store, record, place, folder)
+                _give_modes(record, place)
+                _mark(place, f"{record.artifact}\n", folder)
+        else:
+            _forget_unfinished(place)
         _forget_withdrawn(place)
     except OSError as error:
         reached = limits.reached(error)
@@ -64,17 +66,7 @@ def materialize(store: Store, record: Record, place: Path) -> None:
         ) from error
 
 
-def _deliver(store: Store, record: Record, place: Path) -> None:
-    """Write the package, its modes and its marker, where they are not right. Raises StoreError, and OSError."""
-    with _turn(store, place), temporary(place) as folder:
-        if not _holds(store, record, place):
-            refuse_strangers(place)
-            _replace(store, record, place, folder)
-        _give_modes(record, place)
-        _mark(place, f"{record.artifact}\n", folder)
-
-
-def withdraw(store: Store, place: Path) -> Path | None:
+def withdraw(place: Path) -> Path | None:
     """Move a package of an earlier build to the folder `.previous` beside it, so that nothing deploys the package.
 
     Returns the package's new path; None if there is no package, or if the folder was not made by a build. Raises
@@ -84,7 +76,7 @@ def withdraw(store: Store, place: Path) -> Path | None:
         return None
     aside = _withdrawn(place)
     try:
-        with _turn(store, place):
+        with _turn(place):
             remove(aside)
             aside.parent.mkdir(exist_ok=True)
             os.rename(place, aside)
@@ -108,74 +100,46 @@ def _forget_withdrawn(place: Path) -> None:
             aside.parent.rmdir()
 
 
-def leftovers(place: Path) -> list[Path]:
-    """Return a package's temporary folders: those of killed builders, and those of running builders. Raises OSError."""
-    try:
-        names = os.listdir(place.parent / UNFINISHED)
-    except FileNotFoundError:
-        return []
-    return [place.parent / UNFINISHED / name for name in names if name.rpartition("-")[0] == place.name]
-
-
 @contextlib.contextmanager
-def temporary(place: Path) -> Iterator[Path]:
-    """Yield a new folder on the file system of a package; no other builder uses or removes the folder.
+def _turn(place: Path) -> Iterator[Path]:
+    """Keep other builders away from a package while the block runs, and yield an empty folder beside it.
 
-    The folder is removed after the `with` block. The folders of killed builders are removed before. Raises OSError.
+    What a killed builder has left is removed before. Raises OSError.
     """
-    folder, lock = _own(place)
+    around = _unfinished(place)
+    lock = _lock(around, task=f"writing {place}")
     try:
-        _sweep(place, folder)
-        yield folder
+        left = [each for each in entries(around) if each.name != _LOCK]
+        if left and file_lock.work(around):  # without locks, the builder may be alive
+            for each in left:
+                remove(each)
+        folder = Path(tempfile.mkdtemp(dir=around))
+        try:
+            yield folder
+        finally:
+            remove(folder)
     finally:
-        remove(folder)
         lock.release()
         _forget_unfinished(place)
 
 
-def _own(place: Path) -> tuple[Path, file_lock.FileLock]:
-    """Make a temporary folder and lock its lock file."""
+def _lock(folder: Path, *, task: str) -> file_lock.FileLock:
     while True:
-        (place.parent / UNFINISHED).mkdir(exist_ok=True)
-        # Until the lock is taken, a builder with another store may remove the folder as a dead builder's.
-        with contextlib.suppress(FileNotFoundError):
-            folder = Path(tempfile.mkdtemp(prefix=f"{place.name}-", dir=place.parent / UNFINISHED))
-            lock = file_lock.try_take(folder / _LOCK, task=f"writing {place}")
-            if lock is not None:
-                return folder, lock
-
-
-def _sweep(place: Path, own: Path) -> None:
-    """Remove the temporary folders of killed builders."""
-    others = [left for left in leftovers(place) if left != own and not left.is_symlink()]
-    if not others or not file_lock.work(own):
-        return  # without file locks, the folders of dead and of living builders look the same
-    for left in others:
-        with contextlib.suppress(OSError):
-            left.chmod(0o700)
-            lock = file_lock.try_take(left / _LOCK)
-            if lock is not None:
-                remove(left)
-                lock.release()
+        folder.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileNotFoundError):  # the builder before has removed the folder
+            return file_lock.take(folder / _LOCK, task=task)
 
 
 def _forget_unfinished(place: Path) -> None:
-    """Remove the folder of temporary folders if it is empty, also one that a killed build has left."""
-    with contextlib.suppress(OSError):  # the folders of other builders may be in it
-        (place.parent / UNFINISHED).rmdir()
+    """Remove the folders in which builders write packages if they are empty; a killed builder leaves them, too."""
+    for folder in (_unfinished(place), _unfinished(place).parent):
+        with contextlib.suppress(OSError):
+            folder.rmdir()
 
 
-@contextlib.contextmanager
-def _turn(store: Store, place: Path) -> Iterator[None]:
-    """Keep other builders away from a folder while the block runs. Raises OSError."""
-    place.parent.mkdir(parents=True, exist_ok=True)
-    with contextlib.ExitStack() as turn:
-        try:
-            lock = store.layout.locks / digest.of_bytes(os.fsencode(place.absolute()))
-            turn.enter_context(file_lock.hold(lock, task=f"writing {place}"))
-        except OSError:  # a full or read-only store has no lock to take, and packages can still be copied out of it
-            turn.enter_context(file_lock.hold(place.parent))
-        yield
+def _unfinished(place: Path) -> Path:
+    """Return the folder in which builders write a package."""
+    return place.parent / UNFINISHED / place.name
 
 
 def is_in_place(store: Store, record: Record, place: Path) -> bool:
@@ -258,3 +222,25 @@ def _replace(store: Store, record: Record, place: Path, folder: Path) -> None:
             return
         os.rename(place, folder / "old")
     os.rename(fresh, place)
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Exchange two paths of one file system at one moment: no reader finds neither of the files or folders.
+
+    Returns False where the system cannot do it; nothing has changed then. Raises OSError, for example where one of the
+    paths does not exist.
+    """
+    if sys.platform != "linux":
+        return False
+    try:
+        failed = ctypes.CDLL(None, use_errno=True).renameat2(
+            _FROM_HERE, os.fsencode(one), _FROM_HERE, os.fsencode(other), _EXCHANGE
+        )
+    except AttributeError:  # a C library without renameat2
+        return False
+    if not failed:
+        return True
+    code = ctypes.get_errno()
+    if code in _UNABLE:
+        return False
+    raise OSError(code, os.strerror(code), str(one), None, str(other))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -62,15 +61,6 @@ class Notes:
             path = self.path(kind, name)
             self._write(path, sealed(value, f"{kind}/{name}"))
             self._known[kind, name] = watched.row_of(str(path)), dict(value)
-
-    def drop(self, kind: str, name: str) -> None:
-        """Remove a note."""
-        with contextlib.suppress(OSError):
-            self.path(kind, name).unlink(missing_ok=True)
-
-    def hold(self, place: str) -> bool:
-        """Say whether an absolute path leads into the store of these notes."""
-        return place.startswith(f"{self.root}{os.sep}")
 
     def path(self, kind: str, name: str) -> Path:
         """Return the path of a note."""

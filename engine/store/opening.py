@@ -16,7 +16,6 @@ from engine.system import own_stores
 if TYPE_CHECKING:
     from engine.store.remote.tier import Tier
 
-_ANOTHER = "name a folder that you may write with --cache or RECIPE_CACHE"
 REMOTE = "RECIPE_REMOTE"
 
 
@@ -32,7 +31,7 @@ def open_store(root: Path, *, afresh: bool = False, project: Path | None = None)
             own_stores.enter(str(place))
         store = Store(place, afresh=afresh)
     except StoreError as error:
-        raise UnusableStoreError(error.what, error.facts, error.hint or _ANOTHER) from error
+        raise UnusableStoreError(error.what, error.facts, error.hint) from error
     if project is not None:
         join(store, project)
     return store

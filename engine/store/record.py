@@ -52,14 +52,6 @@ class Record:
         """The digest of the key, under which the record is filed."""
         return digest_of(self.key)
 
-    def taken_from(self, origin: Mapping[str, str]) -> Record:
-        """Return this record as one that came from a remote."""
-        record = object.__new__(
-            Record
-        )  # `replace` would check and compute all fields anew, thousands of times in a pull
-        record.__dict__.update(self.__dict__, origin=origin)
-        return record
-
     @property
     def size(self) -> int:
         """The artifact's size in bytes."""

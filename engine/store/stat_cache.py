@@ -78,7 +78,8 @@ class StatCache:
             self.forget(row)
         if tells and is_settled(row, started) and stat_row(path) == row:
             place = os.path.abspath(path)
-            self._known[inode(row)] = [*entry(row, content), *(() if self._notes.hold(place) else (place,))]
+            is_stored = place.startswith(f"{self._notes.root}{os.sep}")
+            self._known[inode(row)] = [*entry(row, content), *(() if is_stored else (place,))]
             self._met.add(inode(row))
             self._changed = True
         return row, content

@@ -16,18 +16,20 @@ from engine.key import Key, digest_of
 from engine.store import file_lock, layout, output, revocations
 from engine.store.artifacts import Artifacts
 from engine.store.disk import explained, remove
-from engine.store.envelopes import Envelopes
 from engine.store.file_lock import FileLock, Holder
 from engine.store.layout import Layout
+from engine.store.ledger import Ledger
 from engine.store.notes import Notes
 from engine.store.output import Files
 from engine.store.presence import Presence, sweep
-from engine.store.pushed import Pushed
 from engine.store.record import Record
 from engine.store.remote_tier import RemoteTier
 from engine.store.sealed import sealed, unsealed
 from engine.store.stat_cache import StatCache
 from engine.system import regular
+
+_ENVELOPES = "newest.batch"
+"""The name of the ledger of envelopes. It comes behind those of earlier versions, whose names begin with digits."""
 
 
 class Store:
@@ -57,8 +59,10 @@ class Store:
         self.notes = Notes(self.root, self.write)
         self.contents = StatCache(self.notes, afresh=afresh)
         self.artifacts = Artifacts(self.layout, self.contents)
-        self.pushed = Pushed(self.root / "pushed", self.write)
-        self.envelopes = Envelopes(self.layout.envelopes, self.write)
+        self.pushed = Ledger(self.root / "pushed", self.write)
+        """For each remote, the keys of the records that it has, as far as this store knows."""
+        self.envelopes = Ledger(self.layout.envelopes, self.write)
+        """The envelopes of records: their signed statements."""
 
     # -- reading ---------------------------------------------------------------------------------------------
 
@@ -76,7 +80,9 @@ class Store:
     def _is_usable(self, record: Record) -> bool:
         if not self.counts(record):
             return False
-        return self.is_away(record) or self.is_whole(record) or (self._mend(record) and not self.is_away(record))
+        return (
+            self.is_away(record) or self.artifacts.is_whole(record) or (self._mend(record) and not self.is_away(record))
+        )
 
     def _mend(self, record: Record) -> bool:
         try:
@@ -161,10 +167,6 @@ class Store:
         """Return the path of the trace with a digest."""
         return self.layout.traces / f"{trace}.json"
 
-    def is_whole(self, record: Record) -> bool:
-        """Say whether a record's artifact holds the record's files, unchanged, and nothing else."""
-        return self.artifacts.is_whole(record)
-
     def drop_snapshots(self) -> None:
         """Remove all snapshots, so that the next build of each recipe reads its files."""
         for path in self.layout.snapshots.glob("*"):
@@ -244,7 +246,7 @@ class Store:
 
         The caller is `adding`.
         """
-        self.envelopes.keep_all(envelopes)
+        self.keep_envelopes(envelopes)
         for record in records:
             self.write(self.record_path(record.digest), sealed(record.fields()))
 
@@ -276,8 +278,16 @@ class Store:
     def keep_pushed(self, envelopes: Mapping[Digest, bytes], remote: str) -> None:
         """Note that a remote has the records of these keys, with the envelopes that it has. Raises StoreError."""
         with self.adding():
-            self.envelopes.keep_all(envelopes)
-            self.pushed.add(envelopes, remote)
+            self.keep_envelopes(envelopes)
+            self.pushed.add(dict.fromkeys(envelopes, b""), _ledger_of(remote))
+
+    def keep_envelopes(self, envelopes: Mapping[Digest, bytes]) -> None:
+        """Keep the envelopes of records. The caller is `adding`. Raises OSError."""
+        self.envelopes.add(envelopes, _ENVELOPES)
+
+    def has_pushed(self, key: Digest, remote: str) -> bool:
+        """Say whether this store has pushed the record of a key to a remote."""
+        return self.pushed.has(key, _ledger_of(remote))
 
     def write(self, path: Path | str, data: bytes) -> None:
         """Replace a file of the store in one step. Raises OSError, StoreError."""
@@ -296,3 +306,7 @@ class Store:
         if content and self.trace(record) is None:
             self.layout.traces.mkdir(exist_ok=True)
             self.write(self.trace_path(record.trace), content)
+
+
+def _ledger_of(remote: str) -> str:
+    return f"{digest.of_bytes(remote.encode())}.list"

@@ -19,10 +19,10 @@ from engine.machine import imports, tool_files
 from engine.machine.tool_files import ToolFiles
 from engine.machine.wheel import Wheel, wheel_of
 from engine.store.notes import Notes
-from engine.store.stat_cache import is_moved, settled_row, stat_row
+from engine.store.stat_cache import is_moved, settled_row
 from engine.system import regular
 from engine.system.file_systems import mounted, tells_changes, write_back
-from engine.system.watched import stat_fields
+from engine.system.watched import row_of
 from engine.text import lists
 
 _KIND = "tools"
@@ -187,19 +187,16 @@ def _checksum(path: str) -> str:
 
 def _settled(paths: Sequence[str]) -> StatRows:
     """Return the stat rows of files, after waiting until any further change would change a row."""
-    existing = [path for path in paths if os.path.exists(path)]
-    if existing:
-        settled_row(max(existing, key=lambda path: stat_row(path)[4]))
+    rows = zip(_stat_rows(paths), paths, strict=True)
+    changes = [(row[4], path) for row, path in rows if row is not None]
+    if changes:
+        settled_row(max(changes)[1])
     return _stat_rows(paths)
 
 
 def _stat_rows(paths: Iterable[str]) -> StatRows:
     """Return the stat row of each file and folder, or None for a missing one."""
-    paths = tuple(paths)
-    try:
-        return [*map(stat_fields, map(os.stat, paths))]
-    except OSError:
-        return [stat_row(path) if os.path.exists(path) else None for path in paths]
+    return [*map(row_of, paths)]
 
 
 def _digest_of(rows: StatRows) -> Digest:

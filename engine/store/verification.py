@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable
-from dataclasses import replace
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -13,14 +14,37 @@ from engine import digest, snapshot
 from engine.digest import Digest
 from engine.store import file_lock, heads, kept, layout, presence
 from engine.store.disk import entries, remove
-from engine.store.full_reading import Damage, FullReading, Verdict
 from engine.store.notes import KINDS, Notes
 from engine.store.opening import open_store
+from engine.store.record import Record
 from engine.store.sealed import sealed
-from engine.store.stat_cache import stat_row
+from engine.store.stat_cache import Row, stat_row
 from engine.store.store import Store
 
 _CONTRADICTED = "the content changed, but the size and the times did not; the next build reads the file"
+
+
+@dataclass(frozen=True)
+class Damage:
+    """A damaged file or folder of the store."""
+
+    path: Path
+    why: str
+    mended: bool = False
+    """Whether the damage is repaired already; if not, the next build that needs the file makes the file again."""
+
+
+@dataclass
+class Verdict:
+    """The findings of a verification of the store (`recipe cache verify`)."""
+
+    damages: list[Damage] = field(default_factory=list)
+    records: int = 0
+    files: int = 0
+    bytes: int = 0
+    orphans: int = 0
+    """The number of undamaged artifacts and files that no record names, left by killed builds for collection."""
+    swept: int = 0
 
 
 def verify(
@@ -31,8 +55,8 @@ def verify(
     With `sources`, also read the sources and packages that builds have read, and make the next build of each recipe
     read its files.
 
-    Builds may run during a verification. An interrupted verification continues after the files that it has read
-    already. `on_progress` gets the number of files read so far and the number of all files.
+    Builds may run during a verification. `on_progress` gets the number of files read so far and the number of all
+    files.
     """
     verdict = Verdict()
     stamped = layout.is_stamped(layout.Layout(root))
@@ -41,10 +65,9 @@ def verify(
         verdict.damages.append(Damage(store.layout.stamp, "the stamp was missing or damaged", mended=True))
     verdict.swept = presence.sweep(store.layout.staging, store.layout.gate)
     try:
-        contents = FullReading(store, verdict, parallel, on_progress)
-        contents.read()
+        contents = StoredContents(store, parallel, on_progress)
+        verdict.files, verdict.bytes = contents.files, contents.bytes
         _Inspection(store, verdict, contents).run()
-        contents.finish()
         if sources:
             store.drop_snapshots()
             for path, size, same in store.contents.read_outside():
@@ -57,10 +80,44 @@ def verify(
     return verdict
 
 
+class StoredContents:
+    """The digest of every file under `artifacts/` and `files/`, each inode read once, by several threads."""
+
+    def __init__(self, store: Store, parallel: int, on_progress: Callable[[int, int], None]) -> None:
+        """Read the files. `on_progress` gets the number of files read so far and the number of all files."""
+        paths: dict[Row, Path] = {}
+        for folder in (store.layout.files, store.layout.artifacts):
+            for name in digest.walk(folder):
+                with contextlib.suppress(OSError):
+                    paths.setdefault(stat_row(folder / name), folder / name)
+        self.files = len(paths)
+        self.bytes = sum(row[2] for row in paths)
+        self._read: dict[Row, Digest | None] = {}
+        with ThreadPoolExecutor(parallel) as pool:
+            for row, content in zip(paths, pool.map(_content_of, paths.values()), strict=True):
+                self._read[row] = content
+                on_progress(len(self._read), self.files)
+
+    def of(self, path: Path) -> Digest | None:
+        """Return the digest of a file's bytes, None for a link and where the file cannot be read."""
+        if path.is_symlink():
+            return None
+        with contextlib.suppress(OSError, KeyError):
+            return self._read[stat_row(path)]
+        return _content_of(path)
+
+
+def _content_of(path: Path) -> Digest | None:
+    try:
+        return digest.of_file(path)
+    except OSError:
+        return None
+
+
 class _Inspection:
     """One inspection of all parts of a store: records, pool, artifacts, logs, notes, kept files and snapshots."""
 
-    def __init__(self, store: Store, verdict: Verdict, contents: FullReading) -> None:
+    def __init__(self, store: Store, verdict: Verdict, contents: StoredContents) -> None:
         self.store = store
         self.verdict = verdict
         self.contents = contents
@@ -73,8 +130,7 @@ class _Inspection:
         self._record_files()
         self._pool()
         self._artifacts()
-        self._logs()
-        self._traces()
+        self._explanations()
         self._disposable_files()
 
     def _say(self, path: Path, why: str, *, mended: bool = False) -> None:
@@ -167,33 +223,30 @@ class _Inspection:
                 self.store.artifacts.put_aside(self.store.record_path(key))
                 self.lost.add(key)
 
-    def _logs(self) -> None:
+    def _explanations(self) -> None:
+        """Put damaged logs and traces aside, and let the records name them no more: they decide nothing."""
+        reported: set[Path] = set()
         for key, record in self.records.items():
-            path = self.store.log_path(key)
-            if record.log and key not in self.lost and self.contents.of(path) != record.log:
-                current = self.store.read(key)
-                if current is None or self.contents.of(path) == current.log:
-                    continue  # the job has run again meanwhile
-                self._say(path, "the log is missing" if not path.exists() else "the log is not as it was written")
+            if key in self.lost or not self._lacking(record):
+                continue
+            current = self.store.read(key)
+            lacking = {} if current is None else self._lacking(current)  # the job may have run again meanwhile
+            for name, path in lacking.items():
+                if path not in reported:  # records share traces
+                    self._say(path, f"the {name} is {'not as it was written' if path.exists() else 'missing'}")
+                    reported.add(path)
                 if path.exists():
                     self.store.artifacts.put_aside(path)
-                self.store.write(self.store.record_path(key), sealed(replace(current, log="").fields()))
+            if current is not None and lacking:
+                self.store.write(
+                    self.store.record_path(key), sealed({**current.fields(), **dict.fromkeys(lacking, "")})
+                )
 
-    def _traces(self) -> None:
-        damaged = {
-            record.trace
-            for record in self.records.values()
-            if record.trace and not record.origin and self.store.trace(record) is None
-        }
-        for name in sorted(damaged):
-            path = self.store.trace_path(name)
-            self._say(path, "the trace is not as it was written" if path.exists() else "the trace is missing")
-            if path.exists():
-                self.store.artifacts.put_aside(path)
-        for key in (key for key, record in self.records.items() if record.trace in damaged and key not in self.lost):
-            current = self.store.read(key)
-            if current is not None and current.trace in damaged:
-                self.store.write(self.store.record_path(key), sealed(replace(current, trace="").fields()))
+    def _lacking(self, record: Record) -> dict[str, Path]:
+        """Return the paths of a record's missing or damaged log and trace, by the names of the record's fields."""
+        places = {"log": self.store.log_path(record.digest), "trace": self.store.trace_path(record.trace)}
+        own = {name: path for name, path in places.items() if getattr(record, name) and not record.origin}
+        return {name: path for name, path in own.items() if self.contents.of(path) != getattr(record, name)}
 
     def _disposable_files(self) -> None:
         """Remove damaged files that explain builds or save time: the next build goes on without them."""

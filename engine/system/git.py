@@ -1,13 +1,14 @@
 """Git, asked about any repository: no hook, filter or program of the repository runs, and nothing is written."""
 
-# The config of a repository may name programs, and an unpacked archive may bring a config. So only commands that print
-# the index or objects are called: `git worktree add`, `git archive` and `git checkout-index` run hooks and filters.
+# The config of a repository may name programs, and an unpacked archive may bring a config. So in a repository only
+# commands that print are called: `git worktree add`, `git archive` and `git checkout-index` run hooks and filters.
 
 from __future__ import annotations
 
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,8 +22,12 @@ _GIT = (
 )  # fmt: skip
 _NOTHING_FETCHED = {"GIT_ALLOW_PROTOCOL": "", "GIT_NO_LAZY_FETCH": "1"}
 """A missing object is an error: git would start programs of the config to fetch it."""
-_LINK, _FILE, _PROGRAM = b"120000", b"100644", b"100755"
-_SECONDS = 60.0
+_NO_CONFIG = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_COUNT": "0"}
+_AS_STORED = "* -text -ident -filter -working-tree-encoding\n"
+"""Attributes with which git changes no content. They count before those of the commit."""
+_FORMATS = {40: "sha1", 64: "sha256"}
+"""The length of an object's name -> the format of the repository's objects."""
+_SECONDS = 300.0
 _WHOLE_NAMES = (b"dirc\0\0\0\2", b"dirc\0\0\0\3")
 """The beginnings, in lower case, of indexes that have each name in one piece; those of version 4 have not."""
 
@@ -85,38 +90,23 @@ def find(revision: str, beside: Path) -> Commit:
 
 
 def write(commit: Commit, folder: Path) -> None:
-    """Write the files of a commit into the empty folder `folder`, as git stores them.
+    """Write the files of a commit into the empty folder `folder`, as git stores them. Submodules stay empty.
 
-    Submodules are left out. Raises UsageError for names that lead out of the folder.
+    A bare repository without a config and hooks of the user's or of the repository borrows the objects for that. Raises
+    UsageError for a commit that git cannot write, for example with names that lead out of the folder.
     """
-    listed = _run(commit.top, "ls-tree", "-r", "-z", "--full-tree", commit.id).stdout.split(b"\0")[:-1]
-    files = [(*about.split(), path) for about, path in (row.split(b"\t", 1) for row in listed)]
-    files = [each for each in files if each[0] in (_LINK, _FILE, _PROGRAM)]
-    for *_, path in files:
-        if any(part in (b"", b".", b"..") or part.lower() == b".git" for part in path.split(b"/")):
-            raise UsageError(f"the commit {commit.id} has a file called {os.fsdecode(path)!r}")
-    # Links last, the deepest first, so that nothing is written through a link.
-    files.sort(key=lambda each: (each[0] == _LINK, -each[-1].count(b"/")))
-    with subprocess.Popen(  # noqa: S603 - the words are fixed
-        _words(commit.top, "cat-file", "--batch"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_environment()
-    ) as batch:
-        source, answers = batch.stdin, batch.stdout
-        assert source is not None and answers is not None  # noqa: S101, PT018 - both are pipes
-        for mode, _, name, path in files:
-            source.write(name + b"\n")
-            source.flush()
-            head = answers.readline().split()
-            if len(head) != 3:  # noqa: PLR2004 - name, kind and size of an object
-                raise UsageError(f"git has no content of {os.fsdecode(path)!r} in the commit {commit.id}")
-            content = answers.read(int(head[2]) + 1)[:-1]
-            place = os.path.join(os.fsencode(folder), path)
-            os.makedirs(os.path.dirname(place), exist_ok=True)
-            if mode == _LINK:
-                os.symlink(content, place)
-            else:
-                with open(place, "xb") as file:
-                    file.write(content)
-        source.close()
+    objects = os.fsdecode(_run(commit.top, "rev-parse", "--git-path", "objects").stdout).rstrip("\n")
+    variables = {"GIT_OBJECT_DIRECTORY": os.path.join(commit.top, objects), **_NO_CONFIG}
+    with tempfile.TemporaryDirectory(prefix="recipe-git-") as bare:
+        done = _run(bare, "init", "--bare", "--template=", f"--object-format={_FORMATS[len(commit.id)]}", **variables)
+        os.makedirs(os.path.join(bare, "info"), exist_ok=True)
+        Path(bare, "info", "attributes").write_text(_AS_STORED)
+        places = (f"--git-dir={bare}", f"--work-tree={folder}", "-c", "core.bare=false")
+        if not done.returncode:
+            done = _run(folder, *places, "read-tree", "-u", "--reset", commit.id, **variables)
+    if done.returncode:
+        reason = done.stderr.decode(errors="replace").strip().splitlines()[:1]
+        raise UsageError(f"git cannot write the files of the commit {commit.id}", reason)
 
 
 def untracked(top: Path) -> list[str]:
@@ -125,21 +115,16 @@ def untracked(top: Path) -> list[str]:
     return [name.rstrip("/") for name in os.fsdecode(listed).split("\0")[:-1]]
 
 
-def _run(folder: str | Path, *words: str) -> subprocess.CompletedProcess[bytes]:
-    """Run git in a folder. Raises OSError, also where git does not end in time."""
+def _run(folder: str | Path, *words: str, **variables: str) -> subprocess.CompletedProcess[bytes]:
+    """Run git in a folder, with the user's variables except those that lead it to another repository.
+
+    Raises OSError, also where git does not end in time.
+    """
+    kept = {name: value for name, value in os.environ.items() if name[:4] != "GIT_" or name.startswith("GIT_CONFIG")}
     try:
         return subprocess.run(  # noqa: S603 - fixed words
-            _words(folder, *words), capture_output=True, timeout=_SECONDS, check=False, env=_environment()
-        )
+            [*_GIT, "-C", str(folder), *words],
+            capture_output=True, timeout=_SECONDS, check=False, env=kept | _NOTHING_FETCHED | variables,
+        )  # fmt: skip
     except subprocess.TimeoutExpired as error:
         raise TimeoutError(str(error)) from None
-
-
-def _words(folder: str | Path, *words: str) -> list[str]:
-    return [*_GIT, "-C", str(folder), *words]
-
-
-def _environment() -> dict[str, str]:
-    """Return the user's variables without those that lead git to another repository; the user's config holds."""
-    kept = {name: value for name, value in os.environ.items() if name[:4] != "GIT_" or name.startswith("GIT_CONFIG")}
-    return kept | _NOTHING_FETCHED

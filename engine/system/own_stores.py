@@ -57,27 +57,20 @@ def enter(root: str) -> None:
     is_new = _is_empty(root)
     if is_new:
         _make(root)
-    elif not _is_listed(root):
-        from engine.errors import UsageError
-
-        raise UsageError(
-            f"the store at {root} is not yours: nothing in it was read",
-            [
-                "it came with a repository, or is a copy, or is older than the list of stores that `recipe` made here",
-                f"list: {folder()}",
-            ],
-            f"remove it; or, if you know who made it, `recipe cache trust {root}`; a CI that restores its own store "
-            f"sets {VARIABLE}=1",
-        )
+    else:
+        _refuse_unlisted(root)
     _refuse_tracked(root)
-    if is_new and not _adopt(root, replace=False):
-        enter(root)  # another process was first
+    if is_new:
+        try:
+            _adopt(root)
+        except OSError:
+            return  # without a list, a new store is used all the same: nothing of it is anybody's answer
 
 
 def trust(root: str) -> None:
     """Put a store on the user's list, under a new number. Raises OSError, and UsageError where git tracks it."""
     _refuse_tracked(root)
-    _adopt(root, replace=True)
+    _adopt(root)
 
 
 def forget(root: str) -> bool:
@@ -156,13 +149,22 @@ def _own_entry(root: str) -> tuple[str, str]:
     return entry, seen
 
 
-def _is_listed(root: str) -> bool:
-    """Say whether a store is on the user's list, whatever git tracks."""
+def _refuse_unlisted(root: str) -> None:
+    """Raise UsageError for a store that is not on the user's list, whatever git tracks."""
     try:
         _own_entry(root)
     except (OSError, ValueError):
-        return False
-    return True
+        from engine.errors import UsageError
+
+        raise UsageError(
+            f"the store at {root} is not yours: nothing in it was read",
+            [
+                "it came with a repository, or is a copy, or is older than the list of stores that `recipe` made here",
+                f"list: {folder()}",
+            ],
+            f"remove it; or, if you know who made it, `recipe cache trust {root}`; a CI that restores its own store "
+            f"sets {VARIABLE}=1",
+        ) from None
 
 
 def _state(root: str) -> str:
@@ -224,29 +226,15 @@ def _refuse_tracked(root: str) -> None:
         )
 
 
-def _adopt(root: str, *, replace: bool) -> bool:
-    """Write the entry and then the store's number; return False if another process was first. Raises OSError.
+def _adopt(root: str) -> None:
+    """Write an entry and then its number into the store, also in place of another number. Raises OSError.
 
     An entry has the inode of the store's folder, the state of git's indexes when nothing was tracked, and the folder.
-    If the list cannot be written, an empty store is used all the same: nothing of it is anybody's answer.
     """
     number = os.urandom(_DIGITS // 2).hex()
-    try:
-        os.makedirs(folder(), mode=0o700, exist_ok=True)
-        _write(_entry(number), f"{os.stat(root).st_ino} \n{os.path.abspath(root)}\n")
-    except OSError:
-        if replace:
-            raise
-        return True
-    place = os.path.join(root, _ID)
-    if replace and os.path.lexists(place):
-        os.unlink(place)
-    try:
-        _write(place, f"{number}\n")
-    except FileExistsError:
-        os.unlink(_entry(number))
-        return False
-    return True
+    os.makedirs(folder(), mode=0o700, exist_ok=True)
+    _write(_entry(number), f"{os.stat(root).st_ino} \n{os.path.abspath(root)}\n")
+    _write(os.path.join(root, _ID), f"{number}\n")
 
 
 def _number(root: str) -> str:
@@ -259,10 +247,8 @@ def _number(root: str) -> str:
 def _remember(entry: str, seen: str) -> None:
     """Write into an entry with which state of git's indexes nothing was tracked, so that no build asks git again."""
     first, _, rest = _read(entry).partition("\n")
-    new = f"{entry}.{os.getpid()}"
     try:
-        _write(new, f"{first.partition(' ')[0]} {seen}\n{rest}")
-        os.replace(new, entry)
+        _write(entry, f"{first.partition(' ')[0]} {seen}\n{rest}")
     except OSError:
         return  # the next build asks git again
 
@@ -277,8 +263,11 @@ def _read(path: str) -> str:
 
 
 def _write(path: str, text: str) -> None:
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    """Replace a file in one step. Raises OSError."""
+    new = f"{path}.{os.urandom(4).hex()}"
+    handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         os.write(handle, text.encode("utf-8", "surrogateescape"))
+        os.replace(new, path)
     finally:
         os.close(handle)

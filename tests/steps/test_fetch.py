@@ -307,4 +307,4 @@ def test_a_disk_that_is_full_is_one_clear_error(directory, tmp_path):
     (out / "config.json").symlink_to("/dev/full")
     with pytest.raises(StepError, match=r"config\.json could not be copied") as caught:
         fetch(directory, out)
-    assert "free some space, or choose another disk with --cache" in str(caught.value)
+    assert "free some space, or name a folder on another disk with --cache" in str(caught.value)

@@ -54,7 +54,7 @@ def test_a_damaged_artifact_is_mended_from_the_pool_and_put_aside(store, record,
     (tmp_path / "work").mkdir()
     assert store.artifacts.mend(record, tmp_path / "work")
     assert store.artifacts.is_whole(record)
-    assert [path.name for path in store.layout.quarantine.iterdir()] == [f"{record.artifact}.0"]
+    assert [path.stem for path in store.layout.quarantine.iterdir()] == [record.artifact]
 
 
 def test_files_with_one_name_are_put_aside_side_by_side(store, tmp_path):
@@ -62,4 +62,4 @@ def test_files_with_one_name_are_put_aside_side_by_side(store, tmp_path):
         (tmp_path / "bad").write_text(str(number))
         assert store.artifacts.put_aside(tmp_path / "bad").read_text() == str(number)
     assert not (tmp_path / "bad").exists()
-    assert sorted(path.name for path in store.layout.quarantine.iterdir()) == ["bad.0", "bad.1", "bad.2"]
+    assert [path.stem for path in store.layout.quarantine.iterdir()] == ["bad"] * 3

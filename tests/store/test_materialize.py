@@ -1,7 +1,11 @@
 """A package under `build/` is exactly what its artifact holds: whatever else lies there is repaired or refused."""
 
 import os
+import shutil
 import socket
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -9,9 +13,8 @@ from engine.errors import StoreError
 from engine.key import key_of
 from engine.store import file_lock, output
 from engine.store import materialize as materializing
-from engine.store.materialize import UNFINISHED, is_in_place, leftovers, marker, materialize, temporary
+from engine.store.materialize import UNFINISHED, is_in_place, marker, materialize
 from engine.store.store import Store
-from engine.system.exchange import exchange
 
 FILES = {"config.pbtxt": "name", "1/model.onnx": "graph"}
 
@@ -74,12 +77,16 @@ def linked(path):
 
 
 def dead_folder(place):
-    """Make the temporary folder of a builder that was killed."""
-    folder = place.parent / UNFINISHED / "net-abcdefgh"
-    (folder / "package" / "1").mkdir(parents=True)
-    (folder / "package" / "1" / "model.onnx").write_text("half")
+    """Make what a builder that was killed has left of a package."""
+    folder = place.parent / UNFINISHED / "net"
+    (folder / "abcdefgh" / "package" / "1").mkdir(parents=True)
+    (folder / "abcdefgh" / "package" / "1" / "model.onnx").write_text("half")
     (folder / "lock").touch()
     return folder
+
+
+def without_rights(place):
+    (dead_folder(place) / "abcdefgh").chmod(0)
 
 
 HARMS = {
@@ -101,6 +108,9 @@ HARMS = {
     "a pipe in the place of the marker": lambda place: replaced(marker(place), os.mkfifo),
     "a folder in the place of the marker": lambda place: replaced(marker(place), os.mkdir),
     "the folder of a build that was killed": dead_folder,
+    "such a folder without rights": without_rights,
+    "the folder that a killed build has locked first": lambda place: (dead_folder(place) / "abcdefgh").rename(
+        place.with_name("away")),
     "a folder that a killed build has emptied": lambda place: place.with_name(UNFINISHED).mkdir(),
 }  # fmt: skip
 
@@ -167,32 +177,17 @@ def test_a_package_is_there_at_every_moment_while_it_is_replaced(store, record, 
     assert sorted(path.name for path in place.parent.iterdir()) == [".net.artifact", "net"]
 
 
-def test_a_package_that_another_builder_moves_away_meanwhile_is_written_again(store, record, place, monkeypatch):
-    (place / "config.pbtxt").write_text("older")
-    overtaken = []
-
-    def exchanged_late(fresh, other):
-        if not overtaken:
-            overtaken.append(other)
-            other.rename(other.with_name("away"))
-        return exchange(fresh, other)
-
-    monkeypatch.setattr(materializing, "exchange", exchanged_late)
-    materialize(store, record, place)
-    assert overtaken == [place]
-    assert is_exact(place)
-
-
-def test_a_builder_that_is_overtaken_again_and_again_gives_up(store, record, place, monkeypatch):
+def test_a_builder_that_fails_leaves_the_package_and_nothing_beside_it(store, record, place, monkeypatch):
     (place / "config.pbtxt").write_text("older")
 
-    def overtaken(fresh, other):
+    def fails(fresh, other):
         raise FileNotFoundError(2, "No such file or directory", str(other))
 
-    monkeypatch.setattr(materializing, "exchange", overtaken)
+    monkeypatch.setattr(materializing, "exchange", fails)
     with pytest.raises(StoreError, match="cannot be written to"):
         materialize(store, record, place)
     assert sorted(path.name for path in place.parent.iterdir()) == [".net.artifact", "net"]
+    assert (place / "config.pbtxt").read_text() == "older"
 
 
 def test_a_package_is_replaced_on_a_system_that_cannot_exchange_folders(store, record, place, monkeypatch):
@@ -203,69 +198,43 @@ def test_a_package_is_replaced_on_a_system_that_cannot_exchange_folders(store, r
     assert sorted(path.name for path in place.parent.iterdir()) == [".net.artifact", "net"]
 
 
-@pytest.fixture
-def bare_place(tmp_path):
-    """The place of a package, beside which nothing lies."""
-    return tmp_path / "net"
+def test_builders_of_several_stores_take_turns_at_one_package(record, place, store, tmp_path, monkeypatch):
+    """Each one waits until the one before has ended, and its own folder is new."""
+    inside, most, lock = [], [], threading.Lock()
+    real = materializing._replace
+
+    def slow(*words):
+        with lock:
+            inside.append(words[-1])
+            most.append(len(inside))
+        time.sleep(0.02)
+        real(*words)
+        with lock:
+            inside.remove(words[-1])
+
+    monkeypatch.setattr(materializing, "_replace", slow)
+    monkeypatch.setattr(materializing, "_holds", lambda *_: False)
+    shutil.copytree(store.root, tmp_path / "copy")
+    stores = [store, Store(tmp_path / "copy")] * 4
+    with ThreadPoolExecutor(len(stores)) as pool:
+        list(pool.map(lambda each: materialize(each, record, place), stores))
+    stores[1].leave()
+    assert most == [1] * len(stores)
+    assert is_exact(place)
+    assert sorted(path.name for path in place.parent.iterdir()) == [".net.artifact", "net"]
 
 
-@pytest.fixture
-def dead(bare_place):
-    return dead_folder(bare_place)
-
-
-def test_a_folder_is_new_for_each_attempt_and_nothing_stays(bare_place):
-    with temporary(bare_place) as one, temporary(bare_place) as other:
-        assert one != other
-        assert sorted(leftovers(bare_place)) == sorted([one, other])
-        assert one.stat().st_dev == bare_place.parent.stat().st_dev
-    assert list(bare_place.parent.iterdir()) == []
-
-
-def test_the_folder_of_a_killed_builder_is_removed(bare_place, dead):
-    with temporary(bare_place) as own:
-        assert leftovers(bare_place) == [own]
-    assert list(bare_place.parent.iterdir()) == []
-
-
-def test_a_folder_without_rights_is_removed(bare_place, dead):
-    dead.chmod(0)
-    with temporary(bare_place) as own:
-        assert leftovers(bare_place) == [own]
-
-
-def test_the_folder_of_another_package_stays(bare_place, dead):
-    other = dead.with_name("net-x-abcdefgh")
-    dead.rename(other)
-    with temporary(bare_place):
-        pass
+def test_the_unfinished_folder_of_another_package_stays(store, record, place):
+    other = place.parent / UNFINISHED / "net-x"
+    other.mkdir(parents=True)
+    (place / "config.pbtxt").write_text("older")
+    materialize(store, record, place)
     assert list(other.parent.iterdir()) == [other]
 
 
-def test_without_file_locks_nothing_is_removed_that_may_be_a_living_builders(bare_place, dead, monkeypatch):
+def test_without_file_locks_nothing_is_removed_that_may_be_a_living_builders(store, record, place, monkeypatch):
+    left = dead_folder(place) / "abcdefgh"
     monkeypatch.setattr(file_lock, "work", lambda folder: False)
-    with temporary(bare_place):
-        assert dead.is_dir()
-    assert dead.is_dir()
-
-
-def test_a_folder_that_is_removed_before_it_is_locked_is_made_again(bare_place, monkeypatch):
-    take, removed = file_lock.try_take, []
-
-    def take_late(path, **more):
-        if not removed:
-            removed.append(path.parent)
-            os.rmdir(path.parent)
-            os.rmdir(path.parent.parent)
-        return take(path, **more)
-
-    monkeypatch.setattr(file_lock, "try_take", take_late)
-    with temporary(bare_place) as folder:
-        assert folder.is_dir()
-        assert removed != [folder]
-    assert removed
-
-
-def test_a_parent_that_is_gone_is_an_error(tmp_path):
-    with pytest.raises(FileNotFoundError), temporary(tmp_path / "gone" / "net"):
-        pass
+    materialize(store, record, place)
+    assert left.is_dir()
+    assert is_exact(place)

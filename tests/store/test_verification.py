@@ -8,11 +8,13 @@ from dataclasses import replace
 import pytest
 from stores import every_file, flip, put
 
+from engine import digest
 from engine.errors import StoreError
 from engine.key import digest_of
 from engine.store import heads, output, verification
 from engine.store.sealed import sealed
 from engine.store.store import Store
+from engine.store.verification import StoredContents
 
 KEYS = [{"step": "x", "options.n": str(number)} for number in range(4)]
 
@@ -124,22 +126,6 @@ def test_what_a_killed_build_leaves_is_no_damage(store):
     assert (verdict.orphans, verdict.swept) == (1, 1)
 
 
-def test_an_interrupted_verification_goes_on_where_it_was(store, monkeypatch):
-    class Stop(BaseException):
-        pass
-
-    def stop(done, _total):
-        if done == 3:
-            raise Stop
-
-    with pytest.raises(Stop):
-        verification.verify(store.root, parallel=1, on_progress=stop)
-    verdict = verify(store)
-    assert verdict.resumed >= 3
-    assert verdict.damages == []
-    assert verify(store).resumed == 0
-
-
 def test_what_was_damaged_after_an_interruption_is_found(store):
     def stop(done, total):
         if done == total:
@@ -205,4 +191,50 @@ def test_a_record_whose_output_belongs_to_another_key_or_step_is_put_aside(store
     assert sorted(damage.path.stem for damage in verdict.damages) == sorted(digest_of(key) for key in keys[2:])
     assert {damage.why for damage in verdict.damages} == {"the output belongs to another key or to another step"}
     assert [store.find(key) is not None for key in keys] == [True, True, False, False]
+    assert verify(store).damages == []
+
+
+@pytest.fixture
+def small(tmp_path):
+    store = Store(tmp_path / "small")
+    put(store, {"step": "x"}, {"weights": "W" * 500, "same": "W" * 500, "own": "o"})
+    yield store
+    store.leave()
+
+
+def test_links_to_one_file_are_read_once(small, monkeypatch):
+    reads, progress = [], []
+    of_file = digest.of_file
+    monkeypatch.setattr(verification.digest, "of_file", lambda path: reads.append(path) or of_file(path))
+    contents = StoredContents(small, 2, lambda done, total: progress.append((done, total)))
+    assert len(reads) == contents.files == 2
+    assert contents.bytes == 501
+    assert progress == [(1, 2), (2, 2)]
+    [weights] = small.layout.artifacts.rglob("weights")
+    assert contents.of(weights) == digest.of_bytes(b"W" * 500)
+    assert len(reads) == 2
+
+
+def test_a_file_that_changed_after_it_was_read_is_read_again(small):
+    contents = StoredContents(small, 1, lambda *_: None)
+    [own] = small.layout.artifacts.rglob("own")
+    own.chmod(0o644)
+    own.write_bytes(b"changed")
+    assert contents.of(own) == digest.of_bytes(b"changed")
+
+
+def test_a_link_and_a_file_that_is_gone_have_no_digest(small, tmp_path):
+    contents = StoredContents(small, 1, lambda *_: None)
+    (tmp_path / "link").symlink_to(next(small.layout.artifacts.rglob("own")))
+    assert contents.of(tmp_path / "link") is None
+    assert contents.of(tmp_path / "gone") is None
+
+
+def test_a_trace_that_records_share_is_reported_once(store):
+    records = [store.read(digest_of(key)) for key in KEYS]
+    for record in records:
+        store.write(store.record_path(record.digest), sealed(replace(record, trace="t" * 32).fields()))
+    store.leave()
+    [damage] = verify(store).damages
+    assert damage.why == "the trace is missing"
     assert verify(store).damages == []

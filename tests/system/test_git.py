@@ -44,7 +44,7 @@ def test_files_and_links_are_written_as_git_stores_them(repository, tmp_path):
     assert commit.top == repository.resolve()
 
 
-def test_no_hook_or_filter_runs_and_the_repository_stays_as_it_is(repository, tmp_path):
+def test_no_hook_or_filter_runs_and_the_repository_stays_as_it_is(repository, tmp_path, monkeypatch):
     witness = tmp_path / "ran"
     hook = repository / ".git" / "hooks" / "post-checkout"
     hook.write_text(f"#!/bin/sh\ntouch {witness}\n")
@@ -52,6 +52,8 @@ def test_no_hook_or_filter_runs_and_the_repository_stays_as_it_is(repository, tm
     for name in ("smudge", "clean"):
         run_git(repository, "config", f"filter.evil.{name}", f"touch {witness}")
     run_git(repository, "config", "core.fsmonitor", f"touch {witness}")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "config"))
+    run_git(repository, "config", "--global", "filter.evil.smudge", f"touch {witness}")
     (repository / ".gitattributes").write_text("*.txt filter=evil export-subst\n")
     before = {path: path.stat().st_mtime_ns for path in repository.rglob("*")}
     out = tmp_path / "out"
@@ -60,6 +62,16 @@ def test_no_hook_or_filter_runs_and_the_repository_stays_as_it_is(repository, tm
     assert git.untracked(repository) == [".gitattributes"]
     assert not witness.exists()
     assert {path: path.stat().st_mtime_ns for path in repository.rglob("*")} == before
+
+
+def test_attributes_of_a_commit_change_no_content(repository, tmp_path):
+    (repository / "inner" / "plain.txt").write_bytes(b"$Id$\n")
+    (repository / ".gitattributes").write_text("*.txt text eol=crlf ident\n")
+    run_git(repository, "add", "inner/plain.txt", ".gitattributes")
+    run_git(repository, "commit", "-qm", "two")
+    (out := tmp_path / "out").mkdir()
+    git.write(git.find("HEAD", repository), out)
+    assert (out / "inner" / "plain.txt").read_bytes() == b"$Id$\n"
 
 
 def tracked(repository):
@@ -106,7 +118,9 @@ def test_no_program_of_a_remote_is_started_for_a_missing_object(repository, tmp_
     tracked(clone)
     with pytest.raises(UsageError):
         git.find("HEAD", clone)
-    git.write(git.Commit(clone, commit), tmp_path)
+    (out := tmp_path / "out").mkdir()
+    with pytest.raises(UsageError, match="cannot write the files"):
+        git.write(git.Commit(clone, commit), out)
     assert not witness.exists()
     subprocess.run(["git", "ls-files"], cwd=clone, check=False, capture_output=True)
     assert witness.exists(), "the test is about what git would start"
@@ -131,7 +145,7 @@ def test_a_name_that_leads_elsewhere_is_refused(repository, tmp_path, name):
     commit = run_git(repository, "commit-tree", tree, "-m", "bad")
     out = tmp_path / "out"
     out.mkdir()
-    with pytest.raises(UsageError, match="has a file called"):
+    with pytest.raises(UsageError, match="cannot write the files"):
         git.write(git.find(commit, repository), out)
     assert list(out.iterdir()) == []
 

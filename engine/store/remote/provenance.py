@@ -40,7 +40,8 @@ def of(store: Store, record: Record, signer: Signer | None) -> Envelope:
             return opened
     folder = store.artifact_path(record.artifact)
     new = envelope.seal(statement.write(record, {name: _file(folder / name) for name in record.files}), signer)
-    store.envelopes.keep(record.digest, new.encode())
+    with store.adding():
+        store.keep_envelopes({record.digest: new.encode()})
     return new
 
 

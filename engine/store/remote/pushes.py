@@ -77,7 +77,7 @@ class Pushes:
         """Begin to push a record, unless its push has begun already."""
         if record.digest in self._every:
             return
-        push = Push(record, tuple(earlier), self._store.pushed.has(record.digest, self._upload.shown))
+        push = Push(record, tuple(earlier), self._store.has_pushed(record.digest, self._upload.shown))
         self._every[record.digest] = push
         if push.is_known:
             self._known.append(push)

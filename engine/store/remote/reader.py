@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Coroutine, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from engine.digest import Digest
@@ -167,7 +168,7 @@ class RemoteReader:
             for record in self._store.records()
             if (not record.origin or self._trust.counts(record.origin.get("signer", "")))
             and self._store.counts(record)
-            and self._store.is_whole(record)
+            and self._store.artifacts.is_whole(record)
         }
 
     async def _opened(self, raw: bytes) -> _Opened:
@@ -234,7 +235,7 @@ class RemoteReader:
         for read, signer, raw in every:
             record = self._own(read.record)
             if record is None:
-                record = read.record.taken_from({"remote": self._place.shown, "signer": signer})
+                record = replace(read.record, origin={"remote": self._place.shown, "signer": signer})
                 new[record.digest] = raw
             records.append(record)
         self._store.adopt(new, [record for record in records if record.digest in new])
@@ -244,7 +245,12 @@ class RemoteReader:
     def _own(self, record: Record) -> Record | None:
         """Return the record that the store has of the same key, if it can be used."""
         own = self._store.read(record.digest)
-        if own is not None and own.key == record.key and self._store.counts(own) and self._store.is_whole(own):
+        if (
+            own is not None
+            and own.key == record.key
+            and self._store.counts(own)
+            and self._store.artifacts.is_whole(own)
+        ):
             return own
         return None
 

@@ -124,7 +124,7 @@ class Tier:
 
     def push_new(self, record: Record, *, earlier: Sequence[Record]) -> None:
         """Begin to push a record of a build, unless builds do not push, or this store knows that the remote has it."""
-        if self.settings.pushes and not record.origin and not self._store.pushed.has(record.digest, self.shown):
+        if self.settings.pushes and not record.origin and not self._store.has_pushed(record.digest, self.shown):
             self.push(record, earlier=earlier)
 
     def wait(self) -> UserError | None:

@@ -57,7 +57,7 @@ def whole_records(machine, remote, name):
     store = machine(name, remote)
     records = store.tier.take_all()
     store.tier.bring_all(records)
-    assert all(store.is_whole(record) for record in records)
+    assert all(store.artifacts.is_whole(record) for record in records)
     assert not store.tier.counts.refused
     store.leave()
     return records
@@ -92,6 +92,6 @@ def test_a_pull_may_be_killed_at_any_moment(work, machine, remote, tmp_path, req
             assert not verification.verify(root, parallel=2).damages
     work("pull", root)
     puller = machine("puller", remote)
-    assert sum(puller.is_whole(record) for record in puller.records()) == SMALL + 1
+    assert sum(puller.artifacts.is_whole(record) for record in puller.records()) == SMALL + 1
     assert not verification.verify(Path(root), parallel=2).damages
     assert not list(puller.layout.incoming.iterdir())

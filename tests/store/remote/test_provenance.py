@@ -43,5 +43,5 @@ def test_a_file_with_other_bytes_and_a_missing_file_are_named(tmp_path, pair, tr
 def test_the_statement_of_another_record_is_no_provenance(tmp_path, pair, trust):
     store = Store(tmp_path / "cache")
     one, two = put(store, KEY, {"a": "A"}), put(store, {**KEY, "options.n": "2"}, {"a": "B"})
-    store.envelopes.keep(two.digest, provenance.of(store, one, pair).encode())
+    store.keep_envelopes({two.digest: provenance.of(store, one, pair).encode()})
     assert [why for _, why in provenance.check(store, trust).faults] == ["the statement is that of another record"]

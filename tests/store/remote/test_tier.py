@@ -31,7 +31,7 @@ def test_another_machine_finds_the_record_and_brings_the_same_bytes(machine, rem
     assert other.bring(taken)
     assert not other.is_away(taken)
     assert taken.artifact == record.artifact
-    assert other.is_whole(taken)
+    assert other.artifacts.is_whole(taken)
     assert {**dataclasses.asdict(taken), "origin": {}} == {**dataclasses.asdict(record), "log": "", "origin": {}}
     assert taken.origin["remote"] == other.tier.shown
 
@@ -43,7 +43,7 @@ def test_a_record_of_very_many_small_files_arrives(machine, remote):
     taken = other.find(KEY)
     assert other.bring(taken)
     assert len(taken.files) == len(files)
-    assert other.is_whole(taken)
+    assert other.artifacts.is_whole(taken)
 
 
 def test_a_second_push_writes_nothing(machine, remote):

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from engine.system.exchange import exchange
+from engine.store.materialize import exchange
 
 
 @pytest.fixture
