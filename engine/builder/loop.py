@@ -204,7 +204,7 @@ class _Build:
                 self.store.tier.look_again()
             record = self._find_record(ticket)
             if record is None:
-                yield self._run(ticket, right)
+                yield from self._run(ticket, right)
                 return
             right.release()
         except UserError as error:
@@ -212,18 +212,20 @@ class _Build:
         else:
             yield self._end(ticket, "cached", record=record)
 
-    def _run(self, ticket: Ticket, right: Releasable) -> Started | Noticed:
+    def _run(self, ticket: Ticket, right: Releasable) -> Iterator[Event]:
         order = RunOrder(self.lookup, ticket.job, ticket.known_key, ticket.inputs, right, ticket.lane)
         try:
             ticket.run = self.executor.start(str(ticket.digest), order)
         except LackingInputError as error:
             maker = ticket.makers[error.input]
             self.states.reopen(maker, ticket)
-            return Noticed(f"the output of {maker.job.name!r} cannot be brought from the remote: the job runs here")
+            yield Noticed(f"the output of {maker.job.name!r} cannot be brought from the remote: the job runs here")
+            return
         except OSError as error:  # no further process, or no further open file
             raise limits.failure(error) or error from error
         self.states.move(ticket, State.RUNNING)
-        return Started(ticket.variant.name, ticket.job.name, ticket.run.log, ticket.run.node)
+        if ticket.run.node is not None:
+            yield Started(ticket.variant.name, ticket.job.name, ticket.run.log, ticket.run.node)
 
     def _collect(self) -> Iterator[Event]:
         """Wait for workers, and handle the outcomes of those that have finished."""
@@ -233,6 +235,9 @@ class _Build:
                 ticket = self.states.leader(Digest(ident))
                 if ticket is None or (run := ticket.run) is None:
                     raise AssertionError(f"an outcome has come of a job that does not run: {ident}")
+                if outcome is None:
+                    yield Started(ticket.variant.name, ticket.job.name, run.log, run.node or "")
+                    continue
                 try:
                     yield from self._take(ticket, run, outcome)
                 finally:

@@ -51,7 +51,7 @@ def of(address: str, jobs: Sequence[Job], tools: Iterable[str], *, remote: str =
     never = {}
     for job in jobs:
         lane = placing.lane_of(job)
-        if not usable.suited(lane):
+        if not usable.pools(lane):
             never[f"{job.recipe} {job.name}"] = placing.lack_lines(every, lane.hardware)
     return Overview(rows, never)
 
