@@ -320,11 +320,12 @@ class Session:
         """Return what runs the jobs. Raises UserError for a cluster that cannot be used, UsageError for no address."""
         if on == LOCAL:
             return LocalExecutor(parallel or self.selection.jobs or slots.default())
-        from engine.cluster import opening
+        from engine.cluster.executor import ClusterExecutor
+        from engine.cluster.ray_engine import RayEngine
 
-        cluster = opening.engine_of(on)
+        cluster = RayEngine(on)
         on_event(Noticed(f"the nodes of {on} are asked what they have"))
-        return opening.executor_on(cluster, self.lookup, list(self.jobs), lambda text: on_event(Noticed(text)))
+        return ClusterExecutor(cluster, self.lookup, list(self.jobs), lambda text: on_event(Noticed(text)))
 
     def _with_failures(self, finished: Finished, ended: Iterable[Ended]) -> Finished:
         """Return the last event of a build with its failures; refused recipes are failures, too."""

@@ -102,25 +102,32 @@ class ClusterExecutor:
     """
 
     def __init__(
-        self, engine: ClusterEngine, lookup: Lookup, jobs: Sequence[Job], notice: Callable[[str], None]
+        self,
+        engine: ClusterEngine,
+        lookup: Lookup,
+        jobs: Sequence[Job],
+        notice: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Ask all nodes what they have, and let the look-up know them. `notice` says what the user should know.
 
-        Raises UserError for a build without a remote, without a usable node, and for a node of another version.
+        Raises UsageError for a build without a remote, and UserError for a cluster without a usable node, or with a
+        node of another version. The engine is closed then.
         """
         self._engine = engine
-        self._tier = tier_of(lookup.store)
-        self._sender = Sender(lookup.store, self._tier)
-        self._machines = lookup.machines = ClusterMachines(
-            engine,
-            jobs,
-            remote=self._tier.settings.url,
-            locked=None if lookup.lock is None else lookup.lock.tools,
-            notice=notice,
-        )
+        with contextlib.ExitStack() as resources:
+            resources.callback(engine.close)
+            self._tier = tier_of(lookup.store)
+            self._sender = Sender(lookup.store, self._tier)
+            self._machines = lookup.machines = ClusterMachines(
+                engine,
+                jobs,
+                remote=self._tier.settings.url,
+                locked=None if lookup.lock is None else lookup.lock.tools,
+                notice=notice,
+            )
+            self._logs = resources.enter_context(lookup.store.presence.workplace())
+            self._resources = resources.pop_all()
         self._nodes = self._machines.nodes
-        self._resources = contextlib.ExitStack()
-        self._logs = self._resources.enter_context(lookup.store.presence.workplace())
         self._runs: dict[str, ClusterRun] = {}
 
     def lane(self, job: Job, demand: Demand) -> Lane:
@@ -185,7 +192,6 @@ class ClusterExecutor:
     def close(self) -> None:
         """End all runs and leave the cluster."""
         self._runs.clear()
-        self._engine.close()
         self._resources.close()
 
     def _ended(self, run: ClusterRun, piece: Piece) -> Outcome:

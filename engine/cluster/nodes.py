@@ -136,7 +136,9 @@ class Nodes:
         pools = self.pools(lane)
         if len(pools) == 1:
             return [*pools]
-        return sorted(pools, key=lambda kind: (not self._has_room(kind, lane), _is_wanted(pools[kind][0], lane), kind))
+        return sorted(
+            pools, key=lambda kind: (not self._has_room(kind, lane), _serves_others(pools[kind][0], lane), kind)
+        )
 
     def has_room(self, lane: Lane) -> bool:
         """Say whether the nodes of any kind have room for one more job of a lane."""
@@ -174,7 +176,7 @@ def lane_of(job: Job, demand: Demand | None = None) -> Lane:
     return Lane(NO_HARDWARE if hardware is None else str(hardware), threads, memory, alone)
 
 
-def _is_wanted(node: ClusterNode, lane: Lane) -> bool:
+def _serves_others(node: ClusterNode, lane: Lane) -> bool:
     """Say whether a job without hardware would take the place of jobs that need the node's hardware."""
     return not lane.hardware and node.survey is not None and any(lack == "" for lack in node.survey.lacks.values())
 

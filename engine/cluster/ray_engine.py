@@ -187,9 +187,10 @@ class RayEngine:
         ready, _ = self._ray.wait([*self._runs], timeout=timeout)
         if not ready:
             self._give_back()
-        if ready and len(self._runs) > 1:
+        news = self._news()
+        if news or len(self._runs) > 1:  # a run that has begun may have waited for the end of another
             ready, _ = self._ray.wait([*self._runs], num_returns=len(self._runs), timeout=0)
-        return [*self._news(), *map(self._answer, ready)]
+        return [*map(self._answer, ready), *news]
 
     @_while_connected
     def claim(self, key: str) -> str:
