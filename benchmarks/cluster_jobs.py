@@ -89,11 +89,12 @@ def _built(pairs: int, folder: Path, remote: Path) -> float:
 
     The folder has the number of the round as its name, so that each round has jobs of its own.
     """
-    from engine.cluster.opening import engine_of, executor_on
+    from engine.cluster.executor import ClusterExecutor
+    from engine.cluster.ray_engine import RayEngine
 
     del remote
     return _build(
-        pairs, folder, int(folder.name) * pairs, lambda lookup, jobs: executor_on(engine_of("auto"), lookup, jobs)
+        pairs, folder, int(folder.name) * pairs, lambda lookup, jobs: ClusterExecutor(RayEngine("auto"), lookup, jobs)
     )
 
 

@@ -298,11 +298,12 @@ class Session:
         """Return what runs the jobs. Raises UserError for a cluster that cannot be used, UsageError for no address."""
         if options.on == HERE:
             return LocalExecutor(options.parallel or self.parallel)
-        from engine.cluster import opening
+        from engine.cluster.executor import ClusterExecutor
+        from engine.cluster.ray_engine import RayEngine
 
-        cluster = opening.engine_of(options.on)
+        cluster = RayEngine(options.on)
         on_event(Noticed(f"the nodes of {options.on} are asked what they have"))
-        return opening.executor_on(cluster, self.lookup, list(self.jobs), lambda text: on_event(Noticed(text)))
+        return ClusterExecutor(cluster, self.lookup, list(self.jobs), lambda text: on_event(Noticed(text)))
 
     def _with_refusals(self, finished: Finished) -> Finished:
         """Return the last event of a build with the recipes that are wrong: they are failures, too."""

@@ -220,22 +220,27 @@ class _Build:
                 record = self._find_record(ticket, self.states.ran(ticket.digest))
                 if record is None:
                     resources.pop_all()  # the run has the lock from here on
-            yield self._run(ticket, right) if record is None else Ending(ticket, "cached", record)
+            if record is None:
+                yield from self._run(ticket, right)
+            else:
+                yield Ending(ticket, "cached", record)
         except UserError as error:
             yield Ending(ticket, "failed", error=error)
 
-    def _run(self, ticket: Ticket, right: Releasable) -> Started | Noticed:
+    def _run(self, ticket: Ticket, right: Releasable) -> Iterator[Event]:
         order = RunOrder(self.lookup, ticket.job, ticket.known_key, ticket.inputs, right, ticket.lane)
         try:
             ticket.run = self.executor.start(str(ticket.digest), order)
         except LackingInputError as error:
             maker = ticket.makers[error.input]
             self.states.reopen(maker, ticket)
-            return Noticed(f"the output of {maker.job.name!r} cannot be brought from the remote: the job runs here")
+            yield Noticed(f"the output of {maker.job.name!r} cannot be brought from the remote: the job runs here")
+            return
         except OSError as error:  # no further process, or no further open file
             raise limits.failure(error) or error from error
         self.states.move(ticket, State.RUNNING)
-        return Started(ticket.variant.name, ticket.job.name, ticket.run.log, ticket.run.node)
+        if ticket.run.node is not None:
+            yield Started(ticket.variant.name, ticket.job.name, ticket.run.log, ticket.run.node)
 
     def _collect(self) -> Iterator[Ending | Event]:
         """Wait for workers, and handle the outcomes of those that have finished."""
@@ -245,6 +250,9 @@ class _Build:
                 ticket = self.states.leader(Digest(ident))
                 if ticket is None or (run := ticket.run) is None:
                     raise AssertionError(f"an outcome has come of a job that does not run: {ident}")
+                if outcome is None:
+                    yield Started(ticket.variant.name, ticket.job.name, run.log, run.node or "")
+                    continue
                 try:
                     yield from self._take(ticket, run, outcome)
                 finally:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Self
 from engine.client import address as addresses
 from engine.client import counters, failures, model_metadata
 from engine.client.address import Address
-from engine.client.grpc_line import GrpcLine
-from engine.client.http_line import HttpLine
+from engine.client.lines import GrpcLine, HttpLine
 from engine.client.model_metadata import ModelMetadata, ModelState
 from engine.errors import StepError
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -11,9 +11,11 @@ from engine.cluster.nodes import ClusterNode, Lane
 
 @dataclass(frozen=True)
 class Piece:
-    """Something that a node sent about the run `ident`: a part of its log, its answer, or news that the run is lost."""
+    """News about the run `ident`: that it has begun, a part of its log, its answer, or that the run is lost."""
 
     ident: str
+    node: str = ""
+    """The id of the node on which the run has begun."""
     log: bytes = b""
     answer: bytes | None = None
     lost: str = ""
@@ -35,8 +37,8 @@ class ClusterEngine(Protocol):
     def ask(self, nodes: Iterable[ClusterNode], question: Mapping[str, Any]) -> dict[str, Mapping[str, Any] | str]:
         """Ask nodes for their surveys and wait for the answers; a text says why a node has not answered."""
 
-    def submit(self, ident: str, node: ClusterNode, lane: Lane, order: bytes) -> None:
-        """Send an order to a node."""
+    def submit(self, ident: str, nodes: Sequence[ClusterNode], lane: Lane, order: bytes) -> None:
+        """Let an order run on one of some nodes, as soon as one has what its lane needs."""
 
     def poll(self, timeout: float) -> list[Piece]:
         """Wait up to `timeout` seconds for pieces, and return those that have come."""

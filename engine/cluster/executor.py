@@ -32,20 +32,24 @@ if TYPE_CHECKING:
 _POLL_SECONDS = 0.2
 
 
-@dataclass(frozen=True)
+@dataclass
 class ClusterRun:
     """One run of a job on a node, as the builder sees it. Its log is a copy of what the node has sent so far."""
 
     order: RunOrder
     lane: Lane
-    place: ClusterNode
+    kind: str
+    places: Sequence[ClusterNode]
+    """The nodes on one of which the job runs."""
     cleanup: contextlib.ExitStack
     log: Path
+    place: ClusterNode | None = None
+    """The node on which the job runs; None while it waits there for room."""
 
     @property
-    def node(self) -> str:
-        """The name of the node."""
-        return self.place.name
+    def node(self) -> str | None:
+        """The name of the node; None while the job waits for room."""
+        return None if self.place is None else self.place.name
 
     def record(self, outcome: Outcome) -> Record:
         """Return the record that the node has pushed, which the store has now. Raises UserError."""
@@ -98,25 +102,32 @@ class ClusterExecutor:
     """
 
     def __init__(
-        self, engine: ClusterEngine, lookup: Lookup, jobs: Sequence[Job], notice: Callable[[str], None]
+        self,
+        engine: ClusterEngine,
+        lookup: Lookup,
+        jobs: Sequence[Job],
+        notice: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Ask all nodes what they have, and let the look-up know them. `notice` says what the user should know.
 
-        Raises UserError for a build without a remote, without a usable node, and for a node of another version.
+        Raises UsageError for a build without a remote, and UserError for a cluster without a usable node, or with a
+        node of another version. The engine is closed then.
         """
         self._engine = engine
-        self._tier = tier_of(lookup.store)
-        self._sender = Sender(lookup.store, self._tier)
-        self._machines = lookup.machines = ClusterMachines(
-            engine,
-            jobs,
-            remote=self._tier.settings.url,
-            locked=None if lookup.lock is None else lookup.lock.tools,
-            notice=notice,
-        )
+        with contextlib.ExitStack() as resources:
+            resources.callback(engine.close)
+            self._tier = tier_of(lookup.store)
+            self._sender = Sender(lookup.store, self._tier)
+            self._machines = lookup.machines = ClusterMachines(
+                engine,
+                jobs,
+                remote=self._tier.settings.url,
+                locked=None if lookup.lock is None else lookup.lock.tools,
+                notice=notice,
+            )
+            self._logs = resources.enter_context(lookup.store.presence.workplace())
+            self._resources = resources.pop_all()
         self._nodes = self._machines.nodes
-        self._resources = contextlib.ExitStack()
-        self._logs = self._resources.enter_context(lookup.store.presence.workplace())
         self._runs: dict[str, ClusterRun] = {}
 
     def lane(self, job: Job, demand: Demand) -> Lane:
@@ -124,8 +135,8 @@ class ClusterExecutor:
         return self._nodes.fitted(lane_of(job, demand))
 
     def has_room(self, lane: Hashable) -> bool:
-        """Say whether a node has room for a job of a lane."""
-        return self._nodes.best(cast("Lane", lane)) is not None
+        """Say whether nodes have room for one more job of a lane."""
+        return self._nodes.has_room(cast("Lane", lane))
 
     def claim(self, ident: str, lock: FileLock) -> Releasable | str:
         """Return the lock of a key with the claim of the cluster on it, or the builder that has the claim."""
@@ -136,41 +147,43 @@ class ClusterExecutor:
         return _Claimed(ident, lock, self._engine)
 
     def start(self, ident: str, order: RunOrder) -> ClusterRun:
-        """Send a job to the best node. Raises LackingInputError and StepError; the lock of the order is free then."""
+        """Send a job to the nodes of its key. Raises LackingInputError and StepError; the order's lock is free then."""
         lane = cast("Lane", order.lane)
         with contextlib.ExitStack() as resources:
             resources.callback(order.lock.release)
             own = without_inputs(order.key)
             kinds = (kind for kind in self._nodes.kinds(lane) if order.lookup.own_rows(order.job, kind) == own)
-            node = next(filter(None, (self._nodes.best(lane, kind=kind) for kind in kinds)), None)
-            if node is None:
-                raise DisplacedError(f"no node has room for {order.job.name!r} any more")
+            kind = next(kinds, None)
+            if kind is None:
+                raise DisplacedError(f"no node can run {order.job.name!r} any more")
+            places = self._nodes.pools(lane)[kind]
             self._sender.send_inputs(order)
             sources = self._sender.sources(order)
             inputs = {name: record.key for name, record in order.inputs.items()}
             sent = JobOrder(SentJob.of(order.job), order.key, inputs, sources)
-            self._engine.submit(ident, node, lane, sent.encode())
-            run = ClusterRun(order, lane, node, resources.pop_all(), self._logs / ident)
-        self._nodes.begin(node, lane)
+            self._engine.submit(ident, places, lane, sent.encode())
+            run = ClusterRun(order, lane, kind, places, resources.pop_all(), self._logs / ident)
+        self._nodes.begin(kind, lane)
         self._runs[ident] = run
         return run
 
-    def poll(self, timeout: float = _POLL_SECONDS) -> list[tuple[str, Outcome]]:
-        """Wait up to `timeout` seconds for outcomes; keep what came of logs."""
-        done: list[tuple[str, Outcome]] = []
+    def poll(self, timeout: float = _POLL_SECONDS) -> list[tuple[str, Outcome | None]]:
+        """Wait up to `timeout` seconds for outcomes and for begins; keep what came of logs."""
+        news: list[tuple[str, Outcome | None]] = []
         for piece in self._engine.poll(timeout):
             run = self._runs.get(piece.ident)
             if run is None:
                 continue  # a second answer, or one to a run that was given up
+            if piece.node and run.place is None:
+                run.place = next(node for node in run.places if node.id == piece.node)
+                news.append((piece.ident, None))
             if piece.log:
                 with run.log.open("ab") as log:
                     log.write(piece.log)
             if piece.answer is not None or piece.lost:
-                del self._runs[piece.ident]
-                self._nodes.end(run.place, run.lane)
-                done.append((piece.ident, self._outcome(run, piece)))
+                news.append((piece.ident, self._ended(run, piece)))
         self._machines.look_now_and_then()
-        return done
+        return news
 
     def has_changed(self) -> bool:
         """Say, once for each change, whether nodes came or left."""
@@ -179,30 +192,37 @@ class ClusterExecutor:
     def close(self) -> None:
         """End all runs and leave the cluster."""
         self._runs.clear()
-        self._engine.close()
         self._resources.close()
 
-    def _outcome(self, run: ClusterRun, piece: Piece) -> Outcome:
+    def _ended(self, run: ClusterRun, piece: Piece) -> Outcome:
+        del self._runs[piece.ident]
+        self._nodes.end(run.kind, run.lane)
         name = run.order.job.name
-        if piece.answer is None:
-            if piece.node_is_gone:
-                self._machines.leave_out(run.place, piece.lost)
-            return _failed(DisplacedError(f"node {run.node} was lost while it ran {name!r}: {piece.lost}"))
+        if run.place is None:
+            return _failed(DisplacedError(f"no node is left for {name!r}: {piece.lost}"))
+        if piece.answer is not None:
+            return self._outcome(run, run.place, piece.answer)
+        if piece.node_is_gone:
+            self._machines.leave_out(run.place, piece.lost)
+        return _failed(DisplacedError(f"node {run.node} was lost while it ran {name!r}: {piece.lost}"))
+
+    def _outcome(self, run: ClusterRun, place: ClusterNode, raw: bytes) -> Outcome:
+        name = run.order.job.name
         try:
-            answer = NodeAnswer.decode(piece.answer)
+            answer = NodeAnswer.decode(raw)
         except (ValueError, TypeError) as wrong:
-            self._machines.leave_out(run.place, "its answer is no answer")
-            return _failed(DisplacedError(f"node {run.node} gave no answer about {name!r}: {wrong}"))
+            self._machines.leave_out(place, "its answer is no answer")
+            return _failed(DisplacedError(f"node {place.name} gave no answer about {name!r}: {wrong}"))
         outcome = Outcome(None, None, answer.seconds, answer.peak_bytes, anonymous_bytes=answer.anonymous_bytes)
         if answer.differs:
             rows = ", ".join(f"{row} is {here}, not {ordered}" for row, ordered, here in answer.differs[:3])
-            self._machines.leave_out(run.place, f"it is not what it was: {rows}")
+            self._machines.leave_out(place, f"it is not what it was: {rows}")
             code = next(((ordered, here) for row, ordered, here in answer.differs if row == CODE), None)
-            other = DisplacedError(f"node {run.node} is not what it was: {rows}")
-            return _failed(_other_code(run, *code) if code else other)
+            other = DisplacedError(f"node {place.name} is not what it was: {rows}")
+            return _failed(_other_code(place, run.order.job, *code) if code else other)
         if answer.lacks:
             hint = "a node must trust the key that this machine signs with: `recipe cache trust --key KEY` there"
-            return replace(outcome, error=LackingInputError(answer.lacks, f"node {run.node}: {answer.log}", hint))
+            return replace(outcome, error=LackingInputError(answer.lacks, f"node {place.name}: {answer.log}", hint))
         if answer.error:
             run.log.write_bytes(answer.log.encode())
             return replace(outcome, error=error_of(answer.error))
@@ -212,15 +232,15 @@ class ClusterExecutor:
         return outcome
 
 
-def _other_code(run: ClusterRun, ordered: str | None, there: str | None) -> StepError:
+def _other_code(place: ClusterNode, job: Job, ordered: str | None, there: str | None) -> StepError:
     """Return the error about a node that has this version of the program, and other code for the step of a job."""
-    version = "" if run.place.survey is None else run.place.survey.version
+    version = "" if place.survey is None else place.survey.version
     return StepError(
-        f"node {run.node} has other code for {run.order.job.name!r} than this machine",
+        f"node {place.name} has other code for {job.name!r} than this machine",
         [
-            f"node {run.node}: {version}, code {there}",
+            f"node {place.name}: {version}, code {there}",
             f"this machine: {survey.version()}, code {ordered}",
-            f"the step is {run.order.job.traits.kind}",
+            f"the step is {job.traits.kind}",
         ],
         "install the same version of the step's package on all nodes, and start their Ray processes again",
     )

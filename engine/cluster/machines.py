@@ -87,31 +87,27 @@ class ClusterMachines:
     def away(self, job: Job) -> Hardware | None:
         """Return the hardware that a job needs and every node lacks, or None. A lost node may have a successor."""
         lane = placing.lane_of(job)
-        if self._has_lost and not self.nodes.suited(lane):
+        if self._has_lost and not self.nodes.pools(lane):
             self.look()
-        return None if self.nodes.suited(lane) else job.step.hardware()
+        return None if self.nodes.pools(lane) else job.step.hardware()
 
     def advice(self, hardware: Hardware) -> str:
         """Return what the nodes lack for some hardware."""
         return "; ".join(self._lacks(str(hardware))) or f"{self._engine.shown} has no node"
 
     def kinds(self, job: Job, lane: Hashable = None) -> Sequence[str]:
-        """Return the kinds of nodes that can run a job; first that of the node to which it would go now."""
+        """Return the kinds of nodes that can run a job; first that to which it would go now."""
         lane = lane if isinstance(lane, Lane) else placing.lane_of(job)
-        if not self.nodes.suited(lane):
+        if not self.nodes.pools(lane):
             self.look()
-        kinds = self.nodes.kinds(lane)
-        if not kinds:
-            raise StepError(f"no node of {self._engine.shown} can run {job.name!r}", self._lacks(lane.hardware))
-        if len(kinds) == 1:
-            return [*kinds]
-        best = self.nodes.best(lane)
-        return sorted(kinds, key=lambda kind: (best is None or kind != best.kind, kind))
+        if kinds := self.nodes.kinds(lane):
+            return kinds
+        raise StepError(f"no node of {self._engine.shown} can run {job.name!r}", self._lacks(lane.hardware))
 
     def rows(self, job: Job, kind: str) -> MachineRows:
         """Return the values of a kind of node that are rows of a job's key."""
         lane, step = placing.lane_of(job), job.step
-        own = self.nodes.kinds(lane)[kind]
+        own = next(node.survey for node in self.nodes.pools(lane)[kind] if node.survey is not None)
         facts = own.facts[lane.hardware]
         return MachineRows(
             tools={name: own.tools[name] for name in step.tools_used()},

@@ -1,10 +1,10 @@
-"""The nodes of a cluster and what a build has running on them: which node a job goes to."""
+"""The nodes of a cluster as pools: nodes on which a job has one key, among which the cluster's engine chooses."""
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from engine.cluster.survey import NO_HARDWARE, Survey, version
@@ -43,11 +43,6 @@ class ClusterNode:
     """The number of GPUs of which the engine counts the use; 0 for a node whose GPUs it does not count."""
     survey: Survey | None = None
     """None until the node has answered."""
-    busy_threads: int = 0
-    busy_memory: int = 0
-    busy_gpus: int = 0
-    jobs: int = 0
-    alone: bool = field(default=False)
 
     @property
     def trouble(self) -> str:
@@ -75,93 +70,19 @@ class ClusterNode:
         fits = lane.threads <= self.threads and lane.memory <= self.memory
         return fits and (lane.hardware == NO_HARDWARE or self.survey.lacks.get(lane.hardware) == "")
 
-    def has_room(self, lane: Lane) -> bool:
-        """Say whether a job of a lane can start on the node now."""
-        if lane.alone:
-            return self.jobs == 0
-        free = self.threads - self.busy_threads >= lane.threads and self.memory - self.busy_memory >= lane.memory
-        has_gpu = not lane.gpus or not self.gpus or self.gpus - self.busy_gpus >= lane.gpus
-        return free and has_gpu and not self.alone
-
-    def begin(self, lane: Lane) -> None:
-        """Note that a job of a lane runs on the node."""
-        self.jobs += 1
-        self.busy_threads += lane.threads
-        self.busy_memory += lane.memory
-        self.busy_gpus += lane.gpus
-        self.alone = lane.alone
-
-    def end(self, lane: Lane) -> None:
-        """Note that a job of a lane has ended on the node."""
-        self.jobs -= 1
-        self.busy_threads -= lane.threads
-        self.busy_memory -= lane.memory
-        self.busy_gpus -= lane.gpus
-        self.alone = False
-
-
-_Entry = tuple[bool, bool, int, str]
-"""Whether a node has no room, whether others wait for its hardware, its free threads (negative), and its name."""
-
-
-_MOST_ENTRIES = 8
-"""The most entries of a ranking for each node."""
-
-
-class _Ranking:
-    """The nodes that suit a lane, the one with most to spare first.
-
-    Ranks change with every job. A node has an entry for each rank that it had; entries of old ranks are thrown away
-    when they come to the front, or when there are many.
-    """
-
-    def __init__(self, lane: Lane, nodes: Iterable[ClusterNode]) -> None:
-        self._lane = lane
-        self.nodes = {node.id: node for node in nodes}
-        self.kinds = {node.kind: node.survey for node in self.nodes.values() if node.survey is not None}
-        self._rank()
-
-    def _rank(self) -> None:
-        self._entries = [self._entry(node) for node in self.nodes.values()]
-        heapq.heapify(self._entries)
-
-    def _entry(self, node: ClusterNode) -> _Entry:
-        free = 0 if node.alone else node.threads - node.busy_threads
-        return (not node.has_room(self._lane), not _spares(node, self._lane), -free, node.id)
-
-    def note(self, node: ClusterNode) -> None:
-        """Note that a job has begun or ended on a node."""
-        if node.id in self.nodes:
-            heapq.heappush(self._entries, self._entry(node))
-            if len(self._entries) > _MOST_ENTRIES * len(self.nodes):
-                self._rank()
-
-    def best(self, kind: str | None) -> ClusterNode | None:
-        """Return the first node with room, of some kind if `kind` is one; None if there is none."""
-        passed: list[_Entry] = []
-        best: ClusterNode | None = None
-        while self._entries and best is None:
-            entry = heapq.heappop(self._entries)
-            node = self.nodes[entry[-1]]
-            if entry != self._entry(node) or (passed and entry == passed[-1]):
-                continue
-            passed.append(entry)
-            if entry[0]:
-                break  # no other node has room either
-            if kind in (None, node.kind):
-                best = node
-        for entry in passed:
-            heapq.heappush(self._entries, entry)
-        return best
-
 
 class Nodes:
-    """The nodes that a build uses."""
+    """The nodes that a build uses, and the lanes of its jobs that are under way on nodes of each kind.
+
+    A build sends no more jobs to the nodes of a kind than they have CPUs, memory and GPUs for, all nodes together. On
+    which of them a job runs, and when, the cluster's engine says.
+    """
 
     def __init__(self) -> None:
         self._nodes: dict[str, ClusterNode] = {}
-        self._rankings: dict[Lane, _Ranking] = {}
-        self._fitted: dict[Lane, Lane] = {}
+        self._under_way: dict[str, Counter[Lane]] = {}
+        self._pools: dict[Lane, Mapping[str, Sequence[ClusterNode]]] = {}
+        """The nodes that suit a lane, by their kind."""
 
     def __iter__(self) -> Iterator[ClusterNode]:
         return iter(list(self._nodes.values()))
@@ -175,69 +96,77 @@ class Nodes:
     def add(self, node: ClusterNode) -> None:
         """Add a node that has come."""
         self._nodes[node.id] = node
-        self._forget()
+        self._pools.clear()
 
     def remove(self, name: str) -> ClusterNode | None:
         """Remove a node that has left, or that is not what it was; None for one that is not here."""
-        self._forget()
+        self._pools.clear()
         return self._nodes.pop(name, None)
 
     def fitted(self, lane: Lane) -> Lane:
         """Return a lane that asks for no more threads and memory than the largest node with its hardware has.
 
-        What a job needs is an estimate: a job that seems too large for every node gets the largest one for itself.
+        What a job needs is an estimate: a job that seems too large for every node gets the largest one for itself. A
+        job that runs alone takes all threads of its node, and goes to a node with most of them.
         """
-        if lane not in self._fitted:
-            every = self.suited(lane._replace(threads=0, memory=0))
-            threads = max((node.threads for node in every if node.memory >= lane.memory), default=0)
-            largest = max(every, key=lambda node: (node.memory, node.threads), default=None)
-            if largest is None:
-                self._fitted[lane] = lane
-            elif threads:
-                self._fitted[lane] = lane._replace(threads=min(lane.threads, threads))
-            else:
-                self._fitted[lane] = lane._replace(threads=largest.threads, memory=largest.memory)
-        return self._fitted[lane]
+        every = [node for pool in self.pools(lane._replace(threads=0, memory=0)).values() for node in pool]
+        threads = max((node.threads for node in every if node.memory >= lane.memory), default=0)
+        largest = max(every, key=lambda node: (node.memory, node.threads), default=None)
+        if largest is None:
+            return lane
+        if not threads:
+            return lane._replace(threads=largest.threads, memory=largest.memory)
+        return lane._replace(threads=threads if lane.alone else min(lane.threads, threads))
 
-    def _forget(self) -> None:
-        """Forget what depends on which nodes there are."""
-        self._rankings.clear()
-        self._fitted.clear()
+    def pools(self, lane: Lane) -> Mapping[str, Sequence[ClusterNode]]:
+        """Return the nodes that could run a job of a lane if nothing else ran there, by their kind."""
+        if lane not in self._pools:
+            pools: dict[str, list[ClusterNode]] = {}
+            for node in self._nodes.values():
+                if node.suits(lane):
+                    pools.setdefault(node.kind, []).append(node)
+            self._pools[lane] = pools
+        return self._pools[lane]
 
-    def begin(self, node: ClusterNode, lane: Lane) -> None:
-        """Note that a job of a lane runs on a node."""
-        node.begin(lane)
-        self._note(node)
+    def kinds(self, lane: Lane) -> Sequence[str]:
+        """Return the kinds of the nodes that could run a job of a lane, the one with most to spare first.
 
-    def end(self, node: ClusterNode, lane: Lane) -> None:
-        """Note that a job of a lane has ended on a node."""
-        node.end(lane)
-        self._note(node)
-
-    def suited(self, lane: Lane) -> Collection[ClusterNode]:
-        """Return the nodes that could run a job of a lane."""
-        return self._ranking(lane).nodes.values()
-
-    def kinds(self, lane: Lane) -> Mapping[str, Survey]:
-        """Return the kinds of the nodes that could run a job of a lane, each with the survey of such a node."""
-        return self._ranking(lane).kinds
-
-    def best(self, lane: Lane, *, kind: str | None = None) -> ClusterNode | None:
-        """Return the node with room for a job of a lane that has most to spare; None if no node has room.
-
-        A job that needs no hardware goes to a node whose GPU nobody waits for, if there is one. `kind` is the kind of
-        node for which the key of the job was computed.
+        A job that needs no hardware goes to nodes for whose GPU nobody waits, if they have room.
         """
-        return self._ranking(lane).best(kind)
+        pools = self.pools(lane)
+        if len(pools) == 1:
+            return [*pools]
+        return sorted(
+            pools, key=lambda kind: (not self._has_room(kind, lane), _serves_others(pools[kind][0], lane), kind)
+        )
 
-    def _ranking(self, lane: Lane) -> _Ranking:
-        if lane not in self._rankings:
-            self._rankings[lane] = _Ranking(lane, [node for node in self._nodes.values() if node.suits(lane)])
-        return self._rankings[lane]
+    def has_room(self, lane: Lane) -> bool:
+        """Say whether the nodes of any kind have room for one more job of a lane."""
+        return any(self._has_room(kind, lane) for kind in self.pools(lane))
 
-    def _note(self, node: ClusterNode) -> None:
-        for ranking in self._rankings.values():
-            ranking.note(node)
+    def begin(self, kind: str, lane: Lane) -> None:
+        """Note that a job of a lane is sent to the nodes of a kind."""
+        self._under_way.setdefault(kind, Counter())[lane] += 1
+
+    def end(self, kind: str, lane: Lane) -> None:
+        """Note that a job of a lane has ended on a node of a kind."""
+        self._under_way[kind][lane] -= 1
+
+    def _has_room(self, kind: str, lane: Lane) -> bool:
+        nodes = self.pools(_ALL)[kind]
+        lanes = Counter(self._under_way.get(kind)) + Counter([lane])
+        threads = sum(each.threads * count for each, count in lanes.items())
+        memory = sum(each.memory * count for each, count in lanes.items())
+        gpus = sum(each.gpus * count for each, count in lanes.items())
+        return (
+            threads <= sum(node.threads for node in nodes)
+            and memory <= sum(node.memory for node in nodes)
+            and (not all(node.gpus for node in nodes) or gpus <= sum(node.gpus for node in nodes))
+        )
+
+
+_ALL = Lane(NO_HARDWARE, 0, 0, alone=False)
+"""The lane of a job that could run on any node."""
 
 
 def lane_of(job: Job, demand: Demand | None = None) -> Lane:
@@ -247,9 +176,9 @@ def lane_of(job: Job, demand: Demand | None = None) -> Lane:
     return Lane(NO_HARDWARE if hardware is None else str(hardware), threads, memory, alone)
 
 
-def _spares(node: ClusterNode, lane: Lane) -> bool:
-    """Say whether a job does not take the place of jobs that need the node's hardware."""
-    return bool(lane.hardware) or node.survey is None or not any(lack == "" for lack in node.survey.lacks.values())
+def _serves_others(node: ClusterNode, lane: Lane) -> bool:
+    """Say whether a job without hardware would take the place of jobs that need the node's hardware."""
+    return not lane.hardware and node.survey is not None and any(lack == "" for lack in node.survey.lacks.values())
 
 
 def lacks(nodes: Iterable[ClusterNode], hardware: str) -> Mapping[str, str]:

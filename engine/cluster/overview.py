@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from engine.cluster import nodes as placing
 from engine.cluster.machines import judge, surveyed
 from engine.cluster.nodes import ClusterNode, Nodes
-from engine.cluster.opening import engine_of
+from engine.cluster.ray_engine import RayEngine
 from engine.cluster.survey import Question
 from engine.text import sizes
 
@@ -35,7 +35,7 @@ def of(address: str, jobs: Sequence[Job], tools: Iterable[str], *, remote: str =
     """
     own = Question.about(jobs)
     question = Question((*own.tools, *tools), own.variables, own.hardware, own.facts)
-    engine = engine_of(address)
+    engine = RayEngine(address)
     try:
         every = surveyed(engine, engine.nodes(), question)
     finally:
@@ -51,7 +51,7 @@ def of(address: str, jobs: Sequence[Job], tools: Iterable[str], *, remote: str =
     never = {}
     for job in jobs:
         lane = placing.lane_of(job)
-        if not usable.suited(lane):
+        if not usable.pools(lane):
             never[f"{job.recipe} {job.name}"] = placing.lack_lines(every, lane.hardware)
     return Overview(rows, never)
 

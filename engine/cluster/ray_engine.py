@@ -11,7 +11,7 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from engine.cluster import node as node_side
@@ -33,23 +33,27 @@ _LOG_SECONDS = 0.5
 
 
 class Journal:
-    """Keeps the pieces of logs that nodes send until the builder takes them. An actor of the cluster."""
+    """Keeps what nodes say about runs until the builder takes it. An actor of the cluster."""
 
     def __init__(self) -> None:
-        self._pieces: list[tuple[str, bytes]] = []
+        self._pieces: list[tuple[str, str, bytes]] = []
 
-    def add(self, ident: str, piece: bytes) -> None:
-        """Keep a piece of the log of a run."""
-        self._pieces.append((ident, piece))
+    def add(self, ident: str, node: str, piece: bytes = b"") -> None:
+        """Keep a piece of the log of a run, or that the run has begun on a node."""
+        self._pieces.append((ident, node, piece))
 
-    def take(self) -> list[tuple[str, bytes]]:
+    def take(self) -> list[tuple[str, str, bytes]]:
         """Return all pieces, and forget them."""
         pieces, self._pieces = self._pieces, []
         return pieces
 
 
-def _run(ident: str, order: bytes, journal: Any) -> bytes:
-    return node_side.run_order(order, lambda piece: journal.add.remote(ident, piece))
+def _run(ident: str, order: bytes, journal: Any) -> tuple[str, bytes]:
+    import ray
+
+    node = ray.get_runtime_context().get_node_id()
+    journal.add.remote(ident, node)
+    return node, node_side.run_order(order, lambda piece: journal.add.remote(ident, node, piece))
 
 
 def _survey(question: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -90,7 +94,7 @@ def _while_connected(
 
 
 class RayEngine:
-    """A Ray cluster. Each job is a task on the node that the executor chose, with the CPUs and memory of its lane.
+    """A Ray cluster. Each job is a task for the nodes on which its key is right, with the CPUs and memory of its lane.
 
     Ray counts what the tasks of all builders take, so that a node is never oversubscribed, even by two builds.
     """
@@ -112,12 +116,13 @@ class RayEngine:
         self._claims = table.options(
             name=_TABLE, namespace=_NAMESPACE, get_if_exists=True, lifetime="detached"
         ).remote()
-        self._runs: dict[Any, tuple[str, ClusterNode]] = {}
+        self._runs: dict[Any, str] = {}
+        """The names of the runs that have not ended, by their references of Ray."""
         self._pieces: Any = None
         self._last_question = 0.0
         self._has_answers = False
-        self._tasks_at: dict[tuple[str, int, int, int], Any] = {}
-        """The task of a job by its node, CPUs, memory and GPUs: Ray takes long to make one."""
+        self._tasks_on: dict[tuple[Hashable, ...], Any] = {}
+        """The task of a job by its nodes, CPUs, memory and GPUs: Ray takes long to make one."""
         self._released: list[str] = []
         """Keys that the claim table has not taken back yet."""
         self._telling = threading.Lock()
@@ -149,7 +154,7 @@ class RayEngine:
         Nothing can run before the first node of the cluster has answered. That one may take longer.
         """
         refs = {
-            node.id: self._on(self._survey, node, gpus=_SHARE if node.gpus else 0).remote(question) for node in nodes
+            node.id: self._on(self._survey, [node], gpus=_SHARE if node.gpus else 0).remote(question) for node in nodes
         }
         ready, _ = self._ray.wait(list(refs.values()), num_returns=len(refs), timeout=_ASK_SECONDS)
         if refs and not ready and not self._has_answers:
@@ -164,13 +169,13 @@ class RayEngine:
         return answers
 
     @_while_connected
-    def submit(self, ident: str, node: ClusterNode, lane: Lane, order: bytes) -> None:
-        """Send an order to a node."""
-        cpus, gpus = node.threads if lane.alone else lane.threads, lane.gpus if node.gpus else 0
-        place = (node.id, cpus, lane.memory, gpus)
-        if place not in self._tasks_at:
-            self._tasks_at[place] = self._on(self._task, node, cpus=cpus, memory=lane.memory, gpus=gpus)
-        self._runs[self._tasks_at[place].remote(ident, order, self._journal)] = (ident, node)
+    def submit(self, ident: str, nodes: Sequence[ClusterNode], lane: Lane, order: bytes) -> None:
+        """Let an order run on one of some nodes, as soon as one has what its lane needs."""
+        gpus = lane.gpus if all(node.gpus for node in nodes) else 0
+        place = (*(node.id for node in nodes), lane.threads, lane.memory, gpus)
+        if place not in self._tasks_on:
+            self._tasks_on[place] = self._on(self._task, nodes, cpus=lane.threads, memory=lane.memory, gpus=gpus)
+        self._runs[self._tasks_on[place].remote(ident, order, self._journal)] = ident
 
     @_while_connected
     def poll(self, timeout: float) -> list[Piece]:
@@ -182,10 +187,10 @@ class RayEngine:
         ready, _ = self._ray.wait([*self._runs], timeout=timeout)
         if not ready:
             self._give_back()
-        if ready and len(self._runs) > 1:
+        news = self._news()
+        if news or len(self._runs) > 1:  # a run that has begun may have waited for the end of another
             ready, _ = self._ray.wait([*self._runs], num_returns=len(self._runs), timeout=0)
-        logs = [Piece(ident, log=log) for ident, log in self._logs()]
-        return [*logs, *map(self._answer, ready)]
+        return [*map(self._answer, ready), *news]
 
     @_while_connected
     def claim(self, key: str) -> str:
@@ -227,20 +232,20 @@ class RayEngine:
         self._runs.clear()
         self._ray.shutdown()
 
-    def _on(self, task: Any, node: ClusterNode, *, cpus: int = 0, memory: int = 0, gpus: float = 0) -> Any:
-        """Return a task with its place and what it takes there."""
-        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-        place = NodeAffinitySchedulingStrategy(node.id, soft=False)
+    def _on(self, task: Any, nodes: Sequence[ClusterNode], *, cpus: int = 0, memory: int = 0, gpus: float = 0) -> Any:
+        """Return a task with the nodes on one of which Ray places it, and what it takes there."""
+        places = {"ray.io/node-id": f"in({','.join(node.id for node in nodes)})"}
         return task.options(
-            scheduling_strategy=place, num_cpus=cpus, memory=memory or None, num_gpus=gpus or None, name="recipe"
-        )
+            label_selector=places, scheduling_strategy="SPREAD",
+            num_cpus=cpus, memory=memory or None, num_gpus=gpus or None, name="recipe",
+        )  # fmt: skip
 
     def _answer(self, ref: Any) -> Piece:
-        ident, _ = self._runs.pop(ref)
+        ident = self._runs.pop(ref)
         errors = self._ray.exceptions
         try:
-            return Piece(ident, answer=self._ray.get(ref))
+            node, answer = self._ray.get(ref)
+            return Piece(ident, node, answer=answer)
         except (errors.WorkerCrashedError, errors.OutOfMemoryError, errors.TaskCancelledError) as error:
             return Piece(ident, lost=first_line(error))
         except errors.RayTaskError as error:
@@ -248,8 +253,8 @@ class RayEngine:
         except errors.RayError as error:
             return Piece(ident, lost=first_line(error), node_is_gone=True)
 
-    def _logs(self) -> list[tuple[str, bytes]]:
-        """Return the pieces of logs that have come since the last call, without waiting for more."""
+    def _news(self) -> list[Piece]:
+        """Return what nodes have said about runs since the last call, without waiting for more."""
         if self._pieces is None:
             if time.monotonic() - self._last_question < _LOG_SECONDS:
                 return []
@@ -260,7 +265,7 @@ class RayEngine:
             return []
         refs, self._pieces = self._pieces, None
         try:
-            return list(self._ray.get(refs))
+            return [Piece(ident, node, log=log) for ident, node, log in self._ray.get(refs)]
         except self._ray.exceptions.RayError:  # logs are a comfort, no more
             return []
 

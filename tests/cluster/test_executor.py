@@ -5,7 +5,6 @@ from types import SimpleNamespace
 import pytest
 
 from engine.builder.executors.executor import DisplacedError
-from engine.cluster.engine import Piece
 from engine.cluster.executor import ClusterExecutor
 from engine.cluster.nodes import ClusterNode
 from engine.cluster.orders import NodeAnswer
@@ -16,10 +15,10 @@ def outcome(*differs):
     """Return what comes of an answer with rows that differ, and the reasons for which the node is left out."""
     node = ClusterNode("t4-1", "t4-1", 1, 100, survey=Survey(version(), "", "", {}, {}, {}, {}, {}))
     job = SimpleNamespace(name="prune", traits=SimpleNamespace(kind="my_package.prune:Prune"))
-    run = SimpleNamespace(node="t4-1", place=node, order=SimpleNamespace(job=job))
+    run = SimpleNamespace(order=SimpleNamespace(job=job))
     executor, reasons = object.__new__(ClusterExecutor), []
     executor._machines = SimpleNamespace(leave_out=lambda _, reason: reasons.append(reason))
-    return executor._outcome(run, Piece("run", answer=NodeAnswer(differs=differs).encode())), reasons
+    return executor._outcome(run, node, NodeAnswer(differs=differs).encode()), reasons
 
 
 def test_a_node_with_other_code_for_a_step_fails_the_job_by_name():

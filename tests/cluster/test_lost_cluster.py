@@ -34,7 +34,7 @@ def engine(error):
     self._on = lambda *_arguments, **_named: remote
     self._survey = self._task = remote
     self._claims = SimpleNamespace(claim=remote, hear=remote)
-    self._journal, self._tasks_at, self._runs = None, {}, {}
+    self._journal, self._tasks_on, self._runs = None, {}, {}
     self._released, self._telling, self._ended = ["key"], threading.Lock(), threading.Event()
     return self
 
@@ -45,7 +45,7 @@ def engine(error):
     [
         lambda engine: engine.nodes(),
         lambda engine: engine.ask([NODE], {}),
-        lambda engine: engine.submit("run", NODE, Lane("", 1, 1, alone=False), b""),
+        lambda engine: engine.submit("run", [NODE], Lane("", 1, 1, alone=False), b""),
         lambda engine: engine.claim("key"),
     ],
 )

@@ -49,12 +49,6 @@ def test_jobs_on_a_cluster_are_timed_beside_plain_tasks_of_its_engine():
     assert [text.count(f"| {name} |") for name in ("recipe build --on", "plain Ray tasks")] == [1, 1]
 
 
-def test_the_loop_is_simulated_with_nodes_that_only_pretend():
-    text = printed("cluster_scale.py", "--jobs", "20", "--nodes", "3")
-    [row] = [line.split(" | ") for line in text.splitlines() if line.startswith("| 20 |")]
-    assert int(row[-2]) == 20 * 3  # requests of the builder to the remote
-
-
 @pytest.mark.whole
 @pytest.mark.slow
 def test_no_node_of_a_cluster_is_idle_while_a_job_could_run():

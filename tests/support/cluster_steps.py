@@ -34,14 +34,6 @@ class Tell(Step):
         return {"place": str(out), "pid": os.getpid(), "began": began, "ended": time.time()}
 
 
-class Numbered(Tell):
-    """The same, with the number in the name of the recipe."""
-
-    @classmethod
-    def for_recipe(cls, recipe):
-        return cls(number=int(recipe.name[1:]))
-
-
 class TellAlone(Tell):
     """The same, with nothing beside it on its machine."""
 

@@ -115,7 +115,7 @@ class ProcessEngine:
     def __init__(self, cluster, builder):
         self.shown = "the processes of a test"
         self.cluster, self.builder = cluster, builder
-        self.again = []
+        self.waiting = []
         self.own = set()
 
     def nodes(self):
@@ -131,14 +131,28 @@ class ProcessEngine:
             answers[node.id] = messages[0]["survey"]
         return answers
 
-    def submit(self, ident, node, lane, order):
-        slot = next(slot for slot in self.cluster.slots if slot.name == node.id and slot.ident is None)
-        slot.ident = ident
+    def submit(self, ident, nodes, lane, order):
         self.own.add(ident)
-        slot.send({"ident": ident, "order": base64.b64encode(order).decode()})
+        self.waiting.append((ident, [node.id for node in nodes], base64.b64encode(order).decode()))
+
+    def _place(self):
+        """Send each order that waits to a free process of its nodes, or say that none of the nodes is left."""
+        waiting, self.waiting = self.waiting, []
+        for ident, names, order in waiting:
+            free = [
+                slot for slot in self.cluster.slots if slot.name in names and not slot.ident and not slot.pipe.closed
+            ]
+            if free:
+                free[0].ident = ident
+                free[0].send({"ident": ident, "order": order})
+                yield Piece(ident, free[0].name)
+            elif self.cluster.threads.keys().isdisjoint(names):
+                yield Piece(ident, lost="its nodes are gone", node_is_gone=True)
+            else:
+                self.waiting.append((ident, names, order))
 
     def poll(self, timeout):
-        pieces, self.again = self.again, []
+        pieces = [*self._place()]
         running = [slot for slot in self.cluster.slots if slot.ident in self.own]
         if not running:
             time.sleep(timeout)
@@ -162,7 +176,7 @@ class ProcessEngine:
         pieces = []
         for message in messages:
             log, answer = (base64.b64decode(message.get(name, "")) for name in ("log", "answer"))
-            pieces.append(Piece(message["ident"], log=log, answer=answer or None))
+            pieces.append(Piece(message["ident"], slot.name, log, answer or None))
             if answer:
                 slot.ident = None
         return pieces

@@ -93,8 +93,8 @@ class Run(Protocol):
         """The path of the running job's log on this machine."""
 
     @property
-    def node(self) -> str:
-        """The name of the machine that runs the job; "" for this machine."""
+    def node(self) -> str | None:
+        """The name of the machine that runs the job: "" for this machine, None while a cluster has no room."""
 
     def record(self, outcome: Outcome) -> Record:
         """Return the record of the run, which the store has now. Raises UserError if the run failed."""
@@ -130,8 +130,11 @@ class Executor(Protocol):
         The run owns the lock of the order. Raises LackingInputError, OSError and StoreError; the lock is free then.
         """
 
-    def poll(self, timeout: float = ...) -> Iterable[tuple[str, Outcome]]:
-        """Wait up to `timeout` seconds for outcomes, and return each once, with the `ident` of its job."""
+    def poll(self, timeout: float = ...) -> Iterable[tuple[str, Outcome | None]]:
+        """Wait up to `timeout` seconds for outcomes, and return each once, with the `ident` of its job.
+
+        None comes before an outcome, for a run that has found room on a machine of a cluster.
+        """
 
     def has_changed(self) -> bool:
         """Say, once for each change, whether machines came or left, so that jobs in the queues are placed again."""

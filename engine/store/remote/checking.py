@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from engine.store.remote import names
-from engine.store.remote.admission import LARGEST_RECORD, admitted
 from engine.store.remote.attempts import Attempts
 from engine.store.remote.blobs import Blob
 from engine.store.remote.errors import MissingError, RefusedError
 from engine.store.remote.guard import GuardedPlace
 from engine.store.remote.many import each, listed
 from engine.store.remote.objects import Entry
+from engine.store.remote.statement import LARGEST_RECORD, admitted
 from engine.store.remote.trust import Trust
 
 

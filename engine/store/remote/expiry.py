@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from engine.store.remote import envelope, names, statement
-from engine.store.remote.admission import LARGEST_RECORD
 from engine.store.remote.attempts import Attempts
 from engine.store.remote.errors import MissingError, RefusedError, RemoteError
 from engine.store.remote.guard import GuardedPlace
 from engine.store.remote.many import each, listed
 from engine.store.remote.objects import Entry
+from engine.store.remote.statement import LARGEST_RECORD
 
 GRACE = 86400.0
 """Seconds: a push may go on for so long between the first blob that it finds or writes and its record."""

@@ -15,11 +15,11 @@ from engine.errors import UserError
 from engine.key import Key
 from engine.store.record import Record
 from engine.store.remote import machines, names
-from engine.store.remote.admission import LARGEST_RECORD
 from engine.store.remote.background import Background, together
 from engine.store.remote.batches import Batches
 from engine.store.remote.counts import Counts
 from engine.store.remote.errors import MissingError, RefusedError
+from engine.store.remote.statement import LARGEST_RECORD
 from engine.store.remote.uploads import Upload
 from engine.store.store import Store
 

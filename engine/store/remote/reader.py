@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Coroutine, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from engine.digest import Digest
@@ -14,8 +14,6 @@ from engine.errors import UserError
 from engine.key import Key, digest_of
 from engine.store.record import Record
 from engine.store.remote import machines, names
-from engine.store.remote.admission import LARGEST_RECORD, admitted, judged
-from engine.store.remote.anew import Anew
 from engine.store.remote.attempts import Attempts
 from engine.store.remote.background import Background, together
 from engine.store.remote.batches import Batches
@@ -28,7 +26,7 @@ from engine.store.remote.many import each
 from engine.store.remote.moving import Moving
 from engine.store.remote.objects import Entry
 from engine.store.remote.settings import RemoteSettings
-from engine.store.remote.statement import Statement
+from engine.store.remote.statement import LARGEST_RECORD, Statement, admitted, judged
 from engine.store.store import Store
 
 _MISS_SECONDS = 5.0
@@ -39,6 +37,16 @@ _SMALL = 1 << 16
 T = TypeVar("T")
 _Opened = tuple[Statement, str, bytes]
 """The statement of an envelope, the identifier of the key that signed it, and the envelope."""
+
+
+@dataclass
+class Anew:
+    """What a push writes anew although the remote has it, because it could not be used here."""
+
+    keys: set[Digest] = field(default_factory=set)
+    """Keys whose artifacts could not be brought: their jobs run again."""
+    objects: set[str] = field(default_factory=set)
+    """Names of blobs that a download refused."""
 
 
 class RemoteReader:

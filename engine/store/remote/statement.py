@@ -14,13 +14,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.digest import Digest
+from engine.key import Key
 from engine.store import output
 from engine.store.record import Record
-from engine.store.remote import untrusted
+from engine.store.remote import envelope, untrusted
 from engine.store.remote.blobs import Blob
 from engine.store.remote.errors import RefusedError
+from engine.store.remote.trust import Trust
 from engine.text import distribution
 
+LARGEST_RECORD = 64 << 20
+"""The most bytes of a record's object; the record of an artifact with 10,000 files has about 5 MB."""
 STATEMENT = "https://in-toto.io/Statement/v1"
 PREDICATE = "https://slsa.dev/provenance/v1"
 BUILD_TYPE = "urn:recipe-build:job:1"
@@ -186,3 +190,22 @@ def _rows(key: Mapping[str, str], *prefixes: str) -> tuple[dict[str, str], ...]:
 
 def _moment(seconds: float) -> str:
     return dt.datetime.fromtimestamp(seconds, dt.UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def admitted(raw: bytes, key: Key | None, trust: Trust) -> Statement:
+    """Return the statement of an envelope. Raises RefusedError where it is not to be used, or for another key."""
+    return judged(raw, key, trust)[0]
+
+
+def judged(raw: bytes, key: Key | None, trust: Trust) -> tuple[Statement, str]:
+    """Return the statement of an envelope, and the identifier of the trusted key that signed it, or "".
+
+    Raises RefusedError, as `admitted` does.
+    """
+    opened = envelope.decode(raw)
+    signer = trust.signer_of(opened)
+    checked = read(opened.payload)
+    trust.check_time(signer, checked.signed_at)
+    if key is not None and dict(checked.record.key) != dict(key):
+        raise RefusedError("other key", "the record under this name was made for another key")
+    return checked, "" if signer is None else signer.key.id

@@ -10,15 +10,14 @@ from engine.key import Key
 from engine.store.record import Record
 from engine.store.remote import attempts as attempting
 from engine.store.remote import places
-from engine.store.remote.admission import admitted
-from engine.store.remote.anew import Anew
 from engine.store.remote.background import Background
 from engine.store.remote.counts import Counts
 from engine.store.remote.guard import GuardedPlace
 from engine.store.remote.moving import Moving, Watch
 from engine.store.remote.pushes import Pushes
-from engine.store.remote.reader import RemoteReader
+from engine.store.remote.reader import Anew, RemoteReader
 from engine.store.remote.settings import RemoteSettings
+from engine.store.remote.statement import admitted
 from engine.store.remote.uploads import Upload
 from engine.store.store import Store
 

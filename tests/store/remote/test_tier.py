@@ -6,7 +6,7 @@ import pytest
 from stores import put
 
 from engine.store.remote import names
-from engine.store.remote.admission import admitted
+from engine.store.remote.statement import admitted
 from engine.store.remote.trust import Trust, TrustedKey
 from engine.store.store import Store
 

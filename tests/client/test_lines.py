@@ -7,7 +7,7 @@ import pytest
 from tritonclient import grpc
 
 from engine.client.address import Address
-from engine.client.grpc_line import GrpcLine
+from engine.client.lines import GrpcLine
 from engine.client.model_metadata import ModelMetadata
 
 
