@@ -10,14 +10,13 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from engine.commands import options
+from engine.commands import names_of_models, options
 from engine.commands import package as packages_of
 from engine.errors import Exit, UsageError
 from engine.text import sizes
 
 if TYPE_CHECKING:
     from engine.api import Session
-    from engine.builder.variant import PlannedVariant
     from engine.publishing.package import PackageContent
     from engine.publishing.publisher import ListedVersion, Published
 
@@ -108,7 +107,7 @@ def _publish(arguments: argparse.Namespace) -> Exit:
         arguments.url, writes=not arguments.dry_run
     )  # a wrong URL is an error before any build
     session = api.session(arguments.recipes, **options.reading(arguments))
-    _refuse(session.variants)
+    names_of_models.refuse(session.variants, apart="choose one with --only")
     packages, code = _built(arguments, session)
     results: list[dict[str, object]] = []
     for package in packages:
@@ -122,27 +121,6 @@ def _publish(arguments: argparse.Namespace) -> Exit:
     if arguments.json:
         print(json.dumps(results, ensure_ascii=False, indent=1))
     return code
-
-
-def _refuse(variants: Sequence[PlannedVariant]) -> None:
-    """Before anything is built, refuse recipes that Triton cannot serve, and packages with one name."""
-    from engine.runtimes import registry
-
-    owners: dict[str, PlannedVariant] = {}
-    for variant in variants:
-        recipe = variant.loaded.recipe
-        runtime = registry.of(recipe)
-        if not runtime.loads_in_triton:
-            hint = "use runtime: tensorrt for a package that Triton serves"
-            raise variant.loaded.error(runtime.not_triton, "target", "runtime", hint=hint)
-        name = recipe.package.triton.name or recipe.name
-        if name in owners:
-            raise variant.loaded.error(
-                f"two packages have a model called {name!r}", "package", "triton", "name",
-                facts=[f"the other one: {owners[name].name}"],
-                hint="choose one with --only, or set package.triton.name to another in one of them",
-            )  # fmt: skip
-        owners[name] = variant
 
 
 def _built(arguments: argparse.Namespace, session: Session) -> tuple[list[PackageContent], Exit]:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.commands import amounts, options
+from engine.commands import amounts, names_of_models, options
 from engine.commands import package as packages_of
 from engine.errors import Exit, HardwareError, StepError, UsageError, UserError
 from engine.text import sizes
@@ -83,7 +83,7 @@ def _serve(arguments: argparse.Namespace) -> Exit:
 
     triton_options = further.check(arguments.further)
     session = api.session(arguments.recipes, **options.reading(arguments))
-    _refuse(session.variants)
+    names_of_models.refuse(session.variants, apart="serve them by separate commands")
     image = _image(session.variants)
     named_ports = (arguments.http_port, arguments.grpc_port, arguments.metrics_port)
     ports.choose(arguments.address, *named_ports)  # a port that is taken is an error before anything is built
@@ -103,29 +103,6 @@ def _serve(arguments: argparse.Namespace) -> Exit:
         ) as server:  # fmt: skip
             _say(arguments, server, installation.why)
             return _watch(server)
-
-
-def _refuse(variants: Sequence[PlannedVariant]) -> None:
-    """Before anything is built, refuse recipes that Triton cannot serve, or cannot serve together on one server."""
-    from engine.runtimes import registry
-
-    owners: dict[str, PlannedVariant] = {}
-    for variant in variants:
-        recipe = variant.loaded.recipe
-        runtime = registry.of(recipe)
-        if not runtime.loads_in_triton:
-            hint = "use runtime: tensorrt for a package that Triton serves"
-            raise variant.loaded.error(runtime.not_triton, "target", "runtime", hint=hint)
-        name = recipe.package.triton.name or recipe.name
-        if name in owners:
-            first = owners[name].loaded
-            at = first.position("package", "triton", "name") or first.path
-            facts = [f"the other one: {owners[name].name}, {at}"]
-            hint = "set package.triton.name to another in one of them, or serve them by separate commands"
-            raise variant.loaded.error(
-                f"two packages hold a model called {name!r}", "package", "triton", "name", facts=facts, hint=hint
-            )
-        owners[name] = variant
 
 
 def _image(variants: Sequence[PlannedVariant]) -> str | None:

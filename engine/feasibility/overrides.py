@@ -11,19 +11,13 @@ from engine.feasibility import triton
 from engine.feasibility.facts import ModelFacts
 from engine.feasibility.triton import known
 from engine.feasibility.triton.fault import About, Fault
-from engine.runtimes import registry, triton_images
+from engine.runtimes import registry
 from engine.text import lists, suggestions
 
 if TYPE_CHECKING:
     from engine.errors import RecipeError
     from engine.recipe.load import LoadedRecipe
 
-_LATER_FIELDS = (("model_metrics",), ("ensemble_scheduling", "max_inflight_requests"))
-_LAST_WITHOUT = "24.10"
-"""The last release of Triton that is known to lack the fields in `_LATER_FIELDS`.
-
-Source: model_config.proto of tritonclient 2.51.
-"""
 _NUMBERED = re.compile(r"unk__\d+|.*_dim_\d+|.*dynamic_axes.*")
 """Names that tf2onnx, onnx's shape inference and PyTorch's exporter give to axes without a name."""
 
@@ -41,7 +35,6 @@ def check(loaded: LoadedRecipe) -> None:
         if part != "model":
             _refuse_missing_part(loaded, part, path)
         _check(loaded, path, overrides, known.of_recipe(loaded.recipe, part))
-        _refuse_later_fields(loaded, path, overrides)
 
 
 def check_model(loaded: LoadedRecipe, facts: ModelFacts) -> None:
@@ -55,19 +48,6 @@ def check_model(loaded: LoadedRecipe, facts: ModelFacts) -> None:
     for part, path, overrides in known.sections(loaded.recipe):
         if part == "model":
             _check(loaded, path, overrides, about)
-
-
-def _refuse_later_fields(loaded: LoadedRecipe, path: tuple[str | int, ...], overrides: Mapping[str, Any]) -> None:
-    """Raise RecipeError for a field that the recipe's Triton release lacks, and so could not read in config.pbtxt."""
-    tag = triton_images.tag_of(loaded.recipe)
-    for field in _LATER_FIELDS if tag is not None and "" < tag.release <= _LAST_WITHOUT else ():
-        value: Any = overrides
-        for segment in field:
-            value = value.get(segment) if isinstance(value, Mapping) else None
-        if value is not None and tag is not None:
-            what = f"Triton {tag.release} has no `{field[-1]}` yet"
-            hint = f"leave it out, or use an image later than {_LAST_WITHOUT}"
-            raise loaded.error(what, *path, *field, hint=hint, at_key=True)
 
 
 def _refuse_fixed_batch(loaded: LoadedRecipe, kind: str, axes: Mapping[str, Sequence[int | str]]) -> None:

@@ -11,11 +11,12 @@ from typing import Any
 
 from engine.errors import StepError, UsageError
 from engine.kit.triton import config as configs
-from engine.kit.triton import loading, parts
+from engine.kit.triton import parts
 from engine.kit.triton.config import Config
+from engine.recipe.model_config import MODEL_VERSION
 from engine.runtimes.backends import Backend
 
-_BUILT = str(loading.VERSION)
+_BUILT = str(MODEL_VERSION)
 _WARMUP = "warmup"
 _SHORT = 12
 """Hexadecimal digits of a digest that name a warm-up's file."""

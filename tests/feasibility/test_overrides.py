@@ -15,12 +15,13 @@ from engine import api
 from engine.errors import RecipeError, StepError
 from engine.feasibility import triton
 from engine.feasibility.triton import About, ConfigTensor, Fault
+from engine.feasibility.triton.limits import DISTINCT, LIMITS, NEEDED, SHAPES
 from engine.feasibility.triton.typed import typed
 from engine.kit.triton import config as configs
 from engine.kit.triton import fields
 from engine.kit.triton.config import Signature
 from engine.kit.triton.serving import Serving
-from engine.recipe.model_config import ENUMS, MESSAGES, ONE_OF
+from engine.recipe.model_config import ENUMS, MESSAGES, ONE_OF, SINCE
 from engine.runtimes.backends import Backend
 
 
@@ -128,7 +129,7 @@ def test_the_table_of_fields_is_tritons_protobuf():
             return field.message_type.full_name.removeprefix("inference.")
         if field.enum_type is not None:
             name = field.enum_type.full_name.removeprefix("inference.")
-            enums[name] = tuple(value.name for value in field.enum_type.values)
+            enums[name] = [value.name for value in field.enum_type.values]
             return name
         return kinds[field.type]
 
@@ -144,12 +145,15 @@ def test_the_table_of_fields_is_tritons_protobuf():
             return
         messages[name] = {}
         messages[name] |= {field.name: shape_of(field) for field in message.fields}
-        groups = [tuple(field.name for field in group.fields) for group in message.oneofs]
-        if groups := tuple(group for group in groups if len(group) > 1):
+        groups = [[field.name for field in group.fields] for group in message.oneofs]
+        if groups := [group for group in groups if len(group) > 1]:
             choices[name] = groups
 
     read(model_config_pb2.ModelConfig.DESCRIPTOR)
-    assert (messages, enums, choices) == (dict(MESSAGES), dict(ENUMS), dict(ONE_OF))
+    assert (messages, enums, choices) == (MESSAGES, ENUMS, ONE_OF)
+    named = {f"{kind}.{name}" for kind, names in {**messages, **enums}.items() for name in names}
+    assert named.issuperset([*SINCE, *LIMITS, *SHAPES, *DISTINCT])
+    assert named.issuperset(f"{kind}.{name}" for kind, names in NEEDED.items() for name in names)
 
 
 @settings(max_examples=60, deadline=None)

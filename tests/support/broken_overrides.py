@@ -79,12 +79,12 @@ REFUSED = {
     "the batch twice": (
         LAYERS, "input: [{name: x, data_type: TYPE_FP32, dims: »[-1, 64]}]", "has the batch in its dims", "use [64]"),
     "no such dimension": (
-        LAYERS, "input: [{name: x, data_type: TYPE_FP32, dims: [»-2]}]", "a dimension of -2", "-1 for any size"),
+        LAYERS, "input: [{name: x, data_type: TYPE_FP32, dims: [»-2]}]", "`dims[0]` is -2; at least 1", "any size"),
     "a dimension of nothing": (
-        LAYERS, "input: [{name: x, data_type: TYPE_FP32, dims: [»0]}]", "a dimension of 0", "at least 1"),
-    "no dims": (LAYERS, "input: [»{name: x, data_type: TYPE_FP32}]", "'x' has no dims", "add dims"),
-    "no type": (LAYERS, "input: [»{name: x, dims: [64]}]", "has no data_type", "TYPE_FP32"),
-    "no name": (LAYERS, "input: [»{data_type: TYPE_FP32, dims: [64]}]", "needs its name", "name: x"),
+        LAYERS, "input: [{name: x, data_type: TYPE_FP32, dims: [»0]}]", "`dims[0]` is 0; at least 1", "any size"),
+    "no dims": (LAYERS, "input: [»{name: x, data_type: TYPE_FP32}]", "`dims` is missing", "dims: [-1]"),
+    "no type": (LAYERS, "input: [»{name: x, dims: [64]}]", "`data_type` is missing", "TYPE_FP32"),
+    "no name": (LAYERS, "input: [»{data_type: TYPE_FP32, dims: [64]}]", "`name` is missing", "name: "),
     "no inputs": (LAYERS, "input: »[]", "`input` is an empty list", "leave it out"),
     "inputs taken out": (LAYERS, "»input: null", "takes out what the package needs", "leave it out"),
     "an input twice": (
@@ -98,26 +98,26 @@ REFUSED = {
     "an optional input": (
         LAYERS, "input: [{name: x, data_type: TYPE_FP32, dims: [64], optional: »true}]", "computes nothing", "leave"),
     "ragged rows": (
-        LAYERS, "input: [{name: x, data_type: TYPE_FP32, dims: [64], allow_ragged_batch: »true}]", "joins the rows",
+        LAYERS, "input: [{name: x, data_type: TYPE_FP32, dims: [64], allow_ragged_batch: »true}]", "the joined rows",
         "leave it out"),
     "a reshape of another size": (
         LAYERS, "input: [{name: x, data_type: TYPE_FP32, dims: [8, 9], reshape: »{shape: [64]}}]",
         "different numbers of elements", "the same"),
     "a reshape to another shape": (
-        LAYERS, "input: [{name: x, data_type: TYPE_FP32, dims: [64], reshape: »{shape: [8, 8]}}]", "reshaped to [8, 8]",
+        LAYERS, "input: [{name: x, data_type: TYPE_FP32, dims: [64], reshape: »{shape: [8, 8]}}]", "cannot be [8, 8]",
         "[64]"),
     "a layout of images": (
         LAYERS, "input: [{name: x, data_type: TYPE_FP32, dims: [64], format: »FORMAT_NHWC}]", "about images", "leave"),
     "a shape tensor": (
         LAYERS, "input: [{name: x, data_type: TYPE_FP32, dims: [64], is_shape_tensor: »true}]", "TensorRT", "leave"),
     "labels from a file": (
-        LAYERS, "output: [{name: y, data_type: TYPE_FP32, dims: [4], label_filename: »labels.txt}]", "no file 'lab",
-        "postprocess"),
+        LAYERS, "output: [{name: y, data_type: TYPE_FP32, dims: [4], label_filename: »labels.txt}]", "no such file",
+        "leave it out"),
     "a made input from nowhere": (
         LAYERS, ("batch_input: [{kind: BATCH_ELEMENT_COUNT, target_name: [x], data_type: TYPE_INT32, "
         "source_input: [»z]}]"), "no input 'z'", "x"),
     "a made input of int64": (
-        LAYERS, ("batch_input: [»{kind: BATCH_ELEMENT_COUNT, target_name: [x], data_type: TYPE_INT64, "
+        LAYERS, ("batch_input: [{kind: BATCH_ELEMENT_COUNT, target_name: [x], data_type: »TYPE_INT64, "
         "source_input: [x]}]"), "TYPE_INT32 or TYPE_FP32", "data_type"),
     # Batches and how requests wait.
     "a batch beyond the profile": (LAYERS, "max_batch_size: »16", "batches of 16", "max_batch_size: 8"),
@@ -126,7 +126,7 @@ REFUSED = {
     "a preferred batch beyond the largest": (
         LAYERS, "max_batch_size: 4, dynamic_batching: {preferred_batch_size: [»8]}", "max_batch_size is 4", "lower"),
     "a preferred batch of none": (
-        LAYERS, "dynamic_batching: {preferred_batch_size: [»0]}", "a preferred batch of 0", "at least 1"),
+        LAYERS, "dynamic_batching: {preferred_batch_size: [»0]}", "`preferred_batch_size[0]` is 0; at least", ""),
     "batches of a model without": (WHOLE, "»dynamic_batching: {}", "takes no batches", "leave it out"),
     "a largest batch of a model without": (
         WHOLE, "max_batch_size: »4", "first axis", "max_batch_size: 0"),
@@ -137,7 +137,7 @@ REFUSED = {
     "no default priority": (
         LAYERS, "dynamic_batching: {priority_levels: »2}", "`default_priority_level` is missing", "1 to 2"),
     "a default priority alone": (
-        LAYERS, "dynamic_batching: {default_priority_level: »1}", "without `priority_levels`", "how many"),
+        LAYERS, "dynamic_batching: {default_priority_level: »1}", "is 1: `priority_levels` does not", "how many"),
     "a policy for a priority that is not there": (
         LAYERS, "dynamic_batching: {priority_levels: 2, default_priority_level: 1, priority_queue_policy: {»'5': {}}}",
         "no request has the priority 5", "1 to 2"),
@@ -148,7 +148,7 @@ REFUSED = {
         LAYERS, "dynamic_batching: {preserve_ordering: true, default_queue_policy: {timeout_action: »DELAY}}",
         "could not come last", "REJECT"),
     "more than all slots": (
-        LAYERS, "sequence_batching: {direct: {minimum_slot_utilization: »2.0}}", "it is a share", "0 to 1"),
+        LAYERS, "sequence_batching: {direct: {minimum_slot_utilization: »2.0}}", "is 2; at most 1 is meant", ""),
     "a control that the model lacks": (
         LAYERS, "sequence_batching: {control_input: [{name: »START, control: [{int32_false_true: [0, 1]}]}]}",
         "no input 'START'", "x"),
@@ -169,18 +169,18 @@ REFUSED = {
         TEXT, "models: {tokenizer: {instance_group: [{kind: »KIND_GPU}]}}", "this package is for a cpu", "KIND_CPU"),
     "a cpu on a GPU": (GPU, "instance_group: [{kind: »KIND_CPU}]", "this package is for a GPU", "KIND_GPU"),
     "a kind of the model's own on a GPU": (GPU, "instance_group: [{kind: »KIND_MODEL}]", "is for a GPU", "KIND_GPU"),
-    "no instances": (LAYERS, "instance_group: [{count: »0}]", "a group of 0 instances", "at least 1"),
-    "less than no instances": (LAYERS, "instance_group: [{count: »-1}]", "a group of -1 instances", "at least 1"),
+    "no instances": (LAYERS, "instance_group: [{count: »0}]", "`count` is 0; at least 1 is", "of its own"),
+    "less than no instances": (LAYERS, "instance_group: [{count: »-1}]", "`count` is -1; at least", "of its own"),
     "only passive instances": (LAYERS, "instance_group: [{passive: »true}]", "nothing would answer", "active"),
-    "a GPU below zero": (GPU, "instance_group: [{gpus: [»-1]}]", "no GPU has the number -1", "from 0"),
-    "a GPU twice": (GPU, "instance_group: [{gpus: [0, »0]}]", "named twice", "count"),
+    "a GPU below zero": (GPU, "instance_group: [{gpus: [»-1]}]", "`gpus[0]` is -1; at least 0 is meant", ""),
+    "a GPU twice": (GPU, "instance_group: [{gpus: [0, »0]}]", "0 is listed twice in `gpus`", "leave one"),
     "profiles of ONNX Runtime": (LAYERS, "instance_group: [{profile: »['0']}]", "TensorRT's", "leave it out"),
-    "a profile that is not there": (GPU, "instance_group: [{profile: »['1']}]", "no profile 1", "leave it out"),
+    "a profile that is not there": (GPU, "instance_group: [{profile: [»'1']}]", "no profile 1", "leave it out"),
     "a profile without a number": (GPU, "instance_group: [{profile: [»large]}]", "'large' is none", '["0", "1"]'),
     "an accelerator's cores": (
         LAYERS, "instance_group: [{secondary_devices: »[{kind: KIND_NVDLA}]}]", "deep-learning", "leave them out"),
     "a nameless resource": (
-        LAYERS, "instance_group: [{rate_limiter: {resources: [»{count: 1}]}}]", "needs a name", "name"),
+        LAYERS, "instance_group: [{rate_limiter: {resources: [»{count: 1}]}}]", "`name` is missing", "name: "),
     # What the backends make of it.
     "TensorRT on a cpu": (
         LAYERS, "optimization: {execution_accelerators: {gpu_execution_accelerator: [»{name: tensorrt}]}}",
@@ -220,10 +220,10 @@ REFUSED = {
         "[{batch_size: 4, graph_lower_bound: {batch_size: »8}}]}}"), "8 rows, and the graph 4", "the smaller one"),
     "a CUDA graph without the shape of an input": (
         GPU, ("optimization: {cuda: {graphs: true, graph_spec: "
-        "[{batch_size: 4, »input: {input_ids: {dim: [128]}}}]}}"), "'attention_mask' is missing", "leave `input` out"),
+        "[{batch_size: 4, input: »{input_ids: {dim: [128]}}}]}}"), "'attention_mask' is missing", "leave `input` out"),
     "a CUDA graph of any length": (
         GPU, ("optimization: {cuda: {graphs: true, graph_spec: "
-        "[{batch_size: 4, input: {input_ids: »{dim: [-1]}}}]}}"), "has whole sizes", "dim: [128]"),
+        "[{batch_size: 4, input: {input_ids: {dim: [»-1]}}}]}}"), "at least 0 is meant", "dim: [128]"),
     "a lower bound without a shape": (
         GPU, ("optimization: {cuda: {graphs: true, graph_spec: [{batch_size: 4, input: {input_ids: {dim: [128]}}, "
         "graph_lower_bound: »{batch_size: 1}}]}}"), "no shape of 'input_ids' like the graph's [128]", "under input"),
@@ -231,7 +231,7 @@ REFUSED = {
         GPU, ("optimization: {cuda: {graphs: true, graph_spec: [{batch_size: 4, input: {input_ids: {dim: [128]}}, "
         "graph_lower_bound: {batch_size: 1, input: {input_ids: »{dim: [256]}}}}]}}"), "is [256], and the graph's shape",
         "the smaller one"),
-    "a level that is none": (LAYERS, "optimization: {graph: {level: »7}}", "no optimization level 7", "-1 (basic)"),
+    "a level that is none": (LAYERS, "optimization: {graph: {level: »7}}", "`level` is 7; at most 2", "-1 (basic)"),
     "a level of an engine": (GPU, "optimization: {graph: {level: »1}}", "about ONNX Runtime", "leave it out"),
     "threads in words": (
         LAYERS, "parameters: {intra_op_thread_count: {string_value: »four}}", "a whole number", '"1"'),
@@ -243,11 +243,19 @@ REFUSED = {
         LAYERS, ("model_metrics: {metric_control: [{metric_identifier: {family: f}, "
         "histogram_options: {buckets: »[2.0, 1.0]}}]}"), "do not rise", "sort"),
     "metrics that the image does not know": (
-        LAYERS, "image: '24.10', »model_metrics: {}", "24.10 has no `model_metrics` yet", "an image later"),
+        LAYERS, "image: '24.10', »model_metrics: {}", "24.10 has no `model_metrics` yet", "an image of 24.11 or later"),
+    "a limit that the image does not know": (
+        TEXT, "image: '25.06', models: {ensemble: {ensemble_scheduling: {»max_inflight_requests: 8}}}",
+        "25.06 has no `max_inflight_requests` yet", "an image of 25.11 or later"),
+    "a type that the image does not know": (
+        LAYERS, "image: '22.04', input: [{name: x, data_type: »TYPE_BF16, dims: [64]}]",
+        "22.04 has no `TYPE_BF16` yet", "an image of 22.05 or later"),
+    "a cache of sequences": (
+        LAYERS, "sequence_batching: {}, response_cache: {enable: »true}", "no answers of sequences", "leave it out"),
     # What a package has decided.
     "another platform": (LAYERS, "platform: »tensorrt_plan", "it is 'onnxruntime_onnx'", "`target`"),
     "another backend": (LAYERS, "backend: »python", "it is 'onnxruntime'", "`target`"),
-    "another runtime": (LAYERS, "runtime: »libtriton_mine.so", "the package brings none", "target.runtime"),
+    "another runtime": (LAYERS, "runtime: »libtriton_mine.so", "it has none", "`target`"),
     "another file": (LAYERS, "default_model_filename: »best.onnx", "it is 'model.onnx'", "leave it out"),
     "a file by compute capability": (LAYERS, "»cc_model_filenames: {'7.5': t4.plan}", "does not have: 't4.plan'", ""),
     "a library of operators": (LAYERS, "»model_operations: {op_library_filename: [a.so]}", "does not have", "leave"),
@@ -255,14 +263,14 @@ REFUSED = {
     "the ensemble's steps": (
         TEXT, "models: {ensemble: {ensemble_scheduling: {»step: []}}}", "how the package fits", "tokenizer: false"),
     "a version that is not there": (
-        LAYERS, "version_policy: {specific: {versions: [1, »2]}}", "no version 2", "versions: [1]"),
-    "no version": (LAYERS, "version_policy: {specific: »{}}", "names no version", "versions: [1]"),
-    "the latest none": (LAYERS, "version_policy: {latest: »{}}", "`latest` of no versions", "num_versions: 1"),
+        LAYERS, "version_policy: {specific: {versions: [1, »2]}}", "`versions[1]` is 2; at most 1", "version 1 alone"),
+    "no version": (LAYERS, "version_policy: {specific: »{}}", "`versions` is missing", "versions: [1]"),
+    "the latest none": (LAYERS, "version_policy: {latest: »{}}", "`num_versions` is missing", "num_versions: 1"),
     # Warm-up.
     "a warm-up of an unknown input": (LAYERS, WARM.replace("x:", "»z:"), "no input 'z'", "x"),
     "a warm-up of another type": (LAYERS, WARM.replace("TYPE_FP32", "»TYPE_INT64"), "is TYPE_FP32", "TYPE_FP32"),
     "a warm-up of other dims": (LAYERS, WARM.replace("[64]", "»[65]"), "cannot be [65]", "each dimension"),
-    "a warm-up of any dims": (LAYERS, WARM.replace("[64]", "»[-1]"), "whole sizes", "[16]"),
+    "a warm-up of any dims": (LAYERS, WARM.replace("[64]", "[»-1]"), "at least 1 is meant", "whole sizes"),
     "a warm-up beyond the profile": (LAYERS, WARM.replace("batch_size: 1", "batch_size: »9"), "batch 9", "at most 8"),
     "a warm-up of no rows": (LAYERS, WARM.replace("batch_size: 1", "batch_size: »0"), "skip it", "batch_size: 1"),
     "a warm-up without data": (
@@ -276,12 +284,13 @@ REFUSED = {
     "a warm-up from the web": (
         LAYERS, WARM.replace("zero_data: true", "input_data_file: »https://x.example/a.bin"),
         "cannot be read from https:", "name a path"),
-    "a warm-up without a name": (LAYERS, WARM.replace("{name: w, ", "»{"), "needs a name", "name"),
+    "a warm-up without a name": (LAYERS, WARM.replace("{name: w, ", "»{"), "`name` is missing", "name: "),
     "two warm-ups of a name": (
-        LAYERS, WARM[:-1] + ", " + WARM.partition("[")[2].replace("{name: ", "{name: »", 1), "are called 'w'", "other"),
+        LAYERS, WARM[:-1] + ", " + WARM.partition("[")[2].replace("{name: ", "{name: »", 1), "'w' is listed twice",
+        "name it otherwise"),
     "a warm-up that lacks an input": (
         TEXT, ("model_warmup: [»{name: w, batch_size: 1, inputs: {input_ids: "
-        "{data_type: TYPE_INT64, dims: [8], zero_data: true}}}]"), "lacks the input 'attention_mask'", "add it"),
+        "{data_type: TYPE_INT64, dims: [8], zero_data: true}}}]"), "'attention_mask' is missing", "add it"),
     "a warm-up of rows of two lengths": (
         TEXT, WARM_TEXT % (16, "»[8]"), "sequence is 8 in 'attention_mask' and 16 in 'input_ids'", "the same"),
     "a warm-up of rows that no profile takes": (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -63,6 +63,8 @@ class About:
     part: str = "model"
     """The part of the package: `model`, or a part that `package.triton.models` names."""
     name: str | None = None
+    release: str = ""
+    """The release of Triton in the recipe's image, as "24.10"; empty where the recipe does not tell it."""
     on_gpu: bool = False
     """Whether the package is for a GPU."""
     accelerator: Accelerator | None = None
@@ -98,6 +100,8 @@ class About:
 Overrides = Mapping[str, Any]
 """The overrides of one model, after `typed` has checked their types and removed nulls."""
 Rule = Callable[[Overrides, About], Iterator[Fault]]
+Tensors = Mapping[str, ConfigTensor] | None
+"""The inputs or the outputs of a model by name; None where only the model's files tell them."""
 
 
 def tensor_names(tensors: Iterable[str]) -> str:
@@ -105,16 +109,16 @@ def tensor_names(tensors: Iterable[str]) -> str:
     return f"it has: {', '.join(tensors)}"
 
 
-def unknown_tensor(kind: str, name: str, path: Path, tensors: Iterable[str], *, at_key: bool = False) -> Fault:
-    """Return a fault for a name that no input or output (`kind`) of the model has."""
-    what = f"the model has no {kind} {name!r}"
-    return Fault(what, path, suggestions.hint(name, tensors), facts=[tensor_names(tensors)], at_key=at_key)
+def unknown(kind: str, name: str, path: Path, tensors: Tensors, *, at_key: bool = False) -> Iterator[Fault]:
+    """Yield a fault for a name that no input or output (`kind`) of the model has."""
+    if tensors is not None and name not in tensors:
+        hint, facts = suggestions.hint(name, tensors), [tensor_names(tensors)]
+        yield Fault(f"the model has no {kind} {name!r}", path, hint, facts=facts, at_key=at_key)
 
 
-def twice(names: Iterable[Any]) -> Iterator[int]:
-    """Yield the index of each item that also stands earlier in the list."""
-    seen: set[Any] = set()
-    for index, name in enumerate(names):
-        if name in seen:
-            yield index
-        seen.add(name)
+def missing(tensors: Tensors, names: Container[str], path: Path, what: str) -> Iterator[Fault]:
+    """Yield a fault for each tensor that is not in `names`, and that a request may not leave out."""
+    hint = f"add it, or leave `{path[-1]}` out" if isinstance(path[-1], str) else "add it"
+    for name, tensor in (tensors or {}).items():
+        if name not in names and not tensor.optional:
+            yield Fault(f"the {what} {name!r} is missing", path, hint, facts=[tensor_names(tensors or ())])

@@ -11,7 +11,7 @@ from engine.feasibility.facts import Axes, ModelFacts
 from engine.feasibility.shapes import profiles
 from engine.feasibility.triton.fault import About, ConfigTensor
 from engine.recipe.model_config import GRAPH_PARTS
-from engine.runtimes import registry
+from engine.runtimes import registry, triton_images
 from engine.runtimes.backends import Backend
 from engine.runtimes.profiles import greatest
 from engine.runtimes.triton_tensors import TYPES, is_batch
@@ -42,10 +42,12 @@ def of_recipe(recipe: Recipe, part: str) -> About:
     limits = (triton.max_batch_size, greatest(recipe.profiles).get("batch"))
     several = part == "ensemble" and not tasks.generates(recipe.model.task)
     other = Backend.ENSEMBLE if several else Backend.PYTHON
+    image = triton_images.tag_of(recipe)
     return About(
         backend=(runtime.backend or Backend.PYTHON) if part in GRAPH_PARTS else other,
         part=part,
         name=(triton.name or recipe.name) if part == "model" else None,
+        release=image.release if image is not None else "",
         on_gpu=target.device != "cpu",
         accelerator=runtime.accelerator(target),
         batch=triton.max_batch_size,

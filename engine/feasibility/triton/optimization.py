@@ -1,4 +1,4 @@
-"""Optimization: checks of optimization levels, accelerators, CUDA graphs, and the parameters that backends know."""
+"""Optimization: checks of accelerators, and of the fields and parameters that one backend knows."""
 
 # Sources: README of triton-inference-server/onnxruntime_backend ("Model Config Options", "ONNX Runtime with TensorRT
 # optimization", "... with OpenVINO") and "Optimization" in Triton's documentation.
@@ -14,8 +14,6 @@ from engine.runtimes.backends import ON_CPU, ON_GPU, Accelerator, Backend
 from engine.text import suggestions
 
 _FIELD = "optimization"
-_LEVELS = (-1, 0, 1, 2)
-"""Values of `optimization.graph.level` that the ONNX Runtime backend knows: basic, all, extended, none."""
 _NUMBERS = (
     "intra_op_thread_count", "inter_op_thread_count", "execution_mode", "enable_mem_arena", "enable_mem_pattern",
 )  # fmt: skip
@@ -25,29 +23,18 @@ _NUMBERS = (
 def rule(overrides: Overrides, about: About) -> Iterator[Fault]:
     """Yield a fault for each field that a backend refuses or silently ignores."""
     yield from _parameters(overrides, about)
-    yield from _metrics(overrides)
-    optimization = overrides.get(_FIELD)
-    if optimization is None or about.backend is Backend.ENSEMBLE:
-        return
-    yield from _graph(optimization, about)
-    if "cuda" in optimization:
-        from engine.feasibility.triton import cuda_graphs  # other overrides do not wait for this import
-
-        yield from cuda_graphs.check(optimization["cuda"], about)
+    optimization = overrides.get(_FIELD, {})
+    if "graph" in optimization and about.backend is not Backend.ONNXRUNTIME:
+        what, at = "`graph.level` is about ONNX Runtime, and this model is not run by it", (_FIELD, "graph", "level")
+        yield Fault(what, at, "leave it out")
     for side in ("gpu_execution_accelerator", "cpu_execution_accelerator"):
         for index, each in enumerate(optimization.get("execution_accelerators", {}).get(side, ())):
             yield from _accelerator(each, (_FIELD, "execution_accelerators", side, index), about)
-
-
-def _graph(optimization: Mapping[str, Any], about: About) -> Iterator[Fault]:
-    if "graph" not in optimization:
-        return
-    level, at = optimization["graph"].get("level", 0), (_FIELD, "graph", "level")
-    if about.backend is not Backend.ONNXRUNTIME:
-        yield Fault("`graph.level` is about ONNX Runtime, and this model is not run by it", at, "leave it out")
-    elif level not in _LEVELS:
-        meant = "-1 (basic), 1 (extended), 2 (none) or 0 (all) is meant"
-        yield Fault(f"ONNX Runtime has no optimization level {level}: it would take all of them", at, meant)
+    for index, control in enumerate(overrides.get("model_metrics", {}).get("metric_control", ())):
+        buckets = control.get("histogram_options", {}).get("buckets", [])
+        if any(later <= earlier for earlier, later in pairwise(buckets)):
+            path = ("model_metrics", "metric_control", index, "histogram_options", "buckets")
+            yield Fault(f"the buckets {buckets} do not rise", path, "sort them")
 
 
 def _accelerator(accelerator: Mapping[str, Any], path: Path, about: About) -> Iterator[Fault]:
@@ -89,13 +76,3 @@ def _parameters(overrides: Overrides, about: About) -> Iterator[Fault]:
         if about.backend is Backend.ONNXRUNTIME and name in _NUMBERS and not (text.isascii() and text.isdecimal()):
             what = f"`{name}` is a whole number from 0, as text: {text!r} is none"
             yield Fault(what, (*at, "string_value"), 'as in "1"')
-
-
-def _metrics(overrides: Overrides) -> Iterator[Fault]:
-    for index, control in enumerate(overrides.get("model_metrics", {}).get("metric_control", ())):
-        at = ("model_metrics", "metric_control", index)
-        buckets = control.get("histogram_options", {}).get("buckets", [])
-        if not control.get("metric_identifier", {}).get("family"):
-            yield Fault("this does not say which metric it is about", at, "add metric_identifier: {family: ...}")
-        if any(later <= earlier for earlier, later in pairwise(buckets)):
-            yield Fault(f"the buckets {buckets} do not rise", (*at, "histogram_options", "buckets"), "sort them")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from engine.feasibility.triton.fault import Fault, Path
-from engine.recipe.model_config import ENUMS, INTEGER_BOUNDS, MESSAGES, ONE_OF
+from engine.recipe.model_config import ENUMS, INTEGER_BOUNDS, MESSAGES, ONE_OF, SINCE
 from engine.recipe.text import described
 from engine.text import quantities, suggestions
 
@@ -21,20 +22,92 @@ _OTHER_NAMES = {
 """Names of data types in other libraries than Triton, with Triton's name of each type."""
 
 
-def typed(value: Any, kind: str = "ModelConfig", path: Path = ()) -> Any:
-    """Return a value as protobuf would store it, in plain Python types and without nulls.
+def typed(overrides: Any, release: str = "") -> Any:
+    """Return overrides as protobuf would store them, in plain Python types and without nulls.
 
-    `kind` is the type in model_config.proto: a message, an enum or a scalar; "[X]" is a list of X, "{K:V}" a map. A
-    whole number may be written as text, as in protobuf's JSON format. Raises Fault for the first value that does not
-    fit its type in model_config.proto.
+    A whole number may be written as text, as in protobuf's JSON format. `release` is the release of Triton that reads
+    the configuration, as "24.10"; empty where nobody knows. Raises Fault for the first value that does not fit its type
+    in model_config.proto, and for a field or value that the release does not have.
     """
-    if kind.startswith("["):
-        return _list(value, kind[1:-1], path)
-    if kind.startswith("{"):
-        return _map(value, kind, path)
-    if kind in MESSAGES:
-        return _message(value, kind, path)
-    return _choice(value, kind, path) if kind in ENUMS else _scalar(value, kind, path)
+    return _Walk(release).value(overrides, "ModelConfig", ())
+
+
+@dataclass(frozen=True)
+class _Walk:
+    """A walk through overrides, along the types of model_config.proto: messages, enums, scalars, lists and maps."""
+
+    release: str
+
+    def value(self, value: Any, kind: str, path: Path) -> Any:
+        """Return a value of the type `kind`."""
+        if kind.startswith("["):
+            return self._list(value, kind[1:-1], path)
+        if kind.startswith("{"):
+            return self._map(value, kind, path)
+        if kind in MESSAGES:
+            return self._message(value, kind, path)
+        return self._choice(value, kind, path) if kind in ENUMS else _scalar(value, kind, path)
+
+    def _message(self, value: Any, kind: str, path: Path) -> dict[str, object]:
+        fields, short = MESSAGES[kind], kind.rpartition(".")[2]
+        if not isinstance(value, Mapping):
+            shape = f"{{{next(iter(fields))}: ...}}" if fields else "{}"
+            name = f"{path[-1]}: " if isinstance(path[-1], str) else ""
+            hint = f'write {{string_value: "{value}"}}' if kind == "ModelParameter" else f"as in {name}{shape}"
+            raise Fault(f"{_of(path)} is {described(value)}; a mapping of fields is meant", path, hint)
+        fields_set = {}
+        for name, inner in value.items():
+            if name not in fields:
+                where = f" in `{path[-1]}`" if path and isinstance(path[-1], str) else ""
+                what = f"unknown field `{name}`{where}: Triton's {short} has none of this name"
+                raise Fault(what, (*path, str(name)), suggestions.hint(str(name), fields), at_key=True)
+            if inner is not None:
+                self._refuse_later(f"{kind}.{name}", (*path, name), at_key=True)
+                fields_set[name] = self.value(inner, fields[name], (*path, name))
+        for group in ONE_OF.get(kind, ()):
+            both = [name for name in fields_set if name in group]
+            if len(both) > 1:
+                what = f"`{both[1]}` and `{both[0]}` exclude each other: Triton's {short} has one of them"
+                raise Fault(what, (*path, both[1]), "leave one out", at_key=True)
+        return fields_set
+
+    def _refuse_later(self, name: str, path: Path, *, at_key: bool) -> None:
+        """Raise Fault for a field or a value of an enum that is younger than the release."""
+        since = SINCE.get(name, "")
+        if self.release and self.release < since:
+            what = f"Triton {self.release} has no `{name.rpartition('.')[2]}` yet"
+            raise Fault(what, path, f"leave it out, or use an image of {since} or later", at_key=at_key)
+
+    def _list(self, value: Any, kind: str, path: Path) -> list[Any]:
+        if isinstance(value, list | tuple):
+            return [self.value(item, kind, (*path, index)) for index, item in enumerate(value)]
+        plain = isinstance(value, str | int | float) and not isinstance(value, bool)
+        item = f"{{count: {value}}}" if plain and path[-1:] == ("instance_group",) else value if plain else "{...}"
+        hint = f"put it into a list: [{item}]"
+        raise Fault(f"{_of(path)} is {described(value)}; a list is meant", path, hint)
+
+    def _map(self, value: Any, type_of: str, path: Path) -> dict[Any, Any]:
+        key, kind = type_of[1:-1].split(":")
+        if not isinstance(value, Mapping):
+            hint = "as in {key: {string_value: text}}" if kind == "ModelParameter" else "as in {key: value}"
+            raise Fault(f"{_of(path)} is {described(value)}; a mapping is meant", path, hint)
+        return {
+            _scalar(name, key, (*path, name)): self.value(inner, kind, (*path, name))
+            for name, inner in value.items()
+            if inner is not None
+        }
+
+    def _choice(self, value: Any, kind: str, path: Path) -> str:
+        choices = ENUMS[kind]
+        if isinstance(value, str) and value in choices and value != "TYPE_INVALID":
+            self._refuse_later(f"{kind}.{value}", path, at_key=False)
+            return value
+        word = str(value).upper()
+        ends = [choice for choice in choices if choice.endswith(f"_{word}")]
+        guess = [_OTHER_NAMES[word]] if word in _OTHER_NAMES and kind == "DataType" else ends
+        guess = guess or suggestions.nearest(word, choices)
+        hint = suggestions.did_you_mean(guess[0]) if guess and guess[0] != value else f"one of {', '.join(choices)}"
+        raise Fault(f"{_of(path)} cannot be {described(value)}", path, hint.replace("one of TYPE_INVALID, ", "one of "))
 
 
 def _scalar(value: Any, kind: str, path: Path) -> Any:
@@ -45,62 +118,6 @@ def _scalar(value: Any, kind: str, path: Path) -> Any:
     if not isinstance(value, bool):
         raise Fault(f"{_of(path)} is {described(value)}; true or false is meant", path)
     return value
-
-
-def _message(value: Any, kind: str, path: Path) -> dict[str, object]:
-    if not isinstance(value, Mapping):
-        fields = MESSAGES[kind]
-        shape = f"{{{next(iter(fields))}: ...}}" if fields else "{}"
-        name = f"{path[-1]}: " if isinstance(path[-1], str) else ""
-        hint = f'write {{string_value: "{value}"}}' if kind == "ModelParameter" else f"as in {name}{shape}"
-        raise Fault(f"{_of(path)} is {described(value)}; a mapping of fields is meant", path, hint)
-    fields_set = {}
-    for name, inner in value.items():
-        if name not in MESSAGES[kind]:
-            where = f" in `{path[-1]}`" if path and isinstance(path[-1], str) else ""
-            what = f"unknown field `{name}`{where}: Triton's {kind.rpartition('.')[2]} has none of this name"
-            raise Fault(what, (*path, str(name)), suggestions.hint(str(name), MESSAGES[kind]), at_key=True)
-        if inner is not None:
-            fields_set[name] = typed(inner, MESSAGES[kind][name], (*path, name))
-    for group in ONE_OF.get(kind, ()):
-        both = [name for name in fields_set if name in group]
-        if len(both) > 1:
-            what = f"`{both[1]}` and `{both[0]}` exclude each other: Triton's {kind.rpartition('.')[2]} has one of them"
-            raise Fault(what, (*path, both[1]), "leave one out", at_key=True)
-    return fields_set
-
-
-def _list(value: Any, kind: str, path: Path) -> list[Any]:
-    if isinstance(value, list | tuple):
-        return [typed(item, kind, (*path, index)) for index, item in enumerate(value)]
-    plain = isinstance(value, str | int | float) and not isinstance(value, bool)
-    item = f"{{count: {value}}}" if plain and path[-1:] == ("instance_group",) else value if plain else "{...}"
-    hint = f"put it into a list: [{item}]"
-    raise Fault(f"{_of(path)} is {described(value)}; a list is meant", path, hint)
-
-
-def _map(value: Any, type_of: str, path: Path) -> dict[Any, Any]:
-    key, kind = type_of[1:-1].split(":")
-    if not isinstance(value, Mapping):
-        hint = "as in {key: {string_value: text}}" if kind == "ModelParameter" else "as in {key: value}"
-        raise Fault(f"{_of(path)} is {described(value)}; a mapping is meant", path, hint)
-    return {
-        typed(name, key, (*path, name)): typed(inner, kind, (*path, name))
-        for name, inner in value.items()
-        if inner is not None
-    }
-
-
-def _choice(value: Any, kind: str, path: Path) -> str:
-    choices = ENUMS[kind]
-    if isinstance(value, str) and value in choices and value != "TYPE_INVALID":
-        return value
-    word = str(value).upper()
-    ends = [choice for choice in choices if choice.endswith(f"_{word}")]
-    guess = [_OTHER_NAMES[word]] if word in _OTHER_NAMES and kind == "DataType" else ends
-    guess = guess or suggestions.nearest(word, choices)
-    hint = suggestions.did_you_mean(guess[0]) if guess and guess[0] != value else f"one of {', '.join(choices)}"
-    raise Fault(f"{_of(path)} cannot be {described(value)}", path, hint.replace("one of TYPE_INVALID, ", "one of "))
 
 
 def _text(value: Any, path: Path) -> str:

@@ -6,16 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from engine.feasibility.triton.fault import (
-    About,
-    ConfigTensor,
-    Fault,
-    Overrides,
-    Path,
-    twice,
-    unknown_tensor,
-)
-from engine.runtimes.backends import Backend
+from engine.feasibility.triton.fault import About, ConfigTensor, Fault, Overrides, Path, Tensors, missing, unknown
 
 _FIELD = "model_warmup"
 _ASKING = ("generate", "stream")
@@ -26,34 +17,29 @@ _DATA = ("zero_data", "random_data", "input_data_file")
 
 def rule(overrides: Overrides, about: About) -> Iterator[Fault]:
     """Yield a fault for each warm-up request that the model would not take; Triton then refuses to load the model."""
-    samples = overrides.get(_FIELD)
-    if samples is None or about.backend is Backend.ENSEMBLE:
-        return
+    samples = overrides.get(_FIELD, ())
     if about.part in _ASKING and samples:
         what = f"the {about.part} cannot be warmed up: it asks the package's graphs, which answer when all is loaded"
         yield Fault(what, (_FIELD,), "warm up the graphs themselves", at_key=True)
         return
     tensors = _as_sent(overrides, about)
     for index, sample in enumerate(samples):
-        path = (_FIELD, index)
-        if not sample.get("name"):
-            yield Fault("a warm-up needs a name: Triton's log calls it by that", path, "add name: ...")
+        path, inputs = (_FIELD, index), sample.get("inputs", {})
         yield from _batch(sample, path, about)
-        yield from _inputs(sample.get("inputs", {}), path, tensors)
-    names = [sample.get("name") for sample in samples]
-    for index in twice(names):
-        yield Fault(f"two warm-ups are called {names[index]!r}", (_FIELD, index, "name"), "name one otherwise")
+        for name, each in inputs.items():
+            yield from unknown("input", name, (*path, "inputs", name), tensors, at_key=True)
+            yield from _input(each, (*path, "inputs", name), (tensors or {}).get(name, ConfigTensor()))
+        yield from missing(tensors, inputs, path, "warm-up's input")
 
 
-def _as_sent(overrides: Overrides, about: About) -> Mapping[str, ConfigTensor] | None:
+def _as_sent(overrides: Overrides, about: About) -> Tensors:
     """Return the inputs with the dims that clients send, from the overrides or else from the package."""
     if about.inputs is None:
         return None
     own = {name: replace(tensor, dims=tensor.sent or tensor.dims) for name, tensor in about.inputs.items()}
     for tensor in overrides.get("input", ()):
-        name = tensor.get("name")
-        if name in own and tensor.get("dims"):
-            own[name] = replace(own[name], dims=tuple(tensor["dims"]))
+        if tensor["name"] in own:
+            own[tensor["name"]] = replace(own[tensor["name"]], dims=tuple(tensor["dims"]))
     return own
 
 
@@ -70,40 +56,15 @@ def _batch(sample: Mapping[str, Any], path: Path, about: About) -> Iterator[Faul
         yield Fault("a warm-up of no rows: Triton would skip it", where, "add batch_size: 1, or more")
 
 
-def _inputs(inputs: Mapping[str, Any], path: Path, tensors: Mapping[str, ConfigTensor] | None) -> Iterator[Fault]:
-    for name, sample in inputs.items():
-        at = (*path, "inputs", name)
-        if tensors is not None and name not in tensors:
-            yield unknown_tensor("input", name, at, tensors, at_key=True)
-            continue
-        yield from _data(sample, at)
-        yield from _tensor(sample, at, tensors[name] if tensors is not None else ConfigTensor())
-    for name, tensor in (tensors or {}).items():
-        if name not in inputs and not tensor.optional:
-            yield Fault(f"the warm-up lacks the input {name!r}", path, "add it under inputs")
-
-
-def _data(sample: Mapping[str, Any], at: Path) -> Iterator[Fault]:
-    chosen = [field for field in _DATA if field in sample]
-    if not chosen:
+def _input(sample: Mapping[str, Any], at: Path, own: ConfigTensor) -> Iterator[Fault]:
+    chosen = next((field for field in _DATA if field in sample), None)
+    if chosen is None:
         yield Fault("the warm-up has no data for this input", at, "add zero_data: true or random_data: true")
-    for field in chosen:
-        if sample[field] is False:
-            yield Fault(f"`{field}: false` is no data", (*at, field), "true is meant, or another source of data")
-        elif not sample[field]:
-            yield Fault("the file has no name", (*at, field), "name a file beside the recipe")
-
-
-def _tensor(sample: Mapping[str, Any], at: Path, own: ConfigTensor) -> Iterator[Fault]:
-    kind, dims = sample.get("data_type"), sample.get("dims", [])
-    if kind is None:
-        yield Fault("the warm-up does not say this input's data_type", at, f"add data_type: {own.data_type or '...'}")
-    elif own.data_type is not None and kind != own.data_type:
+    elif not sample[chosen]:
+        yield Fault(f"`{chosen}` is no data", (*at, chosen), "true is meant, or a file beside the recipe")
+    kind, dims = sample["data_type"], sample.get("dims", [])
+    if own.data_type not in (None, kind):
         yield Fault(f"the input is {own.data_type}, not {kind}", (*at, "data_type"), f"use {own.data_type}")
-    wrong = [size for size in dims if size < 1]
-    if wrong:
-        what = f"a warm-up has whole sizes, and {dims} has a {wrong[0]}"
-        yield Fault(what, (*at, "dims"), "as in dims: [16]")
-    elif own.dims is not None and not own.takes(dims):
+    if own.dims is not None and not own.takes(dims):
         what = f"the input cannot be {dims}: the model has {list(own.dims)}, the batch apart"
         yield Fault(what, (*at, "dims") if "dims" in sample else at, "say a size for each dimension")

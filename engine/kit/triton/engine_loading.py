@@ -1,15 +1,24 @@
 """What Triton's TensorRT backend refuses when it loads an engine, as rules for the engine's configuration."""
 
-# Source of each rule: a function of triton-inference-server/tensorrt_backend, src/instance_state.cc or
-# src/tensorrt_utils.cc (commit e2ef6d7). The backend itself has loaded none of our packages yet.
+# The rules of feasibility/triton compare the configuration with the engine's own tensors, profiles and CUDA graphs. The
+# rules here are about the batch axis and about shape tensors. Source of each: a function of
+# triton-inference-server/tensorrt_backend, src/instance_state.cc or src/tensorrt_utils.cc (commit e2ef6d7). The backend
+# itself has loaded none of our packages yet.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from engine.kit.onnx.onnx_files import Input
+from engine.kit.triton import fields, loading
 from engine.kit.triton.config import Config, Signature
+from engine.runtimes.backends import Backend
 from engine.runtimes.triton_tensors import TYPES
+
+if TYPE_CHECKING:
+    from engine.feasibility.triton import ConfigTensor
 
 _ANY = -1
 _OF_SIZES = ("int32", "int64")
@@ -24,42 +33,40 @@ def problems(
     `signature` has the engine's own tensors, `profiles` is the number of the engine's profiles. `shape_tensors` are the
     names of the inputs whose values are sizes of other tensors.
     """
-    yield from _tensors(config, signature, shape_tensors)
+    from engine.feasibility import triton
+
+    batched = config.max_batch_size > 0
+    about = replace(
+        fields.described(config, on_gpu=True, profiles=max(1, profiles)),
+        backend=Backend.TENSORRT,
+        inputs=_tensors(signature.inputs, shape_tensors, batched=batched),
+        outputs=_tensors(signature.outputs, shape_tensors, batched=batched),
+    )
+    yield from triton.problems(loading.as_fields(config), about)
+    for name, tensor in {**signature.inputs, **signature.outputs}.items():
+        if batched and name not in shape_tensors and not isinstance(next(iter(tensor.shape), 0), str):
+            yield f"the engine's tensor {name!r} has shape {[*tensor.shape]}, and no batch (CompareDimsSupported)"
     for tensor in config.input:
         if tensor.is_shape_tensor and tensor.name not in shape_tensors:
             yield f"the engine's tensor {tensor.name!r} is marked as a shape tensor, and is none (ValidateIO)"
         elif tensor.name in shape_tensors and not tensor.is_shape_tensor:
             yield f"the engine's shape tensor {tensor.name!r} is not marked as one (ValidateIO)"
-    for group in config.instance_group:
-        for profile in group.profile:
-            if profile.isdecimal() and int(profile) >= max(1, profiles):
-                yield f"profile {profile} is none of 0 to {max(1, profiles) - 1} (InitOptimizationProfiles)"
-    for spec in config.optimization.cuda.graph_spec:
-        yield from _graph(config, signature, spec)
-
-
-def _tensors(config: Config, signature: Signature, shape_tensors: Sequence[str]) -> Iterator[str]:
-    from tritonclient.grpc import model_config_pb2
-
-    for listed, own in ((config.input, signature.inputs), (config.output, signature.outputs)):
-        for tensor in listed:
-            if tensor.name not in own:
-                yield f"the engine has no tensor {tensor.name!r} (ValidateIO)"
-                continue
-            engine = own[tensor.name]
-            if tensor.data_type != model_config_pb2.DataType.Value(TYPES[engine.dtype]):
-                yield f"the engine's tensor {tensor.name!r} is {engine.dtype} (ValidateIO)"
+        if tensor.name in shape_tensors and tensor.name in signature.inputs:
             dims = list(tensor.reshape.shape if tensor.HasField("reshape") else tensor.dims)
-            if tensor.name in shape_tensors:
-                yield from _values(tensor.name, engine, dims, batched=config.max_batch_size > 0)
-                continue
-            shape = [size if isinstance(size, int) else _ANY for size in engine.shape]
-            whole = [_ANY, *dims] if config.max_batch_size else dims
-            if not _fits(shape, whole, batched=config.max_batch_size > 0):
-                yield f"the engine's tensor {tensor.name!r} has shape {shape}, not {whole} (CompareDimsSupported)"
-    for name in signature.inputs:
-        if name not in {tensor.name for tensor in config.input}:
-            yield f"the engine's input {name!r} is not configured (ValidateIO)"
+            yield from _values(tensor.name, signature.inputs[tensor.name], dims, batched=batched)
+
+
+def _tensors(tensors: Mapping[str, Input], shape_tensors: Sequence[str], *, batched: bool) -> dict[str, ConfigTensor]:
+    """Return the engine's tensors in the terms of config.pbtxt; `_values` has the rules for dims of shape tensors."""
+    from engine.feasibility.triton import ConfigTensor
+
+    dims = {
+        name: tuple(size if isinstance(size, int) else _ANY for size in each.shape) for name, each in tensors.items()
+    }
+    return {
+        name: ConfigTensor(TYPES.get(each.dtype), None if name in shape_tensors else dims[name][batched:])
+        for name, each in tensors.items()
+    }
 
 
 def _values(name: str, engine: Input, dims: list[int], *, batched: bool) -> Iterator[str]:
@@ -76,43 +83,3 @@ def _values(name: str, engine: Input, dims: list[int], *, batched: bool) -> Iter
         yield f"a request has 2 values for the engine's shape tensor {name!r}, which has 1 (ValidateShapeValues)"
     if engine.dtype not in _OF_SIZES:
         yield f"the engine's shape tensor {name!r} is {engine.dtype} (InitializeShapeInputBinding)"
-
-
-def _fits(shape: Sequence[int], whole: Sequence[int], *, batched: bool) -> bool:
-    if batched and shape[:1] != [_ANY]:
-        return False
-    return len(shape) == len(whole) and all(
-        size == other or _ANY in {size, other} for size, other in zip(shape, whole, strict=True)
-    )
-
-
-def _graph(config: Config, signature: Signature, spec: Config) -> Iterator[str]:
-    most, bounded = config.max_batch_size, spec.HasField("graph_lower_bound")
-    for bound in (spec, spec.graph_lower_bound) if bounded else (spec,):
-        if most and not 1 <= bound.batch_size <= most:
-            yield f"graph_spec: batch_size {bound.batch_size} is not between 1 and {most} (ValidateGraphSpec)"
-        if not most and bound.batch_size:
-            yield f"graph_spec: batch_size {bound.batch_size} without max_batch_size (ValidateGraphSpec)"
-    if not spec.input:
-        return  # then the backend takes the opt shapes
-    for name in signature.inputs:
-        if name not in spec.input:
-            yield f"graph_spec has no shape of the input {name!r}: nothing is captured (SetCudaGraphShape)"
-    for name, shape in spec.input.items():
-        if any(size < 0 for size in shape.dim):
-            yield f"graph_spec: a size of {name!r} is negative (ValidateGraphSpec)"
-    if bounded:
-        yield from _below(spec)
-
-
-def _below(spec: Config) -> Iterator[str]:
-    """Yield the problems of a graph's lower bound: Triton uses the graph for the shapes between bound and graph."""
-    if spec.graph_lower_bound.batch_size > spec.batch_size:
-        yield "graph_lower_bound is above graph_spec in batch_size (ValidateGraphSpec)"
-    lower = spec.graph_lower_bound.input
-    for name, shape in spec.input.items():
-        least = list(lower[name].dim) if name in lower else None
-        if least is None or len(least) != len(shape.dim):
-            yield f"graph_lower_bound has no shape of {name!r} with {len(shape.dim)} sizes (ValidateGraphSpec)"
-        elif any(low > size for low, size in zip(least, shape.dim, strict=True)):
-            yield f"graph_lower_bound is above graph_spec in {name!r} (ValidateGraphSpec)"

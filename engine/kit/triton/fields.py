@@ -28,7 +28,8 @@ def overridden(
 
     for where, overrides in _sections(serving, part):
         try:
-            triton.check(overrides, _about(config, serving, part, profiles))
+            about = described(config, on_gpu=serving.execution.on_gpu, part=part, profiles=profiles)
+            triton.check(overrides, about)
         except triton.Fault as fault:
             place = ".".join(str(segment) for segment in (where, *fault.path))
             raise StepError(fault.what, [f"at {place}", *fault.facts], fault.hint) from None
@@ -130,7 +131,10 @@ def _sections(serving: Serving, part: str) -> Iterator[tuple[str, Mapping[str, A
         yield f"package.triton.models.{part}", serving.models[cast("PartName", part)]
 
 
-def _about(config: Config, serving: Serving, part: str, profiles: int | None) -> About:
+def described(
+    config: Config, *, on_gpu: bool, part: Literal["model"] | PartName = "model", profiles: int | None = None
+) -> About:
+    """Return the description of a model by its configuration, for the rules of Triton."""
     from tritonclient.grpc import model_config_pb2
 
     from engine.feasibility.triton import About, ConfigTensor
@@ -151,7 +155,7 @@ def _about(config: Config, serving: Serving, part: str, profiles: int | None) ->
         backend=Backend.of(platform=config.platform, backend=config.backend),
         part=part,
         name=config.name,
-        on_gpu=serving.execution.on_gpu,
+        on_gpu=on_gpu,
         accelerator=_accelerator(config),
         batch=config.max_batch_size,
         most=config.max_batch_size,

@@ -46,16 +46,10 @@ def finish(config: Config, *, profiles: int) -> None:
     """Put every instance group on GPUs and let the group use all profiles of the TensorRT engine.
 
     In Triton, an instance group that lists no profiles uses only the first profile of a TensorRT engine. An instance
-    group that the recipe configures is put on GPUs, too, and keeps the profiles that it lists. Raises StepError for an
-    instance group on a CPU, because the model was validated and measured on a GPU.
+    group that the recipe configures is put on GPUs, too, and keeps the profiles that it lists. Triton's rules have
+    refused a group on a CPU, because the model was validated and measured on a GPU.
     """
     for group in config.instance_group:
-        if group.kind == group.KIND_CPU:
-            raise StepError(
-                "package.triton.instance_group puts the model on a CPU, but the model was built and measured for a GPU",
-                [f"kind: KIND_CPU in a group of {config.name}"],
-                "leave the kind out, or use KIND_GPU; for a CPU, set target.device: cpu",
-            )
         if group.kind == group.KIND_AUTO:
             group.kind = group.KIND_GPU
         if profiles > 1 and not group.profile:

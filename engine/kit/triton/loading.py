@@ -1,43 +1,36 @@
-"""What Triton refuses when it loads a model: rules for configurations, held against every package that is written."""
+"""What Triton refuses when it loads a package: Triton's rules, asked about every package that is written."""
 
-# Source of each rule: a function of triton-inference-server/core, src/model_config_utils.cc or
-# src/ensemble_scheduler/ensemble_utils.cc (commit 73aad7c). Rules that need the server's GPUs are not here.
+# The rules for one model stand in feasibility/triton. The rules here are about an ensemble and its models. Source:
+# triton-inference-server/core (commit 73aad7c), ValidateEnsembleSchedulingConfig in src/model_config_utils.cc and
+# ValidateTensorMapping in src/ensemble_scheduler/ensemble_utils.cc. Rules that need the server's GPUs are nowhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from math import prod
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from engine.errors import StepError
+from engine.kit.triton import fields
 from engine.kit.triton.config import Config
+from engine.recipe.model_config import MODEL_VERSION
 
 _ENSEMBLE = "ensemble"
-_ANY = -1
-"""The size of an axis that Triton leaves free."""
-VERSION = 1
-"""The version of each model of a package, and the name of the folder that holds it."""
 _LATEST = -1
 """What a step of an ensemble names for the latest version of a model."""
 
 
-@dataclass(frozen=True)
-class Rule:
-    """A rule: the problems of a configuration, and the function of Triton that refuses a model with such a problem."""
-
-    source: str
-    problems: Callable[[Config], Iterator[str]]
-
-
 def refuse(configs: Sequence[Config]) -> None:
     """Raise StepError where Triton would refuse to load a model of a repository, given by all its configurations."""
-    facts = [f"{config.name}: {problem} ({rule.source})"
-             for config in configs for rule in RULES for problem in rule.problems(config)]  # fmt: skip
+    from engine.feasibility import triton  # `check` does not wait for this import
+
     by_name = {config.name: config for config in configs}
+    facts: list[str] = []
     for config in configs:
+        on_gpu = any(group.kind == group.KIND_GPU for group in config.instance_group)
+        problems = [*triton.problems(as_fields(config), fields.described(config, on_gpu=on_gpu))]
         if config.platform == _ENSEMBLE:
-            facts += [f"{config.name}: {problem} (ValidateTensorMapping)" for problem in _mapped(config, by_name)]
+            problems += [*_graph_of_ensemble(config), *_mapped(config, by_name)]
+        facts += [f"{config.name}: {problem}" for problem in problems]
     refuse_problems(facts)
 
 
@@ -51,94 +44,19 @@ def refuse_problems(facts: Sequence[str]) -> None:
         )
 
 
-def _tensors(config: Config) -> Iterator[str]:
-    for tensor in (*config.input, *config.output):
-        where = f"tensor {tensor.name!r}"
-        if not tensor.name:
-            yield "a tensor has no name"
-        if not tensor.data_type:
-            yield f"{where} has no data_type"
-        if not tensor.dims:
-            yield f"{where} has no dims"
-        if any(size < 1 and size != _ANY for size in tensor.dims):
-            yield f"{where}: a size in dims is {_ANY} or at least 1, not {list(tensor.dims)}"
-        if tensor.HasField("reshape"):
-            yield from _reshaped(where, tensor, batched=config.max_batch_size > 0)
+def as_fields(config: Config) -> Mapping[str, Any]:
+    """Return the fields of a configuration as a recipe would write them."""
+    from google.protobuf import json_format
 
-
-def _reshaped(where: str, tensor: Any, *, batched: bool) -> Iterator[str]:
-    shape = list(tensor.reshape.shape)
-    if not shape and not batched:
-        yield f"{where}: an empty reshape needs max_batch_size above 0, because Triton has no scalars"
-    if any(size < 1 and size != _ANY for size in shape):
-        yield f"{where}: a size in reshape is {_ANY} or at least 1, not {shape}"
-    elif _parts(tensor.dims) != _parts(shape):
-        yield f"{where}: dims {list(tensor.dims)} and reshape {shape} hold different numbers of elements"
-
-
-def _parts(shape: Sequence[int]) -> list[int]:
-    """Return the number of elements between the free axes of a shape."""
-    parts: list[list[int]] = [[]]
-    for size in shape:
-        if size == _ANY:
-            parts.append([])
-        else:
-            parts[-1].append(size)
-    return [prod(part) for part in parts]
-
-
-def _batching(config: Config) -> Iterator[str]:
-    if config.max_batch_size < 0:
-        yield f"max_batch_size: {config.max_batch_size} is negative"
-    for size in config.dynamic_batching.preferred_batch_size:
-        if not 0 < size <= config.max_batch_size:
-            yield f"preferred_batch_size: {size} is not between 1 and max_batch_size: {config.max_batch_size}"
-    batching, levels = config.dynamic_batching, config.dynamic_batching.priority_levels
-    if levels and not 1 <= batching.default_priority_level <= levels:
-        yield f"default_priority_level: {batching.default_priority_level} is not between 1 and {levels}"
-    if levels and any(not 1 <= level <= levels for level in batching.priority_queue_policy):
-        yield f"priority_queue_policy names a level that is not between 1 and {levels}"
-    if batching.preserve_ordering and levels > 1:
-        yield "preserve_ordering allows one priority level only"
-
-
-def _caching(config: Config) -> Iterator[str]:
-    if config.response_cache.enable and config.HasField("sequence_batching"):
-        yield "response_cache does not work with sequence_batching"
-    if config.response_cache.enable and config.model_transaction_policy.decoupled:
-        yield "response_cache does not work with decoupled responses"
-
-
-def _instances(config: Config) -> Iterator[str]:
-    for group in config.instance_group:
-        if group.gpus and group.kind in {group.KIND_CPU, group.KIND_MODEL}:
-            yield f"an instance group of kind {group.Kind.Name(group.kind)} names gpus"
-        if group.profile and config.platform != "tensorrt_plan":
-            yield "an instance group names profiles, and only a TensorRT engine has some"
-        if any(not profile.isdecimal() for profile in group.profile):
-            yield f"a profile is a number from 0 on, not {', '.join(group.profile)}"
-
-
-def _ensemble(config: Config) -> Iterator[str]:
-    if config.platform != _ENSEMBLE:
-        if config.HasField("ensemble_scheduling"):
-            yield "only a model of platform ensemble has ensemble_scheduling"
-        return
-    if config.backend:
-        yield f"an ensemble has no backend, and this has {config.backend!r}"
-    for name in ("instance_group", "model_warmup"):
-        if len(getattr(config, name)):
-            yield f"an ensemble has no {name}"
-    if config.HasField("optimization"):
-        yield "an ensemble has no optimization"
-    if not config.ensemble_scheduling.step:
-        yield "an ensemble has at least one step"
+    named: dict[str, Any] = json_format.MessageToDict(config, preserving_proto_field_name=True)
+    return named
 
 
 def _graph_of_ensemble(config: Config) -> Iterator[str]:
-    if config.platform != _ENSEMBLE:
-        return
+    """Yield the problems between the tensors of an ensemble and those that its steps read and write."""
     steps = config.ensemble_scheduling.step
+    if not steps:
+        yield "an ensemble has at least one step"
     given = [tensor.name for tensor in config.input]
     written = [name for step in steps for name in step.output_map.values()]
     used = {name for step in steps for name in step.input_map.values()}
@@ -163,8 +81,8 @@ def _mapped(config: Config, by_name: Mapping[str, Config]) -> Iterator[str]:
         if model is None:
             yield f"its step {step.model_name!r} is no model of the repository"
             continue
-        if step.model_version not in {_LATEST, VERSION}:
-            yield f"its step {model.name!r} names version {step.model_version}, and the repository has {VERSION}"
+        if step.model_version not in {_LATEST, MODEL_VERSION}:
+            yield f"its step {model.name!r} names version {step.model_version}, and the repository has {MODEL_VERSION}"
         if config.max_batch_size > model.max_batch_size:
             yield f"max_batch_size: {config.max_batch_size} is more than {model.max_batch_size}, that of {model.name}"
         for name in sorted(set(step.input_map) - {tensor.name for tensor in model.input}):
@@ -189,14 +107,3 @@ def _types(config: Config, by_name: Mapping[str, Config]) -> Iterator[str]:
                 name = names.get(tensor.name)
                 if name and types.setdefault(name, tensor.data_type) != tensor.data_type:
                     yield f"tensor {name!r} has another data_type in {model.name}"
-
-
-RULES = (
-    Rule("ValidateIOShape", _tensors),
-    Rule("ValidateModelConfig", _batching),
-    Rule("ValidateModelConfig", _caching),
-    Rule("ValidateInstanceGroup", _instances),
-    Rule("ValidateEnsembleSchedulingConfig", _ensemble),
-    Rule("ValidateEnsembleSchedulingConfig", _graph_of_ensemble),
-)
-"""The rules for the configuration of one model."""

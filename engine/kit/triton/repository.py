@@ -35,14 +35,14 @@ from engine.kit.triton.config import Config, Signature
 from engine.kit.triton.parts import Part
 from engine.kit.triton.serving import FUSED, Serving
 from engine.recipe.licenses import Licensed
-from engine.recipe.model_config import PartName
+from engine.recipe.model_config import MODEL_VERSION, PartName
 from engine.reporting import TypedReport
 from engine.runtimes import axes
 from engine.runtimes.backends import BY_POSITION, Backend
 from engine.runtimes.served import Served
 from engine.tasks import Answer, AnswerTensor
 
-_VERSION = str(loading.VERSION)
+_VERSION = str(MODEL_VERSION)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,5 +1,6 @@
 """The fields of a configuration for GPUs: instances, profiles, CUDA graphs, accelerators."""
 
+import executions
 import pytest
 from text_config import model
 from tritonclient.grpc import model_config_pb2
@@ -7,6 +8,7 @@ from tritonclient.grpc import model_config_pb2
 from engine.errors import StepError
 from engine.kit.triton import fields as triton_fields
 from engine.kit.triton import gpu as triton_gpu
+from engine.kit.triton.serving import Serving
 from engine.runtimes.backends import Backend
 from engine.runtimes.served import Graph
 
@@ -24,9 +26,10 @@ def test_every_group_on_gpus_lists_every_profile_also_one_that_the_recipe_writes
 
 def test_a_model_of_a_gpu_is_not_served_on_a_cpu():
     config = model(backend=Backend.TENSORRT, gpu=True)
-    triton_fields.merge(config, {"instance_group": [{"kind": "KIND_CPU"}]})
-    with pytest.raises(StepError, match="puts the model on a CPU"):
-        triton_gpu.finish(config, profiles=1)
+    groups = {"instance_group": [{"kind": "KIND_CPU"}]}
+    serving = Serving(model_name="m", ensemble="e", fields=groups, execution=executions.execution("cuda"))
+    with pytest.raises(StepError, match="KIND_CPU: this package is for a GPU"):
+        triton_fields.overridden(config, serving, "model")
 
 
 def graph(usual, least=None):

@@ -28,4 +28,4 @@ def test_a_model_and_an_ensemble_that_triton_loads_are_accepted():
 def test_a_configuration_that_triton_refuses_is_refused(case):
     with pytest.raises(StepError, match="Triton would refuse to load") as caught:
         loading.refuse(repository(REFUSED[case]))
-    assert caught.value.facts[0].endswith(")"), "each problem names the function of Triton"
+    assert all(fact.startswith(("m: ", "e: ")) for fact in caught.value.facts), "each problem names its model"
