@@ -111,7 +111,7 @@ class ClusterExecutor:
             engine,
             jobs,
             remote=self._tier.settings.url,
-            locked=None if lookup.lock is None else lookup.lock.tools,
+            locked=lookup.rows.required_tools,
             notice=notice,
         )
         self._nodes = self._machines.nodes

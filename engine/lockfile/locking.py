@@ -12,9 +12,9 @@ from engine.builder.source_readings import SourceReadings
 from engine.builder.variant import PlannedVariant
 from engine.errors import Refusals
 from engine.lockfile import file
-from engine.lockfile.building import FrozenRows, LockedRows
 from engine.lockfile.content import Lock
 from engine.lockfile.differences import Comparison, merged, refuse
+from engine.lockfile.lock_rows import LockRows, RecipeLock
 from engine.lockfile.names import pins
 from engine.lockfile.observe import Observed, observe, planned
 from engine.store.store import Store
@@ -31,15 +31,6 @@ class Locked:
     def __repr__(self) -> str:
         """Return the path, and whether the file changed."""
         return f"<Locked {self.path}: {'changed' if self.changed else 'unchanged'}>"
-
-
-@dataclass(frozen=True)
-class RecipeLock:
-    """The lock of a recipe, and the variants of the recipe."""
-
-    lock: Lock
-    recipe: Path
-    variants: tuple[PlannedVariant, ...]
 
 
 def write(store: Store, variants: Sequence[PlannedVariant], *, refresh: bool) -> list[Locked]:
@@ -83,10 +74,10 @@ def checked(
     changes the recipes. If a lock differs from this machine, `refusals` collects an error that lists the differing
     rows.
     """
-    live = LiveRows(store)
-    lookup = Lookup(store, live, LockedRows(_by_variant(locks), live))
+    rows = LockRows(store, [*locks.values()], is_frozen=False)
+    lookup = Lookup(store, rows, sources=rows.sources)
     whole = Comparison(whole=not partly, overridden=overridden)
-    _compare(locks, refusals, whole, lambda own: observe(own.variants, lookup, live, own.lock, ask=False))
+    _compare(locks, refusals, whole, lambda own: observe(own.variants, lookup, rows, own.lock, ask=False))
     return lookup
 
 
@@ -99,9 +90,8 @@ def frozen(
     """
     whole = Comparison(whole=not partly, overridden=overridden)
     _compare(locks, refusals, whole, lambda own: Observed(planned(own.variants, own.lock), frozenset()))
-    variants = {variant.name: variant for own in locks.values() for variant in own.variants}
-    live = LiveRows(store)
-    return Lookup(store, live, FrozenRows(_by_variant(locks), variants, live))
+    rows = LockRows(store, [*locks.values()], is_frozen=True)
+    return Lookup(store, rows, sources=rows.sources)
 
 
 def _compare(
@@ -119,7 +109,3 @@ def _by_recipe(variants: Sequence[PlannedVariant]) -> dict[Path, tuple[PlannedVa
     for variant in variants:
         recipes.setdefault(variant.loaded.path, []).append(variant)
     return {recipe: tuple(own) for recipe, own in recipes.items()}
-
-
-def _by_variant(locks: Mapping[Path, RecipeLock]) -> dict[str, Lock]:
-    return {variant.name: own.lock for own in locks.values() for variant in own.variants}

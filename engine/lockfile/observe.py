@@ -168,7 +168,7 @@ class _Walk:
         The artifact is left out of the returned LockedOutput if the bytes of the job's output differ from build to
         build, and their content is no row of later keys. A measurement of such bytes is locked as any other.
         """
-        key = self.lookup.key(job, inputs)
+        key = self.lookup.key_here(job, inputs)
         digest = str(digest_of(key))
         if varies and not job.step.in_lock:
             return LockedOutput(digest)

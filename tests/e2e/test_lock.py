@@ -367,9 +367,9 @@ def test_of_a_matrix_one_variant_may_be_built(project):
     edit(project.folder / "r.yaml", "precision: int8\n", "matrix: {precision: [int8, fp32]}\n")
     project("lock", "r.yaml", expect=0)
     assert project.states("r.yaml", "--locked", "--only", "precision=int8")["fuse"] == "cached"
-    lock_edits.edit(project.folder / "r.lock", "  tiny-fp32:\n    recipe:\n", "  tiny-fp32:\n    recipe:\n      x: y\n")
+    lock_edits.edit(project.folder / "r.lock", "  tiny-fp32:\n    recipe:\n", "  tiny-fp32:\n    recipe:\n      a: b\n")
     assert project.states("r.yaml", "--locked", "--only", "precision=int8")["fuse"] == "cached"
-    assert "recipe.x of tiny-fp32" in project("build", "r.yaml", "--locked", expect=2).stderr
+    assert "recipe.a of tiny-fp32" in project("build", "r.yaml", "--locked", expect=2).stderr
 
 
 @pytest.mark.slow
