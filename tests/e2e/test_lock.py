@@ -386,8 +386,9 @@ def test_each_recipe_has_a_lock_of_its_own(project):
 
 
 def test_the_section_of_another_machine_is_kept_and_not_checked_here(project):
-    there = "- facts:\n    cpu.isa: asimd\n  variants:\n    tiny:\n      validate:\n        key: " + "0" * 32 + "\n"
-    lock_edits.edit(project.folder / "r.lock", "machines:\n", "machines:\n" + there)
+    there = "- facts:\n    cpu.isa: aarch64\n  variants:\n    tiny:\n      validate:\n        key: " + "0" * 32 + "\n"
+    here = "- facts:\n    cpu.isa: "
+    lock_edits.edit(project.folder / "r.lock", here, there + here)  # sections are sorted by their facts
     assert project.states("r.yaml", "--locked") == CACHED
     project("lock", "r.yaml", expect=0)
     assert there in (project.folder / "r.lock").read_text()
