@@ -179,8 +179,10 @@ def _lookup(selection: Selection, planned: Plan, *, remote: bool) -> tuple[Looku
         return Lookup(store, sources=SourceReadings(store, refresh=selection.refresh)), ()
     locks = locking.locks_of(planned.without_refused(), planned.refusals)
     partly = bool(selection.set or selection.only or selection.to)
-    look = locking.frozen if selection.frozen else locking.checked
-    return look(store, locks, planned.refusals, partly=partly, overridden=bool(selection.set)), tuple(locks)
+    lookup = locking.lookup_of(
+        store, locks, planned.refusals, is_frozen=selection.frozen, partly=partly, overridden=bool(selection.set)
+    )
+    return lookup, tuple(locks)
 
 
 def lock(recipes: Recipes, **reading: Unpack[Reading]) -> list[Locked]:

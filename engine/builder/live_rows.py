@@ -48,6 +48,20 @@ class LiveRows:
         self._installed: dict[str, ToolContent] = {}
         self._machine = machine
         self._seen: dict[Known, None] = {}
+        self.required_tools: Mapping[str, str] = {}
+
+    @property
+    def reasons(self) -> Mapping[str, str]:
+        """Why the code of tools may differ from what their versions promise, by the name of the tool."""
+        return {name: content.reason for name, content in self._installed.items() if content.reason}
+
+    def keys(self, job: Job, inputs: Mapping[str, str], *, away: Hardware | None) -> Iterable[Key]:
+        """Return no key: there is no lock."""
+        del job, inputs, away
+        return ()
+
+    def accept(self, job: Job, record: Record, *, away: Hardware | None) -> None:
+        """Accept every record: there is no lock."""
 
     def own(self, job: Job, *, away: Hardware | None, on: MachineRows | None) -> Key:
         """Return the rows of a job's key for code, options, tools, facts and environment variables.
@@ -155,11 +169,6 @@ class LiveRows:
         from engine.builder import facts
 
         return facts.describing()
-
-    @property
-    def reasons(self) -> Mapping[str, str]:
-        """Why the code of tools may differ from what their versions promise, by the name of the tool."""
-        return {name: content.reason for name, content in self._installed.items() if content.reason}
 
     def _code_of(self, step: Step) -> Code:
         code: Code = self._closure.of_step(step)

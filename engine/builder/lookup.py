@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, final
 
 from engine.builder.job import Job, SourceName
 from engine.builder.sources import Resolved, SourceReadings, differs
-from engine.key import Key, inputs_of, with_inputs, without_inputs
+from engine.key import Key, digest_of, inputs_of, with_inputs, without_inputs
 from engine.known import Known
 from engine.store.heads import Heads
 from engine.store.record import Record
@@ -46,7 +46,7 @@ class Machines(Protocol):
 
 
 class RowSource(Protocol):
-    """Where the rows of a job's own key come from: from this process, or from the plan of the last build."""
+    """Where the rows of a job's own key come from: this process, the plan of the last build, or a lock."""
 
     @property
     def machine(self) -> Mapping[str, str]:
@@ -55,6 +55,16 @@ class RowSource(Protocol):
     @property
     def reasons(self) -> Mapping[str, str]:
         """Why the code of tools may differ from what their versions promise, by the name of the tool."""
+
+    @property
+    def required_tools(self) -> Mapping[str, str]:
+        """The values of the rows for tools that a lock demands; a machine with another value is not used."""
+
+    def keys(self, job: Job, inputs: Mapping[str, str], *, away: Hardware | None) -> Iterable[Key]:
+        """Return the keys that a lock has for a job, whose records count first; `inputs` are those of other jobs."""
+
+    def accept(self, job: Job, record: Record, *, away: Hardware | None) -> None:
+        """Raise LockError if a lock names another output of the job than that of `record`."""
 
     def own(self, job: Job, *, away: Hardware | None, on: MachineRows | None) -> Key:
         """Return the rows of a job's key for code, options, tools, facts and environment variables.
@@ -76,33 +86,6 @@ class RowSource(Protocol):
         """Return all files, folders and environment variables that the rows depend on."""
 
 
-class LockRows(Protocol):
-    """What the locks of a build say about the keys and the outputs of its jobs."""
-
-    @property
-    def tools(self) -> Mapping[str, str]:
-        """The values of the rows for tools that the locks demand; a machine with another value is not used."""
-
-    @property
-    def pinned(self) -> Mapping[str, str]:
-        """The commit that the locks have for each hub revision, by `hf:REPO@REVISION`."""
-
-    def key(self, lookup: Lookup, job: Job, inputs: Mapping[str, str]) -> Key:
-        """Return the key that the locks give a job, or else `lookup.unlocked_key`. Raises LockError."""
-
-    def key_of_run(self, lookup: Lookup, job: Job, key: Key) -> Key:
-        """Return the key under which a job runs that has no record under `key`. Raises LockError."""
-
-    def filed(self, lookup: Lookup, job: Job, key: Key) -> Record | None:
-        """Return the record of a measurement whose figures a lock has; None for any other job."""
-
-    def keys_of(self, job: Job) -> Collection[str]:
-        """Return the digests of the keys that the lock names for a job."""
-
-    def accept(self, lookup: Lookup, job: Job, record: Record) -> None:
-        """Raise LockError if the locks name another output of the job than that of `record`."""
-
-
 @final
 class Lookup:
     """A look-up computes the keys of jobs and finds their records in the store.
@@ -114,7 +97,6 @@ class Lookup:
         self,
         store: Store,
         rows: RowSource | None = None,
-        lock: LockRows | None = None,
         *,
         sources: SourceReadings | None = None,
     ) -> None:
@@ -125,11 +107,10 @@ class Lookup:
             rows = LiveRows(store)
         self.store = store
         self.rows = rows
-        self.lock = lock
         self.machines: Machines | None = None
         """The machines of a cluster on which the jobs run; None if they run on this machine."""
         self.heads = Heads(store.notes)
-        self.sources = sources or SourceReadings(store, pinned={} if lock is None else lock.pinned)
+        self.sources = sources or SourceReadings(store)
         self._own: dict[tuple[str, str, str], Key] = {}
 
     def key(self, job: Job, inputs: Mapping[str, str]) -> Key:
@@ -138,19 +119,22 @@ class Lookup:
         For a job whose hardware this machine lacks, the key has no rows for facts, environment variables and the tool
         of the hardware. Raises UserError where a source cannot be found or resolved, and where a lock refuses the job.
         """
-        return self.unlocked_key(job, inputs) if self.lock is None else self.lock.key(self, job, inputs)
-
-    def unlocked_key(self, job: Job, inputs: Mapping[str, str]) -> Key:
-        """Return the key that a job has whatever a lock says."""
-        content = {name: self.source(source).row for name, source in job.traits.sources.items()}
-        every = {**content, **inputs}
-        kinds = self._kinds(job)
-        for kind in kinds[:-1]:
-            key = with_inputs(self.own_rows(job, kind), every)
-            if self.find(job, key) is not None:
+        away = self.away(job)
+        for key in self.rows.keys(job, inputs, away=away):
+            record = self._read(job, key)
+            if record is not None:
+                self.rows.accept(job, record, away=away)
                 return key
-        last = with_inputs(self.own_rows(job, kinds[-1]), every)
-        return last if len(kinds) > 1 and self.find(job, last) is not None else self._suiting(job, last)
+        return self.key_here(job, inputs)
+
+    def key_here(self, job: Job, inputs: Mapping[str, str]) -> Key:
+        """Return the key that a job has by the rows of this machine, or of a machine of the cluster."""
+        kinds = self._kinds(job)
+        own = [self.own_rows(job, kind) for kind in kinds]
+        content = {name: self.source(source).row for name, source in job.traits.sources.items()}
+        keys = [with_inputs(rows, {**content, **inputs}) for rows in own]
+        stored = (key for key in keys if len(keys) > 1 and self.find(job, key) is not None)
+        return next(stored, keys[0])
 
     def _kinds(self, job: Job, lane: Hashable = None) -> Sequence[str]:
         """Return the kinds of machines that can run a job, the best first; `_HERE` for this machine."""
@@ -159,13 +143,9 @@ class Lookup:
     def placed(self, job: Job, key: Key, lane: Hashable = None) -> Key:
         """Return the key of a job that is to run now, for the kind of machine that suits the job best at present.
 
-        `lane` is what the job needs of a machine, if its executor has said so.
+        `lane` is what the job needs of a machine, if its executor has said so. Raises LockError for a job that its lock
+        does not let run.
         """
-        return self._suiting(job, key if self.lock is None else self.lock.key_of_run(self, job, key), lane)
-
-    def _suiting(self, job: Job, key: Key, lane: Hashable = None) -> Key:
-        if self.machines is None:
-            return key
         own = self.own_rows(job, self._kinds(job, lane)[0])
         return key if own == without_inputs(key) else with_inputs(own, inputs_of(key))
 
@@ -192,26 +172,21 @@ class Lookup:
         without a trace.
         """
         away = self.away(job)
-        record = self.record(job, key) if away is None or self.lock is not None else None
-        return next(self.from_elsewhere(job, key, away), None) if record is None and away is not None else record
+        is_exact = (
+            away is None or self.store.read(digest_of(key)) is not None
+        )  # such a record may be one that a lock names
+        record = self._read(job, key) if is_exact else None
+        return next(self._from_elsewhere(job, key, away), None) if record is None and away is not None else record
 
-    def from_elsewhere(self, job: Job, key: Key, away: Hardware) -> Iterator[Record]:
-        """Yield the records of a job from machines with the hardware `away`: those of locked keys, then the latest."""
+    def _from_elsewhere(self, job: Job, key: Key, away: Hardware) -> Iterator[Record]:
+        """Yield the records of a job from machines with the hardware `away`, the latest first."""
         if self.store.tier is not None:
             self.store.tier.gather(key)
-        fitting = self.elsewhere.fitting(key, away)
-        if self.lock is not None:
-            locked = self.lock.keys_of(job)
-            fitting = iter(sorted(fitting, key=lambda record: record.digest not in locked))
-        readable = (self._read(job, each.key) for each in fitting)
+        readable = (self._read(job, each.key) for each in self.elsewhere.fitting(key, away))
         return (record for record in readable if record is not None)
 
-    def record(self, job: Job, key: Key) -> Record | None:
-        """Return the record of exactly this key; for figures that a lock has, the record with these figures."""
-        filed = None if self.lock is None else self.lock.filed(self, job, key)
-        return filed or self._read(job, key)
-
     def _read(self, job: Job, key: Key) -> Record | None:
+        """Return the record of exactly this key, or None."""
         record = self.store.find(key)
         if record is not None and job.hermetic and not record.trace:
             return None
@@ -256,8 +231,7 @@ class Lookup:
 
     def accept(self, job: Job, record: Record) -> None:
         """Raise UserError if this build must not use `record` as the record of `job`, because of a lock."""
-        if self.lock is not None:
-            self.lock.accept(self, job, record)
+        self.rows.accept(job, record, away=self.away(job))
 
     def changed_meanwhile(self, job: Job) -> Path | None:
         """Return a file of a job's sources or code that changed after the file was read; None if no file changed.

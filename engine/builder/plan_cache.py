@@ -77,12 +77,21 @@ class PlanRows:
     """The rows of keys as the plan of the last build has them: they are as they were while the plan stands."""
 
     reasons: Mapping[str, str] = {}
+    required_tools: Mapping[str, str] = {}
 
     def __init__(self, plan: PlanCache, changes: ChangedFiles, variants: Sequence[Mapping[str, Any]]) -> None:
         """`variants` are the fields of the variants of the plan that are looked up."""
         self.machine = plan.machine
         self._code, self._changes = plan.code, changes
         self._jobs = {(each["subject"][2], job["job"]["name"]): job for each in variants for job in each["jobs"]}
+
+    def keys(self, job: Job, inputs: Mapping[str, str], *, away: Hardware | None) -> Iterable[Key]:
+        """Return no key: a build with a lock keeps no plan."""
+        del job, inputs, away
+        return ()
+
+    def accept(self, job: Job, record: Record, *, away: Hardware | None) -> None:
+        """Accept every record: there is no lock."""
 
     def own(self, job: Job, *, away: Hardware | None, on: MachineRows | None) -> Key:
         """Return the rows of a job's key for code, options, tools, facts and variables, as the plan has them."""

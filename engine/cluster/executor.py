@@ -122,7 +122,7 @@ class ClusterExecutor:
                 engine,
                 jobs,
                 remote=self._tier.settings.url,
-                locked=None if lookup.lock is None else lookup.lock.tools,
+                locked=lookup.rows.required_tools,
                 notice=notice,
             )
             self._logs = resources.enter_context(lookup.store.presence.workplace())

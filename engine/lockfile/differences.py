@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from engine.errors import LockError
@@ -36,27 +36,13 @@ class Difference:
         return f"{self.row}: {locked}, {here}"
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """A choice of the rows that a comparison of two locks takes into account.
-
-    `whole` is False if the command line selects only some variants or jobs; then a row that is only in the lock does
-    not count as a difference. `elsewhere` names the tools and environment variables of jobs that wait for other
-    hardware; the lock's rows of these tools and variables are not compared. `overridden` is True if `--set` changes the
-    recipe, which no lock has.
-    """
-
-    whole: bool = True
-    elsewhere: frozenset[str] = frozenset()
-    overridden: bool = False
-
-
-def refuse(locked: Lock, here: Lock, comparison: Comparison, *, lock: str, recipe: str) -> None:
+def refuse(locked: Lock, here: Lock, *, partly: bool, overridden: bool, lock: str, recipe: str) -> None:
     """Raise LockError, which lists the differing rows, if two locks differ.
 
-    The code of all steps differs from that of an older version of this program, which is said in one line.
+    The code of all steps differs from that of an older version of this program, which is said in one line. `overridden`
+    is True if `--set` changes the recipe, which no lock has.
     """
-    rows = list(differences(locked, here, comparison))
+    rows = list(differences(locked, here, partly=partly))
     if not rows:
         return
     count = "1 row differs" if len(rows) == 1 else f"{len(rows)} rows differ"
@@ -69,11 +55,11 @@ def refuse(locked: Lock, here: Lock, comparison: Comparison, *, lock: str, recip
             f"`recipe lock {recipe}` accepts the new code; `recipe build --frozen {recipe}` delivers what is stored",
         )
     accept = f"`recipe lock {recipe}` and review what that changes in the lock"
-    mend = "leave --set out, or write its change into the recipe" if comparison.overridden else "undo the change"
+    mend = "leave --set out, or write its change into the recipe" if overridden else "undo the change"
     raise LockError(
         f"{lock} is not what is here: {count}",
         _listed([str(difference) for difference in rows]),
-        f"{mend} and run {accept}" if comparison.overridden else f"{mend}, or accept it with {accept}",
+        f"{mend} and run {accept}" if overridden else f"{mend}, or accept it with {accept}",
     )
 
 
@@ -82,19 +68,14 @@ def _listed(facts: list[str]) -> list[str]:
     return [*facts[:_LISTED], *more]
 
 
-def merged(old: Lock | None, new: Lock, *, elsewhere: Collection[str]) -> Lock:
-    """Return the new lock with the old lock's entries for other machines.
+def merged(old: Lock | None, new: Lock) -> Lock:
+    """Return the new lock with the old lock's sections for other machines.
 
-    The old lock's sections for other machines stay for each variant whose sources, tools, code and jobs are unchanged.
-    A lock in which no row changes keeps its form and the version that wrote it, so that its bytes stay.
-    `elsewhere` names the tools and environment variables that are used only by jobs that wait for other hardware; the
-    returned lock has the old lock's rows of these tools and variables.
+    They stay for each variant whose sources, tools, code and jobs are unchanged. A lock in which no row changes keeps
+    its form and the version that wrote it, so that its bytes stay.
     """
     if old is None:
         return new
-    tools = {name: old.tools[name] for name in elsewhere if name in old.tools}
-    variables = {name: old.variables[name] for name in elsewhere if name in old.variables}
-    new = replace(new, tools={**tools, **new.tools}, variables={**variables, **new.variables})
     headings = [section.facts for section in new.machines]
     same = {variant for variant in old.variants if _is_as_it_was(old, new, variant)}
     others = [
@@ -121,26 +102,27 @@ def code_of(steps: Iterable[str]) -> str:
     return f"the code of {lists.counted(len(names), 'step')}: {', '.join(names)}"
 
 
-def differences(locked: Lock, here: Lock, comparison: Comparison) -> Iterator[Difference]:
+def differences(locked: Lock, here: Lock, *, partly: bool = False) -> Iterator[Difference]:
     """Yield the rows in which two locks differ.
 
-    In a lock, keys and artifacts follow from the other rows, so keys and artifacts are compared only if all other rows
-    are equal.
+    `partly` is True if the command line selects only some variants or jobs; then a row that is only in the lock does
+    not count as a difference. In a lock, keys and artifacts follow from the other rows, so keys and artifacts are
+    compared only if all other rows are equal.
     """
     causes = [
-        *_of_rows("", locked.sources, here.sources, Comparison(whole=comparison.whole)),
-        *_of_rows("tools.", locked.tools, here.tools, comparison),
-        *_of_rows("env.", locked.variables, here.variables, comparison),
+        *_of_rows("", locked.sources, here.sources, partly=partly),
+        *_of_rows("tools.", locked.tools, here.tools, partly=partly),
+        *_of_rows("env.", locked.variables, here.variables, partly=partly),
         *_of_code(locked, here),
-        *_of_variants(locked, here, comparison),
+        *_of_variants(locked, here, partly=partly),
     ]
     yield from causes or _of_outputs(locked, here)
 
 
-def _of_rows(prefix: str, locked: Rows, here: Rows, comparison: Comparison) -> Iterator[Difference]:
+def _of_rows(prefix: str, locked: Rows, here: Rows, *, partly: bool = False) -> Iterator[Difference]:
     for name in sorted(locked.keys() | here.keys()):
         old, new = locked.get(name), here.get(name)
-        if old != new and (new is not None or (comparison.whole and name not in comparison.elsewhere)):
+        if old != new and not (new is None and partly):
             yield Difference(prefix + name, old, new)
 
 
@@ -152,24 +134,24 @@ def _of_code(locked: Lock, here: Lock) -> list[Difference]:
     return sorted((each for each in rows if each.locked != each.here), key=str)
 
 
-def _of_variants(locked: Lock, here: Lock, comparison: Comparison) -> Iterator[Difference]:
+def _of_variants(locked: Lock, here: Lock, *, partly: bool) -> Iterator[Difference]:
     for name in sorted(locked.variants.keys() | here.variants.keys()):
         old, new = locked.variants.get(name), here.variants.get(name)
         if old is not None and new is not None:
-            yield from _of_variant(name, old, new, comparison)
-        elif new is not None or comparison.whole:
+            yield from _of_variant(name, old, new, partly=partly)
+        elif new is not None or not partly:
             yield _presence("variant", name, locked=old is not None)
 
 
-def _of_variant(name: str, locked: LockedVariant, here: LockedVariant, comparison: Comparison) -> Iterator[Difference]:
-    for each in _of_rows("recipe.", locked.recipe, here.recipe, Comparison()):
+def _of_variant(name: str, locked: LockedVariant, here: LockedVariant, *, partly: bool) -> Iterator[Difference]:
+    for each in _of_rows("recipe.", locked.recipe, here.recipe):
         yield replace(each, row=f"{each.row} of {name}", absent=_DEFAULT)
     for job in (*here.jobs, *(gone for gone in locked.jobs if gone not in here.jobs)):
         old, new = locked.jobs.get(job), here.jobs.get(job)
         if old is not None and new is not None:
-            for each in _of_rows("", old.rows, new.rows, Comparison()):
+            for each in _of_rows("", old.rows, new.rows):
                 yield replace(each, row=f"{each.row} of {job} in {name}")
-        elif new is not None or comparison.whole:
+        elif new is not None or not partly:
             yield _presence("job", f"{job} of {name}", locked=old is not None)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from engine.builder.live_rows import LiveRows
@@ -12,11 +12,11 @@ from engine.builder.sources import SourceReadings
 from engine.builder.variant import PlannedVariant
 from engine.errors import Refusals
 from engine.lockfile import file
-from engine.lockfile.building import FrozenRows, LockedRows
 from engine.lockfile.content import Lock
-from engine.lockfile.differences import Comparison, merged, refuse
+from engine.lockfile.differences import merged, refuse
+from engine.lockfile.lock_rows import LockRows, RecipeLock
 from engine.lockfile.names import pins
-from engine.lockfile.observe import Observed, observe, planned
+from engine.lockfile.observe import observe, planned
 from engine.store.store import Store
 
 
@@ -31,15 +31,6 @@ class Locked:
     def __repr__(self) -> str:
         """Return the path, and whether the file changed."""
         return f"<Locked {self.path}: {'changed' if self.changed else 'unchanged'}>"
-
-
-@dataclass(frozen=True)
-class RecipeLock:
-    """The lock of a recipe, and the variants of the recipe."""
-
-    lock: Lock
-    recipe: Path
-    variants: tuple[PlannedVariant, ...]
 
 
 def write(store: Store, variants: Sequence[PlannedVariant], *, refresh: bool) -> list[Locked]:
@@ -58,7 +49,7 @@ def write(store: Store, variants: Sequence[PlannedVariant], *, refresh: bool) ->
             pinned = pins(old) if old and not refresh else {}
             lookup = Lookup(store, live, sources=SourceReadings(store, refresh=refresh, pinned=pinned))
             here = observe(own, lookup, live, old, ask=True)
-            locks.append((path, merged(old, here.lock, elsewhere=here.elsewhere)))
+            locks.append((path, merged(old, here)))
     store.leave()
     refusals.refuse(len(recipes))
     return [Locked(path, lock, file.write(path, lock)) for path, lock in locks]
@@ -74,44 +65,31 @@ def locks_of(variants: Sequence[PlannedVariant], refusals: Refusals) -> dict[Pat
     return locks
 
 
-def checked(
-    store: Store, locks: Mapping[Path, RecipeLock], refusals: Refusals, *, partly: bool, overridden: bool = False
+def lookup_of(
+    store: Store,
+    locks: Mapping[Path, RecipeLock],
+    refusals: Refusals,
+    *,
+    is_frozen: bool,
+    partly: bool,
+    overridden: bool = False,
 ) -> Lookup:
-    """Return the look-up of a `--locked` build, after comparing every lock with this machine.
+    """Return the look-up of a build with locks, after comparing every lock with this machine.
 
-    `partly` is True if the command line selects some variants or jobs for the build, and `overridden` if `--set`
-    changes the recipes. If a lock differs from this machine, `refusals` collects an error that lists the differing
-    rows.
+    A frozen build compares only recipes and jobs: it reads neither sources nor tools nor code. `partly` is True if the
+    command line selects some variants or jobs for the build, and `overridden` if `--set` changes the recipes. If a lock
+    differs from this machine, `refusals` collects an error that lists the differing rows.
     """
-    live = LiveRows(store)
-    lookup = Lookup(store, live, LockedRows(_by_variant(locks), live))
-    whole = Comparison(whole=not partly, overridden=overridden)
-    _compare(locks, refusals, whole, lambda own: observe(own.variants, lookup, live, own.lock, ask=False))
-    return lookup
-
-
-def frozen(
-    store: Store, locks: Mapping[Path, RecipeLock], refusals: Refusals, *, partly: bool, overridden: bool = False
-) -> Lookup:
-    """Return the look-up of a `--frozen` build, after comparing recipes and jobs with the locks, as `checked`.
-
-    Neither sources nor tools nor code are read.
-    """
-    whole = Comparison(whole=not partly, overridden=overridden)
-    _compare(locks, refusals, whole, lambda own: Observed(planned(own.variants, own.lock), frozenset()))
-    variants = {variant.name: variant for own in locks.values() for variant in own.variants}
-    live = LiveRows(store)
-    return Lookup(store, live, FrozenRows(_by_variant(locks), variants, live))
-
-
-def _compare(
-    locks: Mapping[Path, RecipeLock], refusals: Refusals, whole: Comparison, here: Callable[[RecipeLock], Observed]
-) -> None:
+    rows = LockRows(store, [*locks.values()], is_frozen=is_frozen)
+    lookup = Lookup(store, rows, sources=rows.sources)
     for path, own in locks.items():
         with refusals.collecting(own.recipe):
-            now = here(own)
-            comparison = replace(whole, elsewhere=now.elsewhere)
-            refuse(own.lock, now.lock, comparison, lock=str(path), recipe=str(own.recipe))
+            if is_frozen:
+                here = planned(own.variants, own.lock)
+            else:
+                here = observe(own.variants, lookup, rows, own.lock, ask=False)
+            refuse(own.lock, here, partly=partly, overridden=overridden, lock=str(path), recipe=str(own.recipe))
+    return lookup
 
 
 def _by_recipe(variants: Sequence[PlannedVariant]) -> dict[Path, tuple[PlannedVariant, ...]]:
@@ -119,7 +97,3 @@ def _by_recipe(variants: Sequence[PlannedVariant]) -> dict[Path, tuple[PlannedVa
     for variant in variants:
         recipes.setdefault(variant.loaded.path, []).append(variant)
     return {recipe: tuple(own) for recipe, own in recipes.items()}
-
-
-def _by_variant(locks: Mapping[Path, RecipeLock]) -> dict[str, Lock]:
-    return {variant.name: own.lock for own in locks.values() for variant in own.variants}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from engine.builder.job import Job
@@ -20,38 +20,29 @@ from engine.text import distribution
 _NOT_LOOKED_UP = "not looked up"
 
 
-@dataclass(frozen=True)
-class Observed:
-    """The lock that describes a recipe on this machine.
-
-    `elsewhere` names the tools and environment variables that are used only by jobs whose hardware this machine lacks.
-    """
-
-    lock: Lock
-    elsewhere: frozenset[str]
-
-
 def observe(
     variants: Sequence[PlannedVariant], lookup: Lookup, live: LiveRows, locked: Lock | None, *, ask: bool
-) -> Observed:
+) -> Lock:
     """Return the lock that describes all variants of one recipe on this machine.
 
+    The rows of tools and environment variables that only jobs for other hardware use are those of the lock `locked`.
     If the store lacks an artifact, the artifact's digest is taken from the lock `locked`, provided that the job's key
     is the same there. If `ask` is true, a hub is asked for the commit of each revision. If `ask` is false, a commit
     that is not in the lock `locked` stays unknown. Raises UserError where a source is missing.
     """
-    walk = _Walk(lookup, live, locked, ask=ask)
+    before = locked or Lock({}, {}, {}, {})
+    walk = _Walk(lookup, live, before, ask=ask)
     locked_variants = {variant.name: walk.variant(variant) for variant in variants}
-    lock = Lock(
+    elsewhere = walk.elsewhere - walk.tools - walk.variables
+    return Lock(
         sources=walk.sources,
-        tools=live.tools(walk.tools),
+        tools={**_of(elsewhere, before.tools), **live.tools(walk.tools)},
         steps=walk.steps,
         variants=locked_variants,
         machines=sections(walk.outputs),
-        variables=live.variables(walk.variables),
+        variables={**_of(elsewhere, before.variables), **live.variables(walk.variables)},
         version=distribution.version(),
     )
-    return Observed(lock, frozenset(walk.elsewhere - walk.tools - walk.variables))
 
 
 def planned(variants: Sequence[PlannedVariant], locked: Lock) -> Lock:
@@ -70,6 +61,10 @@ def planned(variants: Sequence[PlannedVariant], locked: Lock) -> Lock:
         jobs = {name: dict(variant.jobs) for name, variant in locked.variants.items()}
     planned_variants = {each.name: LockedVariant(recipe_rows(each), jobs.get(each.name, {})) for each in variants}
     return replace(locked, variants=planned_variants, machines=())
+
+
+def _of(names: Collection[str], rows: Rows) -> Rows:
+    return {name: value for name, value in rows.items() if name in names}
 
 
 def holds(facts: Rows, live: LiveRows) -> bool:
@@ -108,12 +103,12 @@ class _Reach:
 class _Walk:
     """One pass over the jobs of all variants, in the order of their plans, which gathers the content of a lock."""
 
-    def __init__(self, lookup: Lookup, live: LiveRows, locked: Lock | None, *, ask: bool) -> None:
+    def __init__(self, lookup: Lookup, live: LiveRows, locked: Lock, *, ask: bool) -> None:
         self.lookup = lookup
         self.live = live
         self.ask = ask
-        self.commits = locked.sources if locked else {}
-        self.before = locked.outputs_where(lambda facts: holds(facts, live)) if locked else {}
+        self.commits = locked.sources
+        self.before = locked.outputs_where(lambda facts: holds(facts, live))
         self.sources: dict[str, str] = {}
         self.tools: set[str] = set()
         self.variables: set[str] = set()
@@ -168,7 +163,7 @@ class _Walk:
         The artifact is left out of the returned LockedOutput if the bytes of the job's output differ from build to
         build, and their content is no row of later keys. A measurement of such bytes is locked as any other.
         """
-        key = self.lookup.key(job, inputs)
+        key = self.lookup.key_here(job, inputs)
         digest = str(digest_of(key))
         if varies and not job.step.in_lock:
             return LockedOutput(digest)

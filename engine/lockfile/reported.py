@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from engine.builder.job import Job
-from engine.builder.lookup import Lookup
 from engine.errors import LockError
 from engine.key import Key, digest_of, text_of
 from engine.lockfile.content import LockedOutput
 from engine.step import write_report
 from engine.store import output
-from engine.store.record import Record
+from engine.store.store import Store
 
 _LOG = b"the figures are those of the lock; nothing was measured\n"
 
@@ -50,18 +49,18 @@ def is_measured(job: Job) -> bool:
     return bool(job.step.in_lock) and not job.traits.reproducible
 
 
-def filed(lookup: Lookup, job: Job, key: Key, locked: LockedOutput | None) -> Record | None:
-    """Return the record of a measured job with the locked report, after writing it into the store if need be.
+def file(store: Store, machine: Mapping[str, str], job: Job, key: Key, locked: LockedOutput) -> None:
+    """Write the record of a measured job with the locked report into the store, unless the store has it.
 
-    Returns None for any other job, and where the lock has no report for the job's key. Raises LockError where the
-    report in the lock is not the one that the artifact in the lock was made from.
+    Nothing is written for any other job, and where the lock has no report. `key` is the locked key, and `machine` are
+    the facts about this machine. Raises LockError where the report in the lock is not the one that the artifact in the
+    lock was made from.
     """
-    if locked is None or not is_measured(job) or not locked.report or locked.key != digest_of(key):
-        return None
-    store = lookup.store
+    if not is_measured(job) or not locked.report:
+        return
     record = store.find(key)
     if record is not None and record.artifact == locked.artifact:
-        return record
+        return
     report = report_of(locked.report)
     with store.presence.workplace() as folder:
         write_report(folder / "out", report)
@@ -73,7 +72,7 @@ def filed(lookup: Lookup, job: Job, key: Key, locked: LockedOutput | None) -> Re
                 "take back the edit, or measure again: `recipe build`, then `recipe lock`",
             )
         step = job.traits.kind
-        return store.commit(
+        store.commit(
             key,
             folder / "out",
             files,
@@ -81,7 +80,7 @@ def filed(lookup: Lookup, job: Job, key: Key, locked: LockedOutput | None) -> Re
             report_version=job.traits.report_version,
             seconds=0.0,
             peak_bytes=0,
-            machine=lookup.rows.machine,
+            machine=machine,
             log=_LOG,
             job=job.name,
             step=step,

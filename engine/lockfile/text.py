@@ -1,120 +1,144 @@
-"""Write a lock as text in a stable order, one fact per line, with a digest at its end; and read it from its text."""
+"""The text of a lock: one fact per line in a stable order, and a digest at the end; no other text reads as a lock."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from itertools import zip_longest
+from typing import Any
+
+import yaml
 
 from engine import digest
-from engine.lockfile.content import Lock, LockedJob, LockedOutput, LockedVariant, MachineSection, Place, sections
-from engine.lockfile.reading import EDITED, Reader
-
-if TYPE_CHECKING:
-    from engine.text.places import Text
+from engine.errors import RecipeError
+from engine.lockfile.content import Lock, LockedJob, LockedOutput, LockedVariant, MachineSection, Place, Rows, sections
+from engine.recipe.text import shown
+from engine.text.places import Position, Text
 
 FORMAT = "2"
 _UNSEALED = "1"
 """The form of locks without a digest, which version 0.1.0 wrote."""
-END = "..."
-"""The mark at the end of a YAML document: a lock without the mark was cut off."""
 
 _HEAD = """\
 # What the builds of the recipe beside this file are made of. Written by `recipe lock`: review it and commit it; edit
 # the recipe instead of this. `recipe build --locked` refuses whatever is not as it is here.
 """
-_SEAL = "digest"
+_END = "...\n"
+"""The mark at the end of a YAML document."""
 _PLAIN = re.compile(r"[A-Za-z0-9_./](?:[A-Za-z0-9_./@+*=()-]|:(?=\S)|,(?=\S)|, (?=\S)| (?=[A-Za-z0-9_./(]))*")
-_DIGEST = re.compile(r"[0-9a-f]{32}")
-_SOURCE = re.compile(r"[0-9a-f]{32}|[0-9a-f]{40}")
 _ESCAPES = {'"': '\\"', "\\": "\\\\"}
+_CONFLICT = re.compile(r"^(?:<{7}|={7}$|>{7}|\|{7})", re.MULTILINE)
+_ONE_SIDE = "take one side of it (`git checkout --ours` or `--theirs`), then `recipe lock` writes what is true here"
+_EDITED = (
+    "take back the edit, or take one side of the merge (`git checkout`), or delete the lock; then run `recipe lock`"
+)
+_LOADER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+"""Reads each value as a text, because the version 1.10 must not become the number 1.1. PyYAML ships no type hints."""
 
 Tree = Mapping[str, Any]
+"""A mapping of YAML."""
 
 
 def dump(lock: Lock) -> str:
     """Return the lock's text. Equal locks give the same text, whatever the order of their entries."""
     tree = {
         "lock": FORMAT if lock.is_sealed else _UNSEALED,
-        **_filled(recipe=lock.version, sources=lock.sources, tools=lock.tools, environment=lock.variables),
-        **_filled(steps=lock.steps),
+        **_filled(recipe=lock.version, sources=lock.sources, tools=lock.tools),
+        **_filled(environment=lock.variables, steps=lock.steps),
         "variants": {name: _variant_tree(variant) for name, variant in sorted(lock.variants.items())},
         **_filled(machines=[_section_tree(section) for section in lock.machines]),
     }
     text = _HEAD + "\n".join(_lines(tree, "")) + "\n"
-    return sealed(text) if lock.is_sealed else f"{text}{END}\n"
+    return sealed(text) if lock.is_sealed else text + _END
 
 
 def sealed(text: str) -> str:
     """Return the lines of a lock with their digest and the mark of the end."""
-    return f"{text}{_SEAL}: {digest.of_bytes(text.encode())}\n{END}\n"
+    return f"{text}digest: {digest.of_bytes(text.encode())}\n{_END}"
 
 
 def parse(text: Text) -> Lock:
-    """Return the lock that a text describes. Raises RecipeError with the position of the first error in the text."""
-    reader = Reader(text, end=END)
-    root = reader.fields(
-        reader.root, "lock", "recipe", "sources", "tools", "environment", "steps", "variants", "machines", _SEAL
-    )
-    form = reader.one_of(root, "lock", _UNSEALED, FORMAT)
-    variants = {name: _variant(reader, node) for name, node in reader.entries(root.get("variants")).items()}
-    outputs = [each for node in reader.items(root.get("machines")) for each in _section(reader, node)]
-    lock = Lock(
-        sources=reader.rows(root.get("sources"), _SOURCE),
-        tools=reader.rows(root.get("tools")),
-        steps=reader.rows(root.get("steps"), _DIGEST),
-        variants=variants,
-        machines=sections(outputs),
-        variables=reader.rows(root.get("environment")),
-        version=reader.text_of(root["recipe"]) if "recipe" in root else "",
-        is_sealed=form == FORMAT,
-    )
-    _refuse_edited(reader, root, lock)
+    """Return the lock that a text describes. Only line ends may differ from what `recipe lock` writes for that lock.
+
+    Raises RecipeError with the position of the first line that differs.
+    """
+    content = text.content.replace("\r\n", "\n").rstrip()
+    if conflict := _CONFLICT.search(content):
+        at = Text(text.name, content).position(conflict.start())._replace(text=text)
+        raise RecipeError("a merge conflict is not resolved", at, hint=_ONE_SIDE)
+    try:
+        tree = _mapping(yaml.load(content, Loader=_LOADER))  # noqa: S506 - it makes texts, lists and mappings alone
+    except (yaml.YAMLError, RecursionError) as error:
+        raise _edited(text.marked(getattr(error, "problem_mark", None))) from None
+    form = tree.get("lock", FORMAT)
+    if form not in (_UNSEALED, FORMAT):
+        what = f"this lock has the form {shown(form)}, and this version reads {_UNSEALED} and {FORMAT}"
+        at = text.position(text.content.find("\nlock:") + 1)
+        raise RecipeError(what, at, hint="use the version of recipe that wrote it, or write it anew")
+    lock = _lock(tree, is_sealed=form == FORMAT)
+    pairs = zip_longest(content.split("\n"), dump(lock).rstrip().split("\n"))
+    for number, (line, written) in enumerate(pairs, 1):
+        if line != written:
+            raise _edited(Position(text, number, 1))
     return lock
 
 
-def _refuse_edited(reader: Reader, root: Mapping[str, Any], lock: Lock) -> None:
-    """Raise RecipeError for a lock whose lines are not those that `recipe lock` wrote. Line ends do not count."""
-    lines = reader.text.content.replace("\r\n", "\n").rstrip()
-    body = lines.rpartition(f"\n{_SEAL}: ")[0] + "\n"
-    if lines != sealed(body).rstrip() if lock.is_sealed else _SEAL in root:
-        what = f"the lock was edited or merged: its lines are not those of its `{_SEAL}`"
-        raise reader.error(root.get(_SEAL, reader.root), what, EDITED)
+def _edited(at: Position) -> RecipeError:
+    what = "the lock was edited, merged or cut off: `recipe lock` would write another line here"
+    return RecipeError(what, at, hint=_EDITED)
 
 
-def _variant(reader: Reader, node: Any) -> LockedVariant:
-    fields = reader.fields(node, "recipe", "jobs")
-    jobs = {name: _job(reader, job) for name, job in reader.entries(fields.get("jobs")).items()}
-    return LockedVariant(reader.rows(fields.get("recipe")), jobs)
+# What is not as a lock has it is left out here: then `parse` finds that `dump` writes another text.
 
 
-def _job(reader: Reader, node: Any) -> LockedJob:
-    fields = reader.fields(node, "needs", "reads", "gates", "options", "key", "artifact", "report")
-    gates = reader.text_of(fields["gates"]).split(", ") if "gates" in fields else ()
-    return LockedJob(
-        needs=reader.rows(fields.get("needs")),
-        reads=reader.rows(fields.get("reads")),
-        gates=tuple(gates),
-        options=reader.rows(fields.get("options")),
-        output=_output(reader, node, fields) if "key" in fields or "artifact" in fields else None,
+def _lock(tree: Tree, *, is_sealed: bool) -> Lock:
+    return Lock(
+        sources=_rows(tree.get("sources")),
+        tools=_rows(tree.get("tools")),
+        steps=_rows(tree.get("steps")),
+        variants={name: _variant(_mapping(each)) for name, each in _mapping(tree.get("variants")).items()},
+        machines=sections(each for section in tree.get("machines", ()) for each in _section(_mapping(section))),
+        variables=_rows(tree.get("environment")),
+        version=_rows(tree).get("recipe", ""),
+        is_sealed=is_sealed,
     )
 
 
-def _output(reader: Reader, node: Any, fields: Mapping[str, Any]) -> LockedOutput:
-    if "key" not in fields:
-        raise reader.error(node, "an artifact without the key that it was made from")
-    artifact = reader.text_of(fields["artifact"], _DIGEST) if "artifact" in fields else None
-    return LockedOutput(reader.text_of(fields["key"], _DIGEST), artifact, reader.rows(fields.get("report")))
+def _variant(tree: Tree) -> LockedVariant:
+    jobs = {name: _job(_mapping(job)) for name, job in _mapping(tree.get("jobs")).items()}
+    return LockedVariant(_rows(tree.get("recipe")), jobs)
 
 
-def _section(reader: Reader, node: Any) -> Iterator[tuple[Mapping[str, str], Place, LockedOutput]]:
-    fields = reader.fields(node, "facts", "variants")
-    facts = reader.rows(fields.get("facts"))
-    if not facts:
-        raise reader.error(node, "a section of `machines` without the facts that head it")
-    for variant, jobs in reader.entries(fields.get("variants")).items():
-        for job, output in reader.entries(jobs).items():
-            yield facts, (variant, job), _output(reader, output, reader.fields(output, "key", "artifact", "report"))
+def _job(tree: Tree) -> LockedJob:
+    return LockedJob(
+        needs=_rows(tree.get("needs")),
+        reads=_rows(tree.get("reads")),
+        gates=tuple(filter(None, _rows(tree).get("gates", "").split(", "))),
+        options=_rows(tree.get("options")),
+        output=_output(tree),
+    )
+
+
+def _output(tree: Tree) -> LockedOutput | None:
+    texts = _rows(tree)
+    return LockedOutput(texts["key"], texts.get("artifact"), _rows(tree.get("report"))) if "key" in texts else None
+
+
+def _section(tree: Tree) -> Iterator[tuple[Rows, Place, LockedOutput]]:
+    facts = _rows(tree.get("facts"))
+    for variant, jobs in _mapping(tree.get("variants")).items():
+        for job, each in _mapping(jobs).items():
+            output = _output(_mapping(each))
+            if facts and output is not None:
+                yield facts, (variant, job), output
+
+
+def _mapping(value: Any) -> Tree:
+    return value if isinstance(value, dict) else {}
+
+
+def _rows(value: Any) -> dict[str, str]:
+    return {name: each for name, each in _mapping(value).items() if isinstance(each, str)}
 
 
 def _sorted(rows: Mapping[str, str]) -> dict[str, str]:

@@ -165,7 +165,9 @@ def _plan(outcome: _Outcome) -> dict[str, Any] | None:
     build, records = outcome.build, outcome.records
     if outcome.finished.exit is not Exit.OK or any(len(records[each.name]) < len(each.jobs) for each in build.variants):
         return None
-    if build.lookup.lock is not None or any(build.lookup.away(job) for each in build.variants for job in each.jobs):
+    if any(build.lookup.away(job) for each in build.variants for job in each.jobs):
+        return None
+    if not isinstance(build, ChangedBuild) and build.locks:
         return None
     own = {each.name: fields_of(each, records[each.name], build.lookup) for each in build.variants}
     planned = {name: {**outcome.new[name], **fields} for name, fields in own.items()}

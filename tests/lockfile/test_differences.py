@@ -7,7 +7,7 @@ from small_lock import AVX2, AVX512, FETCH, LOCK, A, B, C, D
 
 from engine.errors import Exit, LockError
 from engine.lockfile.content import Lock, LockedJob, LockedOutput, MachineSection
-from engine.lockfile.differences import Comparison, differences, merged, refuse
+from engine.lockfile.differences import differences, merged, refuse
 from engine.lockfile.text import dump, parse
 from engine.text.places import Text
 
@@ -17,13 +17,17 @@ def variant(lock, **jobs):
     return {"tiny": replace(old, jobs={**old.jobs, **jobs})}
 
 
-def rows(locked, here, comparison=None):
-    return [str(difference) for difference in differences(locked, here, comparison or Comparison())]
+def rows(locked, here, *, partly=False):
+    return [str(difference) for difference in differences(locked, here, partly=partly)]
+
+
+def refuse_whole(locked, here):
+    refuse(locked, here, partly=False, overridden=False, lock="r.lock", recipe="r.yaml")
 
 
 def test_nothing_differs_from_itself():
     assert rows(LOCK, LOCK) == []
-    refuse(LOCK, LOCK, Comparison(), lock="r.lock", recipe="r.yaml")
+    refuse_whole(LOCK, LOCK)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +77,7 @@ def test_nothing_differs_from_itself():
 def test_every_row_that_differs_is_named_with_both_values(here, line):
     assert rows(LOCK, here) == [line]
     with pytest.raises(LockError) as caught:
-        refuse(LOCK, here, Comparison(), lock="r.lock", recipe="r.yaml")
+        refuse_whole(LOCK, here)
     assert line in caught.value.facts
     assert "1 row differs" in caught.value.what
     assert "recipe lock r.yaml" in caught.value.hint
@@ -102,34 +106,25 @@ def test_a_section_is_compared_only_where_its_facts_hold():
 
 
 def test_what_the_command_line_leaves_out_is_no_difference():
-    partly = Comparison(whole=False)
     only_fetch = {"tiny": replace(LOCK.variants["tiny"], jobs={"fetch": LOCK.variants["tiny"].jobs["fetch"]})}
     here = Lock(sources={"model": A}, tools={}, steps={"fetch": A}, variants=only_fetch)
-    assert rows(LOCK, here, partly) == []
+    assert rows(LOCK, here, partly=True) == []
     assert len(rows(LOCK, here)) == 5
-    assert rows(LOCK, replace(here, steps={"fetch": B}), partly) == [f"code of fetch: locked {A}, here {B}"]
+    assert rows(LOCK, replace(here, steps={"fetch": B}), partly=True) == [f"code of fetch: locked {A}, here {B}"]
 
 
-def test_tools_of_jobs_that_wait_for_other_hardware_are_no_difference():
-    here = replace(LOCK, tools={"numpy": "2.10"})
-    assert rows(LOCK, here, Comparison(elsewhere=frozenset({"onnx"}))) == []
-
-
-def test_an_environment_variable_that_a_key_has_is_compared_and_kept_for_the_machine_that_sets_it():
+def test_an_environment_variable_that_a_key_has_is_compared():
     set_ = replace(LOCK, variables={"NVIDIA_TF32_OVERRIDE": "0"})
     assert parse(Text("r.lock", dump(set_))) == set_
     assert rows(LOCK, set_) == ["env.NVIDIA_TF32_OVERRIDE: not locked, here 0"]
     assert rows(set_, LOCK) == ["env.NVIDIA_TF32_OVERRIDE: locked 0, not here"]
-    elsewhere = frozenset({"NVIDIA_TF32_OVERRIDE"})
-    assert rows(set_, LOCK, Comparison(elsewhere=elsewhere)) == []
-    assert merged(set_, LOCK, elsewhere=elsewhere) == set_
-    assert merged(set_, LOCK, elsewhere=()) == LOCK
+    assert merged(set_, LOCK) == LOCK
 
 
 def test_very_many_differences_are_counted():
     here = replace(LOCK, tools={f"t{n}": "1" for n in range(200)})
     with pytest.raises(LockError) as caught:
-        refuse(LOCK, here, Comparison(), lock="r.lock", recipe="r.yaml")
+        refuse_whole(LOCK, here)
     assert "202 rows differ" in caught.value.what
     assert caught.value.facts[-1] == "and 142 more"
 
@@ -139,14 +134,14 @@ def on(machine, **changes):
 
 
 def test_a_second_kind_of_machine_adds_its_section_and_keeps_the_other():
-    both = merged(LOCK, on(AVX512), elsewhere=())
+    both = merged(LOCK, on(AVX512))
     assert both.machines == (*LOCK.machines, *on(AVX512).machines)
-    assert merged(on(AVX512), LOCK, elsewhere=()) == both
-    assert merged(both, LOCK, elsewhere=()) == both
+    assert merged(on(AVX512), LOCK) == both
+    assert merged(both, LOCK) == both
 
 
 def test_the_same_kind_of_machine_replaces_its_section():
-    assert merged(LOCK, on(AVX2), elsewhere=()) == on(AVX2)
+    assert merged(LOCK, on(AVX2)) == on(AVX2)
 
 
 @pytest.mark.parametrize(
@@ -164,20 +159,14 @@ def test_the_same_kind_of_machine_replaces_its_section():
 )
 def test_a_section_of_another_machine_goes_when_its_keys_are_no_longer_true(changes):
     new = on(AVX512, **changes)
-    assert merged(LOCK, new, elsewhere=()) == new
+    assert merged(LOCK, new) == new
 
 
 def test_a_new_bound_leaves_the_sections_of_other_machines():
     new = on(AVX512, variants={"tiny": replace(LOCK.variants["tiny"], recipe={"name": "tiny"})})
-    assert len(merged(LOCK, new, elsewhere=()).machines) == 2
+    assert len(merged(LOCK, new).machines) == 2
 
 
 def test_a_new_variant_leaves_the_sections_of_the_others():
     new = on(AVX512, variants={**LOCK.variants, "big": LOCK.variants["tiny"]}, steps={**LOCK.steps, "more": A})
-    assert len(merged(LOCK, new, elsewhere=()).machines) == 2
-
-
-def test_tools_of_jobs_that_wait_here_keep_their_locked_version():
-    new = replace(LOCK, tools={"numpy": "2.10"})
-    assert merged(LOCK, new, elsewhere={"onnx", "tensorrt"}).tools == LOCK.tools
-    assert merged(LOCK, new, elsewhere=()).tools == new.tools
+    assert len(merged(LOCK, new).machines) == 2

@@ -94,7 +94,8 @@ def test_a_section_with_a_fact_that_nobody_knows_any_more_is_another_machines(pr
     assert [section.facts for section in write(project, plan).machines] == [{"cpu.colour": "red"}, {"cpu.isa": "avx2"}]
 
 
-def test_a_job_that_waits_for_hardware_has_no_key_and_its_tools_are_anothers(project, monkeypatch):
+def test_a_job_that_waits_for_hardware_has_no_key_and_its_tools_and_variables_are_anothers(project, monkeypatch):
+    monkeypatch.setattr(lock_steps.Elsewhere, "variables", ("OF_A_TEST",))
     plan = variant(project, lock_steps.Elsewhere())
     build(project, plan)
     lock = write(project, plan)
@@ -104,11 +105,14 @@ def test_a_job_that_waits_for_hardware_has_no_key_and_its_tools_are_anothers(pro
         there.setattr(facts, "can_run", lambda _: True)
         there.setitem(tools._versions, "tensorrt", "10.3")
         pretended.fact(there, "gpu.name", "T4 (sm_75)")
+        there.setenv("OF_A_TEST", "1")
         with pytest.raises(LockError) as caught:
             locked(project, plan)
         assert "tools.tensorrt: not locked, here 10.3" in caught.value.facts
+        assert "env.OF_A_TEST: not locked, here 1" in caught.value.facts
         full = write(project, plan)
     assert full.tools["tensorrt"] == "10.3"
+    assert full.variables == {"OF_A_TEST": "1"}
     assert [section.facts for section in full.machines] == [{"gpu.name": "T4 (sm_75)"}]
     locked(project, plan)
     assert write(project, plan) == full

@@ -77,7 +77,11 @@ machines = st.lists(
         ),
         machines=machines.map(sections),
         version=texts,
+        is_sealed=st.booleans(),
     )
 )
-def test_whatever_a_lock_says_comes_back(lock):
-    assert parse(Text("r.lock", dump(lock))) == lock
+def test_whatever_a_lock_says_comes_back_and_is_written_with_the_same_bytes(lock):
+    text = dump(lock)
+    read = parse(Text("r.lock", text))
+    assert read == lock
+    assert dump(read) == text

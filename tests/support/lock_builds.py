@@ -48,15 +48,16 @@ def everywhere(lock):
 
 
 def locked(project, plan, *, partly=False):
-    return _looked_up(locking.checked, project, plan, partly=partly)
+    return _looked_up(project, plan, is_frozen=False, partly=partly)
 
 
 def frozen(project, plan, *, partly=False):
-    return _looked_up(locking.frozen, project, plan, partly=partly)
+    return _looked_up(project, plan, is_frozen=True, partly=partly)
 
 
-def _looked_up(look, project, plan, *, partly):
+def _looked_up(project, plan, *, is_frozen, partly):
     refusals = Refusals()
-    lookup = look(Store(project / "cache"), locking.locks_of([plan], refusals), refusals, partly=partly)
+    locks = locking.locks_of([plan], refusals)
+    lookup = locking.lookup_of(Store(project / "cache"), locks, refusals, is_frozen=is_frozen, partly=partly)
     refusals.refuse(1)
     return lookup
