@@ -10,9 +10,9 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 import engine.runtimes
-from engine.builder import lacking
 from engine.known import FACTS, Known
 from engine.machine import local_gpus, shared_libraries, tools
+from engine.runtimes import lacking
 
 if TYPE_CHECKING:
     from engine.step import Hardware

@@ -213,7 +213,7 @@ class Lookup:
         """Return what there is instead of the hardware that a job needs, and what to do."""
         if self.machines is not None:
             return self.machines.advice(away)
-        from engine.builder import lacking
+        from engine.runtimes import lacking
 
         lack = lacking.lack(away)
         return lack.advice if lack else ""

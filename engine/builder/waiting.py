@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.builder import lacking
 from engine.builder.costs import numbered_twins
 from engine.builder.findings import Finding
 from engine.builder.lookup import Lookup
 from engine.builder.variant import PlannedVariant
+from engine.runtimes import lacking
 
 if TYPE_CHECKING:
     from engine.builder.selection import Selection

@@ -104,7 +104,8 @@ def version() -> str:
 
 def take(question: Question, live: LiveRows, *, remote: str, trouble: str) -> Survey:
     """Return the survey of this machine."""
-    from engine.builder import facts, lacking
+    from engine.builder import facts
+    from engine.runtimes import lacking
     from engine.step import Hardware
 
     every: dict[str, Hardware | None] = {

@@ -19,12 +19,16 @@ from engine.builder.options import HERE, Options, refuse_elsewhere
 from engine.builder.plan_cache import ChangedBuild
 from engine.commands import amounts, options
 from engine.errors import Exit, UsageError, UserError
-from engine.system import bytecode, interrupts
+from engine.system import interrupts
 
 if TYPE_CHECKING:
     from engine.api import Session
     from engine.events import Event, Finished
     from engine.report import BuildReport
+
+
+_BYTECODE = "__pycache__"
+"""The folder in which Python keeps the compiled modules of a folder."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -127,11 +131,31 @@ def run(arguments: argparse.Namespace) -> Exit:
 
 def _began_ns() -> int:
     """Return the time at which the build begins. From now on, nothing that the build reads should change."""
-    if bytecode.make_folders(str(Path(engine.__file__).parent)):
+    if _make_bytecode_folders(str(Path(engine.__file__).parent)):
         from engine.store.stat_cache import TICK_NS
 
         time.sleep(TICK_NS / 1e9)
     return time.time_ns()
+
+
+def _make_bytecode_folders(package: str) -> bool:
+    """Make the folders in which Python will keep the compiled modules of a package; return whether one is new.
+
+    `package` is the package's folder. Python makes such a folder at the first import of a module beside it, and so
+    changes the times of the module's folder: a build that reads these times would see a change while it runs. Where
+    Python keeps no compiled modules there, or nobody may write, nothing is made.
+    """
+    if sys.dont_write_bytecode or sys.pycache_prefix is not None:
+        return False
+    is_new = False
+    for folder, inner, files in os.walk(package):
+        has_own, has_modules = _BYTECODE in inner, any(file.endswith(".py") for file in files)
+        inner[:] = [name for name in inner if name != _BYTECODE]
+        if has_modules and not has_own:
+            with contextlib.suppress(OSError):
+                os.mkdir(os.path.join(folder, _BYTECODE))
+                is_new = True
+    return is_new
 
 
 @contextlib.contextmanager

@@ -121,9 +121,9 @@ def _show_commands(missing: Sequence[str]) -> None:
 def _lacks(recipes: Sequence[Path]) -> Exit:
     """Print what the machine lacks to run every job of the recipes, and the one command that installs it."""
     from engine import api
-    from engine.builder import lacking
+    from engine.runtimes import lacking
 
-    lacks = lacking.for_jobs(job for variant in api.plan(recipes) for job in variant.jobs)
+    lacks = lacking.for_steps((job.name, job.step) for variant in api.plan(recipes) for job in variant.jobs)
     for why, names in lacks.waits.items():
         print(f"{', '.join(names)} would wait for {why}")
     if lacks.command:

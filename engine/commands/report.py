@@ -29,8 +29,8 @@ def run(arguments: argparse.Namespace) -> Exit:
     if arguments.open and str(arguments.output) == "-":
         raise UsageError("--open needs a file, and -o - prints the page", hint="leave -o out, or name a file with it")
     from engine import api
-    from engine.builder import overview
     from engine.commands import version
+    from engine.report import overview
     from engine.report.page import page as pages
 
     if arguments.output is None and os.path.lexists(_DEFAULT):

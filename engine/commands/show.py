@@ -112,9 +112,8 @@ def _form(arguments: argparse.Namespace) -> str:
 
 
 def _show_table(session: Session, summaries: Sequence[Summary], *, form: str) -> Exit:
-    from engine.builder import overview
     from engine.builder.examining import not_verified
-    from engine.report import variants
+    from engine.report import overview, variants
 
     overviews = list(overview.of(session.lookup, summaries, session.findings()))
     session.lookup.store.leave()

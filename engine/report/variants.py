@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from engine.builder.latency_change import LatencyVerdict
-from engine.builder.overview import VariantOverview
 from engine.report import grid, markdown
+from engine.report.overview import VariantOverview
 from engine.text import lists, sizes
 
 _NAMED = 3

@@ -3,8 +3,8 @@
 import fake_nvidia
 import pytest
 
-from engine.builder import lacking
 from engine.machine import drivers, tools
+from engine.runtimes import lacking
 from engine.step import Device, Hardware
 
 

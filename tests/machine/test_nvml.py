@@ -7,9 +7,9 @@ import re
 import fake_nvidia
 import pytest
 
-from engine.builder import facts, lacking
+from engine.builder import facts
 from engine.machine import gpu_state, local_gpus, nvml, tools
-from engine.runtimes import devices
+from engine.runtimes import devices, lacking
 from engine.step import Device, Hardware
 
 

@@ -2,8 +2,8 @@
 
 import csv
 
-from engine.builder.overview import VariantOverview
 from engine.report import variants
+from engine.report.overview import VariantOverview
 from engine.store.history import HeadlineFigures, MeasuredLatency, PastBuild
 
 

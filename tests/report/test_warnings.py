@@ -14,7 +14,6 @@ from summaries import accuracy, bench, row, summary
 
 from engine.builder import chronicle
 from engine.builder import difference as compare
-from engine.builder.overview import VariantOverview
 from engine.builder.sides import Side, SideJob, SideVariant
 from engine.errors import JudgementError
 from engine.events import Ended
@@ -23,6 +22,7 @@ from engine.kit.accuracy.report import Work
 from engine.kit.bench import budgets
 from engine.kit.bench.report import BenchReport
 from engine.report import difference, history, variants
+from engine.report.overview import VariantOverview
 from engine.report.page import page
 from engine.report.table import table
 from engine.runtimes.cuda_graph import CapturedGraph

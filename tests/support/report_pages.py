@@ -8,11 +8,11 @@ from pathlib import Path
 from summaries import accuracy, row, summary
 
 from engine.builder.findings import Finding
-from engine.builder.overview import VariantOverview
 from engine.kit.accuracy.report import Agreement, Work
 from engine.kit.bench.report import BenchReport
 from engine.kit.quantization.report import DynamicReport
 from engine.report import history as past_builds
+from engine.report.overview import VariantOverview
 from engine.report.page import page
 from engine.store.history import HeadlineFigures, JobRun, MeasuredLatency, PastBuild
 

@@ -14,10 +14,10 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from engine.builder.findings import Finding
-from engine.builder.overview import VariantOverview
 from engine.builder.summary import Summary
 from engine.report import graph
 from engine.report import history as past_builds
+from engine.report.overview import VariantOverview
 from engine.report.page import charts, plan, tables
 from engine.report.page.charts import VariantPoint
 from engine.report.page.values import FILTERS, Value

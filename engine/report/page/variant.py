@@ -9,9 +9,9 @@ import networkx as nx
 from markupsafe import Markup
 
 from engine.builder.job import Job
-from engine.builder.overview import VariantOverview
 from engine.kit.bench.report import title_of
 from engine.report.graph import GraphJob
+from engine.report.overview import VariantOverview
 from engine.report.page import plan
 from engine.report.page.values import Value
 from engine.step import Section, Step

@@ -6,12 +6,12 @@ from types import SimpleNamespace
 import pytest
 
 from engine import api, commands
-from engine.builder import facts, lacking
+from engine.builder import facts
 from engine.commands import doctor
 from engine.errors import Exit
 from engine.machine import cuda, drivers, local_gpus, nvml, shared_libraries, tools
 from engine.machine.local_gpus import LocalGpu
-from engine.runtimes import gpu_runtimes
+from engine.runtimes import gpu_runtimes, lacking
 from engine.runtimes.onnxruntime.libraries import TENSORRT
 from engine.step import Device, Driver, Hardware
 
@@ -158,8 +158,8 @@ def test_a_tensorrt_for_another_cuda_than_onnx_runtimes_is_replaced_by_one_comma
         "pip uninstall -y tensorrt tensorrt-cu12 tensorrt-cu12-libs tensorrt-cu12-bindings && "
         'pip install "tensorrt-cu13==10.*", then run the same command again'
     )
-    job = SimpleNamespace(name="j", step=SimpleNamespace(hardware=lambda: PROVIDER, tools_used=lambda: ()))
-    assert lacking.for_jobs([job]).command == lack.remedy.partition(", then")[0]
+    step = SimpleNamespace(hardware=lambda: PROVIDER, tools_used=lambda: ())
+    assert lacking.for_steps([("j", step)]).command == lack.remedy.partition(", then")[0]
 
 
 def test_a_tensorrt_for_a_later_cuda_than_the_driver_is_replaced_by_one_for_the_driver(by_pip):
@@ -258,18 +258,18 @@ def equipped(monkeypatch):
 
 
 def job(*used, hardware=None, name="a-job"):
-    return SimpleNamespace(name=name, step=SimpleNamespace(hardware=lambda: hardware, tools_used=lambda: used))
+    return name, SimpleNamespace(hardware=lambda: hardware, tools_used=lambda: used)
 
 
 def test_a_machine_that_has_everything_needs_nothing(equipped):
     equipped("Tesla T4", tensorrt="10.11.0.33", torch="2.13.0")
-    lacks = lacking.for_jobs([job("torch"), job("tensorrt", hardware=T4_NAMED)])
+    lacks = lacking.for_steps([job("torch"), job("tensorrt", hardware=T4_NAMED)])
     assert (lacks.absent, lacks.drivers, lacks.waits, lacks.command) == ((), (), {}, "")
 
 
 def test_one_command_installs_the_extras_and_the_version_of_tensorrt_that_the_recipe_names(equipped):
     equipped("Tesla T4", tensorrt="11.1.0.9", torch=tools.MISSING, onnx=tools.MISSING, timm=tools.MISSING)
-    lacks = lacking.for_jobs([job("torch", "onnx", "timm"), job("onnx", "tensorrt", hardware=T4_NAMED)])
+    lacks = lacking.for_steps([job("torch", "onnx", "timm"), job("onnx", "tensorrt", hardware=T4_NAMED)])
     assert lacks.absent == ("torch", "onnx", "timm")
     assert lacks.command == "pip install 'recipe-build[cpu,timm]' \"tensorrt==10.11.0.33\""
     assert not lacks.waits, "the command mends it"
@@ -278,14 +278,14 @@ def test_one_command_installs_the_extras_and_the_version_of_tensorrt_that_the_re
 def test_a_package_beside_tensorrt_is_part_of_the_command(equipped, monkeypatch):
     equipped("Tesla T4", tensorrt="10.11.0.33")
     monkeypatch.setattr(gpu_runtimes, "modules_missing", lambda distribution: ["cuda-bindings"])
-    assert lacking.for_jobs([job("tensorrt", hardware=T4_NAMED)]).command == "pip install cuda-bindings"
+    assert lacking.for_steps([job("tensorrt", hardware=T4_NAMED)]).command == "pip install cuda-bindings"
 
 
 def test_a_distribution_in_the_way_is_removed_before(equipped):
     """onnxruntime and onnxruntime-gpu have the same import package; the advice of a waiting job says the same."""
     equipped("Tesla T4")
     needed = Hardware(devices=T4_NAMED.devices, tool="onnxruntime-gpu")
-    lacks = lacking.for_jobs([job("onnxruntime-gpu", hardware=needed)])
+    lacks = lacking.for_steps([job("onnxruntime-gpu", hardware=needed)])
     assert lacks.command == "pip uninstall -y onnxruntime && pip install onnxruntime-gpu"
     assert not lacks.waits
 
@@ -294,7 +294,7 @@ def test_onnx_runtime_and_the_libraries_that_it_loads_are_one_command(equipped):
     equipped("Tesla T4")
     by_cuda = Hardware(devices=T4_NAMED.devices, tool="onnxruntime-gpu")
     by_tensorrt = by_cuda.model_copy(update={"libraries": TENSORRT})
-    lacks = lacking.for_jobs([job("onnxruntime-gpu", hardware=each) for each in (by_cuda, by_tensorrt)])
+    lacks = lacking.for_steps([job("onnxruntime-gpu", hardware=each) for each in (by_cuda, by_tensorrt)])
     assert lacks.command == 'pip uninstall -y onnxruntime && pip install onnxruntime-gpu "tensorrt==10.*"'
 
 
@@ -310,13 +310,14 @@ def test_the_packages_of_several_runtimes_are_one_command(equipped):
         job("tensorrt", hardware=either.driven_for("tensorrt")),
     ]
     assert (
-        lacking.for_jobs(jobs).command == 'pip uninstall -y onnxruntime && pip install onnxruntime-gpu "tensorrt==10.*"'
+        lacking.for_steps(jobs).command
+        == 'pip uninstall -y onnxruntime && pip install onnxruntime-gpu "tensorrt==10.*"'
     )
 
 
 def test_a_version_that_pip_does_not_have_is_not_part_of_the_command(equipped):
     equipped("Tesla T4", tensorrt="10.11.0.33")
-    lacks = lacking.for_jobs(
+    lacks = lacking.for_steps(
         [job("tensorrt", hardware=Hardware(devices=T4_NAMED.devices, tool="tensorrt", version="10.17"))]
     )
     assert lacks.command == ""
@@ -326,7 +327,7 @@ def test_a_version_that_pip_does_not_have_is_not_part_of_the_command(equipped):
 
 def test_without_the_gpu_nothing_is_to_be_installed_for_it(equipped):
     equipped(tensorrt=tools.MISSING)
-    lacks = lacking.for_jobs(
+    lacks = lacking.for_steps(
         [job("tensorrt", hardware=T4_NAMED, name="trt-build"), job("tensorrt", hardware=T4_NAMED, name="bench")]
     )
     assert lacks.command == ""
@@ -337,7 +338,7 @@ def test_without_the_gpu_nothing_is_to_be_installed_for_it(equipped):
 
 def test_a_package_that_builds_engines_without_a_gpu_comes_with_its_extra(equipped):
     equipped(tensorrt_rtx=tools.MISSING)
-    assert lacking.for_jobs([job("tensorrt_rtx")]).command == "pip install 'recipe-build[rtx]'"
+    assert lacking.for_steps([job("tensorrt_rtx")]).command == "pip install 'recipe-build[rtx]'"
 
 
 def test_each_job_of_a_shipped_recipe_is_looked_at(equipped, capsys):

@@ -4,9 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from engine.builder import overview
-from engine.builder.overview import VariantOverview
 from engine.errors import StepError
+from engine.report import overview
+from engine.report.overview import VariantOverview
 from engine.store.history import HeadlineFigures, MeasuredLatency, PastBuild
 
 

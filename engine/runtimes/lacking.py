@@ -14,8 +14,7 @@ from engine.runtimes.versions import agrees
 from engine.text import distribution
 
 if TYPE_CHECKING:
-    from engine.builder.job import Job
-    from engine.step import Hardware
+    from engine.step import Hardware, Step
 
 _THERE = "run the same command there with this cache (copy cache/ along, or share it)"
 """What to do if the GPU is in another machine."""
@@ -79,8 +78,8 @@ def lack(hardware: Hardware) -> Lack | None:
     return next(filter(None, (_tool(each, has) or _libraries(each, has) for each in hardware.each)), None)
 
 
-def for_jobs(jobs: Iterable[Job]) -> Lacks:
-    """Return what this machine lacks for the jobs.
+def for_steps(steps: Iterable[tuple[str, Step]]) -> Lacks:
+    """Return what this machine lacks for jobs, of which each is a name and its step.
 
     A package that drives a GPU is only missing where the GPU is: elsewhere the job waits, whatever is installed.
     """
@@ -88,10 +87,10 @@ def for_jobs(jobs: Iterable[Job]) -> Lacks:
     driving: dict[str, None] = {}
     in_the_way: dict[str, None] = {}
     waits: dict[str, dict[str, None]] = {}
-    for job in jobs:
-        hardware = job.step.hardware()
+    for job, step in steps:
+        hardware = step.hardware()
         drives = () if hardware is None else hardware.tools
-        names = (name for name in job.step.tools_used() if name not in drives)
+        names = (name for name in step.tools_used() if name not in drives)
         absent |= dict.fromkeys(name for name in names if tools.version_of(name) == tools.MISSING)
         if hardware is None:
             continue
@@ -100,7 +99,7 @@ def for_jobs(jobs: Iterable[Job]) -> Lacks:
             driving |= dict.fromkeys(missing.packages)
             in_the_way |= dict.fromkeys(filter(None, [missing.in_the_way]))
         elif missing is not None:
-            waits.setdefault(f"{hardware}: {missing.advice}", {})[job.name] = None
+            waits.setdefault(f"{hardware}: {missing.advice}", {})[job] = None
         if missing is None or missing.has_gpu:
             driving |= dict.fromkeys(name for tool in hardware.tools for name in gpu_runtimes.modules_missing(tool))
     named = {why: tuple(jobs_waiting) for why, jobs_waiting in waits.items()}

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from engine.system.bytecode import make_folders
+from engine.commands.build import _make_bytecode_folders as make_folders
 
 
 @pytest.fixture
