@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine.builder.elsewhere import Elsewhere
 from engine.builder.job import Job, SourceName
 from engine.builder.live_rows import LiveRows
 from engine.builder.sources import SourceReadings
 from engine.builder.variant import PlannedVariant
 from engine.errors import LockError, StepError, UserError
-from engine.key import Key, digest_of, key_of
+from engine.key import Key, digest_of, key_of, with_inputs
 from engine.lockfile import differences, names, observe, reported
 from engine.lockfile.content import Lock, LockedOutput, Place, Rows
 from engine.lockfile.differences import Difference
@@ -55,6 +56,7 @@ class LockRows(LiveRows):
         if not is_frozen:
             self.required_tools = {name: value for own in locks for name, value in own.lock.tools.items()}
         self._store = store
+        self._elsewhere = Elsewhere(store)
         self._is_frozen = is_frozen
         self._locks: dict[str, RecipeLock] = {}
         self._here: dict[str, Mapping[Place, LockedOutput]] = {}
@@ -64,7 +66,7 @@ class LockRows(LiveRows):
                 self._locks[variant.name], self._here[variant.name] = own, here
 
     def keys(self, job: Job, inputs: Mapping[str, str], *, away: Hardware | None) -> Iterator[Key]:
-        """Yield the keys that a lock has for a job, first the one of this machine, and file the locked figures."""
+        """Yield the keys that a lock allows for a job, first the one of this machine, and file the locked figures."""
         if not self._is_frozen and away is None and not reported.is_measured(job):
             return
         lock, outputs = self._locks[job.recipe].lock, self._outputs(job)
@@ -74,6 +76,8 @@ class LockRows(LiveRows):
                 reported.file(self._store, self.machine, job, key, named)
             if named is not None or not outputs:
                 yield key
+        if self._is_frozen and away is not None and not outputs:
+            yield from self._fitting(job, inputs, away)
         if lock.version != distribution.version():  # its keys may have other rows, so they cannot be computed
             records = (self._store.read(output.key) for output in outputs)
             yield from (record.key for record in records if record is not None)
@@ -134,6 +138,25 @@ class LockRows(LiveRows):
                 facts=facts,
                 variables={name: lock.variables[name] for name in job.step.variables if name in lock.variables},
             )
+
+    def _fitting(self, job: Job, inputs: Mapping[str, str], away: Hardware) -> Iterator[Key]:
+        """Yield the key of the one record that fits a job for other hardware, of which the lock has no key.
+
+        Raises LockError if the job's code is not the locked code, and if several records fit.
+        """
+        self._refuse_other_code(self._locks[job.recipe], job, [])
+        sources = {name: self.sources.resolved(source).row for name, source in job.traits.sources.items()}
+        key = with_inputs(super().own(job, away=away, on=None), {**sources, **inputs})
+        if self._store.tier is not None:
+            self._store.tier.gather(key)
+        fitting = [record.key for record in self._elsewhere.fitting(key, away)]
+        if len(fitting) > 1:
+            raise LockError(
+                f"the lock names no output of {job.name!r} of {job.recipe}, and {len(fitting)} records fit the job",
+                [f"key: {digest_of(each)}" for each in fitting],
+                f"`recipe lock {self._locks[job.recipe].recipe}` on the machine that has the hardware names one",
+            )
+        yield from fitting
 
     def _facts(self, job: Job, lock: Lock | None) -> list[Rows]:
         """Return the facts that a job's key may have: first this machine's facts, then the facts in the lock."""
