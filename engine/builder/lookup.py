@@ -172,9 +172,8 @@ class Lookup:
         without a trace.
         """
         away = self.away(job)
-        is_exact = (
-            away is None or self.store.read(digest_of(key)) is not None
-        )  # such a record may be one that a lock names
+        # Of a job for other hardware, only a lock names a key that a record has.
+        is_exact = away is None or self.store.read(digest_of(key)) is not None
         record = self._read(job, key) if is_exact else None
         return next(self._from_elsewhere(job, key, away), None) if record is None and away is not None else record
 
