@@ -11,8 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, get_args
 
+from engine.system import regular
+
 data = ("model_config.json",)
-_TABLE = json.loads(Path(__file__).with_name("model_config.json").read_text("utf-8"))
+_TABLE = json.loads(regular.read(Path(__file__).with_name("model_config.json")))
 
 MESSAGES: Mapping[str, Mapping[str, str]] = _TABLE["messages"]
 """Name of a protobuf message of ModelConfig -> name of a field -> type of the field.

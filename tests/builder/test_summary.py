@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from engine.builder.job import Job
 from engine.builder.summary import Summary
+from engine.builder.variant import PlannedVariant
 from engine.feasibility.facts import ModelFacts
 from engine.kit.bench.report import BenchReport
 from engine.step import Section, Step, TypedReport
@@ -56,7 +57,7 @@ JOBS = (
 
 def summary(**records):
     by_job = {name: SimpleNamespace(name=name, report=report, report_version=1) for name, report in records.items()}
-    return Summary(SimpleNamespace(jobs=JOBS), by_job)
+    return Summary(PlannedVariant(None, JOBS), by_job)
 
 
 def test_the_model_is_the_last_that_was_made_before_the_package():
@@ -105,5 +106,5 @@ def test_the_report_about_a_model_that_was_not_chosen_is_left_out():
     for chosen, expected in (("a", Times(rows=(1,))), ("b", None), (None, Times(rows=(1,)))):
         reports = {"count": {"rows": [1]}, "pick": {"runtime": chosen}}
         records = {name: SimpleNamespace(name=name, report=each, report_version=1) for name, each in reports.items()}
-        picked = Summary(SimpleNamespace(jobs=PICKING), records)
+        picked = Summary(PlannedVariant(None, PICKING), records)
         assert picked.report(Section.PRECISION, Times) == expected

@@ -272,7 +272,7 @@ REFUSED = {
     "an image for RTX": (rtx("L4") + IMAGE % "24.05", "loads the engines of TensorRT-RTX", "runtime: tensorrt"),
     "KIND_CPU for a GPU": (gpu() + GROUP % "kind: »KIND_CPU", "this package is for a GPU", "use KIND_GPU"),
     "KIND_GPU for a cpu": (HEAD + GROUP % "kind: »KIND_GPU", "this package is for a cpu", "use KIND_CPU"),
-    "a profile that is not there": (gpu() + TEXT + GROUP % "profile: »['1']", "no profile 1", "leave it out"),
+    "a profile that is not there": (gpu() + TEXT + GROUP % "profile: [»'1']", "no profile 1", "leave it out"),
     "a batch that no profile takes": (
         gpu() + TEXT + "package: {triton: {max_batch_size: »64}}", "batches of 64", "max_batch_size: 32"),
     "a batch that the measured server refuses": (

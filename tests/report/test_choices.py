@@ -5,6 +5,7 @@ from types import SimpleNamespace
 from engine.builder.findings import Finding
 from engine.builder.job import Job
 from engine.builder.summary import Summary
+from engine.builder.variant import PlannedVariant
 from engine.kit.choice.candidates import Lead
 from engine.kit.choice.report import ChoiceReport, Compared
 from engine.recipe.schema import ModelSection, Recipe, TargetSection
@@ -30,7 +31,7 @@ HEADLINE = "auto -> b, 2.00 x faster than a [1.90, 2.10]"
 def summary(**records):
     target = TargetSection(runtime="auto")
     recipe = Recipe(name="m", model=ModelSection(source="hf:a/b"), target=target)
-    variant = SimpleNamespace(jobs=(*OTHERS, JOB), loaded=SimpleNamespace(recipe=recipe, variant=""), name="m")
+    variant = PlannedVariant(SimpleNamespace(recipe=recipe, variant="", name="m"), (*OTHERS, JOB))
     return Summary(variant, {name.replace("_", "-"): record for name, record in records.items()})
 
 

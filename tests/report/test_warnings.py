@@ -80,7 +80,7 @@ OUTPUTS = {
     "recipe history --json": lambda noise: json.dumps(history.as_json(overview(noise).builds)),
     "the error of a budget": error,
 }
-PARTS_OF_THE_TABLE = ("report/device_lines.py", "report/sample_lines.py")
+PARTS_OF_THE_TABLE = ("report/device_lines.py", "report/overview.py", "report/sample_lines.py")
 
 
 @pytest.mark.parametrize("output", OUTPUTS)
