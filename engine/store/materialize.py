@@ -28,6 +28,8 @@ UNFINISHED = ".unfinished"
 does."""
 _LOCK = "lock"
 """The file in the folder of a package that its builder holds locked."""
+_TRIES = 100
+"""How often the folder is made for the lock. It is only in vain where other builders end in just these moments."""
 _ABOUT_PLACE = {errno.EROFS, errno.EACCES, errno.ENOSPC, errno.EDQUOT}
 """Errors for which another folder helps."""
 _FROM_HERE = -100
@@ -124,10 +126,14 @@ def _turn(place: Path) -> Iterator[Path]:
 
 
 def _lock(folder: Path, *, task: str) -> file_lock.FileLock:
-    while True:
-        folder.mkdir(parents=True, exist_ok=True)
-        with contextlib.suppress(FileNotFoundError):  # the builder before has removed the folder
+    for left in reversed(range(_TRIES)):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
             return file_lock.take(folder / _LOCK, task=task)
+        except (FileNotFoundError, FileExistsError):  # a builder that ends removes both folders
+            if not left:
+                raise
+    raise AssertionError(folder)
 
 
 def _forget_unfinished(place: Path) -> None:
