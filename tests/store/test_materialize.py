@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -238,3 +239,33 @@ def test_without_file_locks_nothing_is_removed_that_may_be_a_living_builders(sto
     materialize(store, record, place)
     assert left.is_dir()
     assert is_exact(place)
+
+
+def test_folders_that_ending_builders_remove_are_made_again(tmp_path, monkeypatch):
+    """Builders of one package remove the folder of its lock, and the one around it, in any moment."""
+    errors, make = [FileExistsError(), FileNotFoundError()], Path.mkdir
+
+    def mkdir(path, *arguments, **options):
+        if path.name == "package" and errors:
+            raise errors.pop()
+        make(path, *arguments, **options)
+
+    monkeypatch.setattr(Path, "mkdir", mkdir)
+    with materializing._turn(tmp_path / "package") as folder:
+        assert folder.is_dir()
+    assert not errors
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_builders_that_write_one_package_take_turns(tmp_path):
+    inside = []
+
+    def write():
+        for _ in range(20):
+            with materializing._turn(tmp_path / "package") as folder:
+                inside.append(len(list(folder.parent.iterdir())))
+
+    with ThreadPoolExecutor(4) as threads:
+        for done in [threads.submit(write) for _ in range(4)]:
+            done.result()
+    assert inside == [2] * 80, "only the lock and one builder's folder lie there"
