@@ -93,13 +93,7 @@ class Lookup:
     A look-up reads each source and each version of a tool only once.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        rows: RowSource | None = None,
-        *,
-        sources: SourceReadings | None = None,
-    ) -> None:
+    def __init__(self, store: Store, rows: RowSource | None = None, *, sources: SourceReadings | None = None) -> None:
         """Without `rows`, the rows of keys are computed in this process, and without `sources` each source is read."""
         if rows is None:
             from engine.builder.live_rows import LiveRows
