@@ -81,7 +81,7 @@ def _least(loaded: LoadedRecipe, profile: Profile, facts: ModelFacts) -> float:
 
 def _has(loaded: LoadedRecipe, index: int, gpu: Gpu) -> list[str]:
     """Return the GPU's memory, and where the recipe's name of the GPU leaves it open, which board is meant."""
-    from engine.gpus.boards import read_as  # other recipes do not wait for this import
+    from engine.gpus.names import read_as  # other recipes do not wait for this import
 
     return [f"the {gpu.name} has {gpu.memory_gib} GiB", *filter(None, [read_as(loaded.recipe.target.devices[index])])]
 

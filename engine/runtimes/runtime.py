@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from engine.runtimes.backends import Accelerator, Backend
     from engine.runtimes.preparation import Lowering, Residual
     from engine.runtimes.recipes import ExecutionView, LoadedRecipeView, RecipeView, TargetView
-    from engine.runtimes.rival import RivalModel
-    from engine.runtimes.runner import Runner
+    from engine.runtimes.runner import RivalModel, Runner
     from engine.runtimes.triton_images import ImageTag
 
 

@@ -24,7 +24,7 @@ from engine.kit.quantization.qdq import sensitivity
 from engine.kit.quantization.qdq.sensitivity import GroupSelection
 from engine.kit.quantization.report import Inputs, Left, Sizes, Spread
 from engine.recipe.values import Profile
-from engine.runtimes import fixed_shapes, profiles, refusal
+from engine.runtimes import choice, fixed_shapes, profiles
 from engine.runtimes.openvino import compiled, ir, output_axes, quantized_layers, quantizer, work
 from engine.runtimes.openvino.compiled import Calls
 from engine.step import TypedReport
@@ -120,7 +120,7 @@ class OpenvinoBuild(Calibrated):
             return self._written(out, checked, checkpoint, samples)
         except ir.UnfitModelError as error:
             reason = " ".join((f"{error.what}:", *error.facts)) if error.facts else error.what
-            refusal.write(out, reason)
+            choice.refuse(out, reason)
             return OpenvinoReport(bytes=(onnx_files.folder_size(checked), 0), refused=reason)
 
     def judge(self, report: OpenvinoReport) -> None:

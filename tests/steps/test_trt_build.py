@@ -21,7 +21,7 @@ from engine.kit.onnx import onnx_files
 from engine.machine import cuda
 from engine.recipe.schema import ModelSection, Recipe, TargetSection
 from engine.recipe.values import Range
-from engine.runtimes import refusal
+from engine.runtimes import choice
 from engine.runtimes.tensorrt import loading, passport
 from engine.runtimes.tensorrt.prepared_graph import Extents
 from engine.step import GPU_VARIABLE, KEPT, KEY_VARIABLE, Source
@@ -289,7 +289,7 @@ def test_a_candidate_that_tensorrt_cannot_read_leaves_the_reason_and_is_an_error
     steps, out = both(), folder()
     report = replace(steps, build=steps.build.as_candidate()).run(out, checked=graphs.write(tmp_path / "m", model))
     assert "does not know the operator NoSuchOperator" in report.refused
-    assert refusal.read(out) == report.refused
+    assert choice.refusal(out) == report.refused
     assert [path.name for path in out.iterdir()] == ["refused.txt"]
     steps.build.as_candidate().judge(report)
     assert steps.build.as_candidate().options() == steps.build.options()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from program import Program
 
-from engine.runtimes.onnxruntime.libraries import TENSORRT, TENSORRT_MAJOR
+from engine.runtimes.onnxruntime.providers import TENSORRT_LIBRARIES, TENSORRT_MAJOR
 
 SUPPORT = Path(__file__).parent
 _NVIDIA_SMI = """#!/bin/sh
@@ -49,7 +49,7 @@ class FakeT4(Program):
         (packages / "fake.pth").write_text("\n".join(lines) + "\n")
         if (tensorrt or TENSORRT_MAJOR).split(".")[0] == TENSORRT_MAJOR:  # the libraries that pip's TensorRT brings
             (packages / "tensorrt_libs").mkdir()
-            for name in TENSORRT.names:
+            for name in TENSORRT_LIBRARIES.names:
                 (packages / "tensorrt_libs" / name).touch()
         (place / "bin").mkdir()
         write_nvidia_smi(place / "bin", gpu=self.gpu, mib=self.mib)

@@ -13,8 +13,8 @@ from engine.errors import StepError
 from engine.kit.onnx import onnx_files, quantized_types
 from engine.kit.onnx.onnx_files import MODEL
 from engine.machine import shared_libraries
-from engine.runtimes.onnxruntime import libraries, session_options
 from engine.runtimes.onnxruntime import providers as ort_providers
+from engine.runtimes.onnxruntime import session_options
 from engine.runtimes.onnxruntime.providers import ON_CPU, SessionProvider
 from engine.runtimes.onnxruntime.session_options import LEVELS
 from engine.runtimes.runner import refuse_missing
@@ -87,7 +87,7 @@ def session(
     if provider.on_gpu:
         settings.add_session_config_entry(ort_providers.RECORD, "1")
         onnxruntime.preload_dlls()  # loads CUDA libraries that pip installed, and prints which are missing
-    refused = _preloaded(libraries.TENSORRT.names) if provider.name == ort_providers.TENSORRT else []
+    refused = _preloaded(ort_providers.TENSORRT_LIBRARIES.names) if provider.name == ort_providers.TENSORRT else []
     disabled = (*saved.get("disabled_optimizers", ()), *(() if profile is None else _BLOCKED))
     try:
         opened = _open(directory, settings, provider, disabled)

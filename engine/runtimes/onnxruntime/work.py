@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from engine.runtimes.onnxruntime import few_bits
 from engine.runtimes.onnxruntime import session as ort
 from engine.runtimes.onnxruntime.providers import SessionProvider
-from engine.runtimes.tally import Tally
+from engine.runtimes.runner import Tally
 
 if TYPE_CHECKING:
     import numpy as np

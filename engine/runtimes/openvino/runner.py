@@ -12,8 +12,7 @@ from engine.runtimes.openvino import compiled, ir, work
 from engine.runtimes.openvino.blobs import Blobs
 from engine.runtimes.openvino.compiled import Calls
 from engine.runtimes.openvino.shapes import Shapes
-from engine.runtimes.rival import RivalModel
-from engine.runtimes.runner import Runner
+from engine.runtimes.runner import RivalModel, Runner
 
 if TYPE_CHECKING:
     import openvino

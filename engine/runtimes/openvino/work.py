@@ -7,7 +7,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from engine.runtimes.openvino import compiled, ir
-from engine.runtimes.tally import Tally
+from engine.runtimes.runner import Tally
 
 if TYPE_CHECKING:
     import numpy as np

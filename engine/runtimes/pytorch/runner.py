@@ -17,8 +17,7 @@ from engine.recipe import image_input
 from engine.runtimes import devices
 from engine.runtimes.execution import Execution
 from engine.runtimes.pytorch import compilation
-from engine.runtimes.rival import RivalModel, no_checkpoint
-from engine.runtimes.runner import Runner
+from engine.runtimes.runner import RivalModel, Runner, no_checkpoint
 from engine.step import Hardware
 from engine.tasks import Modality
 from engine.text import distribution

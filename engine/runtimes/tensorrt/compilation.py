@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from engine.errors import StepError
 from engine.machine import cuda
-from engine.runtimes import refusal
+from engine.runtimes import choice
 from engine.runtimes.tensorrt import api as trt_api
 from engine.runtimes.tensorrt import builder as trt_builder
 from engine.runtimes.tensorrt import cuda_calls, libraries, passport, plan_proof, prepared_graph
@@ -71,7 +71,7 @@ class Compilation(Step, BuilderOptions):
             if not self.candidate:
                 raise
             reason = f"{error.what}: {'; '.join(error.facts)}"
-            refusal.write(out, reason)
+            choice.refuse(out, reason)
             return EngineReport(bytes=0, tensorrt=version, gpu=(), profiles=0, network={}, engine=None, refused=reason)
 
     def _built(self, out: Path, order: Order, *, version: str, gpu: CudaDevice | None) -> EngineReport:

@@ -199,7 +199,7 @@ def _workspace(loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
     workspace = loaded.recipe.tensorrt.get("memory_pool", {}).get("workspace")
     for name, gpu in zip(loaded.recipe.target.devices, devices, strict=True):
         if workspace is not None and workspace > gpu.memory_gib * 2**30:
-            from engine.gpus.boards import read_as  # other recipes do not wait for this import
+            from engine.gpus.names import read_as  # other recipes do not wait for this import
 
             what = f"the workspace is larger than the memory of {called([gpu])}"
             hint = f"the GPU has {gpu.memory_gib} GiB: take a smaller workspace, or leave the limit out"

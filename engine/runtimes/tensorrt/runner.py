@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import numpy as np
     import tensorrt
 
-    from engine.runtimes.device_times import DeviceTimes
+    from engine.runtimes.runner import DeviceTimes
 
     Tensors = Mapping[str, np.ndarray]
 

@@ -7,7 +7,7 @@ import pytest
 
 from engine.errors import StepError
 from engine.recipe.values import Range
-from engine.runtimes.hardware import on
+from engine.runtimes.requirements import on
 from engine.runtimes.tensorrt import libraries, passport, triton
 from engine.runtimes.tensorrt import runner as trt_runner
 from engine.steps.trt_build import TrtBuild

@@ -1,5 +1,5 @@
-from engine.runtimes import tally
-from engine.runtimes.tally import Tally
+from engine.runtimes import runner
+from engine.runtimes.runner import Tally
 
 
 def test_a_tally_is_a_mapping_of_multiplications_and_counts_operators():
@@ -9,8 +9,8 @@ def test_a_tally_is_a_mapping_of_multiplications_and_counts_operators():
     counts.add("MatMul", "int8", 1)
     counts.add("MatMul", "int8", 1, seen=True)
     assert counts == {"int8": 12, "fp32": 5}
-    assert tally.operators(counts) == {"Conv": {"int8": 1, "fp32": 1}, "MatMul": {"int8": 1}}
+    assert runner.operators(counts) == {"Conv": {"int8": 1, "fp32": 1}, "MatMul": {"int8": 1}}
 
 
 def test_a_plain_mapping_has_no_operators():
-    assert tally.operators({"int8": 12}) == {}
+    assert runner.operators({"int8": 12}) == {}

@@ -3,7 +3,7 @@
 import pytest
 
 from engine.gpus import CATALOGUE
-from engine.gpus.boards import read_as
+from engine.gpus.names import read_as
 
 
 @pytest.mark.parametrize(

@@ -1,20 +1,24 @@
-"""What a machine lacks for a job that waits, and for all jobs of recipes: GPUs and software, and how to install it."""
+"""Requirements of jobs that run on GPUs: which GPUs and packages, what this machine lacks, and how to install it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import importlib.util
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine import gpus
-from engine.machine import cuda, drivers, local_gpus, shared_libraries, tools
-from engine.runtimes import gpu_runtimes
+from engine.machine import cuda, local_gpus, shared_libraries, tools
+from engine.runtimes import registry
 from engine.runtimes.releases import exists, nearest, requirement
+from engine.runtimes.support import Way
 from engine.runtimes.versions import agrees
+from engine.step import Device, Driver, Hardware
 from engine.text import distribution
 
 if TYPE_CHECKING:
-    from engine.step import Hardware, Step
+    from engine.recipe.schema import Recipe
+    from engine.step import Step
 
 _THERE = "run the same command there with this cache (copy cache/ along, or share it)"
 """What to do if the GPU is in another machine."""
@@ -101,12 +105,12 @@ def for_steps(steps: Iterable[tuple[str, Step]]) -> Lacks:
         elif missing is not None:
             waits.setdefault(f"{hardware}: {missing.advice}", {})[job] = None
         if missing is None or missing.has_gpu:
-            driving |= dict.fromkeys(name for tool in hardware.tools for name in gpu_runtimes.modules_missing(tool))
+            driving |= dict.fromkeys(name for tool in hardware.tools for name in modules_missing(tool))
     named = {why: tuple(jobs_waiting) for why, jobs_waiting in waits.items()}
     return Lacks(tuple(absent), tuple(driving), tuple(in_the_way), named)
 
 
-def requirements(hardware: Hardware) -> tuple[str, ...]:
+def to_install(hardware: Hardware) -> tuple[str, ...]:
     """Return all that pip installs for jobs with `hardware`: the tool, and what brings the libraries that it loads.
 
     Each is a requirement, quoted for shells.
@@ -122,7 +126,7 @@ def _bringing(hardware: Hardware) -> tuple[str, ...]:
     libraries = hardware.libraries
     if libraries is None or _on_jetson(hardware):
         return ()
-    built = drivers.major_of(hardware.tool)
+    built = local_gpus.major_of(hardware.tool)
     distribution = f"{libraries.distribution}-cu{built}" if built else libraries.distribution
     return (requirement(distribution, libraries.version),)
 
@@ -143,7 +147,7 @@ def _tool(hardware: Hardware, has: str) -> Lack | None:
         package = requirement(hardware.tool, hardware.version)
         remedy = f'pip install {package}, {_AGAIN} (or change the recipe: version: "{version}")'
         return _unreleased(hardware, here, version) or Lack(has_gpu=True, here=here, remedy=remedy, packages=(package,))
-    if old := drivers.lacking(hardware.tool):
+    if old := local_gpus.driver_lacks(hardware.tool):
         remedy = "update the driver, or install a build of the package for the CUDA that the driver supports"
         return Lack(has_gpu=True, here=f"{has}, but {old}", remedy=remedy)
     return None
@@ -159,7 +163,7 @@ def _unreleased(hardware: Hardware, here: str, instead: str) -> Lack | None:
 
 def _missing(hardware: Hardware, here: str) -> Lack:
     """Return that the tool is to be installed, together with the libraries that it loads and that are absent."""
-    packages = requirements(hardware) if _absent(hardware) else (requirement(hardware.tool, hardware.version),)
+    packages = to_install(hardware) if _absent(hardware) else (requirement(hardware.tool, hardware.version),)
     install = f"pip install {' '.join(packages)}, {_AGAIN}"
     other = tools.in_the_way(hardware.tool) or ""
     remedy = f"pip uninstall -y {other} && {install}" if other else install
@@ -189,10 +193,10 @@ def _of_other_cuda(hardware: Hardware, has: str) -> Lack | None:
     if libraries is None or not shared_libraries.is_of_pip(libraries.names[0]):
         return None
     name = libraries.distribution
-    theirs, own, driver = drivers.major_of(name), drivers.major_of(hardware.tool), cuda.supported()
+    theirs, own, driver = local_gpus.major_of(name), local_gpus.major_of(hardware.tool), cuda.supported()
     if theirs is not None and own not in (None, theirs):
         what, fitting = f"{hardware.tool} is built for CUDA {own}, and {name} for CUDA {theirs}", own
-    elif driver is not None and (old := drivers.lacking(name)):
+    elif driver is not None and (old := local_gpus.driver_lacks(name)):
         what, fitting = old, driver[0]
     else:
         return None
@@ -216,3 +220,66 @@ def _others(hardware: Hardware) -> str:
     known = (gpus.known(name) for name in near)
     named = next((f"; for it, a recipe says `target.device: {gpu.name}`" for gpu in known if gpu is not None), "")
     return f"this machine has {local_gpus.names()}{named}"
+
+
+_DRIVER = "an NVIDIA driver that shows a GPU (libcuda.so.1)"
+
+
+def missing(way: Way, installed: Callable[[str], bool]) -> list[str]:
+    """Return the list of things that a way to run models lacks on this machine.
+
+    The function `installed` tells whether a distribution is installed.
+    """
+    absent = [name for name in way.distributions if not installed(name)]
+    absent += _modules_missing(way)
+    absent += [name for name in way.libraries if not shared_libraries.is_here(name)]
+    absent += [old for name in way.distributions if installed(name) and (old := local_gpus.driver_lacks(name))]
+    return absent if cuda.devices() else [local_gpus.hidden() or _DRIVER, *absent]
+
+
+def for_ways(installed: Callable[[str], bool]) -> Mapping[str, list[str]]:
+    """Return, for the name of each way to run models on a GPU, the things that the way lacks on this machine."""
+    ways = (way for runtime in registry.runtimes().values() for way in runtime.ways)
+    return {way.name: missing(way, installed) for way in ways}
+
+
+def modules_missing(distribution: str) -> list[str]:
+    """Return the packages that the GPU runtimes on `distribution` need beside it, and that Python does not find."""
+    ways = (
+        way for runtime in registry.runtimes().values() for way in runtime.ways if distribution in way.distributions
+    )
+    return sorted({name for way in ways for name in _modules_missing(way)})
+
+
+def _modules_missing(way: Way) -> list[str]:
+    return [name for name, module in way.modules if not _can_import(module)]
+
+
+def _can_import(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # the package around the module is not installed
+        return False
+
+
+def required(recipe: Recipe) -> Hardware | None:
+    """Return the GPUs that the recipe's model needs, with the distributions that run models on GPUs; None for a CPU.
+
+    Raises UsageError for a GPU that the catalogue does not know.
+    """
+    runtime = registry.of(recipe)
+    if candidates := runtime.candidates(recipe):
+        needs = {name: required(recipe.as_run_by(name)) for name in candidates}
+        drivers = tuple(
+            Driver(runtime=name, tool=each.tool, version=each.version) for name, each in needs.items() if each
+        )
+        default = needs[candidates[0]]
+        return default and default.model_copy(update={"drivers": drivers})
+    tool = None if runtime.runs_on_cpu(recipe.target) else runtime.tool(recipe.target)
+    return None if tool is None else on(recipe.target.devices, tool=tool, version=runtime.tool_version(recipe))
+
+
+def on(names: Sequence[str], *, tool: str, version: str | None = None) -> Hardware:
+    """Return the GPUs with the given names. Raises UsageError for a name that the catalogue does not know."""
+    named = [gpus.find(name) for name in names]
+    return Hardware(devices=tuple(Device(name=gpu.name, sm=gpu.sm) for gpu in named), tool=tool, version=version)

@@ -12,7 +12,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from engine.errors import StepError
 from engine.kit.onnx import onnx_files
-from engine.runtimes.onnxruntime import typed_networks, typed_versions
+from engine.runtimes.onnxruntime import providers as ort_providers
+from engine.runtimes.onnxruntime import tensorrt_provider
 
 FP16 = {"trt_fp16_enable": "1", "trt_layer_norm_fp32_fallback": "1"}
 LIBRARIES = "ORT_TENSORRT_LIBRARIES"
@@ -46,20 +47,20 @@ def quantized(dtype=np.int8):
 
 @pytest.mark.parametrize("version", ["1.27.0", "1.31.1"])
 def test_a_provider_that_takes_no_precision_from_the_graph_is_given_it_as_options(version, capsys):
-    assert typed_networks.options(cast(TensorProto.FLOAT16), version) == FP16
-    assert typed_networks.options(cast(TensorProto.BFLOAT16), version) == {"trt_bf16_enable": "1"}
-    assert typed_networks.options(quantized(), version) == {**FP16, "trt_int8_enable": "1"}
+    assert tensorrt_provider.precisions(cast(TensorProto.FLOAT16), version) == FP16
+    assert tensorrt_provider.precisions(cast(TensorProto.BFLOAT16), version) == {"trt_bf16_enable": "1"}
+    assert tensorrt_provider.precisions(quantized(), version) == {**FP16, "trt_int8_enable": "1"}
     assert f"onnxruntime-gpu {version}: its TensorRT provider builds weakly typed networks" in capsys.readouterr().out
 
 
 def test_a_provider_that_takes_precisions_from_the_graph_gets_no_option_which_would_end_that(capsys):
-    assert typed_networks.options(quantized(), "1.24.4") == {}
+    assert tensorrt_provider.precisions(quantized(), "1.24.4") == {}
     assert capsys.readouterr().out == ""
 
 
 def test_a_graph_in_fp32_needs_no_option(tmp_path):
     model = onnx_files.load_graph(graphs.write(tmp_path, graphs.layers()))
-    assert typed_networks.options(model, "1.31.1") == {}
+    assert tensorrt_provider.precisions(model, "1.31.1") == {}
 
 
 @pytest.mark.parametrize("kind", ["INT4", "FLOAT8E4M3FN"])
@@ -67,16 +68,16 @@ def test_a_precision_without_an_option_is_refused(kind):
     model = quantized()
     model.graph.initializer[1].CopyFrom(helper.make_tensor("zero", getattr(TensorProto, kind), [], [0]))
     with pytest.raises(StepError, match=f"cannot compute in {'int4' if kind == 'INT4' else 'fp8'} with TensorRT") as e:
-        typed_networks.options(model, "1.31.1")
-    assert e.value.hint == typed_versions.HINT
+        tensorrt_provider.precisions(model, "1.31.1")
+    assert e.value.hint == ort_providers.TYPED_HINT
 
 
 def test_bytes_that_nothing_dequantizes_are_no_precision():
     model = cast(TensorProto.FLOAT)
     model.graph.initializer.append(numpy_helper.from_array(np.zeros(3, np.int8), "flags"))
     onnx.checker.check_model(model)
-    assert typed_networks.stated(model) == frozenset()
-    assert typed_networks.stated(quantized(np.uint8)) == {"fp16", "int8"}
+    assert tensorrt_provider.stated_precisions(model) == frozenset()
+    assert tensorrt_provider.stated_precisions(quantized(np.uint8)) == {"fp16", "int8"}
 
 
 def libraries():
@@ -96,5 +97,7 @@ def test_the_provider_s_binary_passes_the_flags_that_the_table_says():
         provider = provider_library.Provider(path)
         tensorrt, typed = provider.tensorrt(), provider.strongly_typed()
         print(f"onnxruntime-gpu {version}: TensorRT {tensorrt}, strongly typed: {typed}")
-        takes = typed_versions.takes_types(version)
-        assert (typed and tensorrt[0] >= 10) == takes or tensorrt[0] >= 11, f"typed_versions.py is wrong for {version}"
+        takes = ort_providers.takes_types(version)
+        assert (typed and tensorrt[0] >= 10) == takes or tensorrt[0] >= 11, (
+            f"tensorrt_provider.py is wrong for {version}"
+        )

@@ -3,7 +3,7 @@
 import pytest
 
 from engine.errors import StepError
-from engine.runtimes.auto import choice
+from engine.runtimes import choice
 
 
 def test_what_is_written_is_read(tmp_path):
