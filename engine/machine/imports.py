@@ -7,6 +7,15 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.machinery import ModuleSpec
 
+_NOT_LOADED = (
+    ".pyi", ".h", ".hh", ".hpp", ".cuh", ".inl", ".c", ".cc", ".cpp", ".cu", ".pyx", ".pxd", ".f", ".f90", ".a", ".lib",
+    ".cmake", ".proto", ".md", ".rst", ".html", "py.typed", "CMakeLists.txt",
+)  # fmt: skip
+"""How names of files end that are read by compilers, type checkers and people, but not by a running program."""
+_NOT_IMPORTED = frozenset({"__pycache__", "include", "test", "tests"})
+"""Folders of a package whose files do not count: compiled copies of modules, C headers, and the package's own tests."""
+_IMPORTABLE = (".py", ".pyc", ".so", ".pyd")
+
 
 def location(name: str) -> str | None:
     """Return the folder of the package or the file of the module `name`, as Python would import it now; else None."""
@@ -74,16 +83,6 @@ def _spec(name: str, path: Sequence[str] | None) -> ModuleSpec | None:
         if spec is not None:
             return spec
     return None
-
-
-_NOT_LOADED = (
-    ".pyi", ".h", ".hh", ".hpp", ".cuh", ".inl", ".c", ".cc", ".cpp", ".cu", ".pyx", ".pxd", ".f", ".f90", ".a", ".lib",
-    ".cmake", ".proto", ".md", ".rst", ".html", "py.typed", "CMakeLists.txt",
-)  # fmt: skip
-"""How names of files end that are read by compilers, type checkers and people, but not by a running program."""
-_NOT_IMPORTED = frozenset({"__pycache__", "include", "test", "tests"})
-"""Folders of a package whose files do not count: compiled copies of modules, C headers, and the package's own tests."""
-_IMPORTABLE = (".py", ".pyc", ".so", ".pyd")
 
 
 def is_loadable(name: str) -> bool:

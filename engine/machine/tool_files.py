@@ -16,6 +16,14 @@ from engine.machine import imports
 from engine.machine.imports import is_importable, is_loadable
 from engine.system import regular
 
+_EDITABLE = "__editable__"
+"""How the names of files begin that some installers write for an editable installation."""
+_OUTSIDE = ("../", "/", _EDITABLE)
+_ABOUT = ".dist-info/"
+_SHA256 = "sha256="
+_LINK = re.compile(r"""['"]([A-Za-z_]\w*)['"]\s*:\s*['"]""")
+"""An entry of the mapping in a finder of an editable installation, from the name of an import package to a folder."""
+
 
 @dataclass(frozen=True)
 class ToolFiles:
@@ -105,15 +113,6 @@ def _extra(wheel: Wheel, files: Mapping[str, str], folders: list[str]) -> dict[s
         extra |= {name: path for name, path in named if name not in files and is_importable(name)}
     others = listed_by_others(wheel, set(extra)) if extra else set()
     return {name: path for name, path in extra.items() if name not in others}
-
-
-_EDITABLE = "__editable__"
-"""How the names of files begin that some installers write for an editable installation."""
-_OUTSIDE = ("../", "/", _EDITABLE)
-_ABOUT = ".dist-info/"
-_SHA256 = "sha256="
-_LINK = re.compile(r"""['"]([A-Za-z_]\w*)['"]\s*:\s*['"]""")
-"""An entry of the mapping in a finder of an editable installation, from the name of an import package to a folder."""
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _THERE = "run the same command there with this cache (copy cache/ along, or share it)"
 """What to do if the GPU is in another machine."""
 _AGAIN = "then run the same command again"
+_DRIVER = "an NVIDIA driver that shows a GPU (libcuda.so.1)"
 
 
 @dataclass(frozen=True)
@@ -220,9 +221,6 @@ def _others(hardware: Hardware) -> str:
     known = (gpus.known(name) for name in near)
     named = next((f"; for it, a recipe says `target.device: {gpu.name}`" for gpu in known if gpu is not None), "")
     return f"this machine has {local_gpus.names()}{named}"
-
-
-_DRIVER = "an NVIDIA driver that shows a GPU (libcuda.so.1)"
 
 
 def missing(way: Way, installed: Callable[[str], bool]) -> list[str]:

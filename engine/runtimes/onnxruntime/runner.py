@@ -15,7 +15,7 @@ from engine.kit.onnx import onnx_files
 from engine.machine import cuda
 from engine.runtimes import devices
 from engine.runtimes.execution import Execution
-from engine.runtimes.onnxruntime import generation, spec, work
+from engine.runtimes.onnxruntime import generation, multiplications, spec
 from engine.runtimes.onnxruntime import providers as ort_providers
 from engine.runtimes.onnxruntime import session as ort
 from engine.runtimes.onnxruntime import tensorrt_provider as ort_tensorrt
@@ -52,7 +52,7 @@ def runner(
             name,
             lambda inputs: ort.run(session, inputs),
             lambda inputs: _plain(session, inputs),
-            work=lambda inputs: work.multiplications(directory, inputs, provider=provider),
+            work=lambda inputs: multiplications.multiplications(directory, inputs, provider=provider),
         )
     graphs = count(1)  # each prepared call has a CUDA graph of its own: a graph fixes shapes and addresses
     memory = ("cuda", int(provider.options["device_id"]))

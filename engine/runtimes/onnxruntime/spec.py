@@ -20,15 +20,6 @@ if TYPE_CHECKING:
     from engine.runtimes.recipes import ExecutionView, LoadedRecipeView, RecipeView, TargetView
     from engine.runtimes.triton_images import ImageTag
 
-
-class Provider(StrEnum):
-    """The values of `target.provider`, each for an execution provider of ONNX Runtime."""
-
-    CPU = "cpu"
-    CUDA = "cuda"
-    TENSORRT = "tensorrt"
-
-
 GPU_DISTRIBUTION = "onnxruntime-gpu"
 """The distribution with ONNX Runtime for GPUs."""
 _WITH_ATTENTION = "25.08"
@@ -64,6 +55,14 @@ provider in the wheel of onnxruntime-gpu 1.27.0 has such kernels, that of 1.26.0
 _TOKENS, _LONG = "sequence", 384
 """The axis of tokens, and the number of tokens from which on an attention bias is faster in fp32."""
 _CPU_FACTS = ("cpu.isa", "onnxruntime.build")
+
+
+class Provider(StrEnum):
+    """The values of `target.provider`, each for an execution provider of ONNX Runtime."""
+
+    CPU = "cpu"
+    CUDA = "cuda"
+    TENSORRT = "tensorrt"
 
 
 def provider_of(target: TargetView) -> Provider:

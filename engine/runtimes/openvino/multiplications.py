@@ -1,4 +1,4 @@
-"""Work: the multiplications of a model in each precision, from the kernels that OpenVINO chooses for this CPU."""
+"""The multiplications of a model in each precision, from the kernels that OpenVINO chooses for this CPU."""
 
 from __future__ import annotations
 

@@ -4,14 +4,14 @@ import onnx
 import pytest
 
 from engine.kit.onnx import onnx_files
-from engine.runtimes.onnxruntime import few_bits, work
+from engine.runtimes.onnxruntime import matmul_nbits, multiplications
 from engine.runtimes.onnxruntime.providers import ON_CPU
 
 IMAGE = "float[b, 4, 9, 9] x"
 
 
 def counted(folder, inputs):
-    return work.multiplications(folder, inputs, provider=ON_CPU)
+    return multiplications.multiplications(folder, inputs, provider=ON_CPU)
 
 
 def written(folder, text, **weights):
@@ -93,10 +93,10 @@ def test_a_product_with_packed_weights_names_the_weights_and_what_multiplies(lev
 
 
 def test_an_integer_kernel_is_claimed_only_where_rounding_shows(tmp_path, monkeypatch):
-    monkeypatch.setattr(few_bits, "BY_INTEGERS", 1)  # a level at which no kernel rounds
-    few_bits._has_integer_kernel.cache_clear()
-    assert not few_bits._has_integer_kernel(4, 32)
-    few_bits._has_integer_kernel.cache_clear()
+    monkeypatch.setattr(matmul_nbits, "BY_INTEGERS", 1)  # a level at which no kernel rounds
+    matmul_nbits._has_integer_kernel.cache_clear()
+    assert not matmul_nbits._has_integer_kernel(4, 32)
+    matmul_nbits._has_integer_kernel.cache_clear()
 
 
 @pytest.mark.parametrize(("kind", "bits"), [(onnx.TensorProto.INT4, 4), (onnx.TensorProto.INT8, 8)])

@@ -1,4 +1,4 @@
-"""Few bits: the operator that multiplies with weights in blocks of few bits, and in which precision it does so."""
+"""MatMulNBits: the operator that multiplies with weights in blocks of few bits, and in which precision it does so."""
 
 from __future__ import annotations
 

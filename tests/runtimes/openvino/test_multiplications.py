@@ -6,7 +6,7 @@ import openvino_here  # noqa: F401 - skips where OpenVINO is missing
 from onnx import helper
 
 from engine.kit.onnx import onnx_files
-from engine.runtimes.openvino import ir, quantizer, work
+from engine.runtimes.openvino import ir, multiplications, quantizer
 
 X = np.ones((3, 64), np.float32)
 
@@ -17,7 +17,7 @@ def layers(tmp_path):
 
 
 def test_the_work_of_matrix_products_and_convolutions_is_counted(tmp_path):
-    assert sum(work.multiplications(layers(tmp_path), {"x": X}).values()) == 3 * (64 * 128 + 128 * 4)
+    assert sum(multiplications.multiplications(layers(tmp_path), {"x": X}).values()) == 3 * (64 * 128 + 128 * 4)
     nodes = [
         helper.make_node("Conv", ["x", "w"], ["a"]),
         helper.make_node("Conv", ["a", "g"], ["b"], group=4),
@@ -27,15 +27,15 @@ def test_the_work_of_matrix_products_and_convolutions_is_counted(tmp_path):
     inputs, outputs = [("x", graphs.FLOAT, [1, 3, 8, 8])], [("y", graphs.FLOAT, [1, 5, 6, 6])]
     graph = graphs.write(tmp_path / "convolutions", graphs.graph(nodes, inputs, outputs, weights))
     model = ir.read(graph / onnx_files.MODEL)
-    counts = work.multiplications(model, {"x": np.zeros((1, 3, 8, 8), np.float32)})
+    counts = multiplications.multiplications(model, {"x": np.zeros((1, 3, 8, 8), np.float32)})
     assert sum(counts.values()) == 4 * 36 * 27 + 4 * 25 * 4 + 4 * 25 * 5 * 4
 
 
 def test_quantized_products_count_as_int8(tmp_path):
     samples = [{"x": np.random.default_rng(seed).standard_normal((3, 64)).astype(np.float32)} for seed in range(4)]
-    assert "int8" not in work.multiplications(layers(tmp_path), {"x": X})
+    assert "int8" not in multiplications.multiplications(layers(tmp_path), {"x": X})
     small = quantizer.quantized(layers(tmp_path), samples)
-    assert work.multiplications(small, {"x": X}) == {"int8": 3 * (64 * 128 + 128 * 4)}
+    assert multiplications.multiplications(small, {"x": X}) == {"int8": 3 * (64 * 128 + 128 * 4)}
 
 
 def test_products_of_constants_are_computed_once_and_do_not_count(tmp_path):
@@ -44,5 +44,5 @@ def test_products_of_constants_are_computed_once_and_do_not_count(tmp_path):
     inputs, outputs = [("x", graphs.FLOAT, [3, 64])], [("y", graphs.FLOAT, [3, 16])]
     graph = graphs.write(tmp_path / "positions", graphs.graph(nodes, inputs, outputs, weights))
     model = ir.read(graph / onnx_files.MODEL)
-    assert sum(work.multiplications(model, {"x": X}).values()) == 3 * 64 * 16
-    assert list(work.by_operator(model, {"x": X}).values()) == [3 * 64 * 16]
+    assert sum(multiplications.multiplications(model, {"x": X}).values()) == 3 * 64 * 16
+    assert list(multiplications.by_operator(model, {"x": X}).values()) == [3 * 64 * 16]
