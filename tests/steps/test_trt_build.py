@@ -319,7 +319,7 @@ def test_both_can_be_built_with_in_one_process(rtx, fake_tensorrt, half, folder)
 
 
 def test_progress_is_told_in_lines_that_end_at_all(runtime, half, folder, monkeypatch, capfd):
-    monkeypatch.setattr("engine.runtimes.tensorrt.progress._PAUSE", 0.0)
+    monkeypatch.setattr("engine.runtimes.tensorrt.log._PAUSE", 0.0)
     both(runtime).run(folder(), checked=half)
     shares = [int(line.partition("%")[0]) for line in capfd.readouterr().out.splitlines() if re.match(r"\d+%  ", line)]
     assert shares == sorted(shares)
@@ -521,7 +521,7 @@ def test_of_several_gpus_the_one_that_is_meant_builds(fake_tensorrt, half, folde
     [turing] = cuda.devices()
     used = []
     monkeypatch.setattr(cuda, "devices", lambda: (replace(turing, name="NVIDIA A10", sm=86), turing))
-    monkeypatch.setattr("engine.runtimes.tensorrt.cuda_calls.use", used.append)
+    monkeypatch.setattr("engine.runtimes.tensorrt.cudart.use", used.append)
     out = folder()
     both(device="T4").run(out, checked=half)
     assert used == [1]

@@ -68,9 +68,9 @@ def image(loaded: LoadedRecipeView, named: ImageTag, runtime: OnnxRuntime) -> No
     """
     recipe = loaded.recipe
     if _by_tensorrt(loaded):
-        from engine.runtimes.tensorrt import images
+        from engine.runtimes.tensorrt import version_checks
 
-        images.refuse_other(loaded, named)
+        version_checks.refuse_other_image(loaded, named)
         if recipe.precision != "fp32" and not providers.image_takes_types(named.release):
             what = f"the image {named.tag} computes {recipe.precision} graphs in other precisions: "
             hint = "use an image from 24.05 on, or provider: cuda"

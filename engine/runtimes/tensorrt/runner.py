@@ -17,7 +17,7 @@ from engine.runtimes.execution import Execution
 from engine.runtimes.profiles import within
 from engine.runtimes.runner import Runner, refuse_missing
 from engine.runtimes.tensorrt import api as trt_api
-from engine.runtimes.tensorrt import cuda_calls, libraries, loading, passport
+from engine.runtimes.tensorrt import cudart, libraries, loading, passport
 from engine.runtimes.tensorrt import device_times as trt_times
 from engine.runtimes.tensorrt import failures as trt_failures
 from engine.runtimes.tensorrt import log as trt_log
@@ -63,7 +63,7 @@ def runner(
             "The TensorRT engine was built without its weights (strip_plan), and nothing here puts them back",
             hint="build no further with --to trt-build and refit it yourself, or take tensorrt.strip_plan out",
         )
-    cuda_calls.use(gpu.index)
+    cudart.use(gpu.index)
     plan = (directory / passport.PLAN).read_bytes()
     engine = _Engine(
         plan,

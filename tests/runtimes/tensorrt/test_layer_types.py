@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.runtimes.tensorrt import inspector as trt_inspector
+from engine.runtimes.tensorrt import layer_types
 
 
 def layer(**output):
@@ -23,13 +23,13 @@ def layer(**output):
     ],
 )
 def test_the_type_of_a_layer_is_that_of_its_first_output(output, dtype):
-    assert trt_inspector.counts({"Layers": [layer(**output)] * 3}) == {dtype: 3}
+    assert layer_types.counts({"Layers": [layer(**output)] * 3}) == {dtype: 3}
 
 
 def test_layers_that_are_only_named_tell_nothing():
-    assert trt_inspector.counts({"Layers": ["a", "b"], "Bindings": ["x"]}) == {}
+    assert layer_types.counts({"Layers": ["a", "b"], "Bindings": ["x"]}) == {}
 
 
 def test_layers_without_outputs_are_passed_over():
     report = {"Layers": [{"Name": "signal", "Outputs": []}, layer(**{"Format/Datatype": "Half"})]}
-    assert trt_inspector.counts(report) == {"fp16": 1}
+    assert layer_types.counts(report) == {"fp16": 1}

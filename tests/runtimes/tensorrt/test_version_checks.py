@@ -8,7 +8,7 @@ import tensorrt_names
 from engine.recipe.options import TensorRTSection
 from engine.recipe.values import Precision
 from engine.runtimes import tensorrt_values, versions
-from engine.runtimes.tensorrt import option_versions
+from engine.runtimes.tensorrt import version_checks
 
 OURS = {"version", "cuda_graph"}
 """Options that are no option of TensorRT's builder: the version itself, and how calls are run."""
@@ -21,24 +21,24 @@ TYPES = {"fp32": "FLOAT", "fp16": "HALF", "bf16": "BF16", "int8": "INT8", "fp8":
 
 def derived(by_version):
     """Return, for every name of the table, the minor version that brought it."""
-    first = {row.api: tensorrt_names.first(row.api, by_version) for row in option_versions.TABLE}
+    first = {row.api: tensorrt_names.first(row.api, by_version) for row in version_checks.TABLE}
     return {api: version and ".".join(versions.parts(version)[:2]) for api, version in first.items()}
 
 
 def table():
-    return {row.api: row.version for row in option_versions.TABLE}
+    return {row.api: row.version for row in version_checks.TABLE}
 
 
 def test_every_option_and_every_value_of_a_recipe_is_in_the_table():
-    assert {row.at[0] for row in option_versions.TABLE} == set(TensorRTSection.__annotations__) - OURS
+    assert {row.at[0] for row in version_checks.TABLE} == set(TensorRTSection.__annotations__) - OURS
     for option, kind, left_out in [
         ("compatibility", tensorrt_values.Compatibility, {"none"}),
         ("tiling_optimization_level", tensorrt_values.TilingLevel, set()),
         ("profiling_verbosity", tensorrt_values.Verbosity, set()),
     ]:
-        values = {row.value for row in option_versions.TABLE if row.at == (option,)} - {None}
+        values = {row.value for row in version_checks.TABLE if row.at == (option,)} - {None}
         assert values == set(get_args(kind)) - left_out, option
-    pools = {row.at[1] for row in option_versions.TABLE if len(row.at) > 1}
+    pools = {row.at[1] for row in version_checks.TABLE if len(row.at) > 1}
     assert pools == set(get_args(tensorrt_values.Pool))
 
 
@@ -60,7 +60,7 @@ def test_the_types_of_every_precision_of_a_recipe_exist_since_tensorrt_10_0(tmp_
 def test_the_bindings_of_all_versions_give_the_same_table_and_lose_no_name(tmp_path):
     by_version = {version: tensorrt_names.names(version, tmp_path) for version in tensorrt_names.VERSIONS}
     assert derived(by_version) == table()
-    for row in option_versions.TABLE:
+    for row in version_checks.TABLE:
         having = [version for version, known in by_version.items() if row.api in known]
         assert having == list(by_version)[-len(having) :], row.api
 
@@ -78,4 +78,4 @@ def test_the_bindings_of_all_versions_give_the_same_table_and_lose_no_name(tmp_p
     ],
 )
 def test_an_option_is_lacking_before_the_version_that_brought_it(options, version, names):
-    assert [row.option for row in option_versions.lacking(options, version)] == names
+    assert [row.option for row in version_checks.options_lacking(options, version)] == names

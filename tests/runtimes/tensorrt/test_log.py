@@ -1,7 +1,7 @@
 import pytest
 
-from engine.runtimes.tensorrt import progress as trt_progress
-from engine.runtimes.tensorrt.progress import Progress
+from engine.runtimes.tensorrt import log as trt_progress
+from engine.runtimes.tensorrt.log import Progress
 
 
 @pytest.fixture
