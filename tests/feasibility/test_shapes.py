@@ -14,7 +14,7 @@ import pytest
 import tried_hints
 
 from engine import feasibility
-from engine.feasibility import proposals, serving, shapes, stated_axes
+from engine.feasibility import proposals, serving, shapes
 from engine.kit.inputs import bench_inputs, cases
 from engine.kit.onnx import onnx_files
 from engine.kit.reference import failures
@@ -122,7 +122,7 @@ def test_a_profile_by_input_or_by_axis_gives_the_inputs_of_the_model(tmp_path, r
 
 def test_every_hint_about_axes_was_taken_literally(errors_of):
     hints = [error.hint for case in WRONG for error in errors_of(case)]
-    words = [text for module in (shapes, stated_axes, serving, failures, proposals) for text in _hints(module)]
+    words = [text for module in (shapes, serving, failures, proposals) for text in _hints(module)]
     assert len(words) >= 6
     assert [text for text in words if not any(text in hint for hint in hints) and text not in _BY_HAND] == []
 
@@ -136,6 +136,8 @@ _BY_HAND = {
     "leave threads out",  # tests/feasibility/test_feasibility.py: threads are of models on a CPU
     "leave the tensor out of the ONNX model",  # tests/builder/preflight/test_onnx_file.py: an axis of size 0
     "give `",  # tests/steps/test_shape_tensors.py: a number that Triton's backend does not serve
+    # tests/steps/test_shape_tensors.py: values of an input that cannot be a shape tensor
+    "a profile states values of whole numbers, without axes or with one axis of a fixed size",
     "is the sample one that the model is made for?",  # a question about the user's own file
 }
 
