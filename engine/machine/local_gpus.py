@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 DEVICE = "device."
 """The prefix in the names of facts about one GPU, for example `device.name`."""
 _TOOL = "nvidia-smi"
-_FIELDS = ("name", "compute_cap", "memory.total", "driver_version")
+_FIELDS = ("name", "compute_cap", "driver_version")
 _VISIBLE = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER")
 """Environment variables that hide GPUs from CUDA, and order them."""
 _LEAST_DRIVERS = {11: "450", 12: "525", 13: "580"}
@@ -38,7 +38,6 @@ class LocalGpu:
 
     name: str
     sm: int
-    memory_mib: int
     driver: str
     uuid: str = ""
 
@@ -58,7 +57,7 @@ def gpus() -> tuple[LocalGpu, ...]:
     shown = cuda.devices()
     if shown:
         version = _driver()
-        return tuple(LocalGpu(each.name, each.sm, each.memory >> 20, version, each.uuid) for each in shown)
+        return tuple(LocalGpu(each.name, each.sm, version, each.uuid) for each in shown)
     return () if nvml.library() is not None else tuple(_gpu(row) for row in query(_FIELDS))
 
 
@@ -122,9 +121,9 @@ def _driver() -> str:
 
 
 def _gpu(row: Mapping[str, str]) -> LocalGpu:
-    name, capability, memory, driver = (row[field] for field in _FIELDS)
+    name, capability, driver = (row[field] for field in _FIELDS)
     digits = capability.replace(".", "")
-    return LocalGpu(name, int(digits) if digits.isdigit() else 0, int(memory) if memory.isdigit() else 0, driver)
+    return LocalGpu(name, int(digits) if digits.isdigit() else 0, driver)
 
 
 def _of_driver(name: str) -> Callable[[LocalGpu], str]:

@@ -101,8 +101,8 @@ def test_without_a_driver_that_works_there_are_no_gpus_and_no_facts_of_them(driv
 
 def test_a_fact_of_ampere_and_later_is_one_for_all_of_them():
     tell = local_gpus._FACTS["device.ampere_plus"]
-    assert tell(local_gpus.LocalGpu("NVIDIA A10", 86, 1, "")) == tell(local_gpus.LocalGpu("NVIDIA L4", 89, 1, ""))
-    assert tell(local_gpus.LocalGpu("Tesla T4", 75, 1, "")) == "75"
+    assert tell(local_gpus.LocalGpu("NVIDIA A10", 86, "")) == tell(local_gpus.LocalGpu("NVIDIA L4", 89, ""))
+    assert tell(local_gpus.LocalGpu("Tesla T4", 75, "")) == "75"
 
 
 @pytest.mark.parametrize(("version", "runs"), [(None, True), ("10.x", True), ("10.13", True), ("10.4", False)])

@@ -27,7 +27,7 @@ def machine(monkeypatch):
     monkeypatch.setattr(local_gpus, "major_of", lambda _: None)
 
     def be(*gpus, tensorrt=tools.MISSING):
-        monkeypatch.setattr(local_gpus, "gpus", lambda: tuple(LocalGpu(name, 75, 15360, "580.65.06") for name in gpus))
+        monkeypatch.setattr(local_gpus, "gpus", lambda: tuple(LocalGpu(name, 75, "580.65.06") for name in gpus))
         monkeypatch.setitem(tools._versions, "tensorrt", tensorrt)
 
     return be
@@ -194,7 +194,7 @@ def test_the_package_and_the_libraries_that_it_loads_are_installed_together(mach
 
 def test_on_a_jetson_pip_does_not_install_tensorrt(machine, monkeypatch):
     machine("Orin")
-    monkeypatch.setattr(local_gpus, "local", lambda _: LocalGpu("Orin", 87, 15360, "540.4.0"))
+    monkeypatch.setattr(local_gpus, "local", lambda _: LocalGpu("Orin", 87, "540.4.0"))
     monkeypatch.setitem(tools._versions, "onnxruntime-gpu", "1.26.0")
     orin = PROVIDER.model_copy(update={"devices": (Device(name="Jetson AGX Orin", sm=87),)})
     lack = requirements.lack(orin)
@@ -249,7 +249,7 @@ def equipped(monkeypatch):
     monkeypatch.setitem(tools._versions, "onnxruntime-gpu", tools.MISSING)
 
     def be(*gpus, **versions):
-        monkeypatch.setattr(local_gpus, "gpus", lambda: tuple(LocalGpu(name, 75, 15360, "580.65.06") for name in gpus))
+        monkeypatch.setattr(local_gpus, "gpus", lambda: tuple(LocalGpu(name, 75, "580.65.06") for name in gpus))
         monkeypatch.setattr(requirements, "modules_missing", lambda distribution: [])
         for name, version in versions.items():
             monkeypatch.setitem(tools._versions, name, version)

@@ -90,7 +90,7 @@ def _level(model: Path, scratch: Path, *, on_gpu: bool) -> str:
     StepError where an optimizer that `session.json` disables would change the model.
     """
     level = ort.level_of(model, on_gpu=on_gpu)
-    disabled = tuple(session_options.read(model).get("disabled_optimizers", ()))
+    disabled = session_options.read(model).disabled
     if not disabled:
         return level
     with TemporaryDirectory(dir=scratch) as folder:
