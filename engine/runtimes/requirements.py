@@ -73,6 +73,29 @@ class Lacks:
         return f"{removed}pip install {' '.join(every)}" if every else ""
 
 
+def required(recipe: Recipe) -> Hardware | None:
+    """Return the GPUs that the recipe's model needs, with the distributions that run models on GPUs; None for a CPU.
+
+    Raises UsageError for a GPU that the catalogue does not know.
+    """
+    runtime = registry.of(recipe)
+    if candidates := runtime.candidates(recipe):
+        needs = {name: required(recipe.as_run_by(name)) for name in candidates}
+        drivers = tuple(
+            Driver(runtime=name, tool=each.tool, version=each.version) for name, each in needs.items() if each
+        )
+        default = needs[candidates[0]]
+        return default and default.model_copy(update={"drivers": drivers})
+    tool = None if runtime.runs_on_cpu(recipe.target) else runtime.tool(recipe.target)
+    return None if tool is None else on(recipe.target.devices, tool=tool, version=runtime.tool_version(recipe))
+
+
+def on(names: Sequence[str], *, tool: str, version: str | None = None) -> Hardware:
+    """Return the GPUs with the given names. Raises UsageError for a name that the catalogue does not know."""
+    named = [gpus.find(name) for name in names]
+    return Hardware(devices=tuple(Device(name=gpu.name, sm=gpu.sm) for gpu in named), tool=tool, version=version)
+
+
 def lack(hardware: Hardware) -> Lack | None:
     """Return what this machine lacks for a job that must run on `hardware`; None if it can run here."""
     gpu = local_gpus.local(hardware)
@@ -223,7 +246,7 @@ def _others(hardware: Hardware) -> str:
     return f"this machine has {local_gpus.names()}{named}"
 
 
-def missing(way: Way, installed: Callable[[str], bool]) -> list[str]:
+def _way_lacks(way: Way, installed: Callable[[str], bool]) -> list[str]:
     """Return the list of things that a way to run models lacks on this machine.
 
     The function `installed` tells whether a distribution is installed.
@@ -238,7 +261,7 @@ def missing(way: Way, installed: Callable[[str], bool]) -> list[str]:
 def for_ways(installed: Callable[[str], bool]) -> Mapping[str, list[str]]:
     """Return, for the name of each way to run models on a GPU, the things that the way lacks on this machine."""
     ways = (way for runtime in registry.runtimes().values() for way in runtime.ways)
-    return {way.name: missing(way, installed) for way in ways}
+    return {way.name: _way_lacks(way, installed) for way in ways}
 
 
 def modules_missing(distribution: str) -> list[str]:
@@ -258,26 +281,3 @@ def _can_import(module: str) -> bool:
         return importlib.util.find_spec(module) is not None
     except ModuleNotFoundError:  # the package around the module is not installed
         return False
-
-
-def required(recipe: Recipe) -> Hardware | None:
-    """Return the GPUs that the recipe's model needs, with the distributions that run models on GPUs; None for a CPU.
-
-    Raises UsageError for a GPU that the catalogue does not know.
-    """
-    runtime = registry.of(recipe)
-    if candidates := runtime.candidates(recipe):
-        needs = {name: required(recipe.as_run_by(name)) for name in candidates}
-        drivers = tuple(
-            Driver(runtime=name, tool=each.tool, version=each.version) for name, each in needs.items() if each
-        )
-        default = needs[candidates[0]]
-        return default and default.model_copy(update={"drivers": drivers})
-    tool = None if runtime.runs_on_cpu(recipe.target) else runtime.tool(recipe.target)
-    return None if tool is None else on(recipe.target.devices, tool=tool, version=runtime.tool_version(recipe))
-
-
-def on(names: Sequence[str], *, tool: str, version: str | None = None) -> Hardware:
-    """Return the GPUs with the given names. Raises UsageError for a name that the catalogue does not know."""
-    named = [gpus.find(name) for name in names]
-    return Hardware(devices=tuple(Device(name=gpu.name, sm=gpu.sm) for gpu in named), tool=tool, version=version)
