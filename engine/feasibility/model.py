@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from engine import gpus, tasks
 from engine.feasibility import bench, overrides, serving, shapes
 from engine.feasibility.facts import ModelFacts
-from engine.feasibility.target import devices, place
+from engine.feasibility.target import device_path, devices
 from engine.recipe import supported
 from engine.runtimes import recipes, registry
 from engine.tasks import Generates
@@ -48,7 +48,7 @@ def _memory(loaded: LoadedRecipe, facts: ModelFacts) -> None:
         if weights > room:
             precision = loaded.recipe.precision
             what = f"the model's weights take {sizes.binary(weights)} in {precision}: more than the GPU's memory"
-            at = place(loaded, index)
+            at = device_path(loaded, index)
             raise loaded.error(what, *at, facts=_has(loaded, index, gpu), hint=_larger(loaded, weights))
         for number, profile in enumerate(loaded.recipe.profiles):
             working = _least(loaded, profile, facts)

@@ -107,7 +107,7 @@ def usual(facts: ModelFacts) -> tuple[Profile, ...]:
 def _check_axes(loaded: LoadedRecipe, path: Path, sizes: Mapping[str, Range], facts: ModelFacts) -> None:
     """Raise RecipeError for sizes of axes that the model lacks or fixes, for too many tokens, and for missing sizes.
 
-    `path` is the place of the sizes in the recipe. A key of `sizes` is the name of an axis, or an input's axis: `x[2]`.
+    `path` leads to the sizes in the recipe. A key of `sizes` is the name of an axis, or an input's axis: `x[2]`.
     """
     named: dict[str, Range] = {}
     following: dict[str, Range] = {}

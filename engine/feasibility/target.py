@@ -52,7 +52,7 @@ def devices(loaded: LoadedRecipe) -> tuple[Gpu, ...]:
     return tuple(_gpu(loaded, index) for index in range(len(loaded.recipe.target.devices)))
 
 
-def place(loaded: LoadedRecipe, index: int) -> tuple[str | int, ...]:
+def device_path(loaded: LoadedRecipe, index: int) -> tuple[str | int, ...]:
     """Return the path of a device in the recipe: the field `target.device`, or an item of the list `target.device`."""
     one = isinstance(loaded.recipe.target.device, str)
     return ("target", "device") if one else ("target", "device", index)
@@ -67,12 +67,12 @@ def _gpu(loaded: LoadedRecipe, index: int) -> Gpu:
         )
         if isinstance(loaded.recipe.target.device, str):
             what, hint = f"no device is known as {name!r}", suggestions.did_you_mean("cpu")
-        raise loaded.error(what, *place(loaded, index), hint=hint)
+        raise loaded.error(what, *device_path(loaded, index), hint=hint)
     try:
         return gpus.find(name)
     except UsageError as error:
         hint = f"{error.hint}; for no GPU, device: cpu"
-        raise loaded.error(error.what, *place(loaded, index), facts=error.facts, hint=hint) from None
+        raise loaded.error(error.what, *device_path(loaded, index), facts=error.facts, hint=hint) from None
 
 
 def _several(loaded: LoadedRecipe, named: Sequence[Gpu], runtime: Runtime) -> None:
@@ -80,7 +80,7 @@ def _several(loaded: LoadedRecipe, named: Sequence[Gpu], runtime: Runtime) -> No
         if gpu in named[:index]:
             names = loaded.recipe.target.devices
             what = f"the {gpu.name} is named twice: {names[named.index(gpu)]} and {names[index]}"
-            raise loaded.error(what, *place(loaded, index), hint="leave one out")
+            raise loaded.error(what, *device_path(loaded, index), hint="leave one out")
     if len(named) > 1 and not runtime.several:
         able = [each for each in registry.runtimes().values() if each.several]
         fitting = [each for each in able if all(each.builds_for(gpu) for gpu in named)]
