@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from engine.errors import StepError
-from engine.runtimes.tensorrt import bindings, cudart, libraries
+from engine.runtimes.tensorrt import bindings, cudart, plugin_libraries
 from engine.runtimes.tensorrt import runner as trt_runner
 from engine.runtimes.tensorrt.cudart import checked, runtime
 
@@ -65,7 +65,7 @@ def engine(monkeypatch):
     def make(*, cuda_graph=False, counts=False):
         nowhere = fake_gpu.Runtime()  # only its note that no graph is being captured is read
         module = fake_gpu.tensorrt(Engine(nowhere, profiles=(PROFILE,), counts=counts))
-        for place in (trt_runner, bindings, libraries):
+        for place in (trt_runner, bindings, plugin_libraries):
             monkeypatch.setattr(place, "trt", module)
         monkeypatch.setattr(trt_runner.trt_log, "begin", lambda: (module.ILogger(), None))
         return trt_runner._Engine(b"plan", cuda_graph=cuda_graph)

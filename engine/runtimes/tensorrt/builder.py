@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
 from engine.runtimes.tensorrt import failures as trt_failures
-from engine.runtimes.tensorrt import layer_types, libraries
+from engine.runtimes.tensorrt import layer_types, plugin_libraries
 from engine.runtimes.tensorrt import log as trt_log
 from engine.runtimes.tensorrt import log as trt_progress
 from engine.runtimes.tensorrt import options as trt_options
@@ -65,7 +65,7 @@ def build(order: Order) -> Built:
     """
     logger, log = trt_log.begin()
     if not order.sms:
-        libraries.register_own(logger)
+        plugin_libraries.register_own(logger)
     builder = trt.Builder(logger)
     with _plugins(builder, log, order.plugins):
         network = builder.create_network(1 << int(trt.NetworkDefinitionCreationFlag.STRONGLY_TYPED))
@@ -195,6 +195,6 @@ def _plugins(builder: tensorrt.Builder, log: Log, paths: Sequence[Path]) -> Iter
         for path in paths:
             handle = registry.load_library(str(path))
             if handle is None:
-                raise libraries.unloadable(path, log)
+                raise plugin_libraries.unloadable(path, log)
             loaded.callback(registry.deregister_library, handle)
         yield

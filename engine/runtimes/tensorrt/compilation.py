@@ -15,7 +15,7 @@ from engine.machine import cuda, nvml
 from engine.runtimes import choice
 from engine.runtimes.tensorrt import api as trt_api
 from engine.runtimes.tensorrt import builder as trt_builder
-from engine.runtimes.tensorrt import cudart, layer_types, libraries, passport, plan_proof, prepared_graph
+from engine.runtimes.tensorrt import cudart, layer_types, passport, plan_proof, plugin_libraries, prepared_graph
 from engine.runtimes.tensorrt import options as trt_options
 from engine.runtimes.tensorrt.failures import UnfitGraphError
 from engine.runtimes.tensorrt.options import BuilderOptions
@@ -89,7 +89,7 @@ class Compilation(Step, BuilderOptions):
         )
         out.mkdir(parents=True, exist_ok=True)
         (out / passport.PLAN).write_bytes(built.plan)
-        libraries.keep(out, order.plugins, inside=self.version_compatible)
+        plugin_libraries.keep(out, order.plugins, inside=self.version_compatible)
         if built.timing_cache is not None:
             (out.parent / KEPT).write_bytes(built.timing_cache)
         precision = Precision(asked=self.precision, network=built.network, engine=layers, unknown=unknown)

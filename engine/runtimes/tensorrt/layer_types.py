@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.runtimes.tensorrt import libraries
 from engine.runtimes.tensorrt import log as trt_log
+from engine.runtimes.tensorrt import plugin_libraries
 from engine.runtimes.tensorrt.api import trt
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def of_engine(plan: bytes, plugins: Sequence[Path] = ()) -> tuple[dict[str, int]
     logger, log = trt_log.begin()
     runtime = trt.Runtime(logger)
     runtime.engine_host_code_allowed = True  # safe: this process has just built the engine
-    libraries.load(runtime, log, plugins)
+    plugin_libraries.load(runtime, log, plugins)
     engine = runtime.deserialize_cuda_engine(plan)
     if engine is None:
         return None, "; ".join(log.problems[-_SHOWN:]) or "TensorRT does not load it here"

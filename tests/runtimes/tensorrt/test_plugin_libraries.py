@@ -8,7 +8,7 @@ import pytest
 from engine.errors import StepError
 from engine.recipe.values import Range
 from engine.runtimes.requirements import on
-from engine.runtimes.tensorrt import libraries, passport, triton
+from engine.runtimes.tensorrt import passport, plugin_libraries, triton
 from engine.runtimes.tensorrt import runner as trt_runner
 from engine.steps.trt_build import TrtBuild
 from engine.steps.trt_prepare import TrtPrepare
@@ -55,4 +55,4 @@ def test_a_library_that_is_missing_is_named(engine):
 
 def test_two_libraries_of_one_name_are_refused(tmp_path):
     with pytest.raises(StepError, match="same name"):
-        libraries.keep(tmp_path, [tmp_path / "a" / "x.so", tmp_path / "b" / "x.so"], inside=False)
+        plugin_libraries.keep(tmp_path, [tmp_path / "a" / "x.so", tmp_path / "b" / "x.so"], inside=False)
