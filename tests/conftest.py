@@ -143,7 +143,7 @@ def fake_tensorrt(monkeypatch):
 def _forget_tensorrt(trt_log):
     for name in [name for name in sys.modules if name.partition(".")[0] in ("tensorrt", "fake_machine")]:
         del sys.modules[name]
-    trt_log.forget()
+    trt_log._logger.cache_clear()
 
 
 def pytest_collection_modifyitems(config, items):

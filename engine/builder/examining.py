@@ -57,7 +57,7 @@ def examine(selection: Selection) -> Examination:
 
 def boards(variants: Iterable[PlannedVariant]) -> list[str]:
     """Return a sentence for each name of a GPU that does not say which of several boards it means: `A100`."""
-    from engine.gpus.boards import read_as
+    from engine.gpus.names import read_as
 
     names = dict.fromkeys(name for each in variants for name in each.loaded.recipe.target.devices)
     return list(filter(None, map(read_as, names)))
@@ -65,9 +65,9 @@ def boards(variants: Iterable[PlannedVariant]) -> list[str]:
 
 def newer(variants: Iterable[PlannedVariant]) -> list[str]:
     """Return a sentence for each tool of the variants' jobs that is newer than the last version that was tried."""
-    from engine.machine import tried
+    from engine.machine import tools
 
-    return tried.newer({tool for each in variants for job in each.jobs for tool in job.traits.tools})
+    return tools.newer({tool for each in variants for job in each.jobs for tool in job.traits.tools})
 
 
 def not_verified(variant: PlannedVariant) -> str | None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import engine.runtimes
 from engine.known import FACTS, Known
 from engine.machine import local_gpus, shared_libraries, tools
-from engine.runtimes import lacking
+from engine.runtimes import requirements
 
 if TYPE_CHECKING:
     from engine.step import Hardware
@@ -48,7 +48,7 @@ def needed_by(hardware: Hardware) -> Iterator[Known]:
 
 def can_run(hardware: Hardware) -> bool:
     """Say whether this machine has a required GPU, and suitable versions of the software that drives the GPU."""
-    return lacking.lack(hardware) is None
+    return requirements.lack(hardware) is None
 
 
 @cache

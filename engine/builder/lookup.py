@@ -206,9 +206,9 @@ class Lookup:
         """Return what there is instead of the hardware that a job needs, and what to do."""
         if self.machines is not None:
             return self.machines.advice(away)
-        from engine.runtimes import lacking
+        from engine.runtimes import requirements
 
-        lack = lacking.lack(away)
+        lack = requirements.lack(away)
         return lack.advice if lack else ""
 
     @cached_property

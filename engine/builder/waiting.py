@@ -12,7 +12,7 @@ from engine.builder.costs import numbered_twins
 from engine.builder.findings import Finding
 from engine.builder.lookup import Lookup
 from engine.builder.variant import PlannedVariant
-from engine.runtimes import lacking
+from engine.runtimes import requirements
 
 if TYPE_CHECKING:
     from engine.builder.selection import Selection
@@ -49,7 +49,7 @@ class MachineNeeded:
     @property
     def requirement(self) -> str:
         """What pip installs there for the jobs, quoted for shells."""
-        return " ".join(lacking.requirements(self.hardware))
+        return " ".join(requirements.to_install(self.hardware))
 
     @property
     def seconds(self) -> float | None:

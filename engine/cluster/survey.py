@@ -105,14 +105,14 @@ def version() -> str:
 def take(question: Question, live: LiveRows, *, remote: str, trouble: str) -> Survey:
     """Return the survey of this machine."""
     from engine.builder import facts
-    from engine.runtimes import lacking
+    from engine.runtimes import requirements
     from engine.step import Hardware
 
     every: dict[str, Hardware | None] = {
         NO_HARDWARE: None,
         **{name: Hardware.model_validate(fields) for name, fields in question.hardware.items()},
     }
-    lacks = {name: lacking.lack(each) for name, each in every.items() if each is not None}
+    lacks = {name: requirements.lack(each) for name, each in every.items() if each is not None}
     known: dict[str, Mapping[str, str]] = {}
     for name, hardware in every.items():
         if lacks.get(name) is None:

@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> Exit:
     if arguments.recipes is not None:
         return _lacks(arguments.recipes)
     from engine.builder import facts, registry
-    from engine.machine import tools, tried
+    from engine.machine import tools
     from engine.report import grid
     from engine.runtimes.registry import runtimes
 
@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> Exit:
         version = tools.version_of(tool)
         rows.append((tool, "missing" if version == tools.MISSING else version, f"for {purpose}"))
     grid.show(rows)
-    for text in tried.newer():
+    for text in tools.newer():
         print(f"note: {text}")
     print()
     _show_commands([tool for tool, version, _ in rows if version == "missing"])
@@ -95,10 +95,10 @@ def show_gpu_ways() -> None:
     """Print each way to run models on a GPU, and what it lacks on this machine."""
     from engine.machine import tools
     from engine.report import grid
-    from engine.runtimes import gpu_runtimes
+    from engine.runtimes import requirements
 
     print("models on a GPU:")
-    ways = gpu_runtimes.table(lambda tool: tools.version_of(tool) != tools.MISSING)
+    ways = requirements.for_ways(lambda tool: tools.version_of(tool) != tools.MISSING)
     rows = [(name, f"missing: {', '.join(lacks)}" if lacks else "all that it needs is here")
             for name, lacks in ways.items()]  # fmt: skip
     grid.show(rows, indent=2)
@@ -121,9 +121,9 @@ def _show_commands(missing: Sequence[str]) -> None:
 def _lacks(recipes: Sequence[Path]) -> Exit:
     """Print what the machine lacks to run every job of the recipes, and the one command that installs it."""
     from engine import api
-    from engine.runtimes import lacking
+    from engine.runtimes import requirements
 
-    lacks = lacking.for_steps((job.name, job.step) for variant in api.plan(recipes) for job in variant.jobs)
+    lacks = requirements.for_steps((job.name, job.step) for variant in api.plan(recipes) for job in variant.jobs)
     for why, names in lacks.waits.items():
         print(f"{', '.join(names)} would wait for {why}")
     if lacks.command:

@@ -107,14 +107,14 @@ def _obstacles(session: Session, machine: Mapping[str, str]) -> dict[str, str]:
     """
     from engine.commands import doctor
     from engine.report import grid
-    from engine.runtimes import lacking
+    from engine.runtimes import requirements
 
     not_built = {finding.job.recipe for finding in session.findings() if finding.state != "cached"}
     obstacles = {}
     for variant in session.variants:
         hardware = {each: None for job in variant.jobs if (each := job.step.hardware()) is not None}
-        waits = [f"{each}: {lack.advice}" for each in hardware if (lack := lacking.lack(each)) is not None]
-        missing = lacking.for_steps((job.name, job.step) for job in variant.jobs)
+        waits = [f"{each}: {lack.advice}" for each in hardware if (lack := requirements.lack(each)) is not None]
+        missing = requirements.for_steps((job.name, job.step) for job in variant.jobs)
         must_install = not waits and (missing.drivers or (missing.absent and variant.name in not_built))
         obstacles[variant.name] = "; ".join(waits) or (f"it needs: {missing.command}" if must_install else "")
     grid.show([*machine.items()])

@@ -8,6 +8,7 @@ from typing import Any
 
 from engine.drafts.foreign import Foreign
 from engine.errors import UsageError
+from engine.runtimes import registry
 from engine.system import regular
 from engine.text import distribution
 
@@ -22,6 +23,8 @@ _RUNTIMES = {
     "onnxruntime": "onnxruntime", "openvino": "openvino", "pytorch_libtorch": "onnxruntime", "pytorch": "onnxruntime",
 }  # fmt: skip
 """The platform or the backend of Triton -> the runtime of a recipe."""
+_EXPORTED = ("pytorch_libtorch", "pytorch")
+"""The platforms and backends whose models a recipe exports to ONNX."""
 _PIPELINES = ("ensemble", "python", "custom", "dali")
 _MODELS = ("1/model.onnx", "model.onnx")
 """Where the model of a repository lies, relative to its config.pbtxt."""
@@ -40,11 +43,12 @@ def read(path: Path) -> Foreign:
             hint="name the config.pbtxt of the model that it calls",
         )
     runtime = _RUNTIMES.get(engine)
-    if runtime is not None and runtime != "tensorrt":
+    needs_gpu = runtime is not None and not registry.find(runtime).on_cpus
+    if runtime is not None and not needs_gpu:
         settings.put("target.runtime", runtime, f"{'backend' if config.backend else 'platform'}: {engine}")
-    if engine and runtime in (None, "onnxruntime") and "onnx" not in engine:
+    if engine in _EXPORTED or (engine and runtime is None and "onnx" not in engine):
         settings.leave(engine, "the package has an ONNX model or a TensorRT engine: see `target.runtime`")
-    settings.device = None if _is_on_gpu(config) or runtime == "tensorrt" else "cpu"
+    settings.device = None if _is_on_gpu(config) or needs_gpu else "cpu"
     for name, value in {"max_batch_size": config.max_batch_size, **plain(config)}.items():
         if name in ("platform", "backend"):
             continue

@@ -1,15 +1,17 @@
-"""Checks of the fetched model: whether memory, axes and operators fit the recipe's target."""
+"""Checks of the fetched model: whether memory, axes, operators and generated text fit the recipe's target."""
 
 from __future__ import annotations
 
 from math import prod
 from typing import TYPE_CHECKING
 
-from engine import gpus
-from engine.feasibility import generation, overrides, sample_lengths, serving, shapes
+from engine import gpus, tasks
+from engine.feasibility import bench, overrides, serving, shapes
 from engine.feasibility.facts import ModelFacts
-from engine.feasibility.target import devices, place
-from engine.runtimes import registry
+from engine.feasibility.target import device_path, devices
+from engine.recipe import supported
+from engine.runtimes import recipes, registry
+from engine.tasks import Generates
 from engine.text import sizes
 
 if TYPE_CHECKING:
@@ -25,8 +27,8 @@ _WORKING = {"fp32": 4}
 
 def check_model(loaded: LoadedRecipe, facts: ModelFacts) -> None:
     """Raise RecipeError where the recipe asks for something that the fetched model or the target cannot do."""
-    generation.check_model(loaded, facts)
-    sample_lengths.check_model(loaded, facts)
+    _generation(loaded, facts)
+    bench.check_model(loaded, facts)
     if facts.operators:
         registry.of(loaded.recipe).refuse_operators(loaded, facts.operators)
     if facts.quantized and loaded.recipe.target.device != "cpu":
@@ -46,7 +48,7 @@ def _memory(loaded: LoadedRecipe, facts: ModelFacts) -> None:
         if weights > room:
             precision = loaded.recipe.precision
             what = f"the model's weights take {sizes.binary(weights)} in {precision}: more than the GPU's memory"
-            at = place(loaded, index)
+            at = device_path(loaded, index)
             raise loaded.error(what, *at, facts=_has(loaded, index, gpu), hint=_larger(loaded, weights))
         for number, profile in enumerate(loaded.recipe.profiles):
             working = _least(loaded, profile, facts)
@@ -81,7 +83,7 @@ def _least(loaded: LoadedRecipe, profile: Profile, facts: ModelFacts) -> float:
 
 def _has(loaded: LoadedRecipe, index: int, gpu: Gpu) -> list[str]:
     """Return the GPU's memory, and where the recipe's name of the GPU leaves it open, which board is meant."""
-    from engine.gpus.boards import read_as  # other recipes do not wait for this import
+    from engine.gpus.names import read_as  # other recipes do not wait for this import
 
     return [f"the {gpu.name} has {gpu.memory_gib} GiB", *filter(None, [read_as(loaded.recipe.target.devices[index])])]
 
@@ -101,3 +103,58 @@ def _larger(loaded: LoadedRecipe, needed: float) -> str:
     if not server:
         return "no GPU known here is large enough"
     return f"take a larger GPU ({', '.join(gpu.name for gpu in server[:3])})"
+
+
+def _generation(loaded: LoadedRecipe, facts: ModelFacts) -> None:
+    """Raise RecipeError for `generate` without a generating model, or for text that target or model cannot generate."""
+    recipe = loaded.recipe
+    task = recipe.model.task or facts.task
+    _perplexity(loaded, task)
+    if task is None or not tasks.generates(task):
+        if recipe.generate:
+            model_is = f"is for {task}" if task else "does not say that it is for generating text"
+            hint = "take `generate` out; or say `task:` under `model:`, if that is what the model is for"
+            what = f"the recipe says how text is generated, and the model {model_is}"
+            raise loaded.error(what, "generate", hint=hint)
+        return
+    if supported.off_the_cpu(recipe):
+        what = f"not supported yet: generating text {supported.where(recipe)}; the model is for {task}"
+        raise loaded.error(what, "target", hint=f"use {supported.ON_A_CPU}")
+    if recipes.served(recipe):
+        what = f"not supported yet: measuring generated text through a server; the model is for {task}"
+        raise loaded.error(what, "bench", "via", hint="use via: [in-process]")
+    _room(loaded, task, facts.max_sequence)
+
+
+def _perplexity(loaded: LoadedRecipe, task: str | None) -> None:
+    """Raise RecipeError where perplexity is measured of a model that does not continue texts."""
+    if loaded.recipe.validation.perplexity is None:
+        return
+    if task is None or tasks.find(task).generates is not Generates.CONTINUES:
+        model_is = f"is for {task}" if task else "does not say that it continues texts"
+        what = f"perplexity is for models that continue a text, and the model {model_is}"
+        hint = "take `perplexity` out; or say `task:` under `model:`, if that is what the model is for"
+        raise loaded.error(what, "validate", "perplexity", hint=hint)
+
+
+def _room(loaded: LoadedRecipe, task: str, longest: int | None) -> None:
+    """Raise RecipeError where a text would have more tokens than the model has positions.
+
+    In a model that continues a text, the prompt and the new tokens together must fit into the model's positions.
+    """
+    new = loaded.recipe.generate.get("max_new_tokens")
+    if longest is None:
+        return
+    if new is not None and new >= longest:
+        what = f"{new} new tokens are more than the model has positions for: {longest}"
+        raise loaded.error(what, "generate", "max_new_tokens", hint=f"at most {longest - 1} is possible")
+    one_row = tasks.find(task).generates is Generates.CONTINUES
+    shapes = loaded.recipe.bench.shapes if loaded.recipe.bench and one_row else ()
+    for index, shape in enumerate(shapes):
+        new_tokens = tasks.MEASURED if new is None else new
+        prompt = shape.axes.get("sequence", 1)
+        if prompt <= longest < prompt + new_tokens:
+            tokens = f"a prompt of {prompt} tokens and {new_tokens} new ones"
+            what = f"{tokens} are more than the model has positions for: {longest}"
+            hint = f"measure at most {max(longest - new_tokens, 1)} tokens, or lower generate.max_new_tokens"
+            raise loaded.error(what, "bench", "shapes", index, "sequence", hint=hint)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from engine.errors import RecipeError
-from engine.feasibility import options, precision, rivals, sample_lengths, serving, shapes, target, tf32
+from engine.feasibility import bench, precision, serving, shapes, target
 from engine.recipe import supported
 from engine.runtimes import registry
 
@@ -36,7 +36,7 @@ def _each(loaded: LoadedRecipe, checks: Callable[[LoadedRecipe], None]) -> None:
     if not candidates:
         checks(loaded)
         return
-    options.check(loaded, target.check(loaded))
+    target.check_options(loaded, target.check(loaded))
     errors: dict[str, RecipeError] = {}
     for name in candidates:
         try:
@@ -56,10 +56,10 @@ def _each(loaded: LoadedRecipe, checks: Callable[[LoadedRecipe], None]) -> None:
 def _check(loaded: LoadedRecipe) -> None:
     devices = target.check(loaded)
     precision.check(loaded, devices)
-    tf32.check(loaded, devices)
-    options.check(loaded, devices)
+    precision.check_tf32(loaded, devices)
+    target.check_options(loaded, devices)
     serving.check(loaded)
     shapes.check(loaded)
-    sample_lengths.check(loaded)
-    rivals.check(loaded, devices)
+    bench.check(loaded)
+    bench.check_rivals(loaded, devices)
     supported.check(loaded)

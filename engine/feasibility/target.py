@@ -1,4 +1,4 @@
-"""Target: the devices of the package, and whether the runtime runs on them."""
+"""Target: the devices of the package, whether the runtime runs on them, and which options it takes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,12 @@ from engine.runtimes import registry
 from engine.text import suggestions
 
 if TYPE_CHECKING:
+    from engine.gpus import Gpu
     from engine.recipe.load import LoadedRecipe
     from engine.runtimes.runtime import Runtime
+
+_SECTIONS = ("tensorrt",)
+"""Sections of a recipe that hold nothing but options of a runtime."""
 
 
 def check(loaded: LoadedRecipe) -> tuple[Gpu, ...]:
@@ -48,7 +52,7 @@ def devices(loaded: LoadedRecipe) -> tuple[Gpu, ...]:
     return tuple(_gpu(loaded, index) for index in range(len(loaded.recipe.target.devices)))
 
 
-def place(loaded: LoadedRecipe, index: int) -> tuple[str | int, ...]:
+def device_path(loaded: LoadedRecipe, index: int) -> tuple[str | int, ...]:
     """Return the path of a device in the recipe: the field `target.device`, or an item of the list `target.device`."""
     one = isinstance(loaded.recipe.target.device, str)
     return ("target", "device") if one else ("target", "device", index)
@@ -63,12 +67,12 @@ def _gpu(loaded: LoadedRecipe, index: int) -> Gpu:
         )
         if isinstance(loaded.recipe.target.device, str):
             what, hint = f"no device is known as {name!r}", suggestions.did_you_mean("cpu")
-        raise loaded.error(what, *place(loaded, index), hint=hint)
+        raise loaded.error(what, *device_path(loaded, index), hint=hint)
     try:
         return gpus.find(name)
     except UsageError as error:
         hint = f"{error.hint}; for no GPU, device: cpu"
-        raise loaded.error(error.what, *place(loaded, index), facts=error.facts, hint=hint) from None
+        raise loaded.error(error.what, *device_path(loaded, index), facts=error.facts, hint=hint) from None
 
 
 def _several(loaded: LoadedRecipe, named: Sequence[Gpu], runtime: Runtime) -> None:
@@ -76,7 +80,7 @@ def _several(loaded: LoadedRecipe, named: Sequence[Gpu], runtime: Runtime) -> No
         if gpu in named[:index]:
             names = loaded.recipe.target.devices
             what = f"the {gpu.name} is named twice: {names[named.index(gpu)]} and {names[index]}"
-            raise loaded.error(what, *place(loaded, index), hint="leave one out")
+            raise loaded.error(what, *device_path(loaded, index), hint="leave one out")
     if len(named) > 1 and not runtime.several:
         able = [each for each in registry.runtimes().values() if each.several]
         fitting = [each for each in able if all(each.builds_for(gpu) for gpu in named)]
@@ -87,3 +91,37 @@ def _several(loaded: LoadedRecipe, named: Sequence[Gpu], runtime: Runtime) -> No
         if runtime.candidates(loaded.recipe):
             facts, hint = ["each kind of GPU has a fastest runtime of its own"], of_each
         raise loaded.error(what, "target", "device", facts=facts, hint=hint)
+
+
+def check_options(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
+    """Raise RecipeError at the first option of the recipe that its runtime ignores or does not allow."""
+    recipe, runtime = loaded.recipe, registry.of(loaded.recipe)
+    for section in _SECTIONS:
+        if getattr(recipe, section) and section not in runtime.sections(recipe.target):
+            provider = f" with the provider {recipe.target.provider or 'cpu'}"
+            uses = f"{runtime.name}{provider if runtime.providers else ''}"
+            what = f"`{section}` has options for a runtime that this recipe does not use: it uses {uses}"
+            raise loaded.error(what, section, hint=f"leave the section out (`{section}: null` over a parent's)")
+    for name in recipe.runtimes:
+        if name != runtime.name:
+            what = f"`runtimes.{name}` has options for a runtime that this recipe does not use: it uses {runtime.name}"
+            raise loaded.error(what, "runtimes", name, hint="leave them out")
+    _own(loaded)
+    runtime.refuse_options(loaded, devices)
+
+
+def _own(loaded: LoadedRecipe) -> None:
+    """Check the options under `runtimes` with the runtime's `options_model`."""
+    runtime = registry.of(loaded.recipe)
+    options = loaded.recipe.runtimes.get(runtime.name)
+    if options is None:
+        return
+    if runtime.options_model is None:
+        what = f"the runtime {runtime.name} takes no options under `runtimes`"
+        raise loaded.error(what, "runtimes", runtime.name, hint="leave them out")
+    from pydantic import ValidationError
+
+    try:
+        runtime.options_model.model_validate(options)
+    except ValidationError as error:
+        raise loaded.complaint(error, "runtimes", runtime.name) from None

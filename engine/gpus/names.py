@@ -1,9 +1,10 @@
-"""Names of GPUs: finds the GPU that a person, a recipe or a driver names."""
+"""Names of GPUs: finds the GPU that a person, a recipe or a driver names, also of boards that share a name."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cache
 
 from engine.errors import UsageError
 from engine.gpus import parts
@@ -24,6 +25,8 @@ _CAPABILITY = r"(?:sm|compute|cc|compute-capability)-?(\d\d?)-?(\d)"
 """A compute capability in place of a GPU, such as sm_75 or `compute capability 7.5`."""
 _MEMORY = r"(.+)-([0-9]+)-?gi?b?"
 """A GPU with its memory, such as `a10-24gb`, as shops and clouds write it."""
+_BOARD_MEMORY = r"[ -][0-9]+ ?GB?\b"
+"""The memory in the name of one of several boards: A100-80GB."""
 _LISTED = 4
 """The largest number of GPUs of one compute capability that a hint lists."""
 _FAMILIES = {"orin": 87, "thor": 110}
@@ -138,3 +141,26 @@ def with_capability(name: str, sm: int) -> str:
 def called(named: Sequence[Gpu]) -> str:
     """Return the names and SMs of GPUs as a text: `the T4 (SM75) and the A10 (SM86)`."""
     return " and ".join(f"the {gpu.name} (SM{gpu.sm})" for gpu in named)
+
+
+@cache
+def read_as(name: str) -> str | None:
+    """Return a sentence that says which board a name without memory means: "A100 is read as A100-40GB; ...".
+
+    None for a name of a single board, and for a name that tells its memory.
+    """
+    part = parts.part_of(name)
+    whole = name if part is None else part.whole
+    gpu = known(whole)
+    if gpu is None or re.search(_BOARD_MEMORY, whole, re.IGNORECASE):
+        return None
+    others = [each for each in CATALOGUE if each != gpu and _without_memory(each.name) == _without_memory(gpu.name)]
+    if not others:
+        return None
+    other = " or ".join(f"{each.name} for {each.memory_gib} GiB" for each in others)
+    meant = gpu.name if re.search(_BOARD_MEMORY, gpu.name) else f"the {gpu.name} with {gpu.memory_gib} GiB"
+    return f"{whole} is read as {meant}; write {other}"
+
+
+def _without_memory(name: str) -> str:
+    return re.sub(_BOARD_MEMORY, "", name)

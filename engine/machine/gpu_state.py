@@ -1,23 +1,21 @@
 """The state of a GPU during a measurement: clocks, power, and what held the clocks back."""
 
-# NVML tells it of the very GPU that is measured, which its UUID names. Without NVML, nvidia-smi tells less.
-
-# Fields: `nvidia-smi --help-query-gpu`.
+# NVML tells it of the very GPU that is measured, which its UUID names. Without NVML, nvidia-smi tells less. Fields:
+# `nvidia-smi --help-query-gpu`.
 
 from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from engine.machine import nvml
+from engine.machine.nvml import BoardState
 
 _FIELDS = ("name", "driver_version", "clocks.current.sm", "clocks.max.sm", "clocks.current.memory", "temperature.gpu")
 _SECONDS = 20
-
-_WATTS, _WATT_LIMIT, _THROTTLED = "power.draw", "enforced.power.limit", "clocks_event_reasons.active"
-_SEPARATOR = "; "
 
 Range = tuple[int, int]
 """The pair of the least and the greatest of several values that NVML or nvidia-smi reported."""
@@ -71,48 +69,43 @@ def query(fields: Sequence[str] = _FIELDS) -> list[dict[str, str]]:
     return [dict(zip(fields, row, strict=True)) for row in rows if len(row) == len(fields)]
 
 
-def look(name: str, uuid: str = "") -> list[dict[str, str]]:
+def look(name: str, uuid: str = "") -> list[BoardState]:
     """Return a list with the present state of the GPU with a UUID; [] where nobody tells it.
 
     Without NVML, nvidia-smi tells the state of the GPU called `name`, if only one GPU has this name.
     """
     state = nvml.state(uuid)
     if state is not None:
-        fields = {**dict(zip(_FIELDS, _cells(name, state), strict=True)), _WATTS: _cell(state.watts)}
-        fields[_WATT_LIMIT] = _cell(state.watt_limit)
-        return [fields if state.throttled is None else {**fields, _THROTTLED: _SEPARATOR.join(state.throttled)}]
-    named = [state for state in query() if state["name"] == name]
-    return named if len(named) == 1 else []
+        return [state]
+    named = [row for row in query() if row["name"] == name]
+    return [_state(row) for row in named] if len(named) == 1 else []
 
 
-def _cells(name: str, state: nvml.BoardState) -> tuple[str, ...]:
-    numbers = (state.sm_mhz, state.max_sm_mhz, state.memory_mhz, state.celsius)
-    return (name, nvml.driver() or "", *(_cell(number) for number in numbers))
+def _state(row: Mapping[str, str]) -> BoardState:
+    """Return the state of a board from a row of nvidia-smi, which writes "[N/A]" for what it does not know."""
+    _, driver, *cells = (row[field] for field in _FIELDS)
+    sm, most, memory, celsius = (int(cell) if cell.isdigit() else None for cell in cells)
+    return BoardState(driver=driver, sm_mhz=sm, max_sm_mhz=most, memory_mhz=memory, celsius=celsius)
 
 
-def _cell(number: float | None) -> str:
-    return "" if number is None else str(round(number))
-
-
-def report(name: str, states: Sequence[Mapping[str, str]]) -> GpuReport:
+def report(name: str, states: Sequence[BoardState]) -> GpuReport:
     """Return a report that sums up several states of a GPU; a field that no state has is None."""
-    clocks = _range(states, "clocks.current.sm")
-    limits = [int(state["clocks.max.sm"]) for state in states if state["clocks.max.sm"].isdigit()]
-    reasons = [reason for state in states for reason in state.get(_THROTTLED, "").split(_SEPARATOR) if reason]
+    clocks = _range(state.sm_mhz for state in states)
+    reasons = [state.throttled for state in states if state.throttled is not None]
     return GpuReport(
         name=name,
-        driver=states[0]["driver_version"] if states else None,
+        driver=states[0].driver if states else None,
         sm_mhz=clocks,
-        memory_mhz=_range(states, "clocks.current.memory"),
-        celsius=_range(states, "temperature.gpu"),
-        max_sm_mhz=limits[0] if limits else None,
+        memory_mhz=_range(state.memory_mhz for state in states),
+        celsius=_range(state.celsius for state in states),
+        max_sm_mhz=next((state.max_sm_mhz for state in states if state.max_sm_mhz is not None), None),
         steady=clocks[0] == clocks[1] if len(states) > 1 and clocks else None,
-        watts=_range(states, _WATTS),
-        watt_limit=next((int(state[_WATT_LIMIT]) for state in states if state.get(_WATT_LIMIT)), None),
-        throttled=tuple(dict.fromkeys(reasons)) if any(_THROTTLED in state for state in states) else None,
+        watts=_range(state.watts for state in states),
+        watt_limit=next((state.watt_limit for state in states if state.watt_limit is not None), None),
+        throttled=tuple(dict.fromkeys(chain.from_iterable(reasons))) if reasons else None,
     )
 
 
-def _range(states: Sequence[Mapping[str, str]], field: str) -> Range | None:
-    numbers = [int(state[field]) for state in states if state.get(field, "").isdigit()]
-    return (min(numbers), max(numbers)) if numbers else None
+def _range(numbers: Iterable[int | None]) -> Range | None:
+    known = [number for number in numbers if number is not None]
+    return (min(known), max(known)) if known else None

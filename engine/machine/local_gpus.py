@@ -1,7 +1,8 @@
-"""The NVIDIA GPUs of this machine, and the facts about them that a TensorRT engine depends on."""
+"""The NVIDIA GPUs of this machine, the CUDA of their driver, and the facts that a TensorRT engine depends on."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from engine import gpus as catalogue
 from engine.known import FACTS, Fact, Known, places_on_path
-from engine.machine import cuda, nvml
+from engine.machine import cuda, nvml, tools
 from engine.machine.gpu_state import query
 
 if TYPE_CHECKING:
@@ -18,9 +19,17 @@ if TYPE_CHECKING:
 DEVICE = "device."
 """The prefix in the names of facts about one GPU, for example `device.name`."""
 _TOOL = "nvidia-smi"
-_FIELDS = ("name", "compute_cap", "memory.total", "driver_version")
+_FIELDS = ("name", "compute_cap", "driver_version")
 _VISIBLE = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER")
 """Environment variables that hide GPUs from CUDA, and order them."""
+_LEAST_DRIVERS = {11: "450", 12: "525", 13: "580"}
+"""Major version of CUDA -> the first branch of NVIDIA's driver that runs programs that are built with it.
+
+Source: NVIDIA, CUDA Compatibility, Minor Version Compatibility:
+https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html
+"""
+_NAMED = re.compile(r"[-_]cu([0-9]{2})(?![0-9])")
+"""The major version of CUDA in the name of a distribution: `tensorrt_cu12`."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +38,6 @@ class LocalGpu:
 
     name: str
     sm: int
-    memory_mib: int
     driver: str
     uuid: str = ""
 
@@ -49,7 +57,7 @@ def gpus() -> tuple[LocalGpu, ...]:
     shown = cuda.devices()
     if shown:
         version = _driver()
-        return tuple(LocalGpu(each.name, each.sm, each.memory >> 20, version, each.uuid) for each in shown)
+        return tuple(LocalGpu(each.name, each.sm, version, each.uuid) for each in shown)
     return () if nvml.library() is not None else tuple(_gpu(row) for row in query(_FIELDS))
 
 
@@ -113,9 +121,9 @@ def _driver() -> str:
 
 
 def _gpu(row: Mapping[str, str]) -> LocalGpu:
-    name, capability, memory, driver = (row[field] for field in _FIELDS)
+    name, capability, driver = (row[field] for field in _FIELDS)
     digits = capability.replace(".", "")
-    return LocalGpu(name, int(digits) if digits.isdigit() else 0, int(memory) if memory.isdigit() else 0, driver)
+    return LocalGpu(name, int(digits) if digits.isdigit() else 0, driver)
 
 
 def _of_driver(name: str) -> Callable[[LocalGpu], str]:
@@ -127,6 +135,29 @@ def _of_driver(name: str) -> Callable[[LocalGpu], str]:
         return "unknown" if described is None else str(getattr(described, name)).lower()
 
     return fact
+
+
+def major_of(distribution: str) -> int | None:
+    """Return the major version of CUDA that an installed distribution was built with; None if its metadata is silent.
+
+    A distribution says it in its name, or in the names of the distributions that it needs.
+    """
+    provider = tools.provider(distribution)
+    if provider is None:
+        return None
+    names = [str(provider.metadata["Name"]), *(provider.requires or ())]
+    return next((int(match[1]) for match in map(_NAMED.search, names) if match), None)
+
+
+def driver_lacks(distribution: str) -> str | None:
+    """Return what the driver here lacks for an installed distribution; None if it is sufficient, or nobody knows."""
+    built, here = major_of(distribution), cuda.supported()
+    if built is None or here is None or here[0] >= built:
+        return None
+    version = f"CUDA {here[0]}.{here[1]}"
+    least = _LEAST_DRIVERS.get(built)
+    needs = f", which needs driver {least} or later" if least else ""
+    return f"the driver supports {version}, and {distribution} is built for CUDA {built}{needs}"
 
 
 _FACTS: Mapping[str, Callable[[LocalGpu], str]] = {

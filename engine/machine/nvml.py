@@ -46,24 +46,24 @@ class GpuBoard:
     divided: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class BoardState:
-    """The state of a board at one moment; None for what NVML does not tell of it."""
+    """The state of a board at one moment; None for what nobody tells of it."""
 
+    driver: str | None
     sm_mhz: int | None
     max_sm_mhz: int | None
     memory_mhz: int | None
     celsius: int | None
-    watts: float | None
-    watt_limit: float | None
-    throttled: tuple[str, ...] | None
+    watts: int | None = None
+    watt_limit: int | None = None
+    throttled: tuple[str, ...] | None = None
 
 
 def driver() -> str | None:
     """Return the version of the driver, such as "580.65.06"; None without NVML."""
     nvml = library()
-    version = None if nvml is None else _ask(nvml, nvml.nvmlSystemGetDriverVersion)
-    return None if version is None else _text(version)
+    return None if nvml is None else _ask(nvml, nvml.nvmlSystemGetDriverVersion)
 
 
 def installed_driver() -> str | None:
@@ -89,7 +89,7 @@ def boards() -> tuple[GpuBoard, ...]:
         if handle is not None:
             name, uuid = (_ask(nvml, ask, handle) or "" for ask in (nvml.nvmlDeviceGetName, nvml.nvmlDeviceGetUUID))
             mode = _ask(nvml, nvml.nvmlDeviceGetMigMode, handle)
-            listed.append(GpuBoard(_text(name), _text(uuid), divided=bool(mode) and mode[0] == _MIG_ON))
+            listed.append(GpuBoard(name, uuid, divided=bool(mode) and mode[0] == _MIG_ON))
     return tuple(listed)
 
 
@@ -115,12 +115,13 @@ def state(uuid: str) -> BoardState | None:
         of("nvmlDeviceGetEnforcedPowerLimit"),
     )  # fmt: skip
     return BoardState(
+        driver=driver(),
         sm_mhz=of("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_SM),
         max_sm_mhz=of("nvmlDeviceGetMaxClockInfo", nvml.NVML_CLOCK_SM),
         memory_mhz=of("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_MEM),
         celsius=of("nvmlDeviceGetTemperature", nvml.NVML_TEMPERATURE_GPU),
-        watts=None if drawn is None else drawn / _MILLI,
-        watt_limit=None if limit is None else limit / _MILLI,
+        watts=None if drawn is None else round(drawn / _MILLI),
+        watt_limit=None if limit is None else round(limit / _MILLI),
         throttled=None if reasons is None else tuple(why for bit, why in _REASONS.items() if reasons & bit),
     )
 
@@ -145,7 +146,3 @@ def _ask(nvml: Any, function: Callable[..., Any], *arguments: Any) -> Any:
         return function(*arguments)
     except nvml.NVMLError:
         return None
-
-
-def _text(value: str | bytes) -> str:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value

@@ -1,4 +1,4 @@
-"""Versions of installed distributions, also where several distributions provide the same import package."""
+"""Versions of installed distributions, also of several with one import package, and the newest that were tested."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import contextlib
 import importlib.util
 import os
 import re
+from collections.abc import Iterable
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 
 from engine.known import Known
+from engine.runtimes import versions
 from engine.system import regular
 
 MISSING = "not installed"
@@ -28,6 +30,32 @@ overwritten the files of the others.
 """
 _SELF_DESCRIPTION = ("capi", "build_and_package_info.py")
 """The file of an installed ONNX Runtime that names its distribution, for example `onnxruntime-gpu`."""
+_versions: dict[str, str] = {}
+NEWEST = {
+    "huggingface-hub": "2.4.0",
+    "nncf": "3.4.0",
+    "numpy": "2.4.6",
+    "onnx": "1.23.2",
+    "onnx-ir": "1.1.0",
+    "onnxruntime": "1.32.0",
+    "onnxscript": "0.7.2",
+    "openvino": "2026.4.1",
+    "polygraphy": "0.53.6",
+    "ray": "2.60.0",
+    "safetensors": "0.8.0",
+    "sentencepiece": "0.2.2",
+    "tensorrt_rtx": "1.7.1.116",
+    "timm": "1.0.31",
+    "tokenizers": "0.23.3",
+    "torch": "2.13.0",
+    "torchvision": "0.28.0",
+    "transformers": "5.24.0",
+    "tritonclient": "2.73.0",
+}
+"""Library -> the newest version with which the fast tests passed.
+
+`.ci/nightly highest` tries the newest versions that the extras allow, and fails for a version that is newer than here.
+"""
 
 
 def known(distribution: str) -> Known:
@@ -63,9 +91,6 @@ def look_again() -> None:
     """Forget all versions: a process that lives for days looks again before it vouches for them."""
     _versions.clear()
     _behind.cache_clear()
-
-
-_versions: dict[str, str] = {}
 
 
 def _installed(distribution: str) -> str:
@@ -152,3 +177,12 @@ def _own_name(module: str) -> str | None:
 def _folders(module: str) -> list[str]:
     spec = importlib.util.find_spec(module)
     return list(spec.submodule_search_locations or ()) if spec else []
+
+
+def newer(libraries: Iterable[str] = NEWEST) -> list[str]:
+    """Return a sentence for each of the libraries that is installed in a newer version than was ever tried."""
+    return [
+        f"{name} {version} is newer than {NEWEST[name]}, the last version that was tried"
+        for name in sorted(NEWEST.keys() & libraries)
+        if versions.is_later(version := version_of(name).partition("+")[0], than=NEWEST[name])
+    ]

@@ -7,8 +7,7 @@ from engine.system import late
 if TYPE_CHECKING:
     from engine.runtimes.backends import Accelerator, Backend
     from engine.runtimes.preparation import Lowering, Residual
-    from engine.runtimes.rival import Original, RivalModel
-    from engine.runtimes.runner import Runner
+    from engine.runtimes.runner import Original, RivalModel, Runner
     from engine.runtimes.runtime import Runtime
     from engine.runtimes.served import Served
     from engine.runtimes.support import Kernels, Unsupported, Way
@@ -25,8 +24,7 @@ __getattr__ = late.names(
     __name__,
     backends="Accelerator Backend",
     preparation="Lowering Residual",
-    rival="Original RivalModel",
-    runner="Runner",
+    runner="Original RivalModel Runner",
     runtime="Runtime",
     served="Served",
     support="Kernels Unsupported Way",

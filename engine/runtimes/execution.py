@@ -35,7 +35,7 @@ class Execution(Frozen):
         Only planning calls this: the name of the imported module is computed, so that no key covers the catalogue.
         """
         runtime = recipe.runtime
-        gpu = import_module(f"{__package__}.hardware").required(recipe)
+        gpu = import_module(f"{__package__}.requirements").required(recipe)
         return cls(
             runtime=runtime.name,
             on_gpu=gpu is not None,

@@ -7,6 +7,13 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
+Pool = Literal[
+    "workspace", "dla_managed_sram", "dla_local_dram", "dla_global_dram", "tactic_dram", "tactic_shared_memory"
+]
+Compatibility = Literal["none", "same-compute-capability", "ampere-plus"]
+TilingLevel = Literal["none", "fast", "moderate", "full"]
+Verbosity = Literal["layer_names_only", "detailed", "none"]
+
 
 class Product(NamedTuple):
     """One of NVIDIA's two products that build engines."""
@@ -24,10 +31,3 @@ class Product(NamedTuple):
 
 TENSORRT = Product("tensorrt", "TensorRT", "tensorrt", "tensorrt", anywhere=False)
 TENSORRT_RTX = Product("tensorrt-rtx", "TensorRT-RTX", "tensorrt_rtx", "tensorrt-rtx-cu12", anywhere=True)
-
-Pool = Literal[
-    "workspace", "dla_managed_sram", "dla_local_dram", "dla_global_dram", "tactic_dram", "tactic_shared_memory"
-]
-Compatibility = Literal["none", "same-compute-capability", "ampere-plus"]
-TilingLevel = Literal["none", "fast", "moderate", "full"]
-Verbosity = Literal["layer_names_only", "detailed", "none"]

@@ -43,22 +43,6 @@ SOURCES: Mapping[str, tuple[str, str]] = {
         "https://github.com/ika-rwth-aachen/ros2-depth-anything-v3-trt/blob/d13477d93cd95335e1281c386ac899a2b3a2b748/README.md",
     ),
     "server-7221": ("Triton, issue 7221", "https://github.com/triton-inference-server/server/issues/7221"),
-    "rel-24-10": (
-        "Triton, Release 24.10",
-        "https://docs.nvidia.com/deeplearning/triton-inference-server/release-notes/rel-24-10.html",
-    ),
-    "rel-25-06": (
-        "Triton, Release 25.06",
-        "https://docs.nvidia.com/deeplearning/triton-inference-server/release-notes/rel-25-06.html",
-    ),
-    "rel-23-05": (
-        "Triton, Release 23.05",
-        "https://docs.nvidia.com/deeplearning/triton-inference-server/release-notes/rel-23-05.html",
-    ),
-    "rel-24-05": (
-        "Triton, Release 24.05",
-        "https://docs.nvidia.com/deeplearning/triton-inference-server/release-notes/rel-24-05.html",
-    ),
 }
 """Short name of a document -> the document's title and address.
 
@@ -130,12 +114,10 @@ class ImageTag(NamedTuple):
 
 
 class Image(NamedTuple):
-    """The versions of TensorRT, CUDA and Python in an image of Triton, and the documents that state the versions."""
+    """The version of TensorRT in an image of Triton, and the documents that state it."""
 
     named: ImageTag
     tensorrt: str
-    cuda: str | None
-    python: str | None
     sources: tuple[str, ...]
 
     @property
@@ -145,13 +127,13 @@ class Image(NamedTuple):
 
 
 IMAGES = (
-    Image(ImageTag("23.05", "py3"), "8.6.1.2", "12.1.1", None, ("server-5975", "rel-23-05")),
-    Image(ImageTag("24.02", "py3"), "8.6.3.1", None, None, ("server-7221", "server-6959")),
-    Image(ImageTag("24.05", "py3"), "10.0.1.6", "12.4", None, ("server-7374", "rel-24-05")),
-    Image(ImageTag("24.10", "py3"), "10.5", "12.6.2", None, ("reefscan", "rel-24-10")),
-    Image(ImageTag("25.03", "py3"), "10.9", "12.8.1", None, ("depth-anything",)),  # version of tensorrt:25.03-py3
-    Image(ImageTag("25.06", "py3"), "10.11", "12.9.1", None, ("hpa", "rel-25-06")),
-    Image(ImageTag("26.02", "py3"), "10.15.1", None, None, ("optimizer-1112",)),  # version of tensorrt:26.02-py3
+    Image(ImageTag("23.05", "py3"), "8.6.1.2", ("server-5975",)),
+    Image(ImageTag("24.02", "py3"), "8.6.3.1", ("server-7221", "server-6959")),
+    Image(ImageTag("24.05", "py3"), "10.0.1.6", ("server-7374",)),
+    Image(ImageTag("24.10", "py3"), "10.5", ("reefscan",)),
+    Image(ImageTag("25.03", "py3"), "10.9", ("depth-anything",)),  # version of tensorrt:25.03-py3
+    Image(ImageTag("25.06", "py3"), "10.11", ("hpa",)),
+    Image(ImageTag("26.02", "py3"), "10.15.1", ("optimizer-1112",)),  # version of tensorrt:26.02-py3
 )
 
 

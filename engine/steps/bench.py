@@ -24,6 +24,7 @@ from engine.kit.inputs import bench_inputs, usual_shapes
 from engine.kit.onnx import graphs, onnx_files
 from engine.kit.triton.serving import Serving
 from engine.machine import cpu, gpu_state
+from engine.machine.nvml import BoardState
 from engine.recipe import image_input, shape_values
 from engine.recipe.fields import OF_SAMPLES
 from engine.recipe.image_input import Images
@@ -238,7 +239,7 @@ class Bench(Step):
         shapes = self.shapes if any(self.shapes) else [usual_shapes.measured(graph, checkpoint, new_tokens=new)]
         measured: list[TimedRow] = []
         lengths: list[SampleLengths] = []
-        states: list[Mapping[str, str]] = []
+        states: list[BoardState] = []
         until = time.perf_counter() + budgets.REPEATING_SECONDS
         with contextlib.ExitStack() as stack:
             served, server = self._served(contest, out.parent, stack)

@@ -13,7 +13,7 @@ from engine.kit.choice import candidates as candidates_of
 from engine.kit.choice.candidates import CandidatesReport
 from engine.kit.choice.report import ChoiceReport, Compared
 from engine.kit.onnx import onnx_files
-from engine.runtimes.auto import choice
+from engine.runtimes import choice
 from engine.step import REPORT, Section, TypedReport
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from engine.kit.reference import own_tokenizer, torch_models
 from engine.recipe import image_input
 from engine.recipe.image_input import Images
 from engine.recipe.values import Profile
-from engine.runtimes import devices, passport_file, refusal
+from engine.runtimes import choice, devices, passport_file
 from engine.runtimes.execution import Execution
 from engine.runtimes.inductor import compilation, facts, passport
 from engine.runtimes.inductor.passport import Pt2Passport
@@ -110,7 +110,7 @@ class InductorBuild(Step):
             return self._written(out, checkpoint)
         except compilation.UnfitModuleError as error:
             reason = ": ".join((error.what, *error.facts))
-            refusal.write(out, reason)
+            choice.refuse(out, reason)
             return InductorReport(refused=reason)
 
     def judge(self, report: InductorReport) -> None:

@@ -18,7 +18,7 @@ from engine.kit.inputs import bench_inputs
 from engine.kit.onnx import onnx_files
 from engine.machine import cpu
 from engine.recipe import shape_values
-from engine.runtimes import devices, refusal
+from engine.runtimes import choice, devices
 from engine.runtimes.execution import Execution
 from engine.runtimes.profiles import fixed
 from engine.step import Hardware, Step, TypedReport, write_report
@@ -120,7 +120,7 @@ class MeasureRuntimes(Step):
         Raises StepError where a candidate cannot run its model.
         """
         threads = self.threads or cpu.physical_cores()
-        reasons = {name: refusal.read(models[parameter(name)]) for name in self.candidates}
+        reasons = {name: choice.refusal(models[parameter(name)]) for name in self.candidates}
         absent = {name: reason for name, reason in reasons.items() if reason is not None}
         runs = {name: self.execution.as_run_by(name) for name in self.candidates if name not in absent}
         accuracies = {

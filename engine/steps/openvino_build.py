@@ -24,8 +24,8 @@ from engine.kit.quantization.qdq import sensitivity
 from engine.kit.quantization.qdq.sensitivity import GroupSelection
 from engine.kit.quantization.report import Inputs, Left, Sizes, Spread
 from engine.recipe.values import Profile
-from engine.runtimes import fixed_shapes, profiles, refusal
-from engine.runtimes.openvino import compiled, ir, output_axes, quantized_layers, quantizer, work
+from engine.runtimes import choice, fixed_shapes, profiles
+from engine.runtimes.openvino import compiled, ir, multiplications, quantizer
 from engine.runtimes.openvino.compiled import Calls
 from engine.step import TypedReport
 from engine.text import lists
@@ -120,7 +120,7 @@ class OpenvinoBuild(Calibrated):
             return self._written(out, checked, checkpoint, samples)
         except ir.UnfitModelError as error:
             reason = " ".join((f"{error.what}:", *error.facts)) if error.facts else error.what
-            refusal.write(out, reason)
+            choice.refuse(out, reason)
             return OpenvinoReport(bytes=(onnx_files.folder_size(checked), 0), refused=reason)
 
     def judge(self, report: OpenvinoReport) -> None:
@@ -152,7 +152,7 @@ class OpenvinoBuild(Calibrated):
         routing = fixed_shapes.routing(
             inputs, self.shapes, tokenizer,
             outputs=[value.any_name for value in model.outputs],
-            axes_of_outputs=partial(output_axes.of_model, model, inputs),
+            axes_of_outputs=partial(ir.output_axes, model, inputs),
         )  # fmt: skip
         ir.save(model, out, {**inputs, **onnx_files.outputs(graph)}, routing)
         sizes = (onnx_files.folder_size(checked), onnx_files.folder_size(out))
@@ -170,10 +170,10 @@ class OpenvinoBuild(Calibrated):
             names = self.kept(checked, "fp32")
             original, model, by_row = _lowered(checked, Path(folder), names, calibrating, judging)
             selection = _selected(model, original, judging)
-        counts = quantized_layers.counted(model, selection.left)
-        read = quantized_layers.find(model)
+        counts = quantizer.counted_layers(model, selection.left)
+        read = quantizer.rounded_layers(model)
         left = dict.fromkeys(layer for name in selection.left for layer in read[name])
-        model = quantized_layers.without(model, selection.left)
+        model = quantizer.without_rounding(model, selection.left)
         print(f"quantized {lists.counts(counts)}; {by_row} activations with a scale per row")
         inputs = Inputs(inputs=len(cases), kinds=tuple(sorted({case.kind for case in cases})))
         return model, {
@@ -228,14 +228,14 @@ def _selected(model: openvino.Model, original: Calls, samples: Samples) -> Group
 
     The model, computed in fp32, is compared with `original` on samples that are not those of the calibration.
     """
-    read = quantized_layers.find(model)
-    work_of = work.by_operator(model, samples[0])
+    read = quantizer.rounded_layers(model)
+    work_of = multiplications.by_operator(model, samples[0])
     total = max(1, sum(work_of.values()))
     readers = Counter(layer for layers in read.values() for layer in layers)
     shares = {
         name: sum(work_of.get(layer, 0) / readers[layer] for layer in layers) / total for name, layers in read.items()
     }
-    switched = quantized_layers.Switched(model)
+    switched = quantizer.Switched(model)
 
     def opened(chosen: Collection[str]) -> Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]]:
         return (lambda inputs: switched.run(inputs, chosen)) if chosen else original.run

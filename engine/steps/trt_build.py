@@ -9,7 +9,7 @@ from engine import gpus
 from engine.errors import JudgementError
 from engine.kit.accuracy import thresholds
 from engine.recipe.values import Bound
-from engine.runtimes import hardware
+from engine.runtimes import requirements
 from engine.runtimes.tensorrt import api as trt_api
 from engine.runtimes.tensorrt.compilation import Compilation
 from engine.runtimes.tensorrt.report import EngineReport
@@ -81,7 +81,7 @@ class TrtBuild(Compilation):
         """Return the GPUs on one of which TensorRT must build the engine; None for TensorRT-RTX, which needs no GPU."""
         if self.sms:
             return None
-        return hardware.on(self.devices, tool=trt_api.product(self.runtime).module, version=self.version)
+        return requirements.on(self.devices, tool=trt_api.product(self.runtime).module, version=self.version)
 
     def tools_used(self) -> tuple[str, ...]:
         """Return the name of TensorRT's package, whose version is a row of the key.

@@ -16,8 +16,7 @@ from typing import Any
 from engine import digest
 from engine.digest import Digest
 from engine.machine import imports, tool_files
-from engine.machine.tool_files import ToolFiles
-from engine.machine.wheel import Wheel, wheel_of
+from engine.machine.tool_files import ToolFiles, Wheel, wheel_of
 from engine.store.notes import Notes
 from engine.store.stat_cache import is_moved, settled_row
 from engine.system import regular

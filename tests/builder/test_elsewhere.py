@@ -13,9 +13,9 @@ from engine.machine.local_gpus import LocalGpu
 from engine.store import output
 from engine.store.store import Store
 
-T4 = LocalGpu("Tesla T4", 75, 15360, "550.54")
-A10 = LocalGpu("NVIDIA A10", 86, 23028, "550.54")
-TURING = LocalGpu("NVIDIA GeForce RTX 2080 Ti", 75, 11264, "550.54")
+T4 = LocalGpu("Tesla T4", 75, "550.54")
+A10 = LocalGpu("NVIDIA A10", 86, "550.54")
+TURING = LocalGpu("NVIDIA GeForce RTX 2080 Ti", 75, "550.54")
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ RECORDED_ONLY = ("gpu.driver", "gpu.name", "cpu.model", "cpu.isa", "cpu.count")
 
 @pytest.fixture(autouse=True)
 def _a_machine_with_a_t4(monkeypatch):
-    monkeypatch.setattr(local_gpus, "gpus", lambda: (LocalGpu("Tesla T4", 75, 15360, "550.54"),))
+    monkeypatch.setattr(local_gpus, "gpus", lambda: (LocalGpu("Tesla T4", 75, "550.54"),))
     monkeypatch.setitem(tools._versions, "tensorrt", "10.13.0.35")
 
 

@@ -19,7 +19,7 @@ RECIPES = sorted((Path(__file__).parent.parent.parent / "recipes").glob("*.yaml"
 def lookup(tmp_path, monkeypatch):
     """Return a look-up on a machine with a T4 and ONNX Runtime for CPUs, which reads no source."""
     monkeypatch.setitem(tools._versions, "onnxruntime-gpu", tools.MISSING)
-    monkeypatch.setattr(local_gpus, "gpus", lambda: (LocalGpu("Tesla T4", 75, 15360, "550.54"),))
+    monkeypatch.setattr(local_gpus, "gpus", lambda: (LocalGpu("Tesla T4", 75, "550.54"),))
     monkeypatch.setattr(Lookup, "source", lambda self, source: Resolved("content", "place"))
     return Lookup(Store(tmp_path / "cache"))
 

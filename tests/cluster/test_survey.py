@@ -8,15 +8,15 @@ from engine.cluster import survey
 from engine.cluster.survey import Question
 from engine.machine import local_gpus, shared_libraries, tools
 from engine.machine.local_gpus import LocalGpu
-from engine.runtimes.onnxruntime.libraries import TENSORRT
+from engine.runtimes.onnxruntime.providers import TENSORRT_LIBRARIES
 from engine.step import Device, Hardware
 from engine.store.store import Store
 
-PROVIDER = Hardware(devices=(Device(name="T4", sm=75),), tool="onnxruntime-gpu", libraries=TENSORRT)
+PROVIDER = Hardware(devices=(Device(name="T4", sm=75),), tool="onnxruntime-gpu", libraries=TENSORRT_LIBRARIES)
 
 
 def test_a_node_without_the_libraries_says_which_it_lacks(tmp_path, monkeypatch):
-    monkeypatch.setattr(local_gpus, "gpus", lambda: (LocalGpu("Tesla T4", 75, 15360, "580.65.06"),))
+    monkeypatch.setattr(local_gpus, "gpus", lambda: (LocalGpu("Tesla T4", 75, "580.65.06"),))
     monkeypatch.setitem(tools._versions, "onnxruntime-gpu", "1.31.1")
     monkeypatch.setattr(shared_libraries, "is_here", lambda _: False)
     needs = SimpleNamespace(hardware=lambda: PROVIDER, tools_used=tuple, variables=(), facts_used=tuple)

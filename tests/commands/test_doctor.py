@@ -9,7 +9,7 @@ import pytest
 from engine import commands
 from engine.commands import doctor
 from engine.errors import Exit
-from engine.machine import tools, tried
+from engine.machine import tools
 from engine.system import file_systems
 
 
@@ -50,7 +50,7 @@ def test_the_doctor_packs_the_results_of_the_store_in_use(tmp_path, monkeypatch,
 
 
 def test_the_doctor_notes_a_library_that_is_newer_than_the_last_version_that_was_tried(monkeypatch, capsys):
-    monkeypatch.setitem(tried.NEWEST, "transformers", "5.0.0")
+    monkeypatch.setitem(tools.NEWEST, "transformers", "5.0.0")
     assert doctor.run(commands.parse(["doctor"])) == Exit.OK
     [note] = [line for line in capsys.readouterr().out.splitlines() if "newer than 5.0.0" in line]
     assert note.startswith("note: transformers 5.")

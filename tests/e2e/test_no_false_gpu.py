@@ -7,7 +7,7 @@ import models
 import pytest
 
 from engine.machine import cuda
-from engine.runtimes.onnxruntime.libraries import TENSORRT
+from engine.runtimes.onnxruntime.providers import TENSORRT_LIBRARIES
 
 pytestmark = [
     pytest.mark.slow,
@@ -45,7 +45,7 @@ def claim_a_t4(project):
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: onnxruntime-gpu\nVersion: 1.31.1\n")
     (folder / "tensorrt_libs").mkdir()
-    for name in TENSORRT.names:
+    for name in TENSORRT_LIBRARIES.names:
         (folder / "tensorrt_libs" / name).touch()
     paths = [str(folder), project.environment.get("PYTHONPATH", "")]
     project.environment |= {

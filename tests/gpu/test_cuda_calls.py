@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from engine.errors import StepError
-from engine.runtimes.tensorrt import bindings, cuda_calls, cudart, libraries
+from engine.runtimes.tensorrt import bindings, cudart, plugin_libraries
 from engine.runtimes.tensorrt import runner as trt_runner
-from engine.runtimes.tensorrt.cuda_calls import checked, runtime
+from engine.runtimes.tensorrt.cudart import checked, runtime
 
 pytestmark = [
     pytest.mark.gpu,
@@ -53,19 +53,19 @@ class Engine(fake_gpu.Engine):
 
 @pytest.fixture
 def stream():
-    cuda_calls.use(0)
+    cudart.use(0)
     return cudart.CudaStream()
 
 
 @pytest.fixture
 def engine(monkeypatch):
     """Return a function that makes the runner's engine, with the stand-in in the place of TensorRT."""
-    cuda_calls.use(0)
+    cudart.use(0)
 
     def make(*, cuda_graph=False, counts=False):
         nowhere = fake_gpu.Runtime()  # only its note that no graph is being captured is read
         module = fake_gpu.tensorrt(Engine(nowhere, profiles=(PROFILE,), counts=counts))
-        for place in (trt_runner, bindings, libraries):
+        for place in (trt_runner, bindings, plugin_libraries):
             monkeypatch.setattr(place, "trt", module)
         monkeypatch.setattr(trt_runner.trt_log, "begin", lambda: (module.ILogger(), None))
         return trt_runner._Engine(b"plan", cuda_graph=cuda_graph)
@@ -111,7 +111,7 @@ def test_more_memory_than_the_gpu_has_is_refused_in_cudas_words(stream):
 
 def test_a_gpu_that_is_not_there_is_refused():
     with pytest.raises(StepError, match="CUDA refused") as caught:
-        cuda_calls.use(1000)
+        cudart.use(1000)
     assert caught.value.facts[0].startswith("cudaErrorInvalidDevice: ")
 
 

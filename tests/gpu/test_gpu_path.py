@@ -16,7 +16,7 @@ import pytest
 from engine.errors import StepError
 from engine.kit.inputs import bench_inputs
 from engine.kit.onnx import onnx_files
-from engine.runtimes import hardware
+from engine.runtimes import requirements
 
 pytestmark = pytest.mark.gpu
 
@@ -92,7 +92,7 @@ def test_a_cuda_graph_gives_the_answers_that_the_model_gives_without(project, wa
     assert done.returncode == 0, done.stderr
     built = artifact(project, variant, "validate")
     graph = onnx_files.load_graph(artifact(project, variant, "export"))
-    on = hardware.on([ways.device()], tool=way.tools()[0])
+    on = requirements.on([ways.device()], tool=way.tools()[0])
     answers = []
     for captured in (False, True):
         execution = executions.execution(way.provider, runtime=way.runtime, hardware=on, cuda_graph=captured)
@@ -117,7 +117,7 @@ def test_every_profile_of_an_engine_serves_its_shapes(project, shape):
     need(NATIVE)
     done, variant = ways.build(project, NATIVE, rivals=False)
     assert done.returncode == 0, done.stderr
-    on = hardware.on([ways.device()], tool="tensorrt")
+    on = requirements.on([ways.device()], tool="tensorrt")
     execution = executions.execution(runtime="tensorrt", hardware=on)
     runner = executions.built(artifact(project, variant, "validate"), execution)
     graph = onnx_files.load_graph(artifact(project, variant, "export"))

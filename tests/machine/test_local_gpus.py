@@ -1,9 +1,11 @@
 """Facts about GPUs from a fake CUDA driver, as rows of an engine's key."""
 
+import fake_nvidia
 import pytest
 
 from engine.builder import facts
 from engine.machine import cuda, local_gpus, tools
+from engine.runtimes import requirements
 from engine.step import Device, Hardware
 
 T4 = Hardware(devices=(Device(name="T4", sm=75),), tool="pyyaml")
@@ -99,8 +101,8 @@ def test_without_a_driver_that_works_there_are_no_gpus_and_no_facts_of_them(driv
 
 def test_a_fact_of_ampere_and_later_is_one_for_all_of_them():
     tell = local_gpus._FACTS["device.ampere_plus"]
-    assert tell(local_gpus.LocalGpu("NVIDIA A10", 86, 1, "")) == tell(local_gpus.LocalGpu("NVIDIA L4", 89, 1, ""))
-    assert tell(local_gpus.LocalGpu("Tesla T4", 75, 1, "")) == "75"
+    assert tell(local_gpus.LocalGpu("NVIDIA A10", 86, "")) == tell(local_gpus.LocalGpu("NVIDIA L4", 89, ""))
+    assert tell(local_gpus.LocalGpu("Tesla T4", 75, "")) == "75"
 
 
 @pytest.mark.parametrize(("version", "runs"), [(None, True), ("10.x", True), ("10.13", True), ("10.4", False)])
@@ -114,3 +116,49 @@ def test_a_tool_of_another_version_than_the_one_that_is_meant_does_not_do(driver
 def test_a_job_that_waits_names_the_versions_that_will_do():
     assert str(Hardware(devices=T4.devices, tool="tensorrt", version="10.x")) == "T4 (sm_75) with tensorrt 10.x"
     assert str(Hardware(devices=T4.devices, tool="tensorrt", version="10.4")) == "T4 (sm_75) with tensorrt 10.4"
+
+
+class Distribution:
+    """An installed distribution, as far as its metadata is read."""
+
+    def __init__(self, name, *requires):
+        self.metadata, self.requires, self.version = {"Name": name}, list(requires), "11.1.0.9"
+
+
+@pytest.fixture
+def installed(monkeypatch):
+    """Let a test choose the machine, and the distribution that provides TensorRT."""
+
+    def be(machine, *distribution):
+        fake_nvidia.install(monkeypatch, machine)
+        monkeypatch.setattr(tools, "provider", lambda _: Distribution(*distribution))
+        monkeypatch.setitem(tools._versions, "tensorrt", "11.1.0.9")
+
+    yield be
+    monkeypatch.undo()
+    fake_nvidia.forget()
+
+
+@pytest.mark.parametrize(
+    ("machine", "distribution", "sufficient"),
+    [
+        ("old_driver", ("tensorrt", "tensorrt_cu13==11.1.0.9"), False),
+        ("old_driver", ("tensorrt-cu13",), False),
+        ("old_driver", ("tensorrt", "tensorrt_cu12==10.11.0.33"), True),
+        ("twins", ("tensorrt", "tensorrt_cu13==11.1.0.9"), True),
+        ("old_driver", ("tensorrt",), True),
+    ],
+)
+def test_the_driver_is_compared_with_the_cuda_that_a_package_is_built_for(installed, machine, distribution, sufficient):
+    installed(machine, *distribution)
+    assert (local_gpus.driver_lacks("tensorrt") is None) is sufficient
+
+
+def test_a_job_waits_before_it_runs_on_a_driver_that_is_too_old(installed):
+    installed("old_driver", "tensorrt", "tensorrt_cu13==11.1.0.9")
+    lack = requirements.lack(Hardware(devices=(Device(name="T4", sm=75),), tool="tensorrt", version="11.x"))
+    assert lack is not None
+    assert lack.here == (
+        "this machine has Tesla T4 (sm_75), but the driver supports CUDA 12.4, and tensorrt is built for CUDA 13, "
+        "which needs driver 580 or later"
+    )

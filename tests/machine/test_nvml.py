@@ -9,7 +9,7 @@ import pytest
 
 from engine.builder import facts
 from engine.machine import gpu_state, local_gpus, nvml, tools
-from engine.runtimes import devices, lacking
+from engine.runtimes import devices, requirements
 from engine.step import Device, Hardware
 
 
@@ -37,7 +37,7 @@ def test_a_mig_slice_is_what_cuda_shows_and_not_the_board(machine):
 
 def test_a_recipe_for_the_whole_board_waits_on_a_mig_machine_and_is_told_its_slice(machine):
     machine("mig")
-    lack = lacking.lack(on("A100-40GB", 80))
+    lack = requirements.lack(on("A100-40GB", 80))
     assert lack is not None
     assert lack.here == (
         "this machine has NVIDIA A100-SXM4-40GB MIG 1c.3g.20gb (sm_80); "
@@ -47,9 +47,9 @@ def test_a_recipe_for_the_whole_board_waits_on_a_mig_machine_and_is_told_its_sli
 
 def test_mig_without_slices_and_hidden_boards_are_named(machine):
     machine("mig_without_slices")
-    assert "on which MIG is on, and CUDA shows no slice" in lacking.lack(on("A100-40GB", 80)).advice
+    assert "on which MIG is on, and CUDA shows no slice" in requirements.lack(on("A100-40GB", 80)).advice
     machine("hidden")
-    assert "Tesla T4, but CUDA shows no GPU" in lacking.lack(on("T4", 75)).advice
+    assert "Tesla T4, but CUDA shows no GPU" in requirements.lack(on("T4", 75)).advice
 
 
 def test_of_twin_boards_the_facts_and_the_state_are_those_of_the_one_that_is_used(machine):
@@ -76,7 +76,7 @@ def test_a_vgpu_is_itself_and_what_it_does_not_tell_is_not_known(machine):
     machine("vgpu")
     assert facts.can_run(on("T4-8C", 75))
     assert not facts.can_run(on("T4", 75))
-    assert "`target.device: T4-8C`" in lacking.lack(on("T4", 75)).here
+    assert "`target.device: T4-8C`" in requirements.lack(on("T4", 75)).here
     [gpu] = local_gpus.gpus()
     report = gpu_state.report(gpu.name, gpu_state.look(gpu.name, gpu.uuid))
     assert (report.driver, report.sm_mhz, report.watts, report.throttled) == ("550.144.03", None, None, None)

@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+from engine.machine import tools
+
 ASK = "from engine.machine import tools; print(tools.build('onnxruntime').value, tools.version_of('onnxruntime'))"
 
 
@@ -42,3 +44,30 @@ def test_of_two_builds_it_is_the_one_whose_files_are_there(site, own):
 
 def test_two_builds_whose_files_say_nothing_are_taken_for_the_first(site):
     assert site(("onnxruntime", "1.1"), ("onnxruntime-gpu", "1.2")) == ["onnxruntime", "1.1"]
+
+
+@pytest.fixture
+def installed(monkeypatch):
+    """Let the versions of installed libraries be what a test writes; the others are not installed."""
+    versions = {}
+    monkeypatch.setattr(tools, "version_of", lambda name: versions.get(name, tools.MISSING))
+    monkeypatch.setattr(tools, "NEWEST", {"torch": "2.13.0", "transformers": "5.24.0"})
+    return versions
+
+
+def test_a_library_that_is_newer_than_the_last_one_tried_is_one_sentence(installed):
+    installed |= {"transformers": "5.25.0", "torch": "2.13.0"}
+    sentence = "transformers 5.25.0 is newer than 5.24.0, the last version that was tried"
+    assert tools.newer(["torch", "transformers"]) == [sentence]
+    assert tools.newer(["torch", "scipy"]) == []
+
+
+@pytest.mark.parametrize("version", ["2.13.0+cpu", "2.12.1", "2.9.0", tools.MISSING])
+def test_a_build_of_the_version_that_was_tried_and_older_ones_are_no_news(installed, version):
+    installed["torch"] = version
+    assert tools.newer(["torch"]) == []
+
+
+def test_a_newer_build_is_told_without_its_label(installed):
+    installed["torch"] = "2.13.1+cu130"
+    assert tools.newer(["torch"])[0].startswith("torch 2.13.1 is newer")

@@ -2,7 +2,7 @@
 
 from engine.kit.bench.report import BenchReport, BenchRow
 from engine.report import device_lines
-from engine.runtimes.device_times import DeviceTimes
+from engine.runtimes.runner import DeviceTimes
 
 TIMES = DeviceTimes(
     enqueue_ms=0.05, gpu_compute_ms=0.5, h2d_pageable_ms=0.03, h2d_pinned_ms=0.02, d2h_pageable_ms=0.01,

@@ -8,9 +8,9 @@ from small_builds import project_in, variant
 
 from engine.builder.findings import Cost, Finding
 from engine.builder.waiting import MachineNeeded, WaitingJob
-from engine.machine import drivers
+from engine.machine import local_gpus
 from engine.report import matrix
-from engine.runtimes.onnxruntime.libraries import TENSORRT
+from engine.runtimes.onnxruntime.providers import TENSORRT_LIBRARIES
 from engine.step import Device, Hardware
 
 HARDWARE = Hardware(devices=(Device(name="T4", sm=75), Device(name="T4G", sm=75)), tool="tensorrt", version="10.x")
@@ -41,8 +41,8 @@ def test_the_matrix_is_one_line_with_an_entry_for_each_machine(machine, tmp_path
 
 
 def test_the_requirement_has_what_brings_the_libraries_that_the_tool_loads(monkeypatch):
-    monkeypatch.setattr(drivers, "major_of", lambda _: None)
-    hardware = Hardware(devices=HARDWARE.devices, tool="onnxruntime-gpu", libraries=TENSORRT)
+    monkeypatch.setattr(local_gpus, "major_of", lambda _: None)
+    hardware = Hardware(devices=HARDWARE.devices, tool="onnxruntime-gpu", libraries=TENSORRT_LIBRARIES)
     [entry] = json.loads(matrix.line([MachineNeeded(hardware, (), "recipe build r.yaml")]))["include"]
     assert entry["requirement"] == 'onnxruntime-gpu "tensorrt==10.*"'
     assert matrix.text([MachineNeeded(hardware, (), "")]).startswith(

@@ -25,7 +25,7 @@ from engine.report import difference, history, variants
 from engine.report.overview import VariantOverview
 from engine.report.page import page
 from engine.report.table import table
-from engine.runtimes.cuda_graph import CapturedGraph
+from engine.runtimes.runner import CapturedGraph
 from engine.store.history import PastBuild
 
 ENGINE = Path(variants.__file__).parents[1]

@@ -12,7 +12,7 @@ ENGINE = Path(engine.__file__).parent
 _OTHER_NAMES = {
     ENGINE / "drafts" / "optimum.py": "the commands of optimum-cli",
     ENGINE / "drafts" / "pbtxt.py": "the backends of Triton",
-    ENGINE / "machine" / "tried.py": "libraries",
+    ENGINE / "machine" / "tools.py": "libraries",
     ENGINE / "recipe" / "descriptions.py": "the fields of a recipe",
     ENGINE / "recipe" / "schema.py": "the sections of a recipe",
     ENGINE / "text" / "distribution.py": "the extras of this project",

@@ -13,7 +13,7 @@ from engine.kit.bench.report import BenchReport, BenchRow
 from engine.machine import cpu, cuda, gpu_state
 from engine.machine.gpu_state import GpuReport
 from engine.recipe.schema import BenchSection, ModelSection, Recipe, RivalSection, Shape, Validation
-from engine.runtimes import hardware
+from engine.runtimes import requirements
 from engine.step import Source
 from engine.steps.bench import LATENCIES, Bench
 
@@ -24,7 +24,7 @@ class Quick(Bench):
     budget = Budget(seconds=0.3, warm_up=0.1, rounds=5)
 
 
-T4 = executions.execution(runtime="tensorrt", hardware=hardware.on(["T4"], tool="tensorrt"))
+T4 = executions.execution(runtime="tensorrt", hardware=requirements.on(["T4"], tool="tensorrt"))
 PLAIN, EAGER = RivalSection(runtime="onnxruntime"), RivalSection(runtime="pytorch")
 COMPILED = RivalSection(runtime="pytorch", compile="default")
 
@@ -218,7 +218,7 @@ def test_the_build_of_onnx_runtime_counts_where_it_is_measured():
     assert "onnxruntime.build" in Bench(execution=T4, against=(PLAIN,)).facts_used()
 
 
-ON_T4 = executions.execution("cuda", hardware=hardware.on(["T4"], tool="onnxruntime-gpu"))
+ON_T4 = executions.execution("cuda", hardware=requirements.on(["T4"], tool="onnxruntime-gpu"))
 
 
 @pytest.mark.skipif(bool(cuda.devices()), reason="there is a GPU here")

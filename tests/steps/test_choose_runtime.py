@@ -9,7 +9,7 @@ from engine.kit.accuracy.report import AccuracyReport, Worst
 from engine.kit.choice.candidates import CandidateModel, CandidatesReport, Latency
 from engine.recipe.schema import ModelSection, Recipe, TargetSection, Validation
 from engine.recipe.values import Bound
-from engine.runtimes.auto import choice
+from engine.runtimes import choice
 from engine.step import REPORT, write_report
 from engine.steps.choose_runtime import ChooseRuntime
 

@@ -11,7 +11,7 @@ from engine.kit.reference import probes, torch_models
 from engine.machine import cuda
 from engine.machine.cuda import CudaDevice
 from engine.recipe.values import Range
-from engine.runtimes import refusal
+from engine.runtimes import choice
 from engine.runtimes.execution import Execution
 from engine.runtimes.inductor import compilation, passport
 from engine.runtimes.inductor.compilation import Compiled
@@ -85,7 +85,9 @@ def test_a_model_that_pytorch_cannot_export_is_refused_unless_the_plan_has_anoth
     step = InductorBuild()
     report = step.run(tmp_path / "out", checkpoint=checkpoint)
     assert (
-        refusal.read(tmp_path / "out") == report.refused == "torch.export cannot have the model: data-dependent branch"
+        choice.refusal(tmp_path / "out")
+        == report.refused
+        == "torch.export cannot have the model: data-dependent branch"
     )
     with pytest.raises(JudgementError, match="AOTInductor cannot have this model"):
         step.judge(InductorReport.from_json(report.to_json()))

@@ -12,7 +12,7 @@ from onnx import helper
 from engine.errors import JudgementError
 from engine.kit.onnx import onnx_files
 from engine.kit.quantization.qdq import sensitivity
-from engine.runtimes import refusal
+from engine.runtimes import choice
 from engine.runtimes.execution import Execution
 from engine.runtimes.onnxruntime import session as ort
 from engine.runtimes.openvino import ir
@@ -132,7 +132,7 @@ def test_a_model_that_openvino_cannot_have_fails_a_plan_without_another_runtime(
                          [("d", graphs.FLOAT, [2])])  # fmt: skip
     step = OpenvinoBuild()
     report = step.run(tmp_path / "out", checked=graphs.write(tmp_path / "graph", graph))
-    assert "OpenVINO cannot read model.onnx" in refusal.read(tmp_path / "out")
+    assert "OpenVINO cannot read model.onnx" in choice.refusal(tmp_path / "out")
     with pytest.raises(JudgementError, match="OpenVINO cannot have this model"):
         step.judge(report)
     step.as_candidate().judge(report)

@@ -23,7 +23,7 @@ from engine.kit.triton.serving import Serving
 from engine.machine import tools
 from engine.recipe.image_input import Images
 from engine.recipe.schema import ModelSection, PackageSection, Recipe, TargetSection, Triton
-from engine.runtimes.auto import choice
+from engine.runtimes import choice
 from engine.runtimes.onnxruntime import session as ort
 from engine.runtimes.onnxruntime import session_options
 from engine.runtimes.tensorrt import passport

@@ -22,7 +22,7 @@ from engine.kit.triton.config import Signature
 from engine.kit.triton.serving import Serving
 from engine.recipe.load import load
 from engine.recipe.schema import Recipe
-from engine.runtimes import hardware
+from engine.runtimes import requirements
 from engine.runtimes.backends import Backend
 from engine.runtimes.tensorrt import passport
 from engine.runtimes.tensorrt.prepared_graph import EngineTensor, Extents
@@ -97,7 +97,7 @@ def test_values_of_an_input_that_is_no_shape_tensor_are_not_told_to_tensorrt(run
 
 
 def engine(folder):
-    execution = executions.execution(runtime="tensorrt", hardware=hardware.on(["T4"], tool="tensorrt"))
+    execution = executions.execution(runtime="tensorrt", hardware=requirements.on(["T4"], tool="tensorrt"))
     return executions.built(folder, execution)
 
 

@@ -21,7 +21,7 @@ from engine.kit.onnx import onnx_files
 from engine.machine import cuda
 from engine.recipe.schema import ModelSection, Recipe, TargetSection
 from engine.recipe.values import Range
-from engine.runtimes import refusal
+from engine.runtimes import choice
 from engine.runtimes.tensorrt import loading, passport
 from engine.runtimes.tensorrt.prepared_graph import Extents
 from engine.step import GPU_VARIABLE, KEPT, KEY_VARIABLE, Source
@@ -289,7 +289,7 @@ def test_a_candidate_that_tensorrt_cannot_read_leaves_the_reason_and_is_an_error
     steps, out = both(), folder()
     report = replace(steps, build=steps.build.as_candidate()).run(out, checked=graphs.write(tmp_path / "m", model))
     assert "does not know the operator NoSuchOperator" in report.refused
-    assert refusal.read(out) == report.refused
+    assert choice.refusal(out) == report.refused
     assert [path.name for path in out.iterdir()] == ["refused.txt"]
     steps.build.as_candidate().judge(report)
     assert steps.build.as_candidate().options() == steps.build.options()
@@ -319,7 +319,7 @@ def test_both_can_be_built_with_in_one_process(rtx, fake_tensorrt, half, folder)
 
 
 def test_progress_is_told_in_lines_that_end_at_all(runtime, half, folder, monkeypatch, capfd):
-    monkeypatch.setattr("engine.runtimes.tensorrt.progress._PAUSE", 0.0)
+    monkeypatch.setattr("engine.runtimes.tensorrt.log._PAUSE", 0.0)
     both(runtime).run(folder(), checked=half)
     shares = [int(line.partition("%")[0]) for line in capfd.readouterr().out.splitlines() if re.match(r"\d+%  ", line)]
     assert shares == sorted(shares)
@@ -521,7 +521,7 @@ def test_of_several_gpus_the_one_that_is_meant_builds(fake_tensorrt, half, folde
     [turing] = cuda.devices()
     used = []
     monkeypatch.setattr(cuda, "devices", lambda: (replace(turing, name="NVIDIA A10", sm=86), turing))
-    monkeypatch.setattr("engine.runtimes.tensorrt.cuda_calls.use", used.append)
+    monkeypatch.setattr("engine.runtimes.tensorrt.cudart.use", used.append)
     out = folder()
     both(device="T4").run(out, checked=half)
     assert used == [1]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from engine.runtimes.execution import Execution
 from engine.runtimes.registry import find
-from engine.runtimes.rival import RivalModel
+from engine.runtimes.runner import RivalModel
 
 
 def execution(provider=None, *, runtime="onnxruntime", hardware=None, **options):

@@ -9,14 +9,14 @@ from pathlib import Path
 
 from program import Program
 
-from engine.runtimes.onnxruntime.libraries import TENSORRT, TENSORRT_MAJOR
+from engine.runtimes.onnxruntime.providers import TENSORRT_LIBRARIES, TENSORRT_MAJOR
 
 SUPPORT = Path(__file__).parent
 _NVIDIA_SMI = """#!/bin/sh
 case "$*" in
   *clocks*) echo "{name}, {driver}, 1590, 1590, 5000, 40" ;;
   *query-gpu=driver_version*) echo {driver} ;;
-  *) echo "{name}, {capability}, {mib}, {driver}" ;;
+  *) echo "{name}, {capability}, {driver}" ;;
 esac
 """
 DRIVER = "580.65.06"
@@ -33,7 +33,6 @@ class FakeT4(Program):
     """
 
     gpu = json.loads((SUPPORT / "fake_tensorrt" / "gpu.json").read_text())
-    mib = 15_360  # nvidia-smi counts more memory than CUDA
 
     def __init__(self, folder, place, *, tensorrt=None, first=(), arch=None, cuda=False):
         super().__init__(folder)
@@ -49,10 +48,10 @@ class FakeT4(Program):
         (packages / "fake.pth").write_text("\n".join(lines) + "\n")
         if (tensorrt or TENSORRT_MAJOR).split(".")[0] == TENSORRT_MAJOR:  # the libraries that pip's TensorRT brings
             (packages / "tensorrt_libs").mkdir()
-            for name in TENSORRT.names:
+            for name in TENSORRT_LIBRARIES.names:
                 (packages / "tensorrt_libs" / name).touch()
         (place / "bin").mkdir()
-        write_nvidia_smi(place / "bin", gpu=self.gpu, mib=self.mib)
+        write_nvidia_smi(place / "bin", gpu=self.gpu)
         self.python = place / "venv" / "bin" / "python"
         self.environment["PATH"] = f"{place / 'bin'}:{self.environment['PATH']}"
         self.environment.pop("PYTHONPATH", None)
@@ -78,9 +77,9 @@ class FakeL4(FakeT4):
     mib = 23_034
 
 
-def write_nvidia_smi(folder, *, gpu=FakeT4.gpu, mib=FakeT4.mib, driver=DRIVER):
+def write_nvidia_smi(folder, *, gpu=FakeT4.gpu, driver=DRIVER):
     """Write a fake `nvidia-smi` into a folder, also in the place of one that another process may start now."""
-    text = _NVIDIA_SMI.format(name=gpu["name"], capability=gpu["sm"] / 10, mib=mib, driver=driver)
+    text = _NVIDIA_SMI.format(name=gpu["name"], capability=gpu["sm"] / 10, driver=driver)
     new = folder / "nvidia-smi.new"
     new.write_text(text)
     new.chmod(0o755)

@@ -2,7 +2,7 @@
 
 import toy
 
-from engine.runtimes.onnxruntime.libraries import TENSORRT
+from engine.runtimes.onnxruntime.providers import TENSORRT_LIBRARIES
 from engine.step import Device, Hardware
 
 T4 = Hardware(devices=(Device(name="T4", sm=75),), tool="tensorrt", version="10.x")
@@ -27,7 +27,7 @@ class WithTensorRT(toy.Measure):
     """Measures on a T4 with the libraries that the tool loads."""
 
     def hardware(self):
-        return T4.model_copy(update={"libraries": TENSORRT})
+        return T4.model_copy(update={"libraries": TENSORRT_LIBRARIES})
 
 
 class AlsoOnT4(toy.Measure):

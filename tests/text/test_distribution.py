@@ -9,7 +9,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from engine.machine import tried
+from engine.machine import tools
 from engine.text import distribution
 
 ROOT = Path(__file__).parent.parent.parent
@@ -78,13 +78,13 @@ def test_the_nightly_script_tries_every_extra_with_tests_that_exist():
     assert [path for _, paths in rows for path in paths.split() if not (ROOT / path).exists()] == []
 
 
-@pytest.mark.parametrize("library", tried.NEWEST)
+@pytest.mark.parametrize("library", tools.NEWEST)
 def test_the_newest_version_that_was_tried_is_within_the_range_and_not_older_than_the_tested_one(library, constraints):
     name = canonicalize_name(library.replace("tensorrt_rtx", "tensorrt-rtx-cu12"))
     ranges = [each.specifier for listed in EXTRAS.values() for each in listed if canonicalize_name(each.name) == name]
     assert ranges
-    assert all(tried.NEWEST[library] in each for each in ranges)
-    assert Version(tried.NEWEST[library]) >= constraints[name]
+    assert all(tools.NEWEST[library] in each for each in ranges)
+    assert Version(tools.NEWEST[library]) >= constraints[name]
 
 
 def test_the_constraints_fit_pypis_torch_too(constraints):

@@ -15,7 +15,7 @@ from engine.kit.checkpoints import licenses
 from engine.machine import imports, tools
 from engine.runtimes import registry
 from engine.runtimes.recipes import IN_PROCESS
-from engine.runtimes.rival import no_checkpoint
+from engine.runtimes.runner import no_checkpoint
 from engine.step import Section, Source
 from engine.text import distribution
 

@@ -1,7 +1,10 @@
-"""Scheduling: checks of the settings for Triton's queues, batches, sequences and responses."""
+"""Scheduling: checks of Triton's queues, batches, sequences, responses, and of the instances that answer."""
 
 # Sources: ValidateModelConfig in model_config_utils.cc of triton-inference-server/core; "Model Configuration" and
 # "Response Cache" in Triton's documentation. Every refusal by Triton itself was observed on server 2.51 (24.10).
+
+# Sources: ValidateInstanceGroup in model_config_utils.cc of triton-inference-server/core, InitOptimizationProfiles of
+# triton-inference-server/tensorrt_backend.
 
 from __future__ import annotations
 
@@ -9,12 +12,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from engine.feasibility.triton.fault import About, Fault, Overrides, Path, unknown
+from engine.runtimes.backends import Backend
 
 _DYNAMIC, _SEQUENCE, _CACHE = "dynamic_batching", "sequence_batching", "response_cache"
 _CORRELATIONS = ("TYPE_UINT64", "TYPE_INT64", "TYPE_UINT32", "TYPE_INT32", "TYPE_STRING")
 """The data types of an input that takes a sequence's number or name."""
 _PAIRS = ("int32_false_true", "fp32_false_true", "bool_false_true")
 """The fields of a control input with the input's values for false and true; each field is for one data type."""
+_GROUPS = "instance_group"
 
 
 def rule(overrides: Overrides, about: About) -> Iterator[Fault]:
@@ -104,3 +109,43 @@ def _control(control: Mapping[str, Any], at: Path) -> Iterator[Fault]:
     elif len(control[pairs[0]]) != 2:  # noqa: PLR2004 - false and true
         what = f"`{pairs[0]}` has {len(control[pairs[0]])} values: one for false, one for true"
         yield Fault(what, (*at, pairs[0]), "as in [0, 1]")
+
+
+def instance_groups(overrides: Overrides, about: About) -> Iterator[Fault]:
+    """Yield a fault for each instance group that Triton refuses, or whose device differs from the package's device."""
+    groups = overrides.get(_GROUPS, ())
+    for index, group in enumerate(groups):
+        yield from _placed(group, (_GROUPS, index), about)
+        if "profile" in group:
+            yield from _profiles(group["profile"], (_GROUPS, index, "profile"), about)
+    if groups and all(group.get("passive") for group in groups):
+        yield Fault("all groups are passive: nothing would answer", (_GROUPS, 0, "passive"), "leave one active")
+
+
+def _placed(group: Mapping[str, Any], path: Path, about: About) -> Iterator[Fault]:
+    kind, on_cpu = group.get("kind", "KIND_AUTO"), "this package is for a cpu"
+    if not about.on_gpu and kind == "KIND_GPU":
+        what = f"KIND_GPU: {on_cpu}, and Triton would look for a GPU"
+        yield Fault(what, (*path, "kind"), "use KIND_CPU, or leave the group out")
+    if about.on_gpu and about.backend is not Backend.PYTHON and kind in ("KIND_CPU", "KIND_MODEL"):
+        what = f"{kind}: this package is for a GPU, and its model runs on nothing else"
+        yield Fault(what, (*path, "kind"), "use KIND_GPU, or leave the group out")
+    if group.get("gpus") and (kind in ("KIND_CPU", "KIND_MODEL") or not about.on_gpu):
+        why = f"the group is {kind}" if about.on_gpu else on_cpu
+        yield Fault(f"`gpus`: {why}", (*path, "gpus"), "leave them out, or use KIND_GPU")
+    if group.get("secondary_devices"):
+        what = "`secondary_devices` are deep-learning accelerators, and the model is not built for any"
+        yield Fault(what, (*path, "secondary_devices"), "leave them out")
+
+
+def _profiles(names: list[str], at: Path, about: About) -> Iterator[Fault]:
+    if about.backend is not Backend.TENSORRT:
+        what = "`profile` is about TensorRT's optimization profiles; this model has none"
+        yield Fault(what, at, "leave it out")
+        return
+    for number, name in enumerate(names):
+        if not name.isdecimal():
+            yield Fault(f"profiles are numbers, as text: {name!r} is none", (*at, number), 'as in ["0", "1"]')
+        elif about.profiles is not None and int(name) >= about.profiles:
+            what = f"the engine has no profile {name}: it has {about.profiles}, counted from 0"
+            yield Fault(what, (*at, number), "leave it out: the package lists all of them")

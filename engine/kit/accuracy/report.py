@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from engine.reporting import Number, TypedReport, significant
-from engine.runtimes import tally
+from engine.runtimes import runner
 
 _DIGITS = 4
 """The number of significant digits with which a number is shown to people; a cosine of 0.9999 needs four digits."""
@@ -86,7 +86,7 @@ class Work:
         """Return the shares of counted multiplications."""
         total = max(1, sum(counts.values()))
         shares = {name: round(count / total, _DIGITS) for name, count in counts.items()}
-        operators = {kind: dict(each) for kind, each in sorted(tally.operators(counts).items())}
+        operators = {kind: dict(each) for kind, each in sorted(runner.operators(counts).items())}
         return cls(shares, shape, operators)
 
     def reached(self, precision: str, *, weights_only: bool) -> float:

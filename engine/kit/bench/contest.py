@@ -12,8 +12,7 @@ from engine.recipe.image_input import Images
 from engine.recipe.values import Rival
 from engine.runtimes import registry
 from engine.runtimes.execution import Execution
-from engine.runtimes.rival import RivalModel
-from engine.runtimes.runner import Runner
+from engine.runtimes.runner import RivalModel, Runner
 
 
 def of_checkpoint(rival: Rival) -> bool:

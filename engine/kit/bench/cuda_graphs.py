@@ -11,8 +11,8 @@ from engine.kit.bench import rivals
 from engine.kit.bench.interleaving import Contender
 from engine.kit.bench.report import in_words
 from engine.kit.bench.unmeasured import Unmeasured
-from engine.runtimes.cuda_graph import BoundCall
 from engine.runtimes.recipes import IN_PROCESS
+from engine.runtimes.runner import BoundCall
 
 if TYPE_CHECKING:
     import numpy as np

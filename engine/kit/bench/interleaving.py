@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Self
 
 from engine.kit.bench import stats, turns
 from engine.kit.bench.report import BenchRow
-from engine.runtimes.cuda_graph import CapturedGraph
 from engine.runtimes.recipes import IN_PROCESS
-from engine.runtimes.runner import Runner
+from engine.runtimes.runner import CapturedGraph, Runner
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from engine.runtimes.device_times import DeviceTimes
+    from engine.runtimes.runner import DeviceTimes
 
     Tensors = Mapping[str, np.ndarray]
 

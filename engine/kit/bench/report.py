@@ -15,9 +15,8 @@ from engine.kit.bench.sample_report import SampleFigures, SampleLengths
 from engine.kit.bench.unmeasured import Unmeasured
 from engine.machine.gpu_state import GpuReport
 from engine.reporting import TypedReport, measured
-from engine.runtimes.cuda_graph import CapturedGraph
-from engine.runtimes.device_times import DeviceTimes
 from engine.runtimes.recipes import IN_PROCESS
+from engine.runtimes.runner import CapturedGraph, DeviceTimes
 from engine.text import lists
 
 NO_DIFFERENCE, NOT_COMPARABLE = "no difference", "not comparable"

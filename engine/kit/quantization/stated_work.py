@@ -12,7 +12,7 @@ from engine.kit.onnx import ir_models, mapped_weights
 from engine.kit.onnx.passes.pipeline import Pipeline
 from engine.kit.quantization import matmul_work
 from engine.kit.quantization.half import emulation
-from engine.runtimes.tally import Tally
+from engine.runtimes.runner import Tally
 
 if TYPE_CHECKING:
     import numpy as np

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _ON_CPUS = ("onnxruntime", "openvino")
 _ON_GPUS = ("onnxruntime", "inductor", "tensorrt")
 """The runtimes that are measured for a CPU, and those for a GPU; the first is the default."""
-_CHOICE = "engine.runtimes.auto.choice"
+_CHOICE = "engine.runtimes.choice"
 
 
 class Auto(Runtime):

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from engine.kit.generation import greedy
 from engine.kit.onnx import graphs, past
+from engine.runtimes.onnxruntime import multiplications
 from engine.runtimes.onnxruntime import session as ort
-from engine.runtimes.onnxruntime import work
 from engine.runtimes.onnxruntime.providers import ON_CPU
 from engine.runtimes.runner import Runner
 
@@ -40,7 +40,7 @@ def runner(
 
     def count(inputs: Tensors) -> dict[str, int]:
         answered = {"decoder_input_ids": inputs["input_ids"][:, :_ANSWERED], **inputs}
-        return work.of_run(folders, lambda profiled: _logits(profiled, answered), provider=ON_CPU)
+        return multiplications.of_run(folders, lambda profiled: _logits(profiled, answered), provider=ON_CPU)
 
     sessions = [ort.session(folder, threads=threads, level=level, prepack=prepack) for folder in folders]
     return Runner(

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from engine.errors import StepError
+from engine.gpus.libraries import Libraries
+from engine.runtimes import versions
 
 if TYPE_CHECKING:
     import onnx
@@ -19,6 +21,38 @@ if TYPE_CHECKING:
     from engine.runtimes.devices import CudaGpu
 
 CPU, CUDA, TENSORRT = "CPUExecutionProvider", "CUDAExecutionProvider", "TensorrtExecutionProvider"
+TENSORRT_MAJOR = "10"
+"""The major version of TensorRT that the TensorRT provider loads. Source: the wheels of onnxruntime-gpu."""
+TENSORRT_LIBRARIES = Libraries(
+    title=f"TensorRT {TENSORRT_MAJOR}",
+    names=(f"libnvinfer.so.{TENSORRT_MAJOR}", f"libnvonnxparser.so.{TENSORRT_MAJOR}"),
+    distribution="tensorrt",
+    version=f"{TENSORRT_MAJOR}.x",
+)
+"""The libraries that the TensorRT provider loads, and that its wheel does not bring.
+
+Source: `readelf -d libonnxruntime_providers_tensorrt.so`, in the wheel of onnxruntime-gpu 1.31.1.
+"""
+WEAKLY_TYPED = "its TensorRT provider builds weakly typed networks, which take no precision from the graph"
+TYPED_HINT = "install onnxruntime-gpu 1.26 (CUDA 12), or use runtime: tensorrt"
+_FIRST_TYPED, _LAST_TYPED = "1.18", "1.26"
+"""The first and the last version whose TensorRT provider builds strongly typed networks.
+
+Up to 1.17, it is built on TensorRT 8.6. From 1.18 to 1.26, networks are strongly typed as long as no option allows a
+precision. From 1.27 to 1.31.1, `createNetworkV2` gets no flag, and with TensorRT 10 the network is weakly typed. Later
+versions are not known; options that allow the precisions of the graph suit both kinds.
+
+Source: the machine code of `libonnxruntime_providers_tensorrt.so` in the wheels of onnxruntime-gpu on PyPI, 15 versions
+from 1.17.1 to 1.31.1 (one for each minor version): the flags of both calls of createNetworkV2, and the version that
+createInferBuilder_INTERNAL gets. A test reads the installed wheel (test_tensorrt_provider.py).
+"""
+_TYPED_IMAGES = "24.05"
+"""The first release of Triton with TensorRT 10 and ONNX Runtime 1.18.
+
+All later images have ONNX Runtime 1.18 to 1.24 with TensorRT 10, or (from 26.06 on) TensorRT 11, whose networks are
+always strongly typed. Source: `ort_version` and TRITON_VERSION_MAP in build.py of triton-inference-server/server,
+branches r24.02 to r26.08.
+"""
 RECORD = "session.record_ep_graph_assignment_info"
 """The session option that records which provider runs which node."""
 
@@ -29,8 +63,6 @@ _WORK = frozenset(
 
 ONNX Runtime may put cheap nodes, which compute shapes, on the CPU even in a session on a GPU.
 """
-
-
 HINT = (
     "the provider needs onnxruntime-gpu, the CUDA, cuDNN and TensorRT libraries that onnxruntime-gpu is linked to, and"
     " a driver that fits (`recipe doctor`, docs/gpu.md); for a CPU, say device: cpu"
@@ -93,6 +125,16 @@ def tensorrt(gpu: CudaGpu, options: Mapping[str, str], *, tf32: bool | None = No
     """Return the TensorRT provider with `options`; the CUDA provider runs the nodes that TensorRT cannot run."""
     device = {"device_id": str(gpu.index)}
     return SessionProvider(TENSORRT, {**device, **options}, ((CUDA, {**device, **cuda_numbers(tf32=tf32)}),))
+
+
+def takes_types(version: str) -> bool:
+    """Tell whether the TensorRT provider of a version of onnxruntime-gpu takes each precision from the graph."""
+    return not versions.is_later(_FIRST_TYPED, than=version) and not versions.is_later(version, than=_LAST_TYPED)
+
+
+def image_takes_types(release: str) -> bool:
+    """Tell whether the TensorRT accelerator in an image of Triton takes each precision from the graph."""
+    return not versions.is_later(_TYPED_IMAGES, than=release)
 
 
 def expect_available(provider: SessionProvider) -> None:

@@ -14,15 +14,13 @@ from engine.gpus import AMPERE
 from engine.kit.onnx import onnx_files
 from engine.machine import cuda
 from engine.runtimes import devices
-from engine.runtimes.cuda_graph import BoundCall, CapturedGraph
 from engine.runtimes.execution import Execution
-from engine.runtimes.onnxruntime import generation, spec, typed_networks, work
+from engine.runtimes.onnxruntime import generation, multiplications, spec
 from engine.runtimes.onnxruntime import providers as ort_providers
 from engine.runtimes.onnxruntime import session as ort
 from engine.runtimes.onnxruntime import tensorrt_provider as ort_tensorrt
 from engine.runtimes.onnxruntime.providers import ON_CPU, SessionProvider
-from engine.runtimes.rival import RivalModel
-from engine.runtimes.runner import Runner
+from engine.runtimes.runner import BoundCall, CapturedGraph, RivalModel, Runner
 from engine.text import reasons
 
 if TYPE_CHECKING:
@@ -54,7 +52,7 @@ def runner(
             name,
             lambda inputs: ort.run(session, inputs),
             lambda inputs: _plain(session, inputs),
-            work=lambda inputs: work.multiplications(directory, inputs, provider=provider),
+            work=lambda inputs: multiplications.multiplications(directory, inputs, provider=provider),
         )
     graphs = count(1)  # each prepared call has a CUDA graph of its own: a graph fixes shapes and addresses
     memory = ("cuda", int(provider.options["device_id"]))
@@ -95,7 +93,7 @@ def provider_of(directory: Path, execution: Execution) -> SessionProvider:
         return ort_providers.cuda(gpu, graph=captures, tf32=tf32, wide_sums=wide_sums)
     import onnxruntime
 
-    precision = typed_networks.options(graph, onnxruntime.__version__)
+    precision = ort_tensorrt.precisions(graph, onnxruntime.__version__)
     settings = {**ort_tensorrt.options(onnx_files.inputs(graph), execution), **precision}
     return ort_providers.tensorrt(gpu, settings, tf32=tf32)
 

@@ -13,8 +13,8 @@ from engine.errors import StepError
 from engine.kit.onnx import onnx_files, quantized_types
 from engine.kit.onnx.onnx_files import MODEL
 from engine.machine import shared_libraries
-from engine.runtimes.onnxruntime import libraries, session_options
 from engine.runtimes.onnxruntime import providers as ort_providers
+from engine.runtimes.onnxruntime import session_options
 from engine.runtimes.onnxruntime.providers import ON_CPU, SessionProvider
 from engine.runtimes.onnxruntime.session_options import LEVELS
 from engine.runtimes.runner import refuse_missing
@@ -71,7 +71,6 @@ def session(
     """
     import onnxruntime
 
-    saved = session_options.read(directory)
     settings = _settings(level or level_of(directory, on_gpu=provider.on_gpu), threads)
     settings.inter_op_num_threads = 1
     if not prepack:
@@ -87,8 +86,8 @@ def session(
     if provider.on_gpu:
         settings.add_session_config_entry(ort_providers.RECORD, "1")
         onnxruntime.preload_dlls()  # loads CUDA libraries that pip installed, and prints which are missing
-    refused = _preloaded(libraries.TENSORRT.names) if provider.name == ort_providers.TENSORRT else []
-    disabled = (*saved.get("disabled_optimizers", ()), *(() if profile is None else _BLOCKED))
+    refused = _preloaded(ort_providers.TENSORRT_LIBRARIES.names) if provider.name == ort_providers.TENSORRT else []
+    disabled = (*session_options.read(directory).disabled, *(() if profile is None else _BLOCKED))
     try:
         opened = _open(directory, settings, provider, disabled)
         ort_providers.expect_used(opened, provider)
@@ -114,7 +113,7 @@ def level_of(directory: Path, *, on_gpu: bool) -> str:
     Above `basic`, ONNX Runtime makes a MatMulIntegerToFloat of a product in fp8 on a CPU, and the operator has no fp8:
     1.31 refuses the graph, and 1.32 computes other numbers.
     """
-    level = str(session_options.read(directory).get("graph_optimization_level", "all"))
+    level = session_options.read(directory).level
     if on_gpu or level in _UP_TO_BASIC or not (directory / MODEL).is_file():
         return level
     return "basic" if "fp8" in quantized_types.of(onnx_files.load_graph(directory)) else level

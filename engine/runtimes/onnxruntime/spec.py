@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from engine import gpus
 from engine.runtimes import triton_images, versions
 from engine.runtimes.backends import Accelerator, Backend
-from engine.runtimes.onnxruntime.libraries import TENSORRT, TENSORRT_MAJOR
+from engine.runtimes.onnxruntime.providers import TENSORRT_LIBRARIES
 from engine.runtimes.preparation import Lowering, Residual
 from engine.runtimes.runtime import GPU_FACTS, E, Runtime
 from engine.runtimes.support import Kernels, Unsupported, Way
@@ -22,30 +20,19 @@ if TYPE_CHECKING:
     from engine.runtimes.recipes import ExecutionView, LoadedRecipeView, RecipeView, TargetView
     from engine.runtimes.triton_images import ImageTag
 
-
-class Provider(StrEnum):
-    """The values of `target.provider`, each for an execution provider of ONNX Runtime."""
-
-    CPU = "cpu"
-    CUDA = "cuda"
-    TENSORRT = "tensorrt"
-
-
-_GPU = "onnxruntime-gpu"
-_WITH_BLOCKS = "1.24"
-"""The oldest version of ONNX Runtime with which MatMulNBits and GatherBlockQuantized were tried in 4 and 8 bits."""
+GPU_DISTRIBUTION = "onnxruntime-gpu"
+"""The distribution with ONNX Runtime for GPUs."""
 _WITH_ATTENTION = "25.08"
 """The oldest release of Triton whose ONNX Runtime (1.23.0) has the operators of opset 23, among them Attention.
 
 Source: `ort_version` in build.py of triton-inference-server/server, branches r24.10 (1.19.2) to r25.08 (1.23.0).
 """
 _NEWEST_OPSET = 23
-_WITH_TF32, _IMAGE_WITH_TF32 = "1.18", "24.05"
-"""The oldest ONNX Runtime whose CUDA provider has the option `use_tf32`, and the oldest Triton image with it.
+IMAGE_WITH_TF32 = "24.05"
+"""The oldest Triton image whose ONNX Runtime (1.18) has the option `use_tf32` of the CUDA provider.
 
-Source: pull request 19357 of microsoft/onnxruntime. The library of the CUDA provider in the wheel of onnxruntime-gpu
-1.18.0 contains the text `use_tf32`, that of 1.17.1 does not. TRITON_VERSION_MAP in build.py of
-triton-inference-server/server: branch r24.04 has ONNX Runtime 1.17.3, r24.05 has 1.18.0.
+Source: TRITON_VERSION_MAP in build.py of triton-inference-server/server: branch r24.04 has ONNX Runtime 1.17.3, r24.05
+has 1.18.0.
 """
 _STRICT = (
     "LayerNormalization",
@@ -68,12 +55,14 @@ provider in the wheel of onnxruntime-gpu 1.27.0 has such kernels, that of 1.26.0
 _TOKENS, _LONG = "sequence", 384
 """The axis of tokens, and the number of tokens from which on an attention bias is faster in fp32."""
 _CPU_FACTS = ("cpu.isa", "onnxruntime.build")
-_BY_BUILD = (
-    *("memory_pool", "optimization_level", "compatibility", "version_compatible", "exclude_lean_runtime"),
-    *("tiling_optimization_level", "profiling_verbosity", "max_aux_streams", "avg_timing_iterations", "timing_cache"),
-    *("plugins", "refit", "strip_plan", "weight_streaming", "sparse_weights"),
-)
-"""Options under `tensorrt` that only the step trt-build reads: the TensorRT provider has settings of its own."""
+
+
+class Provider(StrEnum):
+    """The values of `target.provider`, each for an execution provider of ONNX Runtime."""
+
+    CPU = "cpu"
+    CUDA = "cuda"
+    TENSORRT = "tensorrt"
 
 
 def provider_of(target: TargetView) -> Provider:
@@ -84,23 +73,6 @@ def provider_of(target: TargetView) -> Provider:
     if target.provider is not None:
         return Provider(target.provider)
     return Provider.CPU if target.device == "cpu" else Provider.CUDA
-
-
-_ROOM = (__package__ or "").rpartition(".")[0]
-"""The package of all runtimes. Checks of recipes are imported by computed names, so that no key covers them."""
-
-
-def _tensorrt() -> ModuleType:
-    """Import TensorRT's checks of recipes, since the TensorRT provider runs a model with TensorRT.
-
-    Keys do not contain the code of the checks of recipes.
-    """
-    return import_module(f"{_ROOM}.tensorrt.feasible")
-
-
-def _typed_versions() -> ModuleType:
-    """Import the table of versions by its name: keys do not contain the code of the checks of recipes."""
-    return import_module(f"{__package__}.typed_versions")
 
 
 def _is_served_from(release: str, recipe: RecipeView) -> bool:
@@ -128,10 +100,10 @@ class OnnxRuntime(Runtime):
     runs_in_python: ClassVar[bool] = True
     """Source: README of triton-inference-server/onnxruntime_backend."""
     ways: ClassVar[tuple[Way, ...]] = (
-        Way("onnxruntime, provider: cuda", (_GPU,)),
-        Way("onnxruntime, provider: tensorrt", (_GPU,), libraries=TENSORRT.names),
+        Way("onnxruntime, provider: cuda", (GPU_DISTRIBUTION,)),
+        Way("onnxruntime, provider: tensorrt", (GPU_DISTRIBUTION,), libraries=TENSORRT_LIBRARIES.names),
     )
-    tools_for: ClassVar[Mapping[str, str]] = {"onnxruntime": "all models", _GPU: "ONNX models on a GPU"}
+    tools_for: ClassVar[Mapping[str, str]] = {"onnxruntime": "all models", GPU_DISTRIBUTION: "ONNX models on a GPU"}
 
     def default_provider(self, target: TargetView) -> str:
         """Return the CPU provider for a CPU, and the CUDA provider for a GPU."""
@@ -189,65 +161,19 @@ class OnnxRuntime(Runtime):
 
     def refuse_options(self, loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
         """Raise RecipeError for an option under `tensorrt` that the provider ignores or TensorRT does not allow."""
-        tensorrt = loaded.recipe.tensorrt
-        for name in _BY_BUILD:
-            if name in tensorrt:
-                what = f"`tensorrt.{name}` is for engines that are built here; onnxruntime's provider builds its own"
-                raise loaded.error(what, "tensorrt", name, hint="leave it out, or use runtime: tensorrt")
-        if loaded.recipe.target.provider == Provider.TENSORRT:
-            _tensorrt().options(loaded, devices)
-        version = versions.parts(tensorrt.get("version") or TENSORRT_MAJOR)
-        if version[0] != TENSORRT_MAJOR:
-            what = f"onnxruntime's TensorRT provider does not run with TensorRT {version[0]}"
-            facts = [f"every onnxruntime-gpu from 1.18 to 1.31.1 loads libnvinfer.so.{TENSORRT_MAJOR}"]
-            hint = f'say version: "{TENSORRT_MAJOR}.x", or use runtime: tensorrt'
-            raise loaded.error(what, "tensorrt", "version", facts=facts, hint=hint)
+        self.beside("feasible").options(loaded, devices)
 
     def refuse_image(self, loaded: LoadedRecipeView, named: ImageTag) -> None:
-        """Raise RecipeError for a precision that the TensorRT accelerator of an older image does not take.
-
-        The accelerator runs with the TensorRT of the image, so `tensorrt.version` must agree with it. Every image with
-        Triton's ONNX Runtime backend loads ONNX models.
-        """
-        recipe, typed = loaded.recipe, _typed_versions()
-        by_tensorrt = recipe.target.provider == Provider.TENSORRT
-        if by_tensorrt:
-            import_module(f"{_ROOM}.tensorrt.images").refuse_other(loaded, named)
-        if by_tensorrt and recipe.precision != "fp32" and not typed.image_takes_types(named.release):
-            what = f"the image {named.tag} computes {recipe.precision} graphs in other precisions: {typed.WEAKLY_TYPED}"
-            hint = "use an image from 24.05 on, or provider: cuda"
-            raise loaded.error(what, *triton_images.RECIPE_PATH, hint=hint)
-        if self.tf32_of(recipe) is not None and versions.is_later(_IMAGE_WITH_TF32, than=named.release):
-            what = f"the ONNX Runtime of the image {named.tag} has no option for TF32"
-            hint = f"use an image from {_IMAGE_WITH_TF32} on, or leave tf32 out"
-            raise loaded.error(what, *triton_images.RECIPE_PATH, hint=hint)
+        """Raise RecipeError for an older image that lacks what the recipe's precision or `tf32` needs."""
+        self.beside("feasible").image(loaded, named, self)
 
     def refuse_installed(self, loaded: LoadedRecipeView, installed: Callable[[str], str | None]) -> None:
-        """Raise RecipeError where the installed ONNX Runtime lacks what the precision needs.
-
-        Weights in blocks need newer operators, and `tf32` needs an option of the CUDA provider. Where the TensorRT
-        provider takes no precision from the graph, it has no option for int4.
-        """
-        recipe, on_gpu = loaded.recipe, installed(_GPU)
-        if self.tf32_of(recipe) is not None and on_gpu is not None and versions.is_later(_WITH_TF32, than=on_gpu):
-            what = f"onnxruntime-gpu {on_gpu} has no option for TF32"
-            raise loaded.error(what, "tf32", hint=f"install onnxruntime-gpu {_WITH_TF32} or newer, or leave it out")
-        if recipe.target.provider == Provider.TENSORRT and recipe.precision == "int4" and on_gpu is not None:
-            typed = _typed_versions()
-            if not typed.takes_types(on_gpu):
-                what = f"onnxruntime-gpu {on_gpu} cannot compute in int4: {typed.WEAKLY_TYPED}"
-                raise loaded.error(what, "precision", hint=typed.HINT)
-        version = installed(self.name)
-        if self.lowering(loaded.recipe) is not Lowering.WEIGHTS_ONLY or version is None:
-            return
-        if versions.is_later(_WITH_BLOCKS, than=version):
-            what = f"onnxruntime {version} is too old to multiply with weights of {loaded.recipe.precision}"
-            raise loaded.error(what, "precision", hint=f"install onnxruntime {_WITH_BLOCKS} or newer")
+        """Raise RecipeError where the installed ONNX Runtime lacks what the recipe's precision or `tf32` needs."""
+        self.beside("feasible").installation(loaded, installed, self)
 
     def refuse_operators(self, loaded: LoadedRecipeView, operators: Mapping[str, Sequence[str]]) -> None:
         """Raise RecipeError for operators that TensorRT does not have, where the TensorRT provider runs the graph."""
-        if loaded.recipe.target.provider == Provider.TENSORRT:
-            _tensorrt().operators(loaded, operators)
+        self.beside("feasible").operators(loaded, operators)
 
     def unsupported(self, recipe: RecipeView) -> Iterator[Unsupported]:
         """Yield fp8 with the TensorRT provider, and `tensorrt.cuda_graph`, which no step supports for ONNX Runtime."""
@@ -324,7 +250,7 @@ class OnnxRuntime(Runtime):
 
     def sums_in_fp32(self, recipe: RecipeView) -> tuple[str, ...]:
         """Return the normalizations whose kernels of the CUDA provider sum in fp32; fewer for an older Triton image."""
-        if provider_of(recipe.target) is not Provider.CUDA or not _is_served_from(_IMAGE_WITH_TF32, recipe):
+        if provider_of(recipe.target) is not Provider.CUDA or not _is_served_from(IMAGE_WITH_TF32, recipe):
             return ()
         return (*_STRICT, "EmbedLayerNormalization") if _is_served_from(_IMAGE_WITH_WIDE_SUMS, recipe) else _STRICT
 
@@ -353,11 +279,11 @@ class OnnxRuntime(Runtime):
 
     def tool(self, target: TargetView) -> str | None:
         """Return the name of the distribution with ONNX Runtime for GPUs, `onnxruntime-gpu`; None on a CPU."""
-        return None if self.runs_on_cpu(target) else _GPU
+        return None if self.runs_on_cpu(target) else GPU_DISTRIBUTION
 
     def libraries(self, execution: ExecutionView) -> Libraries | None:
         """Return TensorRT's libraries for the TensorRT provider; the CUDA provider's come with `onnxruntime-gpu`."""
-        return TENSORRT if execution.options.get("provider") == Provider.TENSORRT else None
+        return TENSORRT_LIBRARIES if execution.options.get("provider") == Provider.TENSORRT else None
 
     def tools(self, execution: ExecutionView) -> tuple[str, ...]:
         """Return the names of the distributions that run the model: `numpy`, and `onnxruntime` or `onnxruntime-gpu`."""

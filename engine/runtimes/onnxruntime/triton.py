@@ -76,7 +76,7 @@ def _accelerator(inputs: Mapping[str, Input], execution: Execution) -> tuple[str
     and TensorRT runs what an engine holds, so that a folder of engines in which others may write runs their code. A
     package cannot know a folder in which only the user of the server may write. The accelerator's parameter
     `precision_mode` stays unset: the images of Triton whose accelerator may serve a lower precision build a strongly
-    typed network without it, and a weakly typed one with any value (typed_versions.py).
+    typed network without it, and a weakly typed one with any value (providers.py).
     """
     options = ort_tensorrt.options(inputs, execution)
     return Accelerator.TENSORRT, {_TRITONS_NAMES.get(each, each): value for each, value in sorted(options.items())}
@@ -90,7 +90,7 @@ def _level(model: Path, scratch: Path, *, on_gpu: bool) -> str:
     StepError where an optimizer that `session.json` disables would change the model.
     """
     level = ort.level_of(model, on_gpu=on_gpu)
-    disabled = tuple(session_options.read(model).get("disabled_optimizers", ()))
+    disabled = session_options.read(model).disabled
     if not disabled:
         return level
     with TemporaryDirectory(dir=scratch) as folder:

@@ -1,27 +1,29 @@
-"""The runner of the original model in PyTorch, as a user would serve the model without a recipe."""
+"""The runner of the original model in PyTorch, eager or compiled, as a user would serve the model without a recipe."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
 import importlib.util
+import os
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.errors import StepError
+from engine.errors import StepError, causes
 from engine.kit.checkpoints import checkpoint
+from engine.kit.onnx import foreign_functions
 from engine.kit.reference.quiet import quiet
 from engine.recipe import image_input
 from engine.runtimes import devices
 from engine.runtimes.execution import Execution
-from engine.runtimes.pytorch import compilation
-from engine.runtimes.rival import RivalModel, no_checkpoint
-from engine.runtimes.runner import Runner
+from engine.runtimes.runner import RivalModel, Runner, no_checkpoint
 from engine.step import Hardware
 from engine.tasks import Modality
-from engine.text import distribution
+from engine.text import distribution, reasons
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,6 +32,14 @@ if TYPE_CHECKING:
     Tensors = Mapping[str, np.ndarray]
 
 _DTYPES = {"fp32": "float32", "tf32": "float32", "fp16": "float16", "bf16": "bfloat16"}
+CALLS = 3
+"""The calls of a shape before its measurement: the first compiles, and the second captures a CUDA graph."""
+_SHAPES = 4096
+"""The largest number of shapes for which PyTorch compiles a module; by its default, the ninth runs in eager mode."""
+_NO_COMPILER = ("InvalidCxxCompiler", "CppCompileError")
+"""The names of PyTorch's errors for a missing C++ compiler, and for a compiler that lacks headers such as Python's."""
+_LINES = 4
+"""The greatest number of lines of the compiler's output that an error quotes."""
 
 
 def rival(original: RivalModel, *, name: str, precision: str, execution: Execution, threads: int) -> Runner:
@@ -50,7 +60,7 @@ def rival(original: RivalModel, *, name: str, precision: str, execution: Executi
         with settings():
             products, convolutions = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
         print(f"{name} computes fp32 in TF32: matrix products {products}, convolutions {convolutions}")
-    module = model if mode is None else compilation.compiled(model, mode, original.scratch)
+    module = model if mode is None else compiled(model, mode, original.scratch)
     compiled_for: set[str] = set()
 
     def prepare(inputs: Tensors) -> Callable[[], object]:
@@ -68,7 +78,7 @@ def rival(original: RivalModel, *, name: str, precision: str, execution: Executi
         if mode is None:
             _try(call, 1, name, settings, RuntimeError)  # of an operator without a kernel in this precision
             return call
-        seconds = _try(call, compilation.CALLS, name, settings, Exception)  # a compiler raises errors of any type
+        seconds = _try(call, CALLS, name, settings, Exception)  # a compiler raises errors of any type
         shape = ", ".join(f"{name} {list(array.shape)}" for name, array in inputs.items())
         if shape not in compiled_for:
             compiled_for.add(shape)
@@ -135,7 +145,7 @@ def _try(
             for _ in range(times - 1):
                 call()
     except errors as error:
-        raise compilation.refusal(error, name) from error
+        raise refusal(error, name) from error
     return seconds
 
 
@@ -183,3 +193,30 @@ def _device(hardware: Hardware | None) -> torch.device:
         return torch.device("cpu")
     no_rival, without = ", and its latency on a CPU would be no rival", ", or take pytorch out of bench.against"
     return torch.device(devices.of_pytorch(devices.chosen(hardware), consequence=no_rival, otherwise=without))
+
+
+def compiled(module: torch.nn.Module, mode: str, scratch: Path | None) -> torch.nn.Module:
+    """Return the module compiled in a mode of torch.compile; the compilation takes place in the first call of a shape.
+
+    The compilers run in this process and write to the folder `scratch`, so that nothing of them outlives a job.
+    """
+    import torch
+
+    if scratch is not None:
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(scratch / "torchinductor")
+        os.environ["TRITON_CACHE_DIR"] = str(scratch / "triton")
+    foreign_functions.compile_in_this_process(shutil.which("g++") or "g++", _SHAPES)
+    return torch.compile(module, mode=mode, dynamic=False)
+
+
+def refusal(error: Exception, name: str) -> StepError:
+    """Return the error for the rival called `name`, of which a call before the measurement raised `error`."""
+    cause = next((cause for cause in causes(error) if type(cause).__name__ in _NO_COMPILER), None)
+    if cause is None:
+        return StepError(f"{name} cannot run", reasons.facts(error), "take it out of bench.against")
+    output = getattr(cause, "output", "").strip().splitlines()[:_LINES]
+    return StepError(
+        f"{name} cannot be compiled: g++ is not installed, or it failed",
+        output or reasons.facts(error),
+        "install g++ and the headers of Python (g++, python3-dev), or take it out of bench.against",
+    )

@@ -14,12 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
 from engine.runtimes.tensorrt import failures as trt_failures
-from engine.runtimes.tensorrt import inspector as trt_inspector
-from engine.runtimes.tensorrt import libraries
+from engine.runtimes.tensorrt import layer_types, plugin_libraries
 from engine.runtimes.tensorrt import log as trt_log
-from engine.runtimes.tensorrt import network as trt_network
+from engine.runtimes.tensorrt import log as trt_progress
 from engine.runtimes.tensorrt import options as trt_options
-from engine.runtimes.tensorrt import progress as trt_progress
 from engine.runtimes.tensorrt.api import trt
 from engine.runtimes.tensorrt.options import BuilderOptions
 from engine.runtimes.tensorrt.prepared_graph import Extents, PreparedGraph, in_words
@@ -67,7 +65,7 @@ def build(order: Order) -> Built:
     """
     logger, log = trt_log.begin()
     if not order.sms:
-        libraries.register_own(logger)
+        plugin_libraries.register_own(logger)
     builder = trt.Builder(logger)
     with _plugins(builder, log, order.plugins):
         network = builder.create_network(1 << int(trt.NetworkDefinitionCreationFlag.STRONGLY_TYPED))
@@ -78,7 +76,7 @@ def build(order: Order) -> Built:
         if order.plugins and order.options.version_compatible:  # only such an engine can hold its plugins
             config.plugins_to_serialize = [str(path) for path in order.plugins]
         _aim(config, order.sms)
-        sizes = trt_network.shape_tensors(network)
+        sizes = layer_types.shape_tensors(network)
         _add_profiles(builder, config, log, order.graph.profiles, _values(order.graph.values, sizes))
         cache = _timing_cache(config, order.timing_cache)
         monitor = trt_progress.monitor(trt_progress.Progress())
@@ -88,8 +86,8 @@ def build(order: Order) -> Built:
             raise trt_failures.unbuilt(log.problems, _circumstances(order, network))
         return Built(
             bytes(plan),
-            trt_network.types(network),
-            trt_network.products(network) if order.sms else {},
+            layer_types.of_network(network),
+            layer_types.products(network) if order.sms else {},
             None if cache is None else bytes(cache.serialize()),
             sizes,
         )
@@ -173,7 +171,7 @@ def _timing_cache(config: tensorrt.IBuilderConfig, stored: bytes | None) -> tens
 def _circumstances(order: Order, network: tensorrt.INetworkDefinition) -> trt_failures.Circumstances:
     lines = [f"profile {number}: {in_words(inputs)}" for number, inputs in enumerate(order.graph.profiles) if inputs]
     return trt_failures.Circumstances(
-        order.graph.forecast, trt_inspector.products_in_fp32(network), lines, trt_network.shape_tensors(network)
+        order.graph.forecast, layer_types.products_in_fp32(network), lines, layer_types.shape_tensors(network)
     )
 
 
@@ -197,6 +195,6 @@ def _plugins(builder: tensorrt.Builder, log: Log, paths: Sequence[Path]) -> Iter
         for path in paths:
             handle = registry.load_library(str(path))
             if handle is None:
-                raise libraries.unloadable(path, log)
+                raise plugin_libraries.unloadable(path, log)
             loaded.callback(registry.deregister_library, handle)
         yield

@@ -6,27 +6,27 @@
 from __future__ import annotations
 
 import os
+import platform
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from engine.errors import StepError
-from engine.machine import cuda
-from engine.runtimes import refusal
+from engine.machine import cuda, nvml
+from engine.runtimes import choice
 from engine.runtimes.tensorrt import api as trt_api
 from engine.runtimes.tensorrt import builder as trt_builder
-from engine.runtimes.tensorrt import cuda_calls, libraries, passport, plan_proof, prepared_graph
-from engine.runtimes.tensorrt import inspector as trt_inspector
+from engine.runtimes.tensorrt import cudart, layer_types, passport, plan_proof, plugin_libraries, prepared_graph
 from engine.runtimes.tensorrt import options as trt_options
-from engine.runtimes.tensorrt import passport_writer as trt_passport
 from engine.runtimes.tensorrt.failures import UnfitGraphError
 from engine.runtimes.tensorrt.options import BuilderOptions
-from engine.runtimes.tensorrt.passport import Precision
+from engine.runtimes.tensorrt.passport import Passport, Precision
 from engine.runtimes.tensorrt.report import EngineReport
-from engine.step import GPU_VARIABLE, KEPT, Source, Step, TypedReport
+from engine.step import GPU_VARIABLE, KEPT, KEY_VARIABLE, Source, Step, TypedReport
 
 if TYPE_CHECKING:
     from engine.machine.cuda import CudaDevice
-    from engine.runtimes.tensorrt.builder import Order
+    from engine.runtimes.tensorrt.builder import Built, Order
+    from engine.runtimes.tensorrt.plan_proof import PlanProof
 
 
 class Compilation(Step, BuilderOptions):
@@ -71,7 +71,7 @@ class Compilation(Step, BuilderOptions):
             if not self.candidate:
                 raise
             reason = f"{error.what}: {'; '.join(error.facts)}"
-            refusal.write(out, reason)
+            choice.refuse(out, reason)
             return EngineReport(bytes=0, tensorrt=version, gpu=(), profiles=0, network={}, engine=None, refused=reason)
 
     def _built(self, out: Path, order: Order, *, version: str, gpu: CudaDevice | None) -> EngineReport:
@@ -85,18 +85,18 @@ class Compilation(Step, BuilderOptions):
         layers, unknown = (
             (None, "only where it runs can TensorRT-RTX tell")
             if self.sms
-            else trt_inspector.layer_types(built.plan, () if self.version_compatible else order.plugins)
+            else layer_types.of_engine(built.plan, () if self.version_compatible else order.plugins)
         )
         out.mkdir(parents=True, exist_ok=True)
         (out / passport.PLAN).write_bytes(built.plan)
-        libraries.keep(out, order.plugins, inside=self.version_compatible)
+        plugin_libraries.keep(out, order.plugins, inside=self.version_compatible)
         if built.timing_cache is not None:
             (out.parent / KEPT).write_bytes(built.timing_cache)
         precision = Precision(asked=self.precision, network=built.network, engine=layers, unknown=unknown)
         proof, unread = (
             plan_proof.prove(built.plan, self.precision, built.products) if self.sms else (None, "it is no RTX engine")
         )
-        written = trt_passport.write(
+        written = _passport(
             order, built, runtime=self.runtime, version=version, precision=precision, targets=self.devices, gpu=gpu,
             plan=proof,
         )  # fmt: skip
@@ -125,10 +125,48 @@ def _gpu(name: str) -> CudaDevice:
     for index, device in enumerate(here):
         if device.name == name:
             if len(here) > 1:
-                cuda_calls.use(index)
+                cudart.use(index)
             return device
     raise StepError(
         f"CUDA shows no GPU called {name!r}, on which the engine is to be built",
         [f"CUDA shows {', '.join(device.name for device in here) or 'no GPU'}"],
         "run it on a machine with that GPU and NVIDIA's driver; CUDA_VISIBLE_DEVICES may hide one",
+    )
+
+
+def _passport(
+    order: Order,
+    built: Built,
+    *,
+    runtime: str,
+    version: str,
+    precision: Precision,
+    targets: tuple[str, ...],
+    gpu: CudaDevice | None,
+    plan: PlanProof | None = None,
+) -> Passport:
+    """Return the passport.
+
+    `gpu` is the GPU that built the engine; None for TensorRT-RTX, which builds for the GPUs `targets` without a GPU.
+    """
+    graph, sizes = order.graph, built.shape_tensors
+    return Passport(
+        kind=runtime,
+        gpu=targets if gpu is None else (gpu.name,),
+        sms=order.sms if gpu is None else (gpu.sm,),
+        tensorrt=version,
+        cuda_runtime=None if gpu is None else cuda.runtime_version(),
+        driver=None if gpu is None else nvml.installed_driver(),
+        os=platform.system(),
+        arch=platform.machine(),
+        options={**order.options.as_dict(), "plugins": [path.name for path in order.plugins], "strongly_typed": True},
+        profiles=graph.profiles,
+        values=tuple({name: values[name] for name in sizes} for values in graph.values) if sizes else (),
+        precision=precision,
+        plan=plan,
+        inputs=graph.inputs,
+        outputs=graph.outputs,
+        onnx=graph.onnx,
+        key=os.environ.get(KEY_VARIABLE, ""),
+        bytes=len(built.plan),
     )

@@ -11,7 +11,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from engine.errors import StepError
-from engine.runtimes.device_times import DeviceTimes
+from engine.runtimes.runner import DeviceTimes
 from engine.runtimes.tensorrt.cudart import CudaEvent
 
 if TYPE_CHECKING:

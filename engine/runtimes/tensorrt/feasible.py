@@ -1,21 +1,21 @@
-"""Checks of a recipe for TensorRT: the options under `tensorrt`, and the operators of the model."""
+"""Checks of a recipe for TensorRT: the options under `tensorrt`, the operators of the model, and quantized models."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
 from operator import methodcaller
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
+from engine import gpus
 from engine.gpus import AMPERE, called
 from engine.runtimes import releases, triton_images, versions
 from engine.runtimes.backends import Accelerator
 from engine.runtimes.preparation import CONTRIBUTED
 from engine.runtimes.registry import find, of
-from engine.runtimes.tensorrt import option_versions
-from engine.runtimes.tensorrt.option_versions import OLDEST
+from engine.runtimes.tensorrt import version_checks
 from engine.runtimes.tensorrt.spec import Engines, TensorRT
+from engine.runtimes.tensorrt.version_checks import OLDEST
 from engine.runtimes.triton_images import RECIPE_PATH, tensorrt_for
 
 if TYPE_CHECKING:
@@ -34,6 +34,14 @@ _NEED_GPU: tuple[tuple[str, _IsSet, str], ...] = (
 )  # fmt: skip
 """Rows (name, test, hint) of options that TensorRT-RTX (tensorrt-rtx 1.7) refuses or ignores where it builds without a
 GPU."""
+_READ = ("int8", "fp8", "int4")
+"""The quantized types that TensorRT 10.0 and later read, and that recipes have a precision for.
+
+int4 came with TensorRT 10.0, fp8 with 9.0 (docs/Changelog.md of onnx-tensorrt). fp4 (TensorRT 10.8) is no precision of
+recipes.
+"""
+_NAMED = 4
+"""The number of GPUs that a hint names."""
 
 
 def options(loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
@@ -51,7 +59,7 @@ def options(loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
     _compatibility(loaded, devices)
     _workspace(loaded, devices)
     if any(pool.startswith("dla") for pool in tensorrt.get("memory_pool", {})):
-        _jetsons().refuse_dla(loaded, devices)
+        version_checks.refuse_dla(loaded, devices)
     if tensorrt.get("sparse_weights") and any(gpu.sm < AMPERE for gpu in devices):
         what = f"sparse weights need SM{AMPERE}: {called([gpu for gpu in devices if gpu.sm < AMPERE])} has no kernels"
         raise loaded.error(what, "tensorrt", "sparse_weights", hint="leave it out")
@@ -74,13 +82,6 @@ def operators(loaded: LoadedRecipeView, by_domain: Mapping[str, Sequence[str]]) 
             " Runtime, which runs the original, knows the operators, too"
         )
         raise loaded.error(what, "model", "source", hint=hint)
-
-
-def _jetsons() -> ModuleType:
-    """Import the checks about Jetsons, for which recipes for other GPUs do not wait."""
-    from engine.runtimes.tensorrt import jetsons
-
-    return jetsons
 
 
 def _engines(loaded: LoadedRecipeView) -> Engines:
@@ -117,11 +118,11 @@ def _architecture(loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
     if version is None or not (native or of(recipe).accelerator(recipe.target) is Accelerator.TENSORRT):
         return
     if native and versions.parts(version)[0] not in TensorRT.majors:
-        return  # the version of an image: `images.refuse` reports it better
+        return  # the version of an image: `version_checks.refuse_image` reports it better
     pinned = version != recipe.tensorrt.get("version")
     at = RECIPE_PATH if pinned else ("tensorrt", "version")
     if any(gpu.sold == "jetson" for gpu in devices):
-        _jetsons().refuse_version(loaded, devices, version, at)
+        version_checks.refuse_on_jetsons(loaded, devices, version, at)
     for gpu in devices:
         if gpu.tensorrt != OLDEST and versions.is_later(gpu.tensorrt, than=version):
             what = f"TensorRT {version} builds nothing for {called([gpu])}"
@@ -162,11 +163,11 @@ def _since(loaded: LoadedRecipeView) -> None:
     version = tensorrt_for(loaded.recipe)
     if version is None or not isinstance(of(loaded.recipe), TensorRT):
         return
-    for row in option_versions.lacking(loaded.recipe.tensorrt, version):
+    for row in version_checks.options_lacking(loaded.recipe.tensorrt, version):
         what = f"TensorRT {'.'.join(versions.parts(version))} has no `{row.option}`"
         facts = [f"it came with TensorRT {row.version} ({row.api})"]
         hint = f"{_later(loaded.recipe, row.version)}; or {row.nearest}"
-        raise loaded.error(what, option_versions.PATH, *row.at, facts=facts, hint=hint)
+        raise loaded.error(what, version_checks.PATH, *row.at, facts=facts, hint=hint)
 
 
 def _stripped(loaded: LoadedRecipeView) -> None:
@@ -199,9 +200,49 @@ def _workspace(loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
     workspace = loaded.recipe.tensorrt.get("memory_pool", {}).get("workspace")
     for name, gpu in zip(loaded.recipe.target.devices, devices, strict=True):
         if workspace is not None and workspace > gpu.memory_gib * 2**30:
-            from engine.gpus.boards import read_as  # other recipes do not wait for this import
+            from engine.gpus.names import read_as  # other recipes do not wait for this import
 
             what = f"the workspace is larger than the memory of {called([gpu])}"
             hint = f"the GPU has {gpu.memory_gib} GiB: take a smaller workspace, or leave the limit out"
             facts = list(filter(None, [read_as(name)]))
             raise loaded.error(what, "tensorrt", "memory_pool", "workspace", facts=facts, hint=hint)
+
+
+def quantized(loaded: LoadedRecipeView, types: Sequence[str], devices: Sequence[Gpu], runtime: Engines) -> None:
+    """Raise RecipeError where TensorRT would not read the model's Q/DQ, or would compute in another precision.
+
+    A strongly typed network computes in the types of the graph, whatever the recipe says. `types` are the types to
+    which the model is quantized.
+    """
+    at = ("model", "source")
+    unread = [kind for kind in types if kind not in _READ]
+    if unread:
+        what = f"the model is quantized to {' and '.join(unread)}, which this program does not build with TensorRT"
+        facts = ["TensorRT's parser reads Q/DQ of int8, fp8 and int4, without zero points"]
+        hint = "quantize it again with signed types and no zero points, as NVIDIA Model Optimizer does"
+        raise loaded.error(what, *at, facts=facts, hint=hint)
+    for kind in types:
+        unable = [gpu for gpu in devices if not _computes(gpu, kind, runtime)]
+        if unable:
+            what = f"the model is quantized to {kind}, in which {called(unable)} cannot compute"
+            raise loaded.error(what, *at, hint=_instead(kind, devices, runtime))
+    precision = loaded.recipe.precision
+    if precision not in types:
+        what = f"the model is quantized to {' and '.join(types)} already, and the recipe says precision: {precision}"
+        facts = ["an engine computes in the types that the graph states"]
+        hint = f"say precision: {types[0]}: the model is then taken as it is; or name the model before quantization"
+        stated = ("precision",) if loaded.position("precision") else at
+        raise loaded.error(what, *stated, facts=facts, hint=hint)
+
+
+def _computes(gpu: Gpu, kind: str, runtime: Engines) -> bool:
+    return runtime.builds_for(gpu) and kind in gpu.dtypes and kind not in runtime.lacks(gpu)
+
+
+def _instead(kind: str, devices: Sequence[Gpu], runtime: Engines) -> str:
+    """Return a hint with other types for these GPUs, and with the oldest GPUs that compute in this one."""
+    others = [each for each in _READ if each != kind and all(_computes(gpu, each, runtime) for gpu in devices)]
+    able = sorted((gpu for gpu in gpus.CATALOGUE if _computes(gpu, kind, runtime)), key=lambda gpu: gpu.sm)
+    names = ", ".join(gpu.name for gpu in able[:_NAMED])
+    to = f"quantize the original to {' or '.join(others)}, or " if others else ""
+    return f"{to}build for a GPU that has it, such as {names}"

@@ -1,4 +1,4 @@
-"""Runs an ONNX graph in TensorRT with all of its floating-point tensors as outputs, for `recipe layers`."""
+"""Runs an ONNX graph in TensorRT or TensorRT-RTX with all floating-point tensors as outputs, for `recipe layers`."""
 
 # No machine with a GPU has run this yet. What a machine without a GPU can do is tested with TensorRT-RTX: the network
 # with all outputs, and an engine of it.
@@ -11,17 +11,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.kit.onnx import foreign_functions
+from engine.runtimes.tensorrt.api import product
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from engine.runtimes.execution import Execution
 
 _FLOATS = ("FLOAT", "HALF", "BF16")
 """TensorRT's names of the types whose tensors are compared: numpy has no fp8 and no int4."""
 
 
-def on_device(_execution: object, *, rtx: bool = False) -> Callable[[Path, Mapping[str, np.ndarray]], Any]:
-    """Return the function that makes Polygraphy's runner for the GPU of this machine; `rtx` is for TensorRT-RTX."""
-    return partial(runner, rtx=rtx)
+def on_device(execution: Execution) -> Callable[[Path, Mapping[str, np.ndarray]], Any]:
+    """Return the function that makes Polygraphy's runner for the GPU of this machine."""
+    return partial(runner, rtx=product(execution.runtime).anywhere)
 
 
 def runner(model: Path, inputs: Mapping[str, np.ndarray], *, rtx: bool = False) -> Any:

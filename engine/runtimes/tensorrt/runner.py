@@ -17,7 +17,7 @@ from engine.runtimes.execution import Execution
 from engine.runtimes.profiles import within
 from engine.runtimes.runner import Runner, refuse_missing
 from engine.runtimes.tensorrt import api as trt_api
-from engine.runtimes.tensorrt import cuda_calls, libraries, loading, passport
+from engine.runtimes.tensorrt import cudart, loading, passport, plugin_libraries
 from engine.runtimes.tensorrt import device_times as trt_times
 from engine.runtimes.tensorrt import failures as trt_failures
 from engine.runtimes.tensorrt import log as trt_log
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import numpy as np
     import tensorrt
 
-    from engine.runtimes.device_times import DeviceTimes
+    from engine.runtimes.runner import DeviceTimes
 
     Tensors = Mapping[str, np.ndarray]
 
@@ -63,13 +63,13 @@ def runner(
             "The TensorRT engine was built without its weights (strip_plan), and nothing here puts them back",
             hint="build no further with --to trt-build and refit it yourself, or take tensorrt.strip_plan out",
         )
-    cuda_calls.use(gpu.index)
+    cudart.use(gpu.index)
     plan = (directory / passport.PLAN).read_bytes()
     engine = _Engine(
         plan,
         cuda_graph=execution.options["cuda_graph"],
         host_code=engine_passport.holds_code,
-        plugins=libraries.beside(directory, engine_passport.plugins),
+        plugins=plugin_libraries.beside(directory, engine_passport.plugins),
     )
     takes = partial(loading.takes, engine_passport)
     return Runner(name, engine.run, engine.prepare, takes=takes, device_times=engine.device_times)
@@ -88,9 +88,9 @@ class _Engine:
         # TensorRT-RTX compiles kernels during the first runs, and then captures CUDA graphs by itself.
         self._captures_itself = hasattr(trt, "CudaGraphStrategy")
         if not self._captures_itself:  # TensorRT-RTX has no plugins of its own
-            libraries.register_own(logger)
+            plugin_libraries.register_own(logger)
         self._runtime = trt.Runtime(logger)
-        libraries.load(self._runtime, self._log, plugins)
+        plugin_libraries.load(self._runtime, self._log, plugins)
         if host_code:
             self._runtime.engine_host_code_allowed = True
         engine: tensorrt.ICudaEngine | None = self._runtime.deserialize_cuda_engine(plan)

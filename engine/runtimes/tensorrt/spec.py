@@ -85,7 +85,7 @@ class Engines(Runtime):
 
     def refuse_quantized(self, loaded: LoadedRecipeView, types: Sequence[str], devices: Sequence[Gpu]) -> None:
         """Raise RecipeError for a quantized model that TensorRT does not read, or computes in another precision."""
-        import_module(f"{__package__}.prequantized").refuse(loaded, types, devices, self)
+        _feasible().quantized(loaded, types, devices, self)
 
     def fixes_profiles(self, target: TargetView) -> bool:
         """Return True, because an engine takes only the shapes of its profiles."""
@@ -141,7 +141,7 @@ class TensorRT(Engines):
 
     def refuse_image(self, loaded: LoadedRecipeView, named: ImageTag) -> None:
         """Raise RecipeError where the image's TensorRT does not load the engines that the recipe's TensorRT builds."""
-        self.beside("images").refuse(loaded, named)
+        self.beside("version_checks").refuse_image(loaded, named)
 
     def not_verified(self, recipe: RecipeView) -> str | None:
         """Return why nobody knows whether the recipe's image loads the engine; None where that is known.

@@ -7,7 +7,7 @@ from pathlib import Path
 from engine.runtimes.backends import Backend
 from engine.runtimes.execution import Execution
 from engine.runtimes.served import Graph, Served
-from engine.runtimes.tensorrt import libraries, loading, passport
+from engine.runtimes.tensorrt import loading, passport, plugin_libraries
 from engine.runtimes.tensorrt.api import product
 from engine.runtimes.tensorrt.passport import Passport
 
@@ -20,7 +20,7 @@ def served(directory: Path, execution: Execution, scratch: Path) -> Served:  # n
         Backend.TENSORRT if triton else None,
         loading.tensors(engine_passport.inputs),
         loading.tensors(engine_passport.outputs),
-        (passport.PLAN, passport.FILE, *(f"{libraries.FOLDER}/{name}" for name in engine_passport.plugins)),
+        (passport.PLAN, passport.FILE, *(f"{plugin_libraries.FOLDER}/{name}" for name in engine_passport.plugins)),
         largest=engine_passport.largest,
         on_gpu=True,
         profiles=len(engine_passport.profiles),
@@ -59,5 +59,7 @@ def built_by(folder: Path) -> tuple[str, bool, tuple[str, ...]]:
     if files is None:
         return "", False, ()
     engine_passport = passport.load(files)
-    plugins = (path.relative_to(folder).as_posix() for path in libraries.beside(files.parent, engine_passport.plugins))
+    plugins = (
+        path.relative_to(folder).as_posix() for path in plugin_libraries.beside(files.parent, engine_passport.plugins)
+    )
     return engine_passport.tensorrt, bool(engine_passport.options.get("version_compatible")), tuple(plugins)

@@ -7,7 +7,7 @@ import pytest
 from engine import api, cli
 from engine.errors import Exit, RecipeError
 from engine.kit.checkpoints import exportable
-from engine.machine import tried
+from engine.machine import tools
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ def test_a_config_without_a_model_type_is_refused(model):
 
 
 def test_a_newer_transformers_is_said_once_and_the_same_models_are_refused(model, monkeypatch, capsys):
-    monkeypatch.setitem(tried.NEWEST, "transformers", "5.0.0")
+    monkeypatch.setitem(tools.NEWEST, "transformers", "5.0.0")
     monkeypatch.setattr(exportable, "installed", lambda: "5.999.0")
     model("bert", "BertForMaskedLM")
     with open("tiny.yaml", "a", encoding="utf-8") as recipe:

@@ -13,10 +13,10 @@ from engine.kit.inputs import bench_inputs
 from engine.kit.onnx import onnx_files
 from engine.machine import cuda
 from engine.recipe.values import Rival
-from engine.runtimes import hardware
+from engine.runtimes import requirements
 from engine.runtimes.execution import Execution
 
-ON_T4 = executions.execution("cuda", hardware=hardware.on(["T4"], tool="onnxruntime-gpu"))
+ON_T4 = executions.execution("cuda", hardware=requirements.on(["T4"], tool="onnxruntime-gpu"))
 EAGER = Rival(runtime="pytorch")
 
 

@@ -13,12 +13,12 @@ from engine.kit.bench.report import BenchReport
 from engine.kit.inputs import cases
 from engine.kit.inputs.cases import Case
 from engine.recipe.schema import BenchSection, ModelSection, Recipe, RivalSection, Shape, TargetSection
-from engine.runtimes import hardware
+from engine.runtimes import requirements
 from engine.runtimes.onnxruntime import session as ort
 from engine.steps.bench import Bench
 from engine.steps.measure_runtimes import MeasureRuntimes
 
-ON_T4 = executions.execution("cuda", hardware=hardware.on(["T4"], tool="onnxruntime-gpu"))
+ON_T4 = executions.execution("cuda", hardware=requirements.on(["T4"], tool="onnxruntime-gpu"))
 PLAIN = RivalSection(runtime="onnxruntime")
 
 

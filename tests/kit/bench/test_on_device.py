@@ -4,8 +4,7 @@ from dataclasses import fields
 
 from engine.kit.bench import on_device
 from engine.kit.bench.interleaving import Budget, Contender, bench_rows
-from engine.runtimes.device_times import DeviceTimes
-from engine.runtimes.runner import Runner
+from engine.runtimes.runner import DeviceTimes, Runner
 
 TIMES = DeviceTimes(**{each.name: 1.0 for each in fields(DeviceTimes) if each.name != "queries_per_s"})
 

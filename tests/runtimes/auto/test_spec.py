@@ -3,8 +3,7 @@
 import pytest
 
 from engine.recipe.schema import ModelSection, PackageSection, Recipe, TargetSection
-from engine.runtimes import registry
-from engine.runtimes.auto import choice
+from engine.runtimes import choice, registry
 from engine.runtimes.execution import Execution
 
 TENSORRT = {"version": "10.x"}

@@ -33,6 +33,6 @@ def test_a_machine_without_a_compiler_says_so(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(("driver", "major"), [("580.65.06", "580"), ("580.95.05", "580"), ("590.1", "590")])
 def test_of_a_driver_the_major_version_is_a_fact(monkeypatch, driver, major):
-    monkeypatch.setattr(local_gpus, "gpus", lambda: (LocalGpu("NVIDIA H100", 90, 81559, driver),))
+    monkeypatch.setattr(local_gpus, "gpus", lambda: (LocalGpu("NVIDIA H100", 90, driver),))
     assert facts.of("gpu.driver.major").value == major
     assert facts.of("gpu.driver").value == driver

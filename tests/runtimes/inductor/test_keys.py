@@ -24,7 +24,7 @@ def keys(tmp_path, monkeypatch):
     monkeypatch.setattr(Lookup, "source", lambda self, source: Resolved("content", "place"))
 
     def of(*, device="H100", driver="580.65.06"):
-        gpu = LocalGpu("NVIDIA H100 80GB HBM3", 90, 81559, driver)
+        gpu = LocalGpu("NVIDIA H100 80GB HBM3", 90, driver)
         monkeypatch.setattr(local_gpus, "gpus", lambda: (gpu,))
         (tmp_path / "r.yaml").write_text(RECIPE.format(device=device))
         [variant] = plan(tmp_path / "r.yaml")

@@ -54,7 +54,7 @@ def fake_h100(monkeypatch):
     moved = []
     monkeypatch.setattr(cuda, "devices", lambda: devices)
     monkeypatch.setattr(cuda, "runtime_version", lambda: pt2.H100["cuda"])
-    monkeypatch.setattr(local_gpus, "gpus", lambda: (LocalGpu(pt2.H100["gpu"], 90, 81559, "580.65.06"),))
+    monkeypatch.setattr(local_gpus, "gpus", lambda: (LocalGpu(pt2.H100["gpu"], 90, "580.65.06"),))
     monkeypatch.setattr(torch.Tensor, "to", lambda self, device: (moved.append(device), self)[1])
     monkeypatch.setattr(torch.cuda, "synchronize", lambda index: moved.append(f"waited for {index}"))
     return moved

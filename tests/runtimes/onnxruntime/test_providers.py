@@ -135,3 +135,18 @@ def test_a_session_is_opened_with_the_wanted_provider_first_and_the_cpu_last():
         ("CUDAExecutionProvider", {"device_id": "1"}),
         (CPU, {}),
     ]
+
+
+@pytest.mark.parametrize("version", ["1.18.0", "1.18.1", "1.22.0", "1.24.4", "1.26.0", "1.26"])
+def test_these_versions_build_strongly_typed_networks(version):
+    assert ort_providers.takes_types(version)
+
+
+@pytest.mark.parametrize("version", ["1.16.3", "1.17.1", "1.27.0", "1.28.0", "1.31.1", "1.32.0", "2.0"])
+def test_all_others_need_options_for_precisions(version):
+    assert not ort_providers.takes_types(version)
+
+
+@pytest.mark.parametrize(("release", "takes"), [("23.05", False), ("24.02", False), ("24.05", True), ("26.08", True)])
+def test_images_of_triton_with_tensorrt_10_or_later_take_the_precision_from_the_graph(release, takes):
+    assert ort_providers.image_takes_types(release) is takes

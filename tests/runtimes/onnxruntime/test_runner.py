@@ -16,13 +16,13 @@ from engine.kit.onnx import onnx_files
 from engine.machine import cuda
 from engine.recipe.schema import ModelSection, Recipe, TargetSection
 from engine.recipe.values import Range
-from engine.runtimes import devices, hardware
+from engine.runtimes import devices, requirements
 from engine.runtimes.execution import Execution
 from engine.runtimes.onnxruntime import runner as ort_runner
 from engine.runtimes.onnxruntime import session as ort
 from engine.runtimes.onnxruntime import tensorrt_provider as ort_tensorrt
 
-T4 = hardware.on(["T4"], tool="onnxruntime-gpu")
+T4 = requirements.on(["T4"], tool="onnxruntime-gpu")
 IDS = {"input_ids": onnx_files.Input("input_ids", "int64", ("batch", "sequence"))}
 
 

@@ -6,14 +6,15 @@ import pytest
 
 from engine.errors import StepError
 from engine.runtimes.onnxruntime import session_options
+from engine.runtimes.onnxruntime.session_options import SavedOptions
 
 
 def test_options_are_read_as_they_were_saved(tmp_path):
-    assert session_options.read(tmp_path) == {}
+    assert session_options.read(tmp_path) == SavedOptions()
     session_options.save(tmp_path, level="basic", disabled=("SkipLayerNormFusion",))
     options = {"disabled_optimizers": ["SkipLayerNormFusion"], "graph_optimization_level": "basic"}
     assert json.loads((tmp_path / "session.json").read_text()) == options
-    assert session_options.read(tmp_path) == options
+    assert session_options.read(tmp_path) == SavedOptions("basic", ("SkipLayerNormFusion",))
 
 
 @pytest.mark.parametrize(

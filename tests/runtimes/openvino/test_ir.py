@@ -1,6 +1,7 @@
 """OpenVINO's files: the same bytes for the same model, with the names of axes."""
 
 import graphs
+import models
 import openvino_here  # noqa: F401 - skips where OpenVINO is missing
 import pytest
 
@@ -42,3 +43,23 @@ def test_a_file_that_openvino_cannot_read_is_refused(tmp_path):
     (tmp_path / "model.onnx").write_bytes(b"no model")
     with pytest.raises(StepError, match=r"OpenVINO cannot read model\.onnx"):
         ir.read(tmp_path / "model.onnx")
+
+
+def known(folder, rows, tokens):
+    model = ir.read(folder / onnx_files.MODEL)
+    return ir.output_axes(model, onnx_files.inputs(onnx_files.load_graph(folder)), rows, tokens)
+
+
+def test_rows_are_known_from_two_sizes_of_the_batch():
+    assert known(graphs.tiny("bert"), "batch", "sequence") == {"logits": ["batch", None]}
+
+
+@pytest.mark.parametrize(("rows", "tokens"), [("batch", None), (None, None)])
+def test_an_input_with_another_free_axis_tells_nothing(rows, tokens):
+    assert known(graphs.tiny("bert"), rows, tokens) is None
+
+
+def test_an_axis_that_follows_from_the_input_in_another_way_is_not_known(tmp_path):
+    models.onnx_audio(tmp_path / "model.onnx")
+    assert known(tmp_path, "batch", None) is None
+    assert known(tmp_path, "batch", "samples") is None

@@ -11,7 +11,7 @@ from onnx import helper
 from engine.errors import StepError
 from engine.kit.onnx import onnx_files
 from engine.machine import cpu
-from engine.runtimes.openvino import compiled, ir, quantized_layers, quantizer
+from engine.runtimes.openvino import compiled, ir, quantizer
 from engine.runtimes.openvino.compiled import Calls
 
 SAMPLES = [{"x": np.random.default_rng(seed).standard_normal((3, 64)).astype(np.float32)} for seed in range(8)]
@@ -30,8 +30,8 @@ def answer(model, inputs):
 def test_products_are_quantized_and_stay_near(layers, capsys):
     before = dict(os.environ)
     small = quantizer.quantized(layers.clone(), SAMPLES)
-    assert quantized_layers.find(layers) == {}
-    assert quantized_layers.counted(small, ()) == {"MatMul": 2}
+    assert quantizer.rounded_layers(layers) == {}
+    assert quantizer.counted_layers(small, ()) == {"MatMul": 2}
     one, other = answer(layers, SAMPLES[0]), answer(small, SAMPLES[0])
     assert np.abs(one - other).max() < 0.05 * np.abs(one).max()
     assert not np.array_equal(one, other)
@@ -91,7 +91,7 @@ def of_size(size):
 def test_queries_and_keys_of_small_heads_stay_in_floating_point(tmp_path, size, count):
     plain = attention(tmp_path / "attention", size)
     small = quantizer.quantized(plain.clone(), of_size(size))
-    assert quantized_layers.counted(small, ()) == {"MatMul": count}
+    assert quantizer.counted_layers(small, ()) == {"MatMul": count}
     assert distance(plain, small, size) < 0.1
 
 
@@ -101,3 +101,45 @@ def test_openvino_on_amx_still_mistakes_small_heads_with_products_in_int8(tmp_pa
     plain = attention(tmp_path / "attention", 32)
     wrong = distance(plain, quantizer.quantized(plain.clone(), of_size(32)), 32)
     assert wrong > 0.3, "this version of OpenVINO has no such mistake: docs/adr/0032 may go"
+
+
+@pytest.fixture
+def models(tmp_path):
+    """Two linear layers, in floating point and in int8."""
+    plain = ir.of_onnx(graphs.write(tmp_path / "layers", graphs.layers(64, 128)) / onnx_files.MODEL)
+    return plain, quantizer.quantized(plain.clone(), SAMPLES)
+
+
+def error(model, plain):
+    """The mean error over all samples, where floating-point operators compute in fp32."""
+    first, second = (Calls(each, threads=1, options=compiled.FP32) for each in (plain, model))
+    return np.mean([np.abs(second.run(each)["y"] - first.run(each)["y"]).mean() for each in SAMPLES])
+
+
+def test_an_activation_that_is_left_out_is_as_it_is(models):
+    plain, small = models
+    first, second = quantizer.rounded_layers(small)
+    assert list(quantizer.rounded_layers(quantizer.without_rounding(small, {first}))) == [second]
+    alone = quantizer.without_rounding(small, {first, second})
+    assert quantizer.rounded_layers(alone) == {}
+    assert quantizer.rounded_layers(small).keys() == {first, second}, "the model itself stays as it is"
+    assert 0 < error(alone, plain) < error(small, plain)
+
+
+def test_layers_are_counted_where_all_of_their_activations_are_rounded(models):
+    _, small = models
+    first, second = quantizer.rounded_layers(small)
+    assert quantizer.counted_layers(small, ()) == {"MatMul": 2}
+    assert quantizer.counted_layers(small, {first}) == {"MatMul": 1}
+    assert quantizer.counted_layers(small, {first, second}) == {}
+
+
+def test_switches_round_as_the_copies_do(models):
+    _, small = models
+    first, second = quantizer.rounded_layers(small)
+    switched = quantizer.Switched(small)
+    for chosen in ({first, second}, {first}, set()):
+        copy = quantizer.without_rounding(small, {first, second} - chosen)
+        expected = Calls(copy, threads=1, options=compiled.FP32).run(SAMPLES[0])["y"]
+        answer = switched.run(SAMPLES[0], chosen)["y"]
+        assert np.abs(answer - expected).max() < 0.03 * np.abs(expected).max()

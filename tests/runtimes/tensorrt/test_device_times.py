@@ -4,7 +4,7 @@ import fake_gpu
 import numpy as np
 import pytest
 
-from engine.runtimes.tensorrt import bindings, cudart, device_times, libraries
+from engine.runtimes.tensorrt import bindings, cudart, device_times, plugin_libraries
 from engine.runtimes.tensorrt import runner as trt_runner
 
 NARROW = ((1, 4), (2, 4), (8, 4))
@@ -15,7 +15,7 @@ def engine(monkeypatch, *, memory=1 << 30, cuda_graph=False):
     runtime = fake_gpu.Runtime(memory=memory)
     loaded = fake_gpu.Engine(runtime, profiles=(NARROW,))
     module = fake_gpu.tensorrt(loaded)
-    for place in (trt_runner, bindings, libraries):
+    for place in (trt_runner, bindings, plugin_libraries):
         monkeypatch.setattr(place, "trt", module)
     monkeypatch.setattr(trt_runner.trt_log, "begin", lambda: (module.ILogger(), None))
     monkeypatch.setattr(cudart, "runtime", lambda: runtime)

@@ -4,10 +4,10 @@ import pytest
 
 from engine.builder import facts
 from engine.machine import shared_libraries, tools
-from engine.runtimes.onnxruntime.libraries import TENSORRT
+from engine.runtimes.onnxruntime.providers import TENSORRT_LIBRARIES
 from engine.step import Device, Hardware
 
-PROVIDER = Hardware(devices=(Device(name="T4", sm=75),), tool="onnxruntime-gpu", libraries=TENSORRT)
+PROVIDER = Hardware(devices=(Device(name="T4", sm=75),), tool="onnxruntime-gpu", libraries=TENSORRT_LIBRARIES)
 
 
 @pytest.fixture(autouse=True)

@@ -8,8 +8,8 @@ import pytest
 
 from engine.errors import StepError
 from engine.recipe.values import Range
-from engine.runtimes.hardware import on
 from engine.runtimes.onnxruntime import session as ort
+from engine.runtimes.requirements import on
 from engine.runtimes.tensorrt import api as trt_api
 from engine.runtimes.tensorrt import log as trt_log
 from engine.runtimes.tensorrt import runner as trt_runner

@@ -10,8 +10,8 @@ import pytest
 
 from engine.errors import StepError
 from engine.machine import cuda
-from engine.runtimes import devices, hardware
-from engine.runtimes.tensorrt import cuda_calls, cudart, passport
+from engine.runtimes import devices, requirements
+from engine.runtimes.tensorrt import cudart, passport
 from engine.runtimes.tensorrt import log as trt_log
 
 NARROW, WIDE = ((1, 4), (1, 4), (1, 4)), ((1, 4), (8, 4), (32, 4))
@@ -21,7 +21,7 @@ T4 = cuda.CudaDevice(name="Tesla T4", sm=75, ecc=True, integrated=False, **dict.
 
 def execution(kind="tensorrt", **options):
     tool = {"tensorrt": "tensorrt", "tensorrt-rtx": "tensorrt_rtx"}[kind]
-    return executions.execution(runtime=kind, hardware=hardware.on(["T4"], tool=tool), **options)
+    return executions.execution(runtime=kind, hardware=requirements.on(["T4"], tool=tool), **options)
 
 
 def artifact(directory, *, kind="tensorrt", gpu="Tesla T4", version="10.13.0.35", plan=b"engine", options=None):
@@ -48,8 +48,7 @@ def fake(monkeypatch):
         module = fake_gpu.tensorrt(engine, itself=kind == "tensorrt-rtx")
         trt_log._logger.cache_clear()
         monkeypatch.setattr(cuda, "devices", lambda: (T4,))
-        for place in (cuda_calls, cudart):
-            monkeypatch.setattr(place, "runtime", lambda: runtime)
+        monkeypatch.setattr(cudart, "runtime", lambda: runtime)
         monkeypatch.setitem(sys.modules, {"tensorrt": "tensorrt", "tensorrt-rtx": "tensorrt_rtx"}[kind], module)
         return runtime, engine
 
@@ -225,7 +224,7 @@ def test_the_real_tensorrt_rtx_refuses_what_is_no_engine(tmp_path, monkeypatch):
 def test_without_the_bindings_the_way_to_them_is_told(monkeypatch):
     monkeypatch.setitem(sys.modules, "cuda.bindings.runtime", None)
     with pytest.raises(StepError, match="needs cuda-bindings"):
-        cuda_calls.runtime()
+        cudart.runtime()
 
 
 def test_the_fake_has_only_calls_that_the_real_runtime_has():
@@ -238,4 +237,4 @@ def test_the_fake_has_only_calls_that_the_real_runtime_has():
 def test_devices_are_numbered_as_cuda_shows_them(monkeypatch):
     other = cuda.CudaDevice(name="NVIDIA A10", sm=86, ecc=True, integrated=False, **dict.fromkeys(FIELDS, 1))
     monkeypatch.setattr(cuda, "devices", lambda: (other, T4))
-    assert devices.chosen(hardware.on(["T4"], tool="tensorrt")).index == 1
+    assert devices.chosen(requirements.on(["T4"], tool="tensorrt")).index == 1

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from engine.kit.onnx import surgery
 from engine.kit.onnx.names import TensorNames
 from engine.kit.quantization.weight_only import blocks, layers
-from engine.runtimes.onnxruntime import few_bits
+from engine.runtimes.onnxruntime import matmul_nbits
 from engine.runtimes.preparation import CONTRIBUTED
 
 if TYPE_CHECKING:
@@ -71,8 +71,8 @@ def _replace_products(nodes: list[ir.Node], weight: _Stored) -> None:
     sizes = {"K": weight.inputs, "N": weight.outputs, "bits": weight.bits, "block_size": blocks.BLOCK}
     for node in nodes:
         inputs = [node.inputs[0], *weight.values]
-        numbers = {**sizes, "accuracy_level": few_bits.BY_INTEGERS}
-        surgery.replace(node, [_contributed(few_bits.OPERATOR, inputs, node, numbers)])
+        numbers = {**sizes, "accuracy_level": matmul_nbits.BY_INTEGERS}
+        surgery.replace(node, [_contributed(matmul_nbits.OPERATOR, inputs, node, numbers)])
 
 
 def _replace_lookups(nodes: list[ir.Node], table: _Stored, names: TensorNames) -> None:

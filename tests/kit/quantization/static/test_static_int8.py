@@ -7,8 +7,8 @@ from engine.kit.onnx import onnx_files
 from engine.kit.quantization.precisions import LeftAloneError
 from engine.kit.quantization.report import QuantizeReport, StaticReport
 from engine.kit.quantization.static import static_int8
+from engine.runtimes.onnxruntime import multiplications
 from engine.runtimes.onnxruntime import session as ort
-from engine.runtimes.onnxruntime import work
 from engine.runtimes.onnxruntime.providers import ON_CPU
 
 
@@ -43,7 +43,7 @@ def test_the_dense_layers_are_in_int8_and_the_answers_stay(tmp_path):
 
 def test_the_kernels_multiply_integers_as_the_report_says(tmp_path):
     report, out = quantized(tmp_path)
-    counts = work.multiplications(out, convolutional.images(1)[0], provider=ON_CPU)
+    counts = multiplications.multiplications(out, convolutional.images(1)[0], provider=ON_CPU)
     assert counts.operators == {"Conv": {"int8": 2, "fp32": 3}, "Gemm": {"int8": 1}}
     assert counts["int8"] / sum(counts.values()) == pytest.approx(report.share, abs=1e-4)
     assert report.share > 0.8
