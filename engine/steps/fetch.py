@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from engine.errors import JudgementError, StepError
 from engine.feasibility.facts import GraphFacts, ModelFacts
@@ -32,6 +32,7 @@ class Fetch(Step):
     report: ClassVar[type[TypedReport] | None] = ModelFacts
 
     judged: ClassVar[tuple[str, ...]] = ("allowed_licenses",)
+    keyed_if_set: ClassVar[tuple[str, ...]] = ("prompt", "truncate_dim")
 
     source: Source
     tokenizer: Source | None = None
@@ -61,11 +62,6 @@ class Fetch(Step):
             tokenizer_license=Source(uri=model.tokenizer, part="license") if model.tokenizer else None,
             allowed_licenses=recipe.policy.licenses,
         )
-
-    def options(self) -> Mapping[str, Any]:
-        """Return the options that are rows of the key; `prompt` and `truncate_dim` only where the recipe has them."""
-        chosen = {"prompt", "truncate_dim"}
-        return {name: each for name, each in super().options().items() if name not in chosen or each is not None}
 
     def tools_used(self) -> tuple[str, ...]:
         """Return the Python packages that convert pickles, or write ONNX files; none where files are only copied."""

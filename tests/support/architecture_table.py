@@ -13,7 +13,7 @@ from architecture_trials import CPU_SECONDS, Pair, Trial, pairs
 from engine import tasks
 from engine.kit.checkpoints import exportable, model_inputs
 from engine.kit.checkpoints.exportable import Exportability
-from engine.kit.reference import text_inputs
+from engine.kit.reference import families
 from engine.text import lines
 
 BARE = re.compile(
@@ -68,7 +68,7 @@ def more_than_text(pair: Pair) -> str:
     if tasks.generates(pair.task):
         return ""
     try:
-        parameters = text_inputs.parameters(getattr(transformers, pair.architecture))
+        parameters = families.parameters(getattr(transformers, pair.architecture))
     except (ImportError, AttributeError):  # a class that needs a library which is not installed
         return ""
     beyond = model_inputs.beyond_text(parameters, {"default_language": "en_XX"})

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from engine import tasks
 from engine.errors import StepError
-from engine.kit.accuracy import agreement, chance, comparison, in_batch, masked, outputs, parts, variation
+from engine.kit.accuracy import agreement, comparison, in_batch, outputs, variation
 from engine.kit.accuracy.agreement import NO_CHOICES, Choices
+from engine.kit.accuracy.comparable_outputs import Comparable
 from engine.kit.accuracy.comparison import Distance
 from engine.kit.accuracy.in_batch import RowOfBatch
 from engine.kit.accuracy.outputs import Usual
@@ -89,7 +90,7 @@ def _undecided(answer: Answer, tried: Sequence[Case], answers: Sequence[Mapping[
     for number, (case, first) in enumerate(pairs(tried, answers)):
         if case.kind not in kinds or number % _AGAIN == 0:
             again = answer(case.inputs)
-            if not all(chance.is_same(output, again[name]) for name, output in first.items()):
+            if not all(cases.is_same_but_rounding(output, again[name]) for name, output in first.items()):
                 names.append(case.name)
         kinds.add(case.kind)
     return tuple(names)
@@ -142,10 +143,9 @@ def _measured(
         {name: comparison.answer(case, name, each) for name in case.outputs} for case, each in pairs(tried, answers)
     ]
     metric = _accuracy(pairs(tried, answers))
-    hidden = masked.find(tried)
-    tried, answers = masked.clip_cases(tried, hidden), [masked.clip(each, hidden) for each in whole]
-    divided = parts.find(tried)
-    tried, answers = parts.split_cases(tried, divided), [parts.split(each, divided) for each in answers]
+    comparable = Comparable.of(tried)
+    tried = [replace(case, outputs=comparable.outputs(case.outputs)) for case in tried]
+    answers = [comparable.outputs(each) for each in whole]
     unanswered = tuple(case.name for case in tried if outputs.has_empty_row(case))
     if unanswered:
         return replace(counted, unanswered=unanswered)
@@ -162,7 +162,7 @@ def _measured(
     directions = [(case, name, each.cosine) for case, name, each in finite if each.cosine is not None]
     neighbours = None if pooling is None else agreement.neighbours(tried, answers, pooling)
     among = in_batch.measure(
-        lambda inputs: parts.split(masked.clip(answer(inputs), hidden), divided),
+        lambda inputs: comparable.outputs(answer(inputs)),
         tried,
         padding=padding,
         pooling=pooling,
@@ -170,7 +170,7 @@ def _measured(
         takes=takes,
     )
     cosine = _worst(directions, lowest=True) if directions else None
-    noted = replace(counted, notes=masked.notes(hidden), cosine=cosine)
+    noted = replace(counted, notes=comparable.notes(), cosine=cosine)
     return replace(
         _varied(noted, tried, answers, pooling=pooling, usual=usual),
         max_abs=_worst([(case, name, distance.max_abs) for case, name, distance in finite]),

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine.errors import StepError
-from engine.kit.bench import rivals
+from engine.kit.bench.contenders import BuiltModel, unmeasured
 from engine.kit.bench.interleaving import Contender
-from engine.kit.bench.report import in_words
-from engine.kit.bench.unmeasured import Unmeasured
+from engine.kit.bench.report import Unmeasured, in_words
 from engine.runtimes.cuda_graph import BoundCall
 from engine.runtimes.recipes import IN_PROCESS
 
@@ -27,7 +26,7 @@ _TOLERANCE = 1e-2
 
 def added(
     contenders: Sequence[Contender],
-    load: Callable[[], Runner],
+    graphed: BuiltModel,
     inputs: Tensors,
     shape: Mapping[str, int],
     *,
@@ -37,17 +36,17 @@ def added(
     """Return the contenders and the built model in a CUDA graph; without it, and with the reason, where that fails.
 
     The first contender is the built model without a graph. With `by_default` the one with the graph takes its place as
-    the recipe's own model, and stands before it. `load` opens the model for this shape alone, since a session is of no
-    use any more after a capture that fails. A graph takes part only if it answers as the model does without one. The
+    the recipe's own model, and stands before it. `graphed` is loaded for this shape alone, since a session is of no use
+    any more after a capture that fails. A graph takes part only if it answers as the model does without one. The
     values of the inputs `stated` are not changed for that.
     """
     plain, *others = contenders
     name = f"{plain.runtime}-graph"
     try:
-        call = _checked(load(), inputs, stated)
+        call = _checked(graphed.runner(), inputs, stated)
     except (StepError, ImportError, OSError) as error:
         why = StepError(error.what, error.facts) if isinstance(error, StepError) else error  # hints are for the user
-        return list(contenders), [rivals.unmeasured(name, why, shape)]
+        return list(contenders), [unmeasured(name, why, shape)]
     print(f"CUDA graph for {in_words(shape)}: {call.graph}")
     with_graph = Contender(runtime=name, via=IN_PROCESS, ours=True, prepare=lambda _: call.run, graph=call.graph)
     if by_default:

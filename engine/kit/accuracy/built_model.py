@@ -7,12 +7,18 @@ from dataclasses import replace
 from pathlib import Path
 
 from engine import tasks
-from engine.kit.accuracy import few_samples, perplexity, usual_work
 from engine.kit.accuracy import measure as accuracy
-from engine.kit.accuracy.report import AccuracyReport
+from engine.kit.accuracy import perplexity, precision_shares
+from engine.kit.accuracy.report import AccuracyReport, Work
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.onnx import graphs, onnx_files
 from engine.runtimes.execution import Execution
+
+_OWN = ("sample", "tensors")
+"""The kinds of cases that come from a recipe's own samples."""
+_DOUBT = 0.05
+"""One minus the confidence, and the share of inputs from which a report has a note."""
+_EXACT = frozenset({"fp32", "fp64"})
 
 
 def measure(
@@ -41,7 +47,25 @@ def measure(
     if runner.work is not None:
         model = runner.inputs or onnx_files.load_graph(directory / graphs.folders(directory)[0])
         longest = None if new_tokens is None else checkpoints.max_sequence(checkpoint)
-        work = usual_work.shares(runner.work, model, opt, reference, generates=new_tokens is not None, longest=longest)
+        work = precision_shares.shares(
+            runner.work, model, opt, reference, generates=new_tokens is not None, longest=longest
+        )
     measured = perplexity.of_built(runner.run, reference)
-    notes = (*report.notes, *few_samples.note(report.kinds, work))
+    notes = (*report.notes, *_note_on_few_samples(report.kinds, work))
     return replace(report, perplexity=measured, work=work, notes=notes, bytes=onnx_files.folder_size(directory))
+
+
+def _note_on_few_samples(kinds: Mapping[str, int], work: Work | None) -> tuple[str, ...]:
+    """Return a note where so few samples say little about the rounding of a model on other inputs; else nothing.
+
+    If a share p of the inputs missed a bound, n independent samples would all keep it with a probability of (1 - p)^n.
+    So n samples that keep a bound rule out, with 95 % confidence, only shares above 1 - 0.05^(1/n). `kinds` is the
+    number of cases by kind. A model that computes in fp32 alone has no note, as its rounding depends little on inputs.
+    """
+    count = sum(kinds.get(kind, 0) for kind in _OWN)
+    if not count or work is None or set(work.shares) <= _EXACT:
+        return ()
+    share = 1 - _DOUBT ** (1 / count)
+    if share < _DOUBT:
+        return ()
+    return (f"{count} samples that keep a bound: up to {share:.0%} of other inputs may miss it (95 % confidence)",)
