@@ -7,7 +7,7 @@ import importlib
 import json
 import time
 from collections.abc import Mapping, Sequence
-from itertools import chain, repeat
+from itertools import chain, zip_longest
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -44,7 +44,6 @@ Axes = Mapping[str, int | str]
 """The size of each axis of a shape; "samples" for the axis whose sizes are the lengths of the samples."""
 
 LATENCIES = "latencies.json"
-_NO_LIMITS: Mapping[str, float] = {}
 _SERVER_TOOLS = ("protobuf", "tokenizers", "tritonclient")
 _SERVER = "engine.server.measured"
 _ROWS = "engine.kit.bench.sample_rows"
@@ -238,19 +237,14 @@ class Bench(Step):
         with contextlib.ExitStack() as stack:
             served, server = self._served(built, original, stack)
             contenders = (*ours, *against, *served)
-            unlimited, no_values = repeat(_NO_LIMITS), repeat(dict[str, tuple[int, ...]]())
-            for axes, limits, values, by_default in zip(
-                shapes,
-                chain(self.budgets, unlimited),
-                chain(self.values, no_values),
-                self.in_graph or repeat(None),
-                strict=False,
-            ):
+            for axes, limits, values, by_default in zip_longest(shapes, self.budgets, self.values, self.in_graph):
                 print(f"measuring {in_words(axes)}, {threads} threads: {', '.join(map(str, contenders))}")
                 if OF_SAMPLES in axes.values():
                     rows_of_tokens = self._rows_of_tokens(samples, checkpoint or exported, graph)
                     batches = importlib.import_module(_BATCHES)
-                    timed, its = batches.measured(axes, rows_of_tokens, contenders, self.budget, limits, until=until)
+                    timed, its = batches.measured(
+                        axes, rows_of_tokens, contenders, self.budget, limits or {}, until=until
+                    )
                     lengths.append(its)
                 else:
                     sizes = {axis: int(size) for axis, size in axes.items()}
@@ -261,10 +255,10 @@ class Bench(Step):
                     unmeasured += unable
                     if graphed is not None:
                         fit, unable = cuda_graphs.added(
-                            fit, graphed, inputs, sizes, by_default=bool(by_default), stated=values
+                            fit, graphed, inputs, sizes, by_default=bool(by_default), stated=values or ()
                         )
                         unmeasured += unable
-                    timed = budgets.decided_rows(sizes, inputs, fit, self.budget, limits, until=until)
+                    timed = budgets.decided_rows(sizes, inputs, fit, self.budget, limits or {}, until=until)
                 rows = [(row if new is None else row.generating(new), rounds) for row, rounds in timed]
                 measured += rows
                 states += gpu_state.look(gpu.name, gpu.uuid) if gpu else []

@@ -106,7 +106,7 @@ class Fetch(Step):
         if isinstance(source, Path) and source.is_file():
             copy_onnx(source, out, tokens=tokenizer is not None)
         elif isinstance(source, Path):
-            _copy_model(source, out, self.weights)
+            _copy_all(source, weights.complete(source, allowed=self.weights), out)
         else:
             hub.download(*_on_hub(source), out, weights=self.weights)
         sentences.apply(out, prompt=self.prompt, truncate_dim=self.truncate_dim)
@@ -137,15 +137,11 @@ def describe(place: Path, *, tokens: bool = False) -> ModelFacts:
         described = _described(place, [path.name for path in heavy])
     return ModelFacts(
         kind="onnx" if place.is_file() else checkpoint.kind(place),
-        task=None if place.is_file() else _task(place),
+        task=None if place.is_file() else checkpoint.own_task(place),
         max_sequence=None if place.is_file() else checkpoint.max_sequence(place),
         bytes=sum(path.stat().st_size for path in heavy),
         **vars(described),
     )
-
-
-def _copy_model(directory: Path, out: Path, allowed: model_files.Weights) -> None:
-    _copy_all(directory, weights.complete(directory, allowed=allowed), out)
 
 
 def copy_onnx(path: Path, out: Path, *, tokens: bool) -> None:
@@ -217,11 +213,6 @@ def _described(out: Path, names: Sequence[str]) -> GraphFacts:
         axes={name: tuple(shape) for name, shape in checkpoint.axes(out).items()},
         width=width if isinstance(width, int) else None,
     )
-
-
-def _task(out: Path) -> str | None:
-    """Return the task that the model's own files name; a step that needs a task refuses an unsupported task."""
-    return checkpoint.own_task(out)
 
 
 def _without_path(uri: str) -> str:

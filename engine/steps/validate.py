@@ -40,7 +40,7 @@ class Validate(Judged):
         The default bounds on accuracy are in `kit/accuracy/thresholds.py`.
         """
         least = thresholds.in_batch(recipe.precision, recipe.validation.in_batch)
-        step = cls(execution=Execution.for_recipe(recipe), least_in_batch=least, **cls.fields_of(recipe))
+        step = cls.with_bounds(recipe, execution=Execution.for_recipe(recipe), least_in_batch=least)
         if recipe.runtime.runs_on_cpu(recipe.target):
             return step
         # The step `validate-onnx` counts the multiplications of such a model, and judges them.

@@ -8,8 +8,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, ClassVar, Self
 
+from engine.kit.accuracy import built_model
 from engine.kit.accuracy import measure as accuracy
-from engine.kit.accuracy import precision_shares
 from engine.kit.accuracy.gate import Judged
 from engine.kit.accuracy.report import AccuracyReport
 from engine.kit.onnx import ir_models, mapped_weights, onnx_files
@@ -58,11 +58,11 @@ class ValidateOnnx(Judged):
         if runtime.runs_on_cpu(recipe.target) or not runtime.from_graph or runtime.candidates(recipe):
             return None
         calibrate = None if recipe.precision == "fp32" else recipe.calibrate
-        step = cls(
+        step = cls.with_bounds(
+            recipe,
             samples=None if calibrate is None else Source(uri=calibrate.samples),
             limit=None if calibrate is None else calibrate.limit,
             tf32=bool(recipe.tf32),
-            **cls.fields_of(recipe),
         )
         return step if step.counts else step.model_copy(update={"opt": {}})
 
@@ -113,7 +113,7 @@ class ValidateOnnx(Judged):
         if self.counts:
             with TemporaryDirectory(dir=out.parent) as folder:
                 count = functools.partial(stated_work.multiplications, quantized, scratch=Path(folder))
-                work = precision_shares.shares(count, graph, self.opt, reference)
+                work = built_model.precision_shares(count, graph, self.opt, reference)
         onnx_files.link(quantized, out)
         return replace(report, emulated=", ".join(kinds) or None, work=work)
 

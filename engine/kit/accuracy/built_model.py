@@ -1,18 +1,30 @@
-"""Built: the accuracy of a built model in its runtime, as the step `validate` reports it."""
+"""Built model: its accuracy in its runtime, and the shares of its multiplications in each precision."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from engine import tasks
+from engine.errors import StepError
 from engine.kit.accuracy import measure as accuracy
-from engine.kit.accuracy import perplexity, precision_shares
+from engine.kit.accuracy import perplexity
 from engine.kit.accuracy.report import AccuracyReport, Work
 from engine.kit.checkpoints import checkpoint as checkpoints
+from engine.kit.inputs import bench_inputs, cases
 from engine.kit.onnx import graphs, onnx_files
+from engine.runtimes import axes
 from engine.runtimes.execution import Execution
+
+if TYPE_CHECKING:
+    import numpy as np
+    import onnx
+
+    from engine.kit.onnx.onnx_files import Input
+
+    Count = Callable[[Mapping[str, np.ndarray]], Mapping[str, int]]
 
 _OWN = ("sample", "tensors")
 """The kinds of cases that come from a recipe's own samples."""
@@ -47,9 +59,7 @@ def measure(
     if runner.work is not None:
         model = runner.inputs or onnx_files.load_graph(directory / graphs.folders(directory)[0])
         longest = None if new_tokens is None else checkpoints.max_sequence(checkpoint)
-        work = precision_shares.shares(
-            runner.work, model, opt, reference, generates=new_tokens is not None, longest=longest
-        )
+        work = precision_shares(runner.work, model, opt, reference, generates=new_tokens is not None, longest=longest)
     measured = perplexity.of_built(runner.run, reference)
     notes = (*report.notes, *_note_on_few_samples(report.kinds, work))
     return replace(report, perplexity=measured, work=work, notes=notes, bytes=onnx_files.folder_size(directory))
@@ -69,3 +79,45 @@ def _note_on_few_samples(kinds: Mapping[str, int], work: Work | None) -> tuple[s
     if share < _DOUBT:
         return ()
     return (f"{count} samples that keep a bound: up to {share:.0%} of other inputs may miss it (95 % confidence)",)
+
+
+def precision_shares(
+    count: Count,
+    model: onnx.ModelProto | Mapping[str, Input],
+    opt: Mapping[str, int],
+    reference: Path,
+    *,
+    generates: bool = False,
+    longest: int | None = None,
+) -> Work:
+    """Return the shares of the multiplications that `count` counts in one run, on inputs of the extents `opt`.
+
+    `model` is an ONNX graph, or the inputs of a model whose multiplications depend on shapes alone. `opt` maps an axis
+    to its extent; axes without an entry have usual extents. A model that refuses random inputs, such as a speech model
+    that takes a sample rate, runs on the first case of the reference. Raises StepError where the model cannot run on
+    the first case either.
+
+    A model that `generates` text runs on a prompt of at most `longest` tokens.
+    """
+    if isinstance(model, Mapping):
+        extents = bench_inputs.usual_extents(model, opt)
+        return Work.of(count(_zeros(model, extents)), extents)
+    if generates:
+        draw, extents = bench_inputs.prompts, bench_inputs.usual_prompt(opt, longest)
+    else:
+        draw, extents = bench_inputs.draw, bench_inputs.usual_extents(onnx_files.inputs(model), opt)
+    try:
+        return Work.of(count(draw(model, extents)), extents)
+    except StepError as error:
+        print(f"random inputs fail ({error.what}), so the multiplications are counted on a case of the reference")
+    return Work.of(count(cases.load(reference)[0].inputs), {})
+
+
+def _zeros(inputs: Mapping[str, Input], extents: Mapping[str, int]) -> dict[str, np.ndarray]:
+    """Return inputs of zeros; an axis whose extent follows from no other has one entry."""
+    import numpy as np
+
+    return {
+        name: np.zeros([axes.extent(axis, extents) or 1 for axis in value.shape], value.dtype)
+        for name, value in inputs.items()
+    }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar, TypedDict
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from engine import tasks
 from engine.kit.accuracy import batching, refusals, thresholds
@@ -11,6 +11,7 @@ from engine.kit.accuracy.batching import RowBatching
 from engine.kit.accuracy.report import AccuracyReport, Work
 from engine.kit.accuracy.thresholds import DEFAULTS, Miss
 from engine.kit.accuracy.variation import RANKED
+from engine.kit.inputs import bench_inputs
 from engine.machine import cpu
 from engine.recipe.values import Bound, Metric, Precision
 from engine.runtimes.preparation import Lowering
@@ -18,28 +19,6 @@ from engine.step import Step, TypedReport
 
 if TYPE_CHECKING:
     from engine.recipe.schema import PackageSection, Recipe, Triton
-
-
-class JudgedFields(TypedDict):
-    """The values that a recipe gives to the fields of a step with bounds on the accuracy of a model."""
-
-    task: str | None
-    precision: Precision
-    cosine: Bound | None
-    agreement: Bound | None
-    max_abs: Bound | None
-    variation: Bound | None
-    rank: Bound | None
-    in_batch: Bound | None
-    asks_to_join: tuple[str, ...]
-    asks_to_mix: tuple[str, ...]
-    precision_share: Bound | None
-    perplexity: Bound | None
-    metric: Metric | None
-    weights_only: bool
-    lowers_fp32: bool
-    has_full_range: bool
-    opt: Mapping[str, int]
 
 
 class Bounded(Step):
@@ -69,33 +48,34 @@ class Bounded(Step):
     opt: Mapping[str, int] = {}
     """The optimum of each axis in the first profile: the shape for which multiplications are counted."""
 
-    @staticmethod
-    def fields_of(recipe: Recipe) -> JudgedFields:
-        """Return the values that a recipe gives to the fields of `Bounded`.
+    @classmethod
+    def with_bounds(cls, recipe: Recipe, **own: Any) -> Self:
+        """Return the step with the bounds of a recipe, and with fields of its own.
 
         Where a bound in the recipe is None, the method `refuse` takes the default bound from the module `thresholds`.
         """
         validation = recipe.validation
         lowering = recipe.runtime.lowering(recipe)
-        return {
-            "task": recipe.model.task,
-            "precision": recipe.precision,
-            "cosine": validation.cosine,
-            "agreement": validation.agreement,
-            "max_abs": validation.max_abs,
-            "variation": validation.variation,
-            "rank": validation.rank,
-            "in_batch": validation.in_batch,
-            "asks_to_join": _asks_to_join(recipe.package.triton),
-            "asks_to_mix": _asks_to_mix(recipe.package),
-            "precision_share": validation.precision_share,
-            "perplexity": None if validation.perplexity is None else validation.perplexity.bound,
-            "metric": validation.metric,
-            "weights_only": lowering is Lowering.WEIGHTS_ONLY,
-            "lowers_fp32": recipe.runtime.lowers_fp32,
-            "has_full_range": lowering is Lowering.DYNAMIC and recipe.target.isa is None,
-            "opt": {axis: int(extent.opt) for profile in recipe.profiles[:1] for axis, extent in profile.items()},
-        }
+        return cls(
+            task=recipe.model.task,
+            precision=recipe.precision,
+            cosine=validation.cosine,
+            agreement=validation.agreement,
+            max_abs=validation.max_abs,
+            variation=validation.variation,
+            rank=validation.rank,
+            in_batch=validation.in_batch,
+            asks_to_join=_asks_to_join(recipe.package.triton),
+            asks_to_mix=_asks_to_mix(recipe.package),
+            precision_share=validation.precision_share,
+            perplexity=None if validation.perplexity is None else validation.perplexity.bound,
+            metric=validation.metric,
+            weights_only=lowering is Lowering.WEIGHTS_ONLY,
+            lowers_fp32=recipe.runtime.lowers_fp32,
+            has_full_range=lowering is Lowering.DYNAMIC and recipe.target.isa is None,
+            opt=bench_inputs.optima(recipe)[0],
+            **own,
+        )
 
     def code_used(self) -> tuple[str, ...]:
         """Return the modules whose code is a row of the key: the step's own modules and the task's.
@@ -262,10 +242,7 @@ class Judged(Bounded):
     """A step that compares a model with the original, and fails where a bound of the recipe is missed."""
 
     report: ClassVar[type[TypedReport] | None] = AccuracyReport
-    judged: ClassVar[tuple[str, ...]] = (
-        "precision", "cosine", "agreement", "max_abs", "variation", "rank", "in_batch", "asks_to_join", "asks_to_mix",
-        "precision_share", "perplexity", "metric", "weights_only", "lowers_fp32", "has_full_range",
-    )  # fmt: skip
+    judged: ClassVar[tuple[str, ...]] = tuple(name for name in Bounded.model_fields if name not in {"task", "opt"})
 
     def judge(self, report: AccuracyReport) -> None:
         """Compare the numbers of the report with the bounds. Raises JudgementError where a bound is missed."""

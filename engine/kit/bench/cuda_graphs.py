@@ -10,6 +10,7 @@ from engine.errors import StepError
 from engine.kit.bench.contenders import BuiltModel, unmeasured
 from engine.kit.bench.interleaving import Contender
 from engine.kit.bench.report import Unmeasured, in_words
+from engine.kit.inputs import cases
 from engine.runtimes.cuda_graph import BoundCall
 from engine.runtimes.recipes import IN_PROCESS
 
@@ -62,7 +63,9 @@ def _checked(runner: Runner, inputs: Tensors, stated: Collection[str]) -> BoundC
     call = runner.capture(inputs)
     for given in (_others(inputs, stated), inputs):
         captured = call.answers(given)
-        differ = [name for name, array in runner.run(given).items() if not _alike(array, captured[name])]
+        plain = runner.run(given)
+        same = {name: cases.is_same_but_rounding(plain[name], captured[name], tolerance=_TOLERANCE) for name in plain}
+        differ = [name for name in same if not same[name]]
         if differ:
             raise StepError("answers differ", [f"with and without the CUDA graph: {', '.join(differ)}"])
     return call
@@ -77,12 +80,3 @@ def _others(inputs: Tensors, stated: Collection[str]) -> Tensors:
         return np.roll(array, 1, axis)
 
     return {name: array if name in stated else moved(array) for name, array in inputs.items()}
-
-
-def _alike(plain: np.ndarray, captured: np.ndarray) -> bool:
-    import numpy as np
-
-    if plain.shape != captured.shape or plain.dtype.kind not in "fc":
-        return np.array_equal(plain, captured)
-    largest = np.abs(plain, where=np.isfinite(plain), out=np.zeros(plain.shape)).max(initial=0.0)
-    return np.allclose(plain, captured, rtol=0.0, atol=_TOLERANCE * float(largest), equal_nan=True)

@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING
 
 from engine.errors import StepError
 from engine.kit.bench.sample_report import SampleOrder
-from engine.kit.inputs import samples, token_rows
-from engine.kit.inputs import tokenizer as tokenizers
+from engine.kit.inputs import random_inputs, samples, token_rows
 from engine.kit.inputs.token_rows import Row, RowLimits
-from engine.runtimes import axes
 from engine.text import lists
 
 if TYPE_CHECKING:
@@ -89,34 +87,13 @@ def read(
 
     Raises StepError where the file holds no texts, or the model takes no tokens or has no tokenizer.
     """
-    samples.refuse_no_tokens(specs)
-    own = RowLimits.of(specs, longest)
-    tokenizer = tokenizers.load(checkpoint, longest=own.sequence[1])
-    if tokenizer is None:
-        raise samples.no_tokenizer()
+    tokenizer, own = samples.tokenizer_for(checkpoint, specs, longest)
     texts = samples.texts(file)
-    rows = []
-    for index in evenly(len(texts), MOST_TEXTS):
-        row = tokenizer.row(texts[index].text, texts[index].pair)
-        if row["input_ids"].size == 0:
-            raise StepError(f"the tokenizer makes no token of {texts[index].name}", hint="leave it out of the samples")
-        rows.append(row)
-    allowed = [_limits(profile, specs) for profile in profiles]
+    rows = [samples.row_of(texts[index], tokenizer) for index in evenly(len(texts), MOST_TEXTS)]
+    allowed = [random_inputs.limits(specs, profile, None) for profile in profiles]
     if not allowed and own.batch[1] is not None:
         allowed = [own]
     return SampleRows(rows, len(texts), tokenizer, specs, allowed)
-
-
-def _limits(profile: Profile, specs: Mapping[str, Input]) -> RowLimits:
-    named = axes.by_name(profile, axes.shapes(specs))
-
-    def limits(axis: int | str) -> tuple[int, int | None]:
-        if isinstance(axis, int):
-            return axis, axis
-        return (named[axis].min, named[axis].max) if axis in named else (1, None)
-
-    batch, tokens = specs["input_ids"].shape
-    return RowLimits(limits(batch), limits(tokens))
 
 
 def _in_words(limits: RowLimits) -> str:

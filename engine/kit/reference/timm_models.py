@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Unpack
 from engine import tasks
 from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
-from engine.kit.inputs import synthetic
 from engine.kit.onnx.onnx_files import Input
 from engine.kit.reference.model_loading import HeadOptions, quiet, seeded
 from engine.recipe.image_input import Images
@@ -49,14 +48,13 @@ def load(checkpoint: Path, task: str, images: Images, **head: Unpack[HeadOptions
 def example(module: torch.nn.Module, batch: int) -> dict[str, np.ndarray]:
     """Return random images for a loaded model; the numbers are normally distributed, as in normalized images.
 
-    `synthetic.float32_tensor` draws the images, because it needs half the memory of `synthetic.tensor`. The seed of the
-    random images is the number of images in the batch.
+    They are drawn as float32, with half the memory of `synthetic.tensor`. The seed is the number of images.
     """
     import numpy as np
 
     generator = np.random.default_rng(batch)
     name = checkpoints.IMAGES
-    return {name: synthetic.float32_tensor(generator, (batch, *module.input_specs[name].shape[1:]))}
+    return {name: generator.standard_normal((batch, *module.input_specs[name].shape[1:]), np.float32)}
 
 
 def _created(checkpoint: Path, images: Images) -> Any:
