@@ -10,7 +10,7 @@ _KIT = {
     "kit/accuracy/measure": "validate",
     "kit/inputs/bench_inputs": "validate bench",
     "kit/accuracy/thresholds": "validate",
-    "kit/inputs/cases": "reference quantize validate bench",
+    "kit/inputs/cases": "reference fuse quantize validate bench",
     "kit/checkpoints/checkpoint": "fetch export reference quantize validate bench package",
     "kit/accuracy/comparison": "quantize validate",
     "kit/checkpoints/sentences": "fetch export reference quantize validate bench package",

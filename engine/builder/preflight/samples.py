@@ -42,10 +42,10 @@ def look(subject: CheckedVariant) -> None:
         path = subject.place_of(validation.samples)
         has_labels = path is None or _look_at(subject, path)
     if validation.metric is not None and not has_labels:
-        from engine.kit.accuracy.refusals import unmeasured_metric
+        from engine.kit.accuracy import refusals
 
         with subject.at("validate", "metric"):
-            raise unmeasured_metric()
+            raise refusals.unmeasured("metric", refusals.NO_METRIC)
 
 
 def look_at_content(variant: PlannedVariant) -> None:

@@ -59,8 +59,7 @@ def download(
     states. Raises StepError. A repository whose only weights are pickles is refused before any download, unless
     `weights` allows pickles.
     """
-    place = Repository(_environment(), repository, commit)
-    listed = _in_cache(place) if place.hub.offline else _on_hub(place)
+    place, listed = _listed(repository, commit)
     if tokenizer:
         chosen = model_files.of_tokenizer(listed)
         if not chosen:
@@ -78,8 +77,7 @@ def download_licenses(repository: str, commit: str, out: Path) -> list[str]:
 
     Where HF_HUB_OFFLINE is set, only the files in the hub's own cache are written.
     """
-    place = Repository(_environment(), repository, commit)
-    listed = _in_cache(place) if place.hub.offline else _on_hub(place)
+    place, listed = _listed(repository, commit)
     chosen = model_files.licenses_of(listed)
     for name in chosen:
         copy(fetch(place, listed[name]), out / name)
@@ -91,8 +89,7 @@ def download_settings(repository: str, commit: str, out: Path) -> None:
 
     Raises StepError. A repository without weights is refused before any download.
     """
-    place = Repository(_environment(), repository, commit)
-    listed = _in_cache(place) if place.hub.offline else _on_hub(place)
+    place, listed = _listed(repository, commit)
     model_files.refuse_incomplete(sorted(listed), weights="pickle-tensors-only", where=f"hf:{repository}")
     weights = set(model_files.weights_of(sorted(listed)))
     chosen = {*model_files.of_model(listed), *model_files.licenses_of(listed)}
@@ -102,6 +99,12 @@ def download_settings(repository: str, commit: str, out: Path) -> None:
             (out / name).touch()
         else:
             copy(fetch(place, listed[name]), out / name)
+
+
+def _listed(repository: str, commit: str) -> tuple[Repository, dict[str, File]]:
+    """Return a repository at a commit, and the name of each file -> its description. Raises StepError."""
+    place = Repository(_environment(), repository, commit)
+    return place, _in_cache(place) if place.hub.offline else _on_hub(place)
 
 
 def _environment() -> Hub:

@@ -14,7 +14,7 @@ from engine.kit.inputs.cases import Case
 from engine.kit.inputs.token_rows import RowLimits
 from engine.kit.onnx import onnx_files
 from engine.kit.onnx.onnx_files import Input
-from engine.kit.reference import reference_cases
+from engine.kit.reference import batches, reference_cases
 from engine.kit.reference.original_model import Original
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def padded(texts: list[Case], checkpoint: Path, inputs: Mapping[str, Input]) -> 
     tokenizer = tokenizers.load(checkpoint, longest=longest)
     if tokenizer is None:
         return texts
-    return [*texts, *reference_cases.masked(texts, inputs, pad=tokenizer.pad, limits=RowLimits.of(inputs, longest))]
+    return [*texts, *batches.masked(texts, inputs, pad=tokenizer.pad, limits=RowLimits.of(inputs, longest))]
 
 
 def from_reference(directory: Path) -> list[Case]:

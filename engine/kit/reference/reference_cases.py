@@ -23,7 +23,6 @@ from engine.tasks import Generates
 if TYPE_CHECKING:
     import numpy as np
 
-    from engine.kit.onnx.onnx_files import Input
     from engine.kit.reference.original_model import Original
     from engine.recipe.shape_values import Values
     from engine.recipe.values import Profile
@@ -80,7 +79,6 @@ def ask(
     side = "right" if tokenizer is None else tokenizer.side
     return [
         *cases,
-        *masked(cases, specs, pad=pad, limits=limits),
         *batches.of_texts(cases, specs, pad=pad, limits=limits, side=side),
         *batches.long_row(cases, specs, types=original.vocabulary.types, limits=limits),
     ]
@@ -142,26 +140,7 @@ def _random_rows(original: Original, vocabulary: Vocabulary, profiles: Sequence[
             inputs = token_rows.fit(token_rows.alone(row, pad=pad, limits=limits), specs)
             rows.append(Case(f"{prefix}random {len(rows) + 1}", "random tokens", "random", inputs, {}))
         yield from rows
-        yield from masked(rows, specs, pad=pad, limits=limits, prefix=prefix)
         yield from batches.of_texts(rows, specs, pad=pad, limits=limits, prefix=prefix)
-
-
-def masked(
-    cases: Sequence[Case], specs: Mapping[str, Input], *, pad: int, limits: RowLimits, prefix: str = ""
-) -> Iterator[Case]:
-    """Yield cases that join rows of `cases` into batches, with every kind of mask; none for a model that takes no mask.
-
-    The text of a yielded case names the cases that its rows come from. The name of a yielded case begins with `prefix`.
-    """
-    if "attention_mask" not in specs:
-        return
-    # Positions are left out here, because `token_rows.fit` counts them for each batch.
-    rows = [{name: tensor[:1] for name, tensor in case.inputs.items() if name != "position_ids"} for case in cases]
-    counts: dict[str, int] = {}
-    for kind, chosen, inputs in token_rows.masked(rows, pad=pad, limits=limits):
-        counts[kind] = counts.get(kind, 0) + 1
-        names = ", ".join(dict.fromkeys(cases[index].name for index in chosen))
-        yield Case(f"{prefix}{kind} {counts[kind]}", names, kind, token_rows.fit(inputs, specs), {})
 
 
 def _with_own_inputs(
