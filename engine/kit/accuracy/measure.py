@@ -70,24 +70,24 @@ def measure(
     kinds = cases.count_kinds(tried)
     print(f"running {what} on {len(tried)} cases: {_listed(kinds)}")
     counted = AccuracyReport(cases=len(tried), kinds=kinds, random="random" in kinds, outside=tuple(outside))
-    answers = [answer(case.inputs) for case in tried]
+    answered = [(case, answer(case.inputs)) for case in tried]
     embeds = tasks.find(checkpoints.task(checkpoint, task)).embeds
     pooling = (sentences.pooling(checkpoint) or "mean") if embeds else None
     padding = cases.padding(reference)
     takes_tensors = lambda inputs: takes(_shapes(inputs)) and fits(inputs)  # noqa: E731
-    report = _measured(counted, tried, answers, answer=answer, padding=padding, pooling=pooling, takes=takes_tensors)
+    report = _measured(counted, answered, answer=answer, padding=padding, pooling=pooling, takes=takes_tensors)
     note = f"not compared, as the runtime takes lengths of texts and no masks: {lists.counts(unasked)}"
     notes = (*report.notes, *([note] if unasked else []))
-    report = replace(report, undecided=_undecided(answer, tried, answers), notes=notes)
+    report = replace(report, undecided=_undecided(answer, answered), notes=notes)
     print(_in_words(report))
     return report
 
 
-def _undecided(answer: Answer, tried: Sequence[Case], answers: Sequence[Mapping[str, np.ndarray]]) -> tuple[str, ...]:
+def _undecided(answer: Answer, answered: Sequence[Answered]) -> tuple[str, ...]:
     """Return the names of the cases to which the model gives two answers, of every fifth case and one of each kind."""
     names: list[str] = []
     kinds: set[str] = set()
-    for number, (case, first) in enumerate(pairs(tried, answers)):
+    for number, (case, first) in enumerate(answered):
         if case.kind not in kinds or number % _AGAIN == 0:
             again = answer(case.inputs)
             if not all(cases.is_same_but_rounding(output, again[name]) for name, output in first.items()):
@@ -128,31 +128,30 @@ def _shapes(inputs: Mapping[str, np.ndarray]) -> dict[str, tuple[int, ...]]:
 
 def _measured(
     counted: AccuracyReport,
-    tried: Sequence[Case],
-    answers: Sequence[Mapping[str, np.ndarray]],
+    answered: Sequence[Answered],
     *,
     answer: Answer,
     padding: Padding | None,
     pooling: Pooling | None,
     takes: Takes,
 ) -> AccuracyReport:
-    reshaped = [text for case, each in pairs(tried, answers) for text in comparison.other_sizes(case, each)]
+    reshaped = [text for case, each in answered for text in comparison.other_sizes(case, each)]
     if reshaped:
         return replace(counted, reshaped=tuple(reshaped))
-    whole = [
-        {name: comparison.answer(case, name, each) for name in case.outputs} for case, each in pairs(tried, answers)
+    answered = [(case, {name: comparison.answer(case, name, each) for name in case.outputs}) for case, each in answered]
+    metric = _accuracy(answered)
+    comparable = Comparable.of([case for case, _ in answered])
+    answered = [
+        (replace(case, outputs=comparable.outputs(case.outputs)), comparable.outputs(each)) for case, each in answered
     ]
-    metric = _accuracy(pairs(tried, answers))
-    comparable = Comparable.of(tried)
-    tried = [replace(case, outputs=comparable.outputs(case.outputs)) for case in tried]
-    answers = [comparable.outputs(each) for each in whole]
+    tried = [case for case, _ in answered]
     unanswered = tuple(case.name for case in tried if outputs.has_empty_row(case))
     if unanswered:
         return replace(counted, unanswered=unanswered)
     usual = outputs.usual(tried, pooling=pooling)
     measured = [
-        (case, name, comparison.of_output(name, case, answer[name], pooling=pooling, usual=usual[name]))
-        for case, answer in pairs(tried, answers)
+        (case, name, comparison.of_output(name, case, each[name], pooling=pooling, usual=usual[name]))
+        for case, each in answered
         for name in case.outputs
     ]
     finite = [(case, name, distance) for case, name, distance in measured if distance is not None]
@@ -160,7 +159,7 @@ def _measured(
         broken = dict.fromkeys(case.name for case, _, distance in measured if distance is None)
         return replace(counted, nonfinite=tuple(broken))
     directions = [(case, name, each.cosine) for case, name, each in finite if each.cosine is not None]
-    neighbours = None if pooling is None else agreement.neighbours(tried, answers, pooling)
+    neighbours = None if pooling is None else agreement.neighbours(tried, [each for _, each in answered], pooling)
     among = in_batch.measure(
         lambda inputs: comparable.outputs(answer(inputs)),
         tried,
@@ -172,7 +171,7 @@ def _measured(
     cosine = _worst(directions, lowest=True) if directions else None
     noted = replace(counted, notes=comparable.notes(), cosine=cosine)
     return replace(
-        _varied(noted, tried, answers, pooling=pooling, usual=usual),
+        _varied(noted, answered, pooling=pooling, usual=usual),
         max_abs=_worst([(case, name, distance.max_abs) for case, name, distance in finite]),
         relative=_worst([(case, name, distance.relative) for case, name, distance in finite]),
         in_batch=_least_alike([*among.equal, *among.padded]) if among else None,
@@ -187,18 +186,8 @@ def _least_alike(rows: Sequence[RowOfBatch]) -> Worst | None:
     return _worst([(row.case, row.output, row.likeness) for row in rows], lowest=True) if rows else None
 
 
-def pairs(tried: Sequence[Case], answers: Sequence[Mapping[str, np.ndarray]]) -> list[Answered]:
-    """Return each case with the built model's answer."""
-    return list(zip(tried, answers, strict=True))
-
-
 def _varied(
-    counted: AccuracyReport,
-    tried: Sequence[Case],
-    answers: Sequence[Mapping[str, np.ndarray]],
-    *,
-    pooling: Pooling | None,
-    usual: Mapping[str, Usual],
+    counted: AccuracyReport, answered: Sequence[Answered], *, pooling: Pooling | None, usual: Mapping[str, Usual]
 ) -> AccuracyReport:
     """Return the report with the variation and the rank of each output, and with notes on what they cannot show."""
     shares: list[Least] = []
@@ -206,7 +195,7 @@ def _varied(
     ranks: list[Least] = []
     notes: list[str] = []
     for name, size in usual.items():
-        each = [(case, answer[name]) for case, answer in pairs(tried, answers) if name in case.outputs]
+        each = [(case, answer[name]) for case, answer in answered if name in case.outputs]
         measured = variation.of_output(name, each, pooling=pooling)
         if size.is_near_zero and each[0][1].dtype.kind == "f":
             notes.append(f"{name} is near zero in all cases (at most {size.largest:.2g}), which says little")
@@ -216,7 +205,7 @@ def _varied(
             (faint if size.is_near_zero else shares).append(Least(measured.share, name))
             if measured.rank is not None and not size.is_near_zero:
                 ranks.append(Least(measured.rank, name))
-    left_out = outputs.left_out(tried, usual=usual, pooling=pooling)
+    left_out = outputs.left_out([case for case, _ in answered], usual=usual, pooling=pooling)
     result = "" if counted.cosine else ", so there is no cosine"
     notes += [f"the cosine leaves out {each}{result}" for each in left_out]
     return replace(
