@@ -13,7 +13,6 @@ from engine.kit.accuracy import agreement, comparison, in_batch, outputs, variat
 from engine.kit.accuracy.agreement import NO_CHOICES, Choices
 from engine.kit.accuracy.comparable_outputs import Comparable
 from engine.kit.accuracy.comparison import Distance
-from engine.kit.accuracy.in_batch import RowOfBatch
 from engine.kit.accuracy.outputs import Usual
 from engine.kit.accuracy.report import AccuracyReport, Agreement, Least, MetricReport, Worst
 from engine.kit.checkpoints import checkpoint as checkpoints
@@ -168,22 +167,17 @@ def _measured(
         usual=usual,
         takes=takes,
     )
-    cosine = _worst(directions, lowest=True) if directions else None
-    noted = replace(counted, notes=comparable.notes(), cosine=cosine)
+    noted = replace(counted, notes=comparable.notes(), cosine=_worst(directions, lowest=True))
     return replace(
         _varied(noted, answered, pooling=pooling, usual=usual),
         max_abs=_worst([(case, name, distance.max_abs) for case, name, distance in finite]),
         relative=_worst([(case, name, distance.relative) for case, name, distance in finite]),
-        in_batch=_least_alike([*among.equal, *among.padded]) if among else None,
-        in_equal_batch=_least_alike(among.equal) if among else None,
+        in_batch=_worst([*among.equal, *among.padded], lowest=True) if among else None,
+        in_equal_batch=_worst(among.equal, lowest=True) if among else None,
         joins_no_rows=among.reason if among else None,
         agreement=_agreement(finite) if neighbours is None else _of_neighbours(neighbours),
         metric=metric,
     )
-
-
-def _least_alike(rows: Sequence[RowOfBatch]) -> Worst | None:
-    return _worst([(row.case, row.output, row.likeness) for row in rows], lowest=True) if rows else None
 
 
 def _varied(
@@ -221,8 +215,10 @@ def _least(values: Sequence[Least]) -> Least | None:
     return min(values, key=lambda each: each.worst, default=None)
 
 
-def _worst(values: Sequence[tuple[Case, str, float]], *, lowest: bool = False) -> Worst:
-    """Return the mean of the values and the worst value, which is the largest or, with `lowest`, the smallest."""
+def _worst(values: Sequence[tuple[Case, str, float]], *, lowest: bool = False) -> Worst | None:
+    """Return the mean of values and the worst, the largest or, with `lowest`, the smallest; None without values."""
+    if not values:
+        return None
     choose = min if lowest else max
     case, name, worst = choose(values, key=lambda each: each[2])
     mean = sum(value for _, _, value in values) / len(values)
