@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 from engine.kit.bench import stats
 from engine.kit.bench.report import BenchRow
+from engine.kit.bench.sample_report import SampleFigures
 from engine.runtimes.cuda_graph import CapturedGraph
 from engine.runtimes.recipes import IN_PROCESS
 from engine.runtimes.runner import Runner
@@ -98,7 +99,7 @@ _STABLE = 0.05
 most 10 % above its p25."""
 _BATCH = 5
 """Calls in a batch of the warm-up; the warm-up compares each batch's latencies with those of the batches before."""
-RAW_DIGITS = 3
+_RAW_DIGITS = 3
 """Decimal places of each single latency in milliseconds in latencies.json: whole microseconds."""
 
 
@@ -127,18 +128,31 @@ def bench_rows(
             for other, theirs in zip(contenders, seconds, strict=True)
             if contender.ours and not other.ours and other.via == contender.via
         }
-        rounds_ms = [[value * 1e3 for value in values] for values in rounds]
-        row = BenchRow.of_rounds(
-            rounds_ms,
-            shape=dict(axes),
-            via=contender.via,
-            runtime=contender.runtime,
-            ours=contender.ours,
-            ratios=ratios,
-        )
-        row = replace(row, other_way=contender.other_way, graph=contender.graph)
-        rows.append((row, [[round(value, RAW_DIGITS) for value in values] for values in rounds_ms]))
+        rows.append(timed_row(contender, rounds, shape=axes, ratios=ratios))
     return rows
+
+
+def timed_row(
+    contender: Contender,
+    rounds: Sequence[Sequence[float]],
+    *,
+    shape: Mapping[str, int | str],
+    ratios: Mapping[str, Sequence[float]],
+    samples: SampleFigures | None = None,
+) -> TimedRow:
+    """Return the row of a contender from the seconds of its calls; `ratios` has for each rival a ratio per round."""
+    rounds_ms = [[value * 1e3 for value in values] for values in rounds]
+    row = BenchRow.of_rounds(
+        rounds_ms,
+        shape=dict(shape),
+        via=contender.via,
+        runtime=contender.runtime,
+        ours=contender.ours,
+        ratios=ratios,
+        samples=samples,
+    )
+    row = replace(row, other_way=contender.other_way, graph=contender.graph)
+    return row, [[round(value, _RAW_DIGITS) for value in values] for values in rounds_ms]
 
 
 def measure(

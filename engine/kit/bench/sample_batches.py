@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from engine.errors import StepError
 from engine.kit.bench import budgets, interleaving, sample_rows, stats
 from engine.kit.bench.budgets import Limits
-from engine.kit.bench.interleaving import RAW_DIGITS, Budget, Call, Clock, Contender, TimedRow
-from engine.kit.bench.report import BenchRow
+from engine.kit.bench.interleaving import Budget, Call, Clock, Contender, TimedRow
 from engine.kit.bench.sample_report import ORDERS, Batching, SampleFigures, SampleLengths, SampleOrder
 from engine.kit.bench.sample_rows import SampleRows
 from engine.recipe.fields import OF_SAMPLES
@@ -182,17 +181,7 @@ def _row(shape: Shape, sweep: Sweep, compared: Sequence[Sweep], measured: _Measu
         tokens=sum(lengths),
         tokens_per_s=measured.per_second(sum(lengths), sweep),
     )
-    rounds_ms = [[value * 1e3 for value in values] for values in measured.rounds[sweep]]
-    row = BenchRow.of_rounds(
-        rounds_ms,
-        shape=dict(shape),
-        via=contender.via,
-        runtime=contender.runtime,
-        ours=contender.ours,
-        ratios=ratios,
-        samples=figures,
-    )
-    return row, [[round(value, RAW_DIGITS) for value in values] for values in rounds_ms]
+    return interleaving.timed_row(contender, measured.rounds[sweep], shape=shape, ratios=ratios, samples=figures)
 
 
 def _summary(shape: Shape, rows: SampleRows, measured: _Measured) -> SampleLengths:
