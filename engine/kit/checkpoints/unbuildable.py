@@ -1,4 +1,4 @@
-"""Unbuildable: fields of config.json with which an architecture cannot be built, though other values of them work."""
+"""Unbuildable: checkpoints that cannot be built, by fields of config.json, and the nearest alternative that can."""
 
 # The table of `exportable` has one small config of each architecture, mostly with the values that transformers gives.
 

@@ -1,4 +1,4 @@
-"""Families of transformers models: which tasks a family supports, and errors for tasks that it does not support."""
+"""Families of transformers models: the tasks that a family supports, and the inputs that its models take."""
 
 from __future__ import annotations
 
