@@ -63,7 +63,7 @@ def _refuse_overlap(calibration: str, validation: str, limit: int) -> None:
 def _look_at_text(subject: CheckedVariant, path: Path, limit: int) -> None:
     """Look at the text for the perplexity; its tokens are counted if the model's own tokenizer is here."""
     if subject.checkpoint is None or subject.recipe.model.tokenizer is not None:
-        perplexity.read_text(path, limit)
+        perplexity.text_of(path, limit)
     else:
         perplexity.tokens_of(path, subject.checkpoint, limit)
 

@@ -107,7 +107,7 @@ class Window:
     seen: int
 
 
-def read_text(path: Path, limit: int = LIMIT) -> str:
+def text_of(path: Path, limit: int = LIMIT) -> str:
     """Return the beginning of a text file, long enough for `limit` tokens.
 
     Raises StepError for a file that is empty, too short for `LEAST` tokens, or no UTF-8 text.
@@ -130,9 +130,9 @@ def read_text(path: Path, limit: int = LIMIT) -> str:
 def tokens_of(path: Path, checkpoint: Path, limit: int = LIMIT) -> list[int]:
     """Return the first tokens of a text file, at most `limit`, as the checkpoint's tokenizer makes them.
 
-    Raises StepError for a file that `read_text` refuses, too few tokens, and a model without a tokenizer.
+    Raises StepError for a file that `text_of` refuses, too few tokens, and a model without a tokenizer.
     """
-    text = read_text(path, limit)
+    text = text_of(path, limit)
     tokenizer = tokenizers.load(checkpoint)
     if tokenizer is None:
         what = "perplexity is measured on a text, and the model has no tokenizer"

@@ -118,15 +118,15 @@ PROSE = "The cat sat on the mat and looked at the dog, who slept. " * 40
 def test_what_is_no_text_is_refused(content, what, tmp_path):
     (tmp_path / "perplexity.txt").write_bytes(content)
     with pytest.raises(StepError) as caught:
-        perplexity.read_text(tmp_path / "perplexity.txt")
+        perplexity.text_of(tmp_path / "perplexity.txt")
     assert caught.value.what == what
 
 
 def test_a_text_that_is_cut_inside_a_letter_is_text(tmp_path):
     (tmp_path / "perplexity.txt").write_text("é" * 20_000, "utf-8")
-    assert perplexity.read_text(tmp_path / "perplexity.txt", limit=129).count("é") == 129 * 64 // 2
+    assert perplexity.text_of(tmp_path / "perplexity.txt", limit=129).count("é") == 129 * 64 // 2
     (tmp_path / "perplexity.txt").write_text("x" + "é" * 20_000, "utf-8")
-    assert perplexity.read_text(tmp_path / "perplexity.txt", limit=129).count("é") == 129 * 64 // 2 - 1
+    assert perplexity.text_of(tmp_path / "perplexity.txt", limit=129).count("é") == 129 * 64 // 2 - 1
 
 
 def test_no_more_tokens_are_read_than_the_limit_and_few_are_refused(tmp_path):
