@@ -27,8 +27,8 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 
 from frontier import instructions
 
-from engine.kit.accuracy import pooling
-from engine.kit.bench import confidence, interleaving, stats
+from engine.kit.accuracy import outputs
+from engine.kit.bench import interleaving, stats
 from engine.kit.inputs import token_rows
 from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.onnx import onnx_files
@@ -170,7 +170,7 @@ class Bench:
     def embedded(self, name: str, inputs: Sequence[Mapping[str, np.ndarray]]) -> np.ndarray:
         return np.concatenate(
             [
-                pooling.pool(ort.run(self.sessions[name], each)["last_hidden_state"], each["attention_mask"], "mean")
+                outputs.pool(ort.run(self.sessions[name], each)["last_hidden_state"], each["attention_mask"], "mean")
                 for each in inputs
             ]
         )
@@ -207,7 +207,7 @@ def _prepare(session: onnxruntime.InferenceSession) -> Callable[[Mapping[str, np
 def _ratio(took: list[float], base: list[float]) -> str:
     """Return the median of the ratios of all rounds, and its interval."""
     ratios = [one / other for one, other in zip(took, base, strict=True)]
-    low, high = confidence.interval(ratios)
+    low, high = stats.interval(ratios)
     return f"{stats.median(ratios):.2f} x ({low:.2f} to {high:.2f})"
 
 

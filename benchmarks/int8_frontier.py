@@ -17,7 +17,7 @@ from timing import machine, table
 
 sys.path.append(str(program.ROOT))
 
-from engine.kit.accuracy import pooling
+from engine.kit.accuracy import outputs
 from engine.kit.inputs import samples
 from engine.kit.onnx import ir_models, onnx_files, surgery
 from engine.kit.quantization.qdq import matmuls, qdq, qdq_nodes, sensitivity, shortened
@@ -143,7 +143,7 @@ class Bench:
 
     def embedded(self, session: Any) -> np.ndarray:
         rows = [
-            pooling.pool(ort.run(session, text)["last_hidden_state"], text["attention_mask"], "mean")[0]
+            outputs.pool(ort.run(session, text)["last_hidden_state"], text["attention_mask"], "mean")[0]
             for text in self.unseen
         ]
         return np.array(rows)

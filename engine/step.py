@@ -198,6 +198,8 @@ class Step(Frozen, ABC):
     A change of a judged field, for example a bound, makes no job run again, because judged fields are no rows of the
     key.
     """
+    keyed_if_set: ClassVar[tuple[str, ...]] = ()
+    """The fields that are rows of the key only where they differ from their defaults."""
     gates: ClassVar[tuple[str, ...]] = ()
     """Steps that must pass before this step starts, without being its inputs."""
     exclusive: ClassVar[bool] = False
@@ -331,10 +333,12 @@ class Step(Frozen, ABC):
     def options(self) -> Mapping[str, Any]:
         """Return the options that are rows of the key: all fields except sources and the fields that `judged` names.
 
-        The values are JSON values in the canonical form from which a worker makes the step again.
+        Of the fields in `keyed_if_set`, those that have their defaults are left out. The values are JSON values in the
+        canonical form from which a worker makes the step again.
         """
-        kept = {name for name, field in type(self).model_fields.items() if not _holds_source(field.annotation)}
-        kept -= set(self.judged)
+        fields = type(self).model_fields
+        kept = {name for name, field in fields.items() if not _holds_source(field.annotation)}
+        kept -= {*self.judged, *(name for name in self.keyed_if_set if getattr(self, name) == fields[name].default)}
         return canonical.encode(self, kept)
 
     def sources(self) -> Mapping[str, Source]:

@@ -31,6 +31,8 @@ class Example(Step):
 
     makes: ClassVar[str] = "x"
     judged: ClassVar[tuple[str, ...]] = ("bound",)
+    keyed_if_set: ClassVar[tuple[str, ...]] = ("later",)
+    later: tuple[int, ...] = ()
     level: int | str = 1
     shapes: Mapping[str, int] = Field(default_factory=dict)
     samples: Source | None = None
@@ -60,6 +62,11 @@ def test_the_rows_name_everything_that_counts():
         "options.shapes.batch": "2",
         "tools.onnx": "1.0",
     }
+
+
+def test_a_later_option_is_a_row_only_where_it_differs_from_its_default():
+    assert "options.later" not in key(Example())
+    assert [name for name in key(Example(later=(1,))) if name.startswith("options.later")] != []
 
 
 def test_bounds_and_sources_are_no_options():

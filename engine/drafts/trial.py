@@ -15,10 +15,10 @@ from engine.builder.executors.outcomes import CrashedWorkerError
 from engine.builder.worker_task import Outcome, WorkerTask
 from engine.drafts import tensors
 from engine.errors import StepError
-from engine.kit.accuracy import chance
 from engine.kit.accuracy.outputs import has_empty_row
+from engine.kit.inputs import cases
 from engine.kit.inputs.cases import Case
-from engine.kit.reference import originals, size_search
+from engine.kit.reference import original_model, size_search
 from engine.machine import imports
 from engine.recipe.values import Profile, Range
 from engine.step import Report, Step
@@ -26,7 +26,7 @@ from engine.steps import fetch
 from engine.text import canonical, reasons
 
 if TYPE_CHECKING:
-    from engine.kit.reference.originals import Original
+    from engine.kit.reference.original_model import Original
 
 _SECONDS = 120.0
 """The most time that a trial may take."""
@@ -101,7 +101,7 @@ class SizeTrial(Step):
             resource.setrlimit(resource.RLIMIT_DATA, (most, most))
         with TemporaryDirectory(dir=out.parent) as folder:
             fetch.copy_onnx(source, Path(folder), tokens=False)
-            with originals.load(Path(folder), "") as original:
+            with original_model.load(Path(folder), "") as original:
                 profile = size_search.fitting(original, self.profile)
                 _refuse_failing(original, self.profile if profile is None else profile)
         if profile is None:
@@ -121,6 +121,6 @@ def _refuse_failing(original: Original, profile: Profile) -> None:
             raise StepError(what, [*reasons.facts(error), *shapes], _OWN_SAMPLES) from error
         if has_empty_row(Case(f"sample {number}", "", "tensors", row, outputs)):
             raise StepError("the model gives no finite number for random inputs", hint=_OWN_SAMPLES)
-        if other := [name for name, output in outputs.items() if not chance.is_same(output, again[name])]:
+        if other := [name for name, output in outputs.items() if not cases.is_same_but_rounding(output, again[name])]:
             what = "the model draws random numbers: it gives two answers to one input, so none can be compared with it"
             raise StepError(what, [f"in: {', '.join(other)}"], _OWN_SAMPLES)

@@ -7,20 +7,19 @@ import importlib
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from itertools import chain, repeat
+from itertools import chain, zip_longest
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from engine import tasks
-from engine.kit.bench import budgets, cuda_graphs, on_device, rivals
-from engine.kit.bench.budgets import TimedRow
-from engine.kit.bench.contest import Contest, name_of_built, of_checkpoint
-from engine.kit.bench.interleaving import Budget, Contender
-from engine.kit.bench.report import BenchReport, BenchRow, ServerReport, in_words
+from engine.kit.bench import budgets, cuda_graphs
+from engine.kit.bench import contenders as contenders_of
+from engine.kit.bench.contenders import BuiltModel, name_of_built, of_checkpoint
+from engine.kit.bench.interleaving import Budget, Contender, TimedRow
+from engine.kit.bench.report import BenchReport, ServerReport, in_words
 from engine.kit.bench.sample_report import SampleLengths
-from engine.kit.inputs import bench_inputs, usual_shapes
+from engine.kit.inputs import bench_inputs
 from engine.kit.onnx import graphs, onnx_files
 from engine.kit.triton.serving import Serving
 from engine.machine import cpu, gpu_state
@@ -33,6 +32,7 @@ from engine.runtimes import devices, recipes, registry
 from engine.runtimes.execution import Execution
 from engine.runtimes.profiles import fixed, greatest
 from engine.runtimes.recipes import IN_PROCESS
+from engine.runtimes.runner import RivalModel
 from engine.step import Hardware, Section, Source, Step, StepError, TypedReport
 
 if TYPE_CHECKING:
@@ -45,7 +45,6 @@ Axes = Mapping[str, int | str]
 """The size of each axis of a shape; "samples" for the axis whose sizes are the lengths of the samples."""
 
 LATENCIES = "latencies.json"
-_NO_LIMITS: Mapping[str, float] = {}
 _SERVER_TOOLS = ("protobuf", "tokenizers", "tritonclient")
 _SERVER = "engine.server.measured"
 _ROWS = "engine.kit.bench.sample_rows"
@@ -67,6 +66,7 @@ class Bench(Step):
     section: ClassVar[Section | None] = Section.BENCH
     facts: ClassVar[tuple[str, ...]] = ("cpu.model", "cpu.isa", "cpu.count", "os", "arch")
     judged: ClassVar[tuple[str, ...]] = ("budgets",)
+    keyed_if_set: ClassVar[tuple[str, ...]] = ("values", "in_graph")
     exclusive: ClassVar[bool] = True
     reproducible: ClassVar[bool] = False
     report: ClassVar[type[TypedReport] | None] = BenchReport
@@ -116,16 +116,14 @@ class Bench(Step):
         bench, model = recipe.bench, recipe.model
         if bench is None:
             return None
-        usual = [{axis: int(extent.opt) for axis, extent in profile.items()} for profile in recipe.profiles]
+        usual = bench_inputs.optima(recipe)[0]
         # An axis that a shape does not name gets its extent in the first profile.
         named: list[Axes] = [
-            {**(usual[0] if usual else {}), **shape.axes, **({shape.samples: OF_SAMPLES} if shape.samples else {})}
-            for shape in bench.shapes
+            {**usual, **shape.axes, **({shape.samples: OF_SAMPLES} if shape.samples else {})} for shape in bench.shapes
         ]
         mixed = next((shape.samples for shape in bench.shapes if shape.samples), None)
-        distinct = list({tuple(sorted(axes.items())): axes for axes in usual}.values())
         original = any(of_checkpoint(rival) for rival in bench.against)
-        shapes: list[Axes] = named or [*distinct] or [{}]
+        shapes: Sequence[Axes] = named or bench_inputs.stated_shapes(recipe)
         execution = Execution.for_recipe(recipe)
         graphed = IN_PROCESS in bench.via and execution.by.graphed(execution) is not None
         return cls(
@@ -154,12 +152,10 @@ class Bench(Step):
     def options(self) -> Mapping[str, Any]:
         """Return the step's fields that are rows of the key.
 
-        `via` and `serving` are left out without a server, `longest` and `profiles` without samples, `values` where no
-        profile states values, and `in_graph` without CUDA graphs.
+        `via` and `serving` are left out without a server, `longest` and `profiles` without samples.
         """
         unused = {"via", "serving"} if self.serving is None else set()
         unused |= {"longest", "profiles"} if self.samples is None else set()
-        unused |= {name for name in ("values", "in_graph") if not getattr(self, name)}
         return {name: value for name, value in super().options().items() if name not in unused}
 
     def code_used(self) -> tuple[str, ...]:
@@ -217,68 +213,60 @@ class Bench(Step):
         threads = self.threads or cpu.physical_cores()
         gpu = None if self.execution.hardware is None else devices.chosen(self.execution.hardware)
         new = (self.new_tokens or tasks.MEASURED) if graphs.generates(exported) else None
-        contest = Contest(
-            validated=validated,
+        built = BuiltModel(validated, self.execution, self.name_of_ours, threads, new)
+        original = RivalModel(
             exported=exported,
             checkpoint=checkpoint,
-            execution=self.execution,
-            name_of_ours=self.name_of_ours,
-            in_process=IN_PROCESS in self.via,
-            against=self.against,
-            threads=threads,
-            new_tokens=new,
             task=self.task,
             num_labels=self.num_labels,
             random_head=self.random_head,
             images=self.images,
+            new_tokens=new,
             scratch=out.parent,
         )
-        ours, graphed = contest.ours(), contest.graphed() if self.in_graph else None
-        against, unmeasured = rivals.loaded(contest.loads())
+        in_process = IN_PROCESS in self.via
+        ours = [Contender.in_process(built.runner(), ours=True)] if in_process else []
+        graphed = built.graphed() if self.in_graph else None
+        loadable = [each for each in self.against if in_process or not registry.find(each.runtime).rival_served]
+        against, unmeasured = contenders_of.load_rivals(loadable, original, self.execution, threads=threads)
         graph = onnx_files.load_graph(exported / graphs.folders(exported)[0])
-        shapes = self.shapes if any(self.shapes) else [usual_shapes.measured(graph, checkpoint, new_tokens=new)]
+        shapes = self.shapes if any(self.shapes) else [bench_inputs.usual_shape(graph, checkpoint, new_tokens=new)]
         measured: list[TimedRow] = []
         lengths: list[SampleLengths] = []
         states: list[BoardState] = []
         until = time.perf_counter() + budgets.REPEATING_SECONDS
         with contextlib.ExitStack() as stack:
-            served, server = self._served(contest, out.parent, stack)
+            served, server = self._served(built, original, stack)
             contenders = (*ours, *against, *served)
-            unlimited, no_values = repeat(_NO_LIMITS), repeat(dict[str, tuple[int, ...]]())
-            for axes, limits, values, by_default in zip(
-                shapes,
-                chain(self.budgets, unlimited),
-                chain(self.values, no_values),
-                self.in_graph or repeat(None),
-                strict=False,
-            ):
+            for axes, limits, values, by_default in zip_longest(shapes, self.budgets, self.values, self.in_graph):
                 print(f"measuring {in_words(axes)}, {threads} threads: {', '.join(map(str, contenders))}")
                 if OF_SAMPLES in axes.values():
                     rows_of_tokens = self._rows_of_tokens(samples, checkpoint or exported, graph)
                     batches = importlib.import_module(_BATCHES)
-                    timed, its = batches.measured(axes, rows_of_tokens, contenders, self.budget, limits, until=until)
+                    timed, its = batches.measured(
+                        axes, rows_of_tokens, contenders, self.budget, limits or {}, until=until
+                    )
                     lengths.append(its)
                 else:
                     sizes = {axis: int(size) for axis, size in axes.items()}
                     inputs = (
                         bench_inputs.draw(graph, sizes, values) if new is None else bench_inputs.prompts(graph, sizes)
                     )
-                    fit, unable = rivals.able(contenders, inputs, sizes)
+                    fit, unable = contenders_of.able(contenders, inputs, sizes)
                     unmeasured += unable
                     if graphed is not None:
                         fit, unable = cuda_graphs.added(
-                            fit, graphed, inputs, sizes, by_default=bool(by_default), stated=values
+                            fit, graphed, inputs, sizes, by_default=bool(by_default), stated=values or ()
                         )
                         unmeasured += unable
-                    timed = budgets.decided_rows(sizes, inputs, fit, self.budget, limits, until=until)
-                    timed = on_device.added(timed, fit, inputs)
-                rows = [(_generated(row, new), rounds) for row, rounds in timed]
+                    timed = budgets.decided_rows(sizes, inputs, fit, self.budget, limits or {}, until=until)
+                rows = [(row if new is None else row.generating(new), rounds) for row, rounds in timed]
                 measured += rows
                 states += gpu_state.look(gpu.name, gpu.uuid) if gpu else []
                 for row, _ in rows:
-                    print(_in_words(row, [other for other, _ in rows]))
+                    print(row.line([other for other, _ in rows]))
         out.mkdir(parents=True, exist_ok=True)
-        raw = [{**_about(row), "rounds_ms": rounds} for row, rounds in measured]
+        raw = [{**row.about(), "rounds_ms": rounds} for row, rounds in measured]
         (out / LATENCIES).write_text(json.dumps(raw) + "\n", "utf-8")
         return BenchReport(
             threads=threads,
@@ -318,52 +306,25 @@ class Bench(Step):
         return rows
 
     def _served(
-        self, contest: Contest, folder: Path, stack: contextlib.ExitStack
+        self, built: BuiltModel, original: RivalModel, stack: contextlib.ExitStack
     ) -> tuple[Sequence[Contender], ServerReport | None]:
         """Start a server that runs until `stack` closes; return the contenders that call the server and its report."""
         if self.serving is None:
             return (), None
         server = importlib.import_module(_SERVER)
-        serving = self.serving.of_model(contest.validated)
-        served = [server.ServedModel(self.name_of_ours, ours=True, serving=serving, directory=contest.validated)]
+        serving = self.serving.of_model(built.directory)
+        served = [server.ServedModel(self.name_of_ours, ours=True, serving=serving, directory=built.directory)]
         served += [
-            server.plain(serving, contest.exported, runtime=runtime, name=rival.name)
+            server.plain(serving, original.exported, runtime=runtime, name=rival.name)
             for rival in self.against
             if (runtime := registry.find(rival.runtime)).rival_served
         ]
         started = server.started(
             served,
-            checkpoint=contest.checkpoint or contest.exported,
-            scratch=Path(stack.enter_context(TemporaryDirectory(dir=folder))),
+            checkpoint=original.checkpoint or original.exported,
+            scratch=Path(stack.enter_context(TemporaryDirectory(dir=original.scratch))),
             ways=[way for way in self.via if way != IN_PROCESS],
-            threads=contest.threads,
+            threads=built.threads,
         )
         contenders, report = stack.enter_context(started)
         return contenders, report
-
-
-def _about(row: BenchRow) -> dict[str, object]:
-    """Return what `latencies.json` says about the latencies of a row."""
-    order = {} if row.samples is None else {"order": row.samples.order}
-    return {"shape": row.shape, **order, "via": row.via, "runtime": row.runtime, "ours": row.ours}
-
-
-def _generated(row: BenchRow, new_tokens: int | None) -> BenchRow:
-    """Return the row of a measurement; a generating model's row gets the tokens per call and per second.
-
-    `new_tokens` is None for a model that generates no text.
-    """
-    if new_tokens is None:
-        return row
-    tokens = int(row.shape.get("batch", 1)) * new_tokens
-    return replace(row, new_tokens=new_tokens, tokens_per_s=round(tokens / row.p50_ms * 1e3, 1))
-
-
-def _in_words(row: BenchRow, beside: Sequence[BenchRow]) -> str:
-    """Return the latencies of a row and its speed-ups over the rivals in the rows `beside`."""
-    ratios = "".join(f", {other.runtime}: {text}" for other in beside if (text := row.speed_up(other)))
-    tokens = "" if row.tokens_per_s is None else f", {row.tokens_per_s:g} tokens/s"
-    if row.samples is not None:
-        tokens = f", {row.samples.texts_per_s:g} texts/s in {row.samples.order} order"
-    took = f"p50 {row.p50_ms:.3f} ms, p99 {row.p99_ms:.3f} ms{tokens} in {row.runs} runs"
-    return f"{row.runtime} {row.via}: {took}{ratios}"

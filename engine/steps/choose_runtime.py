@@ -43,7 +43,7 @@ class ChooseRuntime(Bounded):
             return None
         # On a GPU, the step `validate-onnx` of each candidate counts the multiplications, and judges them.
         counted = {} if recipe.runtime.runs_on_cpu(recipe.target) else {"precision_share": None}
-        return cls(candidates=candidates, **cls.fields_of(recipe)).model_copy(update={"opt": {}, **counted})
+        return cls.with_bounds(recipe, candidates=candidates).model_copy(update={"opt": {}, **counted})
 
     def models_of(self) -> Mapping[str, str]:
         """Return the parameters of `run` with the candidates' models."""

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 from engine import tasks
 from engine.errors import StepError
 from engine.kit.accuracy import outputs
-from engine.kit.checkpoints import alternatives
 from engine.kit.checkpoints import checkpoint as checkpoints
+from engine.kit.checkpoints import unbuildable
 from engine.kit.generation import modules
 from engine.kit.onnx import graphs, ir_models, mapped_weights, onnx_files
 from engine.kit.onnx.passes import tied
 from engine.kit.onnx.passes.pipeline import Pipeline
-from engine.kit.reference import own_tokenizer, probes, streamed_weights, timm_padding, torch_models
-from engine.kit.reference.quiet import quiet
+from engine.kit.reference import own_tokenizer, probes, streamed_weights, timm_models, torch_models
+from engine.kit.reference.model_loading import quiet
 from engine.recipe import image_input
 from engine.recipe.image_input import Images
 from engine.runtimes.onnxruntime import generation as driver
@@ -128,7 +128,7 @@ class Export(Step):
             problems.append(f"{exporter}: {problem}")
         name = type(module.model).__name__
         _refuse_nan(module, longest)
-        raise StepError(f"{name} cannot be exported to ONNX", problems, alternatives.nearest(checkpoint, task))
+        raise StepError(f"{name} cannot be exported to ONNX", problems, unbuildable.alternative(checkpoint, task))
 
     def _try(
         self,
@@ -146,7 +146,7 @@ class Export(Step):
         try:
             if parts is None:
                 takes_images = image_input.modality(self.images) is Modality.IMAGE
-                traced = timm_padding.fixed(module) if takes_images else module
+                traced = timm_models.with_constant_padding(module) if takes_images else module
                 self._write(exporter, traced, probes.example(module, longest), raw, normal)
                 session = ort.session(normal, threads=1, level="disabled", prepack=False)
                 return _difference(module, lambda inputs: ort.run(session, inputs), longest)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from engine.errors import JudgementError, StepError
 from engine.feasibility.facts import GraphFacts, ModelFacts
@@ -32,6 +32,7 @@ class Fetch(Step):
     report: ClassVar[type[TypedReport] | None] = ModelFacts
 
     judged: ClassVar[tuple[str, ...]] = ("allowed_licenses",)
+    keyed_if_set: ClassVar[tuple[str, ...]] = ("prompt", "truncate_dim")
 
     source: Source
     tokenizer: Source | None = None
@@ -61,11 +62,6 @@ class Fetch(Step):
             tokenizer_license=Source(uri=model.tokenizer, part="license") if model.tokenizer else None,
             allowed_licenses=recipe.policy.licenses,
         )
-
-    def options(self) -> Mapping[str, Any]:
-        """Return the options that are rows of the key; `prompt` and `truncate_dim` only where the recipe has them."""
-        chosen = {"prompt", "truncate_dim"}
-        return {name: each for name, each in super().options().items() if name not in chosen or each is not None}
 
     def tools_used(self) -> tuple[str, ...]:
         """Return the Python packages that convert pickles, or write ONNX files; none where files are only copied."""
@@ -110,7 +106,7 @@ class Fetch(Step):
         if isinstance(source, Path) and source.is_file():
             copy_onnx(source, out, tokens=tokenizer is not None)
         elif isinstance(source, Path):
-            _copy_model(source, out, self.weights)
+            _copy_all(source, weights.complete(source, allowed=self.weights), out)
         else:
             hub.download(*_on_hub(source), out, weights=self.weights)
         sentences.apply(out, prompt=self.prompt, truncate_dim=self.truncate_dim)
@@ -141,15 +137,11 @@ def describe(place: Path, *, tokens: bool = False) -> ModelFacts:
         described = _described(place, [path.name for path in heavy])
     return ModelFacts(
         kind="onnx" if place.is_file() else checkpoint.kind(place),
-        task=None if place.is_file() else _task(place),
+        task=None if place.is_file() else checkpoint.own_task(place),
         max_sequence=None if place.is_file() else checkpoint.max_sequence(place),
         bytes=sum(path.stat().st_size for path in heavy),
         **vars(described),
     )
-
-
-def _copy_model(directory: Path, out: Path, allowed: model_files.Weights) -> None:
-    _copy_all(directory, weights.complete(directory, allowed=allowed), out)
 
 
 def copy_onnx(path: Path, out: Path, *, tokens: bool) -> None:
@@ -221,11 +213,6 @@ def _described(out: Path, names: Sequence[str]) -> GraphFacts:
         axes={name: tuple(shape) for name, shape in checkpoint.axes(out).items()},
         width=width if isinstance(width, int) else None,
     )
-
-
-def _task(out: Path) -> str | None:
-    """Return the task that the model's own files name; a step that needs a task refuses an unsupported task."""
-    return checkpoint.own_task(out)
 
 
 def _without_path(uri: str) -> str:

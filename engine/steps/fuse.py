@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from engine.kit.accuracy import equivalence
 from engine.kit.onnx import graphs, ir_models, onnx_files, wide
@@ -58,6 +58,7 @@ class Fuse(Step):
     carries_model: ClassVar[bool] = True
     tools: ClassVar[tuple[str, ...]] = (*ir_models.TOOLS, "onnxruntime")
     report: ClassVar[type[TypedReport] | None] = FuseReport
+    keyed_if_set: ClassVar[tuple[str, ...]] = ("attention_bias",)
 
     residual: Residual = Residual.APART
     """Whether each residual addition is fused with the normalization that follows the addition.
@@ -80,10 +81,6 @@ class Fuse(Step):
         if fuses is None or runtime.lowering(recipe) is Lowering.WEIGHTS_ONLY:
             return None
         return cls(residual=fuses, attention_bias=runtime.biases_attention(recipe))
-
-    def options(self) -> Mapping[str, Any]:
-        """Return the options that are rows of the key; `attention_bias` only where it is true."""
-        return {name: value for name, value in super().options().items() if value or name != "attention_bias"}
 
     def run(self, out: Path, *, shaped: Path) -> FuseReport:
         """Write the fused graph into `out`; report the fused operators, or the reason why the graph is unchanged."""

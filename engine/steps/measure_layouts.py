@@ -57,6 +57,7 @@ class MeasureLayouts(Step):
     reproducible: ClassVar[bool] = False
     in_lock: ClassVar[tuple[str, ...]] = ("cpu", "threads", "gpu", "layouts", "paddings", "absent", "server")
     report: ClassVar[type[TypedReport] | None] = LayoutsReport
+    keyed_if_set: ClassVar[tuple[str, ...]] = ("gpu",)
     budget: ClassVar[Budget] = Budget(seconds=6.0, rounds=8)
     """For each case; there are six cases for a model of texts."""
 
@@ -75,20 +76,12 @@ class MeasureLayouts(Step):
         """
         if AUTO not in {recipe.package.triton.layout, recipe.package.triton.padding}:
             return None
-        usual = [{axis: int(extent.opt) for axis, extent in profile.items()} for profile in recipe.profiles]
-        shapes = recipe.bench.shapes if recipe.bench else ()
-        named = [{**(usual[0] if usual else {}), **shape.axes} for shape in shapes if shape.samples is None]
-        distinct = {tuple(sorted(shape.items())): shape for shape in named or usual or [{}]}
         return cls(
             serving=Serving.for_recipe(recipe),
-            shapes=tuple(distinct.values()),
+            shapes=tuple(bench_inputs.stated_shapes(recipe)),
             threads=recipe.bench.threads if recipe.bench else None,
             gpu=Execution.for_recipe(recipe).needs,
         )
-
-    def options(self) -> Mapping[str, Any]:
-        """Return the options that are rows of the key; `gpu` is one only where there is one."""
-        return {name: value for name, value in super().options().items() if name != "gpu" or value is not None}
 
     def hardware(self) -> Hardware | None:
         """Return the GPU that runs the packages; None for packages on a CPU."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from functools import partial
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from engine import tasks
-from engine.kit.accuracy import built
+from engine.kit.accuracy import built_model
 from engine.kit.bench import cuda_graphs, interleaving
+from engine.kit.bench.contenders import BuiltModel
 from engine.kit.bench.interleaving import Budget, Contender
 from engine.kit.bench.report import in_words
 from engine.kit.choice.candidates import CandidateModel, CandidatesReport, Latency, medians, parameter, without_texts
@@ -44,6 +44,7 @@ class MeasureRuntimes(Step):
     reproducible: ClassVar[bool] = False
     in_lock: ClassVar[tuple[str, ...]] = ("cpu", "threads", "gpu", "candidates", "absent")
     report: ClassVar[type[TypedReport] | None] = CandidatesReport
+    keyed_if_set: ClassVar[tuple[str, ...]] = ("in_graph", "values")
     budget: ClassVar[Budget] = Budget()
 
     candidates: tuple[str, ...]
@@ -71,10 +72,7 @@ class MeasureRuntimes(Step):
         candidates = recipe.runtime.candidates(recipe)
         if not candidates:
             return None
-        usual = [{axis: int(extent.opt) for axis, extent in profile.items()} for profile in recipe.profiles]
-        shapes = recipe.bench.shapes if recipe.bench else ()
-        named = [{**(usual[0] if usual else {}), **shape.axes} for shape in shapes if shape.samples is None]
-        distinct = _distinct(named or usual or [{}])
+        distinct = bench_inputs.stated_shapes(recipe)
         execution = Execution.for_recipe(recipe)
         graphed = execution.by.graphed(execution) is not None
         return cls(
@@ -85,13 +83,8 @@ class MeasureRuntimes(Step):
             values=shape_values.usual_of_each(distinct, recipe.profiles, recipe.shape_values),
             threads=recipe.bench.threads if recipe.bench else None,
             task=recipe.model.task,
-            opt=usual[0] if usual else {},
+            opt=bench_inputs.optima(recipe)[0],
         )
-
-    def options(self) -> Mapping[str, Any]:
-        """Return the options that are rows of the key; `in_graph` and `values` only where they say something."""
-        unused = {name for name in ("in_graph", "values") if not getattr(self, name)}
-        return {name: each for name, each in super().options().items() if name not in unused}
 
     def hardware(self) -> Hardware | None:
         """Return the GPU that runs the models; None for models that run on the CPU."""
@@ -124,7 +117,7 @@ class MeasureRuntimes(Step):
         absent = {name: reason for name, reason in reasons.items() if reason is not None}
         runs = {name: self.execution.as_run_by(name) for name in self.candidates if name not in absent}
         accuracies = {
-            name: built.measure(
+            name: built_model.measure(
                 models[parameter(name)],
                 execution,
                 reference=reference,
@@ -135,10 +128,10 @@ class MeasureRuntimes(Step):
             )
             for name, execution in runs.items()
         }
-        contenders = [
-            Contender.in_process(execution.by.runner(models[parameter(name)], execution, name=name, threads=threads))
-            for name, execution in runs.items()
+        built = [
+            BuiltModel(models[parameter(name)], execution, name, threads=threads) for name, execution in runs.items()
         ]
+        contenders = [Contender.in_process(each.runner()) for each in built]
         graph = onnx_files.load_graph(exported)
         latencies: dict[str, list[Latency]] = {name: [] for name in runs}
         for axes, values, in_graph in zip_longest(self.shapes, self.values, self.in_graph) if runs else ():
@@ -147,8 +140,8 @@ class MeasureRuntimes(Step):
             ready = contenders
             if in_graph:
                 ready = [
-                    _in_graph(each, execution, models[parameter(name)], inputs, axes, stated=values or ())
-                    for each, (name, execution) in zip(contenders, runs.items(), strict=True)
+                    _in_graph(contender, each, inputs, axes, stated=values or ())
+                    for contender, each in zip(contenders, built, strict=True)
                 ]
             measured = interleaving.measure(ready, inputs, self.budget)
             for name, rounds in zip(runs, measured, strict=True):
@@ -167,22 +160,11 @@ class MeasureRuntimes(Step):
 
 
 def _in_graph(
-    contender: Contender,
-    execution: Execution,
-    model: Path,
-    inputs: Mapping[str, np.ndarray],
-    axes: Axes,
-    *,
-    stated: Collection[str],
+    contender: Contender, built: BuiltModel, inputs: Mapping[str, np.ndarray], axes: Axes, *, stated: Collection[str]
 ) -> Contender:
     """Return the contender in a CUDA graph, as `bench` runs it; itself where none can be captured."""
-    graphed = execution.by.graphed(execution)
+    graphed = built.graphed()
     if graphed is None:
         return contender
-    load = partial(graphed.by.runner, model, graphed, name=contender.runtime)
-    (chosen, *_), _ = cuda_graphs.added([contender], load, inputs, axes, by_default=True, stated=stated)
+    (chosen, *_), _ = cuda_graphs.added([contender], graphed, inputs, axes, by_default=True, stated=stated)
     return chosen
-
-
-def _distinct(shapes: list[dict[str, int]]) -> list[dict[str, int]]:
-    return list({tuple(sorted(axes.items())): axes for axes in shapes}.values())

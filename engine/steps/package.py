@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.checkpoints import licenses
@@ -32,6 +31,7 @@ class Package(Step):
     tools: ClassVar[tuple[str, ...]] = (*onnx_files.TOOLS, "tokenizers", "tritonclient")
     report: ClassVar[type[TypedReport] | None] = PackageReport
     gates: ClassVar[tuple[str, ...]] = ("bench",)
+    keyed_if_set: ClassVar[tuple[str, ...]] = ("not_verified",)
 
     serving: Serving
     warmup: tuple[Source, ...] = ()
@@ -63,11 +63,6 @@ class Package(Step):
             image=recipe.package.triton.image,
             not_verified=recipe.runtime.not_verified(recipe),
         )
-
-    def options(self) -> Mapping[str, Any]:
-        """Return the options that are rows of the key; `not_verified` is one only where it is written in the report."""
-        options = super().options()
-        return {name: value for name, value in options.items() if name != "not_verified" or value is not None}
 
     def code_used(self) -> tuple[str, ...]:
         """Return the names of the modules whose code is part of the key: of the step, the runtime, task and answers."""

@@ -67,6 +67,7 @@ class Quantize(Calibrated):
     section: ClassVar[Section | None] = Section.PRECISION
     carries_model: ClassVar[bool] = True
     tools: ClassVar[tuple[str, ...]] = (*ir_models.TOOLS, "onnxruntime")
+    keyed_if_set: ClassVar[tuple[str, ...]] = ("wide_sums",)
     facts: ClassVar[tuple[str, ...]] = ("cpu.isa", "onnxruntime.build")
     """The facts that decide ONNX Runtime's kernels on the CPU, where samples run to measure ranges of tensors."""
 
@@ -115,10 +116,6 @@ class Quantize(Calibrated):
             return step
         newest = recipe.runtime.newest_opset(recipe)
         return step.model_copy(update={"opset": min(newest, _part(_BF16).OPSET)})  # the same for all that read it
-
-    def options(self) -> Mapping[str, Any]:
-        """Return the options that are rows of the key; `wide_sums` only where it names operators."""
-        return {name: value for name, value in super().options().items() if value or name != "wide_sums"}
 
     @property
     def lower(self) -> Lower | None:

@@ -6,27 +6,28 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from engine import tasks
 from engine.errors import StepError
-from engine.kit.accuracy import chance, perplexity
+from engine.feasibility import proposals
+from engine.kit.accuracy import perplexity
 from engine.kit.accuracy.outputs import has_empty_row
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.checkpoints import labels, published
 from engine.kit.generation import modules
-from engine.kit.inputs import cases, corpus
+from engine.kit.inputs import cases
 from engine.kit.inputs.cases import Case
 from engine.kit.onnx import onnx_files
-from engine.kit.reference import failures, originals, own_tokenizer, questions
-from engine.kit.reference.originals import Original
+from engine.kit.reference import original_model, own_tokenizer, reference_cases, size_search
+from engine.kit.reference.original_model import Original
 from engine.recipe import image_input
 from engine.recipe.image_input import Images
 from engine.recipe.shape_values import Values
 from engine.recipe.values import Profile
 from engine.step import Source, Step, TypedReport
 from engine.tasks import Modality
-from engine.text import lists
+from engine.text import lists, reasons
 
 if TYPE_CHECKING:
     import numpy as np
@@ -63,6 +64,7 @@ class Reference(Step):
     makes = "reference"
     report: ClassVar[type[TypedReport] | None] = ReferenceReport
     facts = ("cpu.isa",)
+    keyed_if_set: ClassVar[tuple[str, ...]] = ("shape_values",)
 
     samples: Source | None = None
     task: str | None = None
@@ -104,10 +106,6 @@ class Reference(Step):
             text_limit=None if text is None else text.limit,
         )
 
-    def options(self) -> Mapping[str, Any]:
-        """Return the options that are rows of the key; `shape_values` only where profiles state values."""
-        return {name: each for name, each in super().options().items() if self.shape_values or name != "shape_values"}
-
     def code_used(self) -> tuple[str, ...]:
         """Return the modules whose code is part of the key: the step's own, and the modules of the original's task."""
         return (*super().code_used(), *tasks.modules(self.task))
@@ -133,14 +131,14 @@ class Reference(Step):
         """
         task = checkpoints.task(checkpoint, self.task)
         published.refuse(checkpoint, self.task, num_labels=self.num_labels)
-        tokens = [] if text is None else corpus.tokens(text, checkpoint, self.text_limit or corpus.LIMIT)
+        tokens = [] if text is None else perplexity.tokens_of(text, checkpoint, self.text_limit or perplexity.LIMIT)
         print("loading the original model")
-        with originals.load(
+        with original_model.load(
             checkpoint, task, num_labels=self.num_labels, random_head=self.random_head, images=self.images
         ) as original:
             rows = original.ranges.get("input_ids") or published.table_rows(checkpoints.config(checkpoint))
             published.refuse_more_tokens(checkpoint, rows)
-            inputs = questions.ask(
+            inputs = reference_cases.ask(
                 original, checkpoint, samples, task=task, profiles=self.profiles, values=self.shape_values
             )
             print(f"running {original.name} on {len(inputs)} cases: {lists.counts(cases.count_kinds(inputs))}")
@@ -148,7 +146,7 @@ class Reference(Step):
             with NamedTemporaryFile(dir=out.parent) as file:  # the answers of a language model are large
                 answered = [cases.on_disk(case, file.file) for case in _answered(original, inputs)]
                 cases.save(answered, out)
-                if (padding := questions.padding(original, checkpoint, task=task)) is not None:
+                if (padding := reference_cases.padding(original, checkpoint, task=task)) is not None:
                     cases.save_padding(padding, out)
             if text is not None:
                 value = perplexity.of_original(original.answer, tokens, checkpoints.max_sequence(checkpoint), out)
@@ -202,7 +200,7 @@ def _completed(original: Original, case: Case) -> Case:
     try:
         return replace(case, inputs=original.complete(case.inputs))
     except Exception as error:  # of PyTorch
-        raise failures.of_original(original, case, error) from error
+        raise _failure(original, case, error) from error
 
 
 def _answer(original: Original, case: Case) -> dict[str, np.ndarray]:
@@ -212,7 +210,7 @@ def _answer(original: Original, case: Case) -> dict[str, np.ndarray]:
             return original.answer_user(_with_decoder_tokens(case))
         return original.answer(case.inputs)
     except Exception as error:  # of PyTorch or ONNX Runtime, whichever runs
-        raise failures.of_original(original, case, error) from error
+        raise _failure(original, case, error) from error
 
 
 def _with_decoder_tokens(case: Case) -> dict[str, np.ndarray]:
@@ -224,7 +222,7 @@ def _with_decoder_tokens(case: Case) -> dict[str, np.ndarray]:
 def _refuse_chance(original: Original, case: Case, first: Mapping[str, np.ndarray]) -> None:
     """Raise StepError where two runs of the original on the same inputs differ, so that no model could match both."""
     again = _answer(original, case)
-    other = [name for name, output in first.items() if not chance.is_same(output, again[name])]
+    other = [name for name, output in first.items() if not cases.is_same_but_rounding(output, again[name])]
     if other:
         raise StepError(
             f"the original model ({original.name}) is not deterministic: asked twice, it gives two answers",
@@ -242,3 +240,42 @@ def _refuse_labels(unanswered: Sequence[Case], outputs: Mapping[str, np.ndarray]
     for case in unanswered:
         if case.label is not None:
             labels.refuse_number(case.label, case.name, count)
+
+
+def _failure(original: Original, case: Case, error: Exception) -> StepError:
+    """Return the error for an original model that cannot run on a case."""
+    beyond = _beyond(original, case)
+    if beyond is not None:
+        return beyond
+    shapes = [f"{name}: {tensor.dtype} {list(tensor.shape)}" for name, tensor in case.inputs.items()]
+    hint = _of_random(original, case) if case.kind == "random" else "is the sample one that the model is made for?"
+    return StepError(
+        f"the original model ({original.name}) fails on {case.name}", [*reasons.facts(error), *shapes], hint
+    )
+
+
+def _of_random(original: Original, case: Case) -> str:
+    """Return the hint for random inputs on which a model fails: a profile with which the model runs, if one exists."""
+    if original.vocabulary is None:
+        print("looking for sizes with which the model runs")
+        ranges = size_search.near(original, case)
+        if ranges:
+            return f"the model runs with other sizes: write {proposals.as_yaml(ranges)}"
+    return (
+        "random tensors do not suit every model: give samples (validate: {samples: FILE.npz}), an array for each input"
+    )
+
+
+def _beyond(original: Original, case: Case) -> StepError | None:
+    """Return the error for a token number beyond the model's vocabulary; None where the vocabulary has all tokens."""
+    ids = case.inputs.get("input_ids")
+    if original.vocabulary is None or ids is None or not ids.size or int(ids.max()) < original.vocabulary.tokens:
+        return None
+    vocabulary = f"the model has {original.vocabulary.tokens} tokens: 0 to {original.vocabulary.tokens - 1}"
+    if case.kind == "tensors":
+        return StepError(f"{case.name} of the samples holds the token {int(ids.max())}", [vocabulary])
+    return StepError(
+        "the tokenizer does not belong to the model: it makes tokens that the model does not have",
+        [f"it makes the token {int(ids.max())} of {case.name}", vocabulary],
+        "take the tokenizer that the model was trained with, or enlarge its embeddings (resize_token_embeddings)",
+    )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from engine import digest, tasks
 from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
-from engine.kit.inputs import usual_shapes
+from engine.kit.inputs import bench_inputs
 from engine.kit.onnx import onnx_files
 from engine.kit.onnx.opsets import READ_AS_STANDARD
 from engine.kit.triton import embedding
@@ -36,6 +36,7 @@ class TrtPrepare(Step):
     makes: ClassVar[str] = "prepared"
     carries_model: ClassVar[bool] = True
     tools: ClassVar[tuple[str, ...]] = onnx_files.TOOLS
+    keyed_if_set: ClassVar[tuple[str, ...]] = ("shape_values", "sparse_weights", "embeds", "task")
 
     profiles: tuple[Profile, ...] = ()
     shape_values: tuple[Mapping[str, Values], ...] = ()
@@ -66,10 +67,6 @@ class TrtPrepare(Step):
             task=task if embeds else None,
         )
 
-    def options(self) -> Mapping[str, Any]:
-        """Return the options that are rows of the key: the profiles, and those that the recipe uses."""
-        return {name: value for name, value in super().options().items() if name == "profiles" or value}
-
     def code_used(self) -> tuple[str, ...]:
         """Return the modules of the model's task, which tell whether its answers are embeddings."""
         return (*super().code_used(), *(tasks.modules(self.task) if self.embeds else ()))
@@ -90,7 +87,9 @@ class TrtPrepare(Step):
         if model != out:
             for name in onnx_files.files(graph):
                 onnx_files.link_file(model / name, out / name)
-        prepared_graph.write(out, self._prepared(out, graph, self.profiles or usual_shapes.profiles(graph, checkpoint)))
+        prepared_graph.write(
+            out, self._prepared(out, graph, self.profiles or bench_inputs.usual_profiles(graph, checkpoint))
+        )
 
     def _with_embedding(self, checked: Path, checkpoint: Path | None, out: Path) -> Path:
         """Return the folder of the graph to compile: `out` for a graph that computes embeddings, else `checked`.

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from engine.kit.accuracy import batching, built, thresholds
+from engine.kit.accuracy import batching, built_model, thresholds
 from engine.kit.accuracy.gate import Judged
 from engine.kit.accuracy.report import AccuracyReport
 from engine.kit.checkpoints import checkpoint as checkpoints
@@ -40,7 +40,7 @@ class Validate(Judged):
         The default bounds on accuracy are in `kit/accuracy/thresholds.py`.
         """
         least = thresholds.in_batch(recipe.precision, recipe.validation.in_batch)
-        step = cls(execution=Execution.for_recipe(recipe), least_in_batch=least, **cls.fields_of(recipe))
+        step = cls.with_bounds(recipe, execution=Execution.for_recipe(recipe), least_in_batch=least)
         if recipe.runtime.runs_on_cpu(recipe.target):
             return step
         # The step `validate-onnx` counts the multiplications of such a model, and judges them.
@@ -72,7 +72,7 @@ class Validate(Judged):
         original.
         """
         execution = self.execution.of_model(compiled)
-        report = built.measure(
+        report = built_model.measure(
             compiled, execution, reference=reference, checkpoint=checkpoint, task=self.task, opt=self.opt
         )
         onnx_files.link(compiled, out)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
+from engine.kit.accuracy import built_model
 from engine.kit.accuracy import measure as accuracy
-from engine.kit.accuracy import usual_work
 from engine.kit.accuracy.gate import Judged
 from engine.kit.accuracy.report import AccuracyReport
 from engine.kit.onnx import ir_models, mapped_weights, onnx_files
@@ -39,6 +38,7 @@ class ValidateOnnx(Judged):
     tools: ClassVar[tuple[str, ...]] = (*ir_models.TOOLS, "onnxruntime")
     facts: ClassVar[tuple[str, ...]] = ("cpu.isa", "onnxruntime.build")
     judged: ClassVar[tuple[str, ...]] = (*Judged.judged, "candidate")
+    keyed_if_set: ClassVar[tuple[str, ...]] = ("tf32",)
 
     samples: Source | None = None
     """The samples on which the model was calibrated, and which must not be among the cases of the validation."""
@@ -58,11 +58,11 @@ class ValidateOnnx(Judged):
         if runtime.runs_on_cpu(recipe.target) or not runtime.from_graph or runtime.candidates(recipe):
             return None
         calibrate = None if recipe.precision == "fp32" else recipe.calibrate
-        step = cls(
+        step = cls.with_bounds(
+            recipe,
             samples=None if calibrate is None else Source(uri=calibrate.samples),
             limit=None if calibrate is None else calibrate.limit,
             tf32=bool(recipe.tf32),
-            **cls.fields_of(recipe),
         )
         return step if step.counts else step.model_copy(update={"opt": {}})
 
@@ -81,10 +81,6 @@ class ValidateOnnx(Judged):
     def counts(self) -> bool:
         """Whether the step counts multiplications: for any precision but fp32, and where the recipe bounds a share."""
         return self.precision != "fp32" or self.precision_share is not None
-
-    def options(self) -> Mapping[str, Any]:
-        """Return the options that are rows of the key; `tf32` is one where the recipe asks for TF32."""
-        return {name: value for name, value in super().options().items() if name != "tf32" or value}
 
     def tools_used(self) -> tuple[str, ...]:
         """Return the Python packages that run the graph, and `tokenizers` where calibration samples are compared."""
@@ -117,7 +113,7 @@ class ValidateOnnx(Judged):
         if self.counts:
             with TemporaryDirectory(dir=out.parent) as folder:
                 count = functools.partial(stated_work.multiplications, quantized, scratch=Path(folder))
-                work = usual_work.shares(count, graph, self.opt, reference)
+                work = built_model.precision_shares(count, graph, self.opt, reference)
         onnx_files.link(quantized, out)
         return replace(report, emulated=", ".join(kinds) or None, work=work)
 

@@ -17,9 +17,8 @@ from engine import feasibility
 from engine.feasibility import proposals, serving, shapes
 from engine.kit.inputs import bench_inputs, cases
 from engine.kit.onnx import onnx_files
-from engine.kit.reference import failures
 from engine.recipe.load import load
-from engine.steps import fetch
+from engine.steps import fetch, reference
 from engine.steps.reference import Reference
 
 WRONG = {
@@ -122,7 +121,7 @@ def test_a_profile_by_input_or_by_axis_gives_the_inputs_of_the_model(tmp_path, r
 
 def test_every_hint_about_axes_was_taken_literally(errors_of):
     hints = [error.hint for case in WRONG for error in errors_of(case)]
-    words = [text for module in (shapes, serving, failures, proposals) for text in _hints(module)]
+    words = [text for module in (shapes, serving, reference, proposals) for text in _hints(module)]
     assert len(words) >= 6
     assert [text for text in words if not any(text in hint for hint in hints) and text not in _BY_HAND] == []
 

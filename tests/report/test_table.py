@@ -6,8 +6,7 @@ import pytest
 from summaries import accuracy, bench, row, summary
 
 from engine.kit.accuracy.report import AccuracyReport, Least, Work, Worst
-from engine.kit.bench.report import BenchReport, BenchRow
-from engine.kit.bench.unmeasured import Unmeasured
+from engine.kit.bench.report import BenchReport, BenchRow, Unmeasured
 from engine.kit.quantization.report import (
     DynamicReport,
     HalfReport,

@@ -17,7 +17,7 @@ from engine.builder import difference as compare
 from engine.builder.sides import Side, SideJob, SideVariant
 from engine.errors import JudgementError
 from engine.events import Ended
-from engine.kit.accuracy import few_samples
+from engine.kit.accuracy import built_model
 from engine.kit.accuracy.report import Work
 from engine.kit.bench import budgets
 from engine.kit.bench.report import BenchReport
@@ -30,7 +30,7 @@ from engine.store.history import PastBuild
 
 ENGINE = Path(variants.__file__).parents[1]
 WORK = Work.of({"int8 MatMul": 1}, {"batch": 1})
-FEW = few_samples.note({"sample": 3}, WORK)
+FEW = built_model._note_on_few_samples({"sample": 3}, WORK)
 BUSY, FEW_WORDS = "the machine was busy (noise up to 35.0%)", "3 samples that keep a bound"
 FIGURES = re.compile(r"\b(p50_ms|BenchReport|HeadlineFigures)\b|\.latencies\b")
 

@@ -12,8 +12,8 @@ from architecture_trials import CPU_SECONDS, Pair, Trial, pairs
 
 from engine import tasks
 from engine.kit.checkpoints import exportable, model_inputs
-from engine.kit.checkpoints.exportable import Exportability
-from engine.kit.reference import text_inputs
+from engine.kit.checkpoints.exportable import NONE, Exportability
+from engine.kit.reference import families
 from engine.text import lines
 
 BARE = re.compile(
@@ -38,7 +38,19 @@ def rows(trials: Iterable[Trial]) -> list[Exportability]:
 
     by_pair = {trial.pair: trial for trial in trials}
     table = [row(pair, by_pair.get(pair)) for pair in pairs()]
-    return [*table, *map(exportable.classless, _without(CONFIG_MAPPING_NAMES, table))]
+    return [*table, *map(classless, _without(CONFIG_MAPPING_NAMES, table))]
+
+
+def classless(model_type: str) -> Exportability:
+    """Return the row of a model type that transformers has no class of for any of our tasks."""
+    return Exportability(model_type, NONE, NONE, "fails", "transformers has no class of it for a task of a text")
+
+
+def text(version: str, table: list[Exportability]) -> str:
+    """Return the table as the text of its file."""
+    fields = sorted((row.model_type, row.task, row.architecture, row.verdict, row.reason) for row in table)
+    lines = [f"transformers {version}", *("\t".join(row).rstrip("\t") for row in fields)]
+    return "\n".join(lines) + "\n"
 
 
 def _without(model_types: Collection[str], table: Collection[Exportability]) -> list[str]:
@@ -68,7 +80,7 @@ def more_than_text(pair: Pair) -> str:
     if tasks.generates(pair.task):
         return ""
     try:
-        parameters = text_inputs.parameters(getattr(transformers, pair.architecture))
+        parameters = families.parameters(getattr(transformers, pair.architecture))
     except (ImportError, AttributeError):  # a class that needs a library which is not installed
         return ""
     beyond = model_inputs.beyond_text(parameters, {"default_language": "en_XX"})
@@ -95,7 +107,7 @@ def main() -> None:
 
     path = Path(sys.argv[1])
     architecture_trials.resume(path, workers=2, tasks=sys.argv[2:])
-    table = exportable.text(transformers.__version__, rows(architecture_trials.read(path)))
+    table = text(transformers.__version__, rows(architecture_trials.read(path)))
     exportable.TABLE.write_text(table, encoding="utf-8")
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from engine import tasks
 from engine.errors import StepError
-from engine.kit.checkpoints import alternatives, custom_code, exportable, json_files, model_inputs
 from engine.kit.checkpoints import checkpoint as checkpoints
+from engine.kit.checkpoints import exportable, json_files, model_inputs, unbuildable
 from engine.kit.checkpoints.exportable import Exportability
-from engine.kit.reference.quiet import quiet
+from engine.kit.reference.model_loading import quiet
 from engine.tasks import Modality
 
 _FILES = ("preprocessor_config.json", "processor_config.json")
@@ -45,7 +45,7 @@ def refuse_unknown(checkpoint: Path, requested: str | None) -> None:
         )
     if exportable.is_known(model_type):
         return
-    hint = alternatives.nearest(checkpoint, requested or checkpoints.own_task(checkpoint) or "")
+    hint = unbuildable.alternative(checkpoint, requested or checkpoints.own_task(checkpoint) or "")
     if config.get("auto_map"):
         raise StepError(
             f"the code of {model_type} is in the checkpoint, and that code is never run (trust_remote_code)",
@@ -70,7 +70,7 @@ def refuse(checkpoint: Path, task: str) -> None:
         raise StepError(
             f"{row.architecture if row.has_class else row.model_type} cannot be built for {task}",
             [row.reason, f"tried with transformers {exportable.version()}, on a small random model"],
-            alternatives.nearest(checkpoint, task),
+            unbuildable.alternative(checkpoint, task),
         )
 
 
@@ -92,7 +92,7 @@ def refuse_inputs(checkpoint: Path, task: str, *, tokenizer: str | None) -> None
     if checkpoints.kind(checkpoint) != "transformers" or not is_of_text(task):
         return
     if tokenizer is None:
-        custom_code.refuse(checkpoint)
+        checkpoints.refuse_own_code(checkpoint)
     config = checkpoints.config(checkpoint)
     declared = model_inputs.declared(config)
     if declared is not None:
@@ -110,10 +110,11 @@ def refuse_processor(checkpoint: Path, task: str) -> None:
     for name in _FILES:
         kinds = _kinds(json_files.settings(checkpoint / name))
         if kinds:
+            other = unbuildable.alternative(checkpoint, task)
             raise StepError(
                 f"the model takes {' and '.join(kinds)} besides text: {task} of text alone would not be its answer",
                 [f"{name} names the part of the processor that prepares {' and '.join(kinds)}"],
-                f"if the model is trained for text alone, remove {name}; or {alternatives.nearest(checkpoint, task)}",
+                f"if the model is trained for text alone, remove {name}; or {other}",
             )
 
 

@@ -14,7 +14,7 @@ from engine.builder.variant import PlannedVariant
 from engine.errors import RecipeError, UserError
 from engine.feasibility.facts import ModelFacts
 from engine.kit.checkpoints import checkpoint as checkpoints
-from engine.kit.checkpoints import json_files, model_files, published, quantized, sentences, unbuildable, weights
+from engine.kit.checkpoints import json_files, model_files, published, sentences, unbuildable, weights
 from engine.recipe import paths
 from engine.recipe.schema import Recipe
 from engine.step import Source
@@ -97,7 +97,7 @@ def look(subject: CheckedVariant) -> None:
         return
     with subject.at("model", "source"):
         architecture.refuse_unknown(checkpoint, model.task)
-        quantized.refuse(checkpoint)
+        unbuildable.refuse_quantized(checkpoint)
     with subject.at("model", "task" if model.task else "source"):
         task = checkpoints.task(checkpoint, model.task)
         architecture.refuse_processor(checkpoint, task)

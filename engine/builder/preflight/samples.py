@@ -9,9 +9,10 @@ from engine import tasks
 from engine.builder.preflight.model import CheckedVariant
 from engine.builder.variant import PlannedVariant
 from engine.errors import StepError
+from engine.kit.accuracy import perplexity
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.checkpoints import labels
-from engine.kit.inputs import corpus, overlap, samples, tensor_samples
+from engine.kit.inputs import overlap, samples, tensor_samples
 from engine.kit.inputs.cases import LABEL
 from engine.kit.onnx.onnx_files import Input
 from engine.tasks import Classes
@@ -41,10 +42,10 @@ def look(subject: CheckedVariant) -> None:
         path = subject.place_of(validation.samples)
         has_labels = path is None or _look_at(subject, path)
     if validation.metric is not None and not has_labels:
-        from engine.kit.accuracy.refusals import unmeasured_metric
+        from engine.kit.accuracy import refusals
 
         with subject.at("validate", "metric"):
-            raise unmeasured_metric()
+            raise refusals.unmeasured("metric", refusals.NO_METRIC)
 
 
 def look_at_content(variant: PlannedVariant) -> None:
@@ -62,9 +63,9 @@ def _refuse_overlap(calibration: str, validation: str, limit: int) -> None:
 def _look_at_text(subject: CheckedVariant, path: Path, limit: int) -> None:
     """Look at the text for the perplexity; its tokens are counted if the model's own tokenizer is here."""
     if subject.checkpoint is None or subject.recipe.model.tokenizer is not None:
-        corpus.read(path, limit)
+        perplexity.text_of(path, limit)
     else:
-        corpus.tokens(path, subject.checkpoint, limit)
+        perplexity.tokens_of(path, subject.checkpoint, limit)
 
 
 def _look_at(subject: CheckedVariant, path: Path) -> bool:

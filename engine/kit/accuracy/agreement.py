@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from engine.kit.accuracy.outputs import SPANS, positions, vectors
-from engine.kit.accuracy.pooling import normalize
+from engine.kit.accuracy.outputs import SPANS, normalize, positions, vectors
 
 if TYPE_CHECKING:
     import numpy as np

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar, TypedDict
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from engine import tasks
 from engine.kit.accuracy import batching, refusals, thresholds
@@ -11,6 +11,7 @@ from engine.kit.accuracy.batching import RowBatching
 from engine.kit.accuracy.report import AccuracyReport, Work
 from engine.kit.accuracy.thresholds import DEFAULTS, Miss
 from engine.kit.accuracy.variation import RANKED
+from engine.kit.inputs import bench_inputs
 from engine.machine import cpu
 from engine.recipe.values import Bound, Metric, Precision
 from engine.runtimes.preparation import Lowering
@@ -20,26 +21,16 @@ if TYPE_CHECKING:
     from engine.recipe.schema import PackageSection, Recipe, Triton
 
 
-class JudgedFields(TypedDict):
-    """The values that a recipe gives to the fields of a step with bounds on the accuracy of a model."""
-
-    task: str | None
-    precision: Precision
-    cosine: Bound | None
-    agreement: Bound | None
-    max_abs: Bound | None
-    variation: Bound | None
-    rank: Bound | None
-    in_batch: Bound | None
-    asks_to_join: tuple[str, ...]
-    asks_to_mix: tuple[str, ...]
-    precision_share: Bound | None
-    perplexity: Bound | None
-    metric: Metric | None
-    weights_only: bool
-    lowers_fp32: bool
-    has_full_range: bool
-    opt: Mapping[str, int]
+_UNMEASURED = {
+    "cosine": "no output is a vector, or all are too small to have a direction",
+    "variation": "the outputs do not vary between the samples, or are near zero",
+    "rank": f"no output is a single number, or there are fewer than {RANKED} samples",
+    "agreement": "the outputs make no choice, or there are fewer than three texts",
+    "metric": refusals.NO_METRIC,
+    "perplexity": "the reference has no text",
+}
+"""Why a number with a bound could not be measured."""
+_Number = TypeVar("_Number")
 
 
 class Bounded(Step):
@@ -69,33 +60,34 @@ class Bounded(Step):
     opt: Mapping[str, int] = {}
     """The optimum of each axis in the first profile: the shape for which multiplications are counted."""
 
-    @staticmethod
-    def fields_of(recipe: Recipe) -> JudgedFields:
-        """Return the values that a recipe gives to the fields of `Bounded`.
+    @classmethod
+    def with_bounds(cls, recipe: Recipe, **own: Any) -> Self:
+        """Return the step with the bounds of a recipe, and with fields of its own.
 
         Where a bound in the recipe is None, the method `refuse` takes the default bound from the module `thresholds`.
         """
         validation = recipe.validation
         lowering = recipe.runtime.lowering(recipe)
-        return {
-            "task": recipe.model.task,
-            "precision": recipe.precision,
-            "cosine": validation.cosine,
-            "agreement": validation.agreement,
-            "max_abs": validation.max_abs,
-            "variation": validation.variation,
-            "rank": validation.rank,
-            "in_batch": validation.in_batch,
-            "asks_to_join": _asks_to_join(recipe.package.triton),
-            "asks_to_mix": _asks_to_mix(recipe.package),
-            "precision_share": validation.precision_share,
-            "perplexity": None if validation.perplexity is None else validation.perplexity.bound,
-            "metric": validation.metric,
-            "weights_only": lowering is Lowering.WEIGHTS_ONLY,
-            "lowers_fp32": recipe.runtime.lowers_fp32,
-            "has_full_range": lowering is Lowering.DYNAMIC and recipe.target.isa is None,
-            "opt": {axis: int(extent.opt) for profile in recipe.profiles[:1] for axis, extent in profile.items()},
-        }
+        return cls(
+            task=recipe.model.task,
+            precision=recipe.precision,
+            cosine=validation.cosine,
+            agreement=validation.agreement,
+            max_abs=validation.max_abs,
+            variation=validation.variation,
+            rank=validation.rank,
+            in_batch=validation.in_batch,
+            asks_to_join=_asks_to_join(recipe.package.triton),
+            asks_to_mix=_asks_to_mix(recipe.package),
+            precision_share=validation.precision_share,
+            perplexity=None if validation.perplexity is None else validation.perplexity.bound,
+            metric=validation.metric,
+            weights_only=lowering is Lowering.WEIGHTS_ONLY,
+            lowers_fp32=recipe.runtime.lowers_fp32,
+            has_full_range=lowering is Lowering.DYNAMIC and recipe.target.isa is None,
+            opt=bench_inputs.optima(recipe)[0],
+            **own,
+        )
 
     def code_used(self) -> tuple[str, ...]:
         """Return the modules whose code is a row of the key: the step's own modules and the task's.
@@ -121,7 +113,7 @@ class Bounded(Step):
         means_fp32 = self.lowers_fp32 and self.precision == "fp32" and self.precision_share is None
         if report.work is not None and means_fp32 and report.work.reached("bf16", weights_only=False):
             raise refusals.bf16_for_fp32(report.work)
-        misses = [*self._worst(report), *self._least(report), *self._shares(report), *self._on_text(report)]
+        misses = [*self._missed_distances(report), *self._missed_shares(report)]
         if misses:
             raise refusals.too_far(misses, report, self.precision, saturates=self.has_full_range and cpu.lacks_vnni())
         self._judge_batches(report)
@@ -130,45 +122,58 @@ class Bounded(Step):
         elif self.precision_share is not None:
             raise refusals.unmeasured("precision_share", "the runtime of this target does not count multiplications")
 
-    def _worst(self, report: AccuracyReport) -> list[Miss]:
-        """Return the missed bounds on worst values: on the cosine, on max_abs and on the relative error."""
+    def _missed_distances(self, report: AccuracyReport) -> Iterator[Miss]:
+        """Yield the missed bounds on cosine, errors, variation and rank correlation."""
         default = DEFAULTS[self.precision]
-        misses: list[Miss] = []
-        if report.cosine is not None:
-            bound = self.cosine or Bound(at_least=default.cosine)
-            misses += thresholds.missed("cosine", report.cosine.worst, bound, thresholds.sample(report.cosine))
-        elif self.cosine is not None:
-            raise refusals.unmeasured("cosine", "no output is a vector, or all are too small to have a direction")
-        largest = report.max_abs
-        if largest is not None:
-            misses += thresholds.missed("max_abs", largest.worst, self.max_abs, thresholds.sample(largest))
-        if self.max_abs is None and report.relative is not None:
-            limit = Bound(at_most=default.relative)
+        sample, missed = thresholds.sample, thresholds.missed
+        if (cosine := self._measured("cosine", report.cosine)) is not None:
+            yield from missed("cosine", cosine.worst, self.cosine or Bound(at_least=default.cosine), sample(cosine))
+        if (largest := report.max_abs) is not None:
+            yield from missed("max_abs", largest.worst, self.max_abs, sample(largest))
+        if (relative := report.relative) is not None and self.max_abs is None:
             name = "the error as a share of the output's largest value (unless max_abs is set)"
-            misses += thresholds.missed(name, report.relative.worst, limit, thresholds.sample(report.relative))
-        return misses
-
-    def _least(self, report: AccuracyReport) -> list[Miss]:
-        """Return the missed bounds on the variation and on the rank correlation."""
-        default = DEFAULTS[self.precision]
-        misses: list[Miss] = []
-        if report.variation is not None:
-            bound = self.variation or Bound(at_least=thresholds.CONSTANT if self._is_lenient() else default.variation)
-            where = f", output {report.variation.output}"
+            yield from missed(name, relative.worst, Bound(at_most=default.relative), sample(relative))
+        # A bound of the recipe on the error turns the default bound on the variation off.
+        is_lenient = self.cosine is not None or self.max_abs is not None
+        if (variation := self._measured("variation", report.variation)) is not None:
+            bound = self.variation or Bound(at_least=thresholds.CONSTANT if is_lenient else default.variation)
             name = "the share of the output's variation (variation)"
-            misses += thresholds.missed(name, report.variation.worst, bound, where)
-        elif self.variation is not None:
-            raise refusals.unmeasured("variation", "the outputs do not vary between the samples, or are near zero")
-        if report.variation_near_zero is not None:
-            constant, where = Bound(at_least=thresholds.CONSTANT), f", output {report.variation_near_zero.output}"
-            name = "the share of the variation of an output near zero"
-            misses += thresholds.missed(name, report.variation_near_zero.worst, constant, where)
-        if report.rank is not None:
-            bound, where = self.rank or Bound(at_least=default.rank), f", output {report.rank.output}"
-            misses += thresholds.missed("the rank correlation (rank)", report.rank.worst, bound, where)
-        elif self.rank is not None:
-            raise refusals.unmeasured("rank", f"no output is a single number, or there are fewer than {RANKED} samples")
-        return misses
+            yield from missed(name, variation.worst, bound, f", output {variation.output}")
+        if (faint := report.variation_near_zero) is not None:
+            name, bound = "the share of the variation of an output near zero", Bound(at_least=thresholds.CONSTANT)
+            yield from missed(name, faint.worst, bound, f", output {faint.output}")
+        if (rank := self._measured("rank", report.rank)) is not None:
+            bound = self.rank or Bound(at_least=default.rank)
+            yield from missed("the rank correlation (rank)", rank.worst, bound, f", output {rank.output}")
+
+    def _missed_shares(self, report: AccuracyReport) -> Iterator[Miss]:
+        """Yield the missed bounds on the agreement, on the metric, and on the ratio of the perplexities."""
+        default, missed = DEFAULTS[self.precision], thresholds.missed
+        if (agreement := self._measured("agreement", report.agreement)) is not None:
+            # The default bound finds broken models, so near ties keep it; a bound of the recipe is on equal choices.
+            bound = Bound(at_least=thresholds.allowed_changes(default.agreement, agreement.choices))
+            number, share = "agreement", agreement.share
+            if self.agreement is None and agreement.near_ties:
+                number, share = "agreement with near ties", agreement.with_near_ties
+            differ = f", differing: {refusals.names_of(agreement.differ)}" if agreement.differ else ""
+            yield from missed(number, share, self.agreement or bound, differ)
+        if self.metric is not None and (metric := self._measured("metric", report.metric)) is not None:
+            original = f" (the original: {metric.original:.6g}, of {metric.samples} samples)"
+            yield from missed(self.metric.name, metric.value, self.metric, original)
+        if (text := self._measured("perplexity", report.perplexity)) is not None:
+            if text.original is None:
+                raise refusals.unanswered(["the text of validate.perplexity"])
+            if text.ratio is None or text.value is None:
+                raise refusals.not_finite(["the text of validate.perplexity"], self.precision)
+            bound = self.perplexity or Bound(at_most=default.perplexity)
+            where = f" (perplexity {text.value:.6g}, of the original {text.original:.6g}, {text.tokens} tokens)"
+            yield from missed("the ratio of the perplexities (perplexity)", text.ratio, bound, where)
+
+    def _measured(self, number: str, value: _Number | None) -> _Number | None:
+        """Return a measured number. Raises JudgementError where the recipe bounds it, and it could not be measured."""
+        if value is None and getattr(self, number) is not None:
+            raise refusals.unmeasured(number, _UNMEASURED[number])
+        return value
 
     @staticmethod
     def batching(report: AccuracyReport, least: float) -> RowBatching:
@@ -202,47 +207,6 @@ class Bounded(Step):
         if misses:
             raise refusals.too_little(misses[0], reached, work, self.precision, weights_only=self.weights_only)
 
-    def _is_lenient(self) -> bool:
-        """Whether the recipe has a bound of its own on the error, so that the default bound on the variation is off."""
-        return self.cosine is not None or self.max_abs is not None
-
-    def _on_text(self, report: AccuracyReport) -> list[Miss]:
-        """Return the missed bound on the ratio of the perplexities of the built model and of the original."""
-        measured = report.perplexity
-        if measured is None:
-            if self.perplexity is not None:
-                raise refusals.unmeasured("perplexity", "the reference has no text")
-            return []
-        if measured.original is None:
-            raise refusals.unanswered(["the text of validate.perplexity"])
-        if measured.ratio is None or measured.value is None:
-            raise refusals.not_finite(["the text of validate.perplexity"], self.precision)
-        bound = self.perplexity or Bound(at_most=DEFAULTS[self.precision].perplexity)
-        where = f" (perplexity {measured.value:.6g}, of the original {measured.original:.6g}, {measured.tokens} tokens)"
-        return thresholds.missed("the ratio of the perplexities (perplexity)", measured.ratio, bound, where)
-
-    def _shares(self, report: AccuracyReport) -> list[Miss]:
-        """Return the missed bounds on shares: on the agreement and on the metric."""
-        misses: list[Miss] = []
-        agreement = report.agreement
-        if agreement is not None:
-            # The default bound finds broken models, so near ties keep it; a bound of the recipe is on equal choices.
-            least = thresholds.allowed_changes(DEFAULTS[self.precision].agreement, agreement.choices)
-            number, share = "agreement", agreement.share
-            if self.agreement is None and agreement.near_ties:
-                number, share = "agreement with near ties", agreement.with_near_ties
-            differ = f", differing: {refusals.names_of(agreement.differ)}" if agreement.differ else ""
-            misses += thresholds.missed(number, share, self.agreement or Bound(at_least=least), differ)
-        elif self.agreement is not None:
-            raise refusals.unmeasured("agreement", "the outputs make no choice, or there are fewer than three texts")
-        if self.metric is not None:
-            if report.metric is None:
-                raise refusals.unmeasured_metric()
-            measured = report.metric
-            original = f" (the original: {measured.original:.6g}, of {measured.samples} samples)"
-            misses += thresholds.missed(self.metric.name, measured.value, self.metric, original)
-        return misses
-
 
 def _asks_to_join(triton: Triton) -> tuple[str, ...]:
     """Return the fields of a recipe that ask for batches of several requests, as the recipe has them."""
@@ -262,10 +226,7 @@ class Judged(Bounded):
     """A step that compares a model with the original, and fails where a bound of the recipe is missed."""
 
     report: ClassVar[type[TypedReport] | None] = AccuracyReport
-    judged: ClassVar[tuple[str, ...]] = (
-        "precision", "cosine", "agreement", "max_abs", "variation", "rank", "in_batch", "asks_to_join", "asks_to_mix",
-        "precision_share", "perplexity", "metric", "weights_only", "lowers_fp32", "has_full_range",
-    )  # fmt: skip
+    judged: ClassVar[tuple[str, ...]] = tuple(name for name in Bounded.model_fields if name not in {"task", "opt"})
 
     def judge(self, report: AccuracyReport) -> None:
         """Compare the numbers of the report with the bounds. Raises JudgementError where a bound is missed."""

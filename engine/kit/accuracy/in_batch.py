@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from engine.kit.accuracy.outputs import NEAR_ZERO, vectors
 from engine.kit.inputs import token_rows
@@ -30,8 +30,7 @@ _LARGER = 10
 _POSITIONS = "position_ids"
 
 
-@dataclass(frozen=True)
-class RowOfBatch:
+class RowOfBatch(NamedTuple):
     """A row among others: the case that it comes from, an output, and the likeness to the same output alone.
 
     The likeness is the cosine, less half the squared difference of the lengths as a share of the lengths: it is 1 where

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from engine import tasks
 from engine.errors import StepError
-from engine.kit.accuracy import agreement, chance, comparison, in_batch, masked, outputs, parts, variation
+from engine.kit.accuracy import agreement, comparison, in_batch, outputs, variation
 from engine.kit.accuracy.agreement import NO_CHOICES, Choices
+from engine.kit.accuracy.comparable_outputs import Comparable
 from engine.kit.accuracy.comparison import Distance
-from engine.kit.accuracy.in_batch import RowOfBatch
 from engine.kit.accuracy.outputs import Usual
 from engine.kit.accuracy.report import AccuracyReport, Agreement, Least, MetricReport, Worst
 from engine.kit.checkpoints import checkpoint as checkpoints
@@ -69,27 +69,27 @@ def measure(
     kinds = cases.count_kinds(tried)
     print(f"running {what} on {len(tried)} cases: {_listed(kinds)}")
     counted = AccuracyReport(cases=len(tried), kinds=kinds, random="random" in kinds, outside=tuple(outside))
-    answers = [answer(case.inputs) for case in tried]
+    answered = [(case, answer(case.inputs)) for case in tried]
     embeds = tasks.find(checkpoints.task(checkpoint, task)).embeds
     pooling = (sentences.pooling(checkpoint) or "mean") if embeds else None
     padding = cases.padding(reference)
     takes_tensors = lambda inputs: takes(_shapes(inputs)) and fits(inputs)  # noqa: E731
-    report = _measured(counted, tried, answers, answer=answer, padding=padding, pooling=pooling, takes=takes_tensors)
+    report = _measured(counted, answered, answer=answer, padding=padding, pooling=pooling, takes=takes_tensors)
     note = f"not compared, as the runtime takes lengths of texts and no masks: {lists.counts(unasked)}"
     notes = (*report.notes, *([note] if unasked else []))
-    report = replace(report, undecided=_undecided(answer, tried, answers), notes=notes)
+    report = replace(report, undecided=_undecided(answer, answered), notes=notes)
     print(_in_words(report))
     return report
 
 
-def _undecided(answer: Answer, tried: Sequence[Case], answers: Sequence[Mapping[str, np.ndarray]]) -> tuple[str, ...]:
+def _undecided(answer: Answer, answered: Sequence[Answered]) -> tuple[str, ...]:
     """Return the names of the cases to which the model gives two answers, of every fifth case and one of each kind."""
     names: list[str] = []
     kinds: set[str] = set()
-    for number, (case, first) in enumerate(pairs(tried, answers)):
+    for number, (case, first) in enumerate(answered):
         if case.kind not in kinds or number % _AGAIN == 0:
             again = answer(case.inputs)
-            if not all(chance.is_same(output, again[name]) for name, output in first.items()):
+            if not all(cases.is_same_but_rounding(output, again[name]) for name, output in first.items()):
                 names.append(case.name)
         kinds.add(case.kind)
     return tuple(names)
@@ -127,32 +127,30 @@ def _shapes(inputs: Mapping[str, np.ndarray]) -> dict[str, tuple[int, ...]]:
 
 def _measured(
     counted: AccuracyReport,
-    tried: Sequence[Case],
-    answers: Sequence[Mapping[str, np.ndarray]],
+    answered: Sequence[Answered],
     *,
     answer: Answer,
     padding: Padding | None,
     pooling: Pooling | None,
     takes: Takes,
 ) -> AccuracyReport:
-    reshaped = [text for case, each in pairs(tried, answers) for text in comparison.other_sizes(case, each)]
+    reshaped = [text for case, each in answered for text in comparison.other_sizes(case, each)]
     if reshaped:
         return replace(counted, reshaped=tuple(reshaped))
-    whole = [
-        {name: comparison.answer(case, name, each) for name in case.outputs} for case, each in pairs(tried, answers)
+    answered = [(case, {name: comparison.answer(case, name, each) for name in case.outputs}) for case, each in answered]
+    metric = _accuracy(answered)
+    comparable = Comparable.of([case for case, _ in answered])
+    answered = [
+        (replace(case, outputs=comparable.outputs(case.outputs)), comparable.outputs(each)) for case, each in answered
     ]
-    metric = _accuracy(pairs(tried, answers))
-    hidden = masked.find(tried)
-    tried, answers = masked.clip_cases(tried, hidden), [masked.clip(each, hidden) for each in whole]
-    divided = parts.find(tried)
-    tried, answers = parts.split_cases(tried, divided), [parts.split(each, divided) for each in answers]
+    tried = [case for case, _ in answered]
     unanswered = tuple(case.name for case in tried if outputs.has_empty_row(case))
     if unanswered:
         return replace(counted, unanswered=unanswered)
     usual = outputs.usual(tried, pooling=pooling)
     measured = [
-        (case, name, comparison.of_output(name, case, answer[name], pooling=pooling, usual=usual[name]))
-        for case, answer in pairs(tried, answers)
+        (case, name, comparison.of_output(name, case, each[name], pooling=pooling, usual=usual[name]))
+        for case, each in answered
         for name in case.outputs
     ]
     finite = [(case, name, distance) for case, name, distance in measured if distance is not None]
@@ -160,45 +158,30 @@ def _measured(
         broken = dict.fromkeys(case.name for case, _, distance in measured if distance is None)
         return replace(counted, nonfinite=tuple(broken))
     directions = [(case, name, each.cosine) for case, name, each in finite if each.cosine is not None]
-    neighbours = None if pooling is None else agreement.neighbours(tried, answers, pooling)
+    neighbours = None if pooling is None else agreement.neighbours(tried, [each for _, each in answered], pooling)
     among = in_batch.measure(
-        lambda inputs: parts.split(masked.clip(answer(inputs), hidden), divided),
+        lambda inputs: comparable.outputs(answer(inputs)),
         tried,
         padding=padding,
         pooling=pooling,
         usual=usual,
         takes=takes,
     )
-    cosine = _worst(directions, lowest=True) if directions else None
-    noted = replace(counted, notes=masked.notes(hidden), cosine=cosine)
+    noted = replace(counted, notes=comparable.notes(), cosine=_worst(directions, lowest=True))
     return replace(
-        _varied(noted, tried, answers, pooling=pooling, usual=usual),
+        _varied(noted, answered, pooling=pooling, usual=usual),
         max_abs=_worst([(case, name, distance.max_abs) for case, name, distance in finite]),
         relative=_worst([(case, name, distance.relative) for case, name, distance in finite]),
-        in_batch=_least_alike([*among.equal, *among.padded]) if among else None,
-        in_equal_batch=_least_alike(among.equal) if among else None,
+        in_batch=_worst([*among.equal, *among.padded], lowest=True) if among else None,
+        in_equal_batch=_worst(among.equal, lowest=True) if among else None,
         joins_no_rows=among.reason if among else None,
         agreement=_agreement(finite) if neighbours is None else _of_neighbours(neighbours),
         metric=metric,
     )
 
 
-def _least_alike(rows: Sequence[RowOfBatch]) -> Worst | None:
-    return _worst([(row.case, row.output, row.likeness) for row in rows], lowest=True) if rows else None
-
-
-def pairs(tried: Sequence[Case], answers: Sequence[Mapping[str, np.ndarray]]) -> list[Answered]:
-    """Return each case with the built model's answer."""
-    return list(zip(tried, answers, strict=True))
-
-
 def _varied(
-    counted: AccuracyReport,
-    tried: Sequence[Case],
-    answers: Sequence[Mapping[str, np.ndarray]],
-    *,
-    pooling: Pooling | None,
-    usual: Mapping[str, Usual],
+    counted: AccuracyReport, answered: Sequence[Answered], *, pooling: Pooling | None, usual: Mapping[str, Usual]
 ) -> AccuracyReport:
     """Return the report with the variation and the rank of each output, and with notes on what they cannot show."""
     shares: list[Least] = []
@@ -206,7 +189,7 @@ def _varied(
     ranks: list[Least] = []
     notes: list[str] = []
     for name, size in usual.items():
-        each = [(case, answer[name]) for case, answer in pairs(tried, answers) if name in case.outputs]
+        each = [(case, answer[name]) for case, answer in answered if name in case.outputs]
         measured = variation.of_output(name, each, pooling=pooling)
         if size.is_near_zero and each[0][1].dtype.kind == "f":
             notes.append(f"{name} is near zero in all cases (at most {size.largest:.2g}), which says little")
@@ -216,7 +199,7 @@ def _varied(
             (faint if size.is_near_zero else shares).append(Least(measured.share, name))
             if measured.rank is not None and not size.is_near_zero:
                 ranks.append(Least(measured.rank, name))
-    left_out = outputs.left_out(tried, usual=usual, pooling=pooling)
+    left_out = outputs.left_out([case for case, _ in answered], usual=usual, pooling=pooling)
     result = "" if counted.cosine else ", so there is no cosine"
     notes += [f"the cosine leaves out {each}{result}" for each in left_out]
     return replace(
@@ -232,8 +215,10 @@ def _least(values: Sequence[Least]) -> Least | None:
     return min(values, key=lambda each: each.worst, default=None)
 
 
-def _worst(values: Sequence[tuple[Case, str, float]], *, lowest: bool = False) -> Worst:
-    """Return the mean of the values and the worst value, which is the largest or, with `lowest`, the smallest."""
+def _worst(values: Sequence[tuple[Case, str, float]], *, lowest: bool = False) -> Worst | None:
+    """Return the mean of values and the worst, the largest or, with `lowest`, the smallest; None without values."""
+    if not values:
+        return None
     choose = min if lowest else max
     case, name, worst = choose(values, key=lambda each: each[2])
     mean = sum(value for _, _, value in values) / len(values)

@@ -14,6 +14,8 @@ from engine.text import lists
 
 _LISTED = 20
 """The largest number of case names in an error."""
+NO_METRIC = "no sample has a label, or the outputs are no classes"
+"""Why a metric could not be measured."""
 
 
 def too_far(misses: Sequence[Miss], report: AccuracyReport, precision: Precision, *, saturates: bool) -> JudgementError:
@@ -90,11 +92,6 @@ def joined(asks: Sequence[str], report: AccuracyReport, least: float) -> Judgeme
     )
 
 
-def unmeasured_metric() -> JudgementError:
-    """Return the error for a bound on a metric that could not be measured."""
-    return unmeasured("metric", "no sample has a label, or the outputs are no classes")
-
-
 def unmeasured(number: str, why: str) -> JudgementError:
     """Return the error for a bound on a number that could not be measured, and why it could not."""
     return JudgementError(
@@ -105,11 +102,12 @@ def unmeasured(number: str, why: str) -> JudgementError:
 def too_little(miss: Miss, reached: float, work: Work, precision: Precision, *, weights_only: bool) -> PrecisionError:
     """Return the error for a model of which only the share `reached` has the precision of the recipe."""
     does = "has weights in" if weights_only else "computes in"
+    operators = work.headline(precision, weights_only=weights_only)
     enough = math.floor(reached * 100) / 100
     bound = f"; or, if this share is enough for you: `validate: {{precision_share: {{at_least: {enough:g}}}}}`"
     return PrecisionError(
         f"Too little of the model {does} {precision}: {miss}",
-        [f"multiplications: {work.in_words()}", *_operators(work, precision, weights_only=weights_only)],
+        [f"multiplications: {work.in_words()}", *([] if operators is None else [operators])],
         f"build it in {_usual(work)}{bound if enough else ''}",
     )
 
@@ -126,12 +124,6 @@ def bf16_for_fp32(work: Work) -> JudgementError:
 def names_of(names: Sequence[str]) -> str:
     """Return the names of the first cases, and how many more there are."""
     return lists.first_of(names, _LISTED)
-
-
-def _operators(work: Work, precision: Precision, *, weights_only: bool) -> list[str]:
-    """Return the fact how many operators reached the precision; none where the operators are not known."""
-    headline = work.headline(precision, weights_only=weights_only)
-    return [] if headline is None else [headline]
 
 
 def _usual(work: Work) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import repeat
 from typing import TYPE_CHECKING
 
 from engine.errors import JudgementError
-from engine.kit.bench.interleaving import Budget, Clock, Contender, bench_rows
+from engine.kit.bench.interleaving import Budget, Clock, Contender, TimedRow, bench_rows
 from engine.kit.bench.report import BenchReport, BenchRow, BudgetVerdict, place_of
 
 if TYPE_CHECKING:
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
 
 Limits = Mapping[str, float]
 """The budget of a shape: the name of a statistic, such as `p95_ms` -> the largest number of milliseconds."""
-TimedRow = tuple[BenchRow, list[list[float]]]
-"""A row of a report, and the milliseconds of its calls: a list for each round."""
 _TRIES = 3
 """How often a shape is measured at most; each measurement takes twice as long as the one before."""
 REPEATING_SECONDS = 600.0
@@ -37,12 +36,26 @@ def decided_rows(
     until: float,
     clock: Clock = time.perf_counter,
 ) -> list[TimedRow]:
-    """Measure as `bench_rows` does, and longer again while the confidence interval of a latency covers its limit."""
+    """Measure as `bench_rows` does, and longer again while the confidence interval of a latency covers its limit.
+
+    The times of one call on the GPU are measured behind the turns, so that they disturb no latency.
+    """
 
     def measure(budget: Budget) -> list[TimedRow]:
         return bench_rows(axes, inputs, contenders, budget, clock=clock)
 
-    return decided(measure, budget, limits, until=until, clock=clock)
+    timed = decided(measure, budget, limits, until=until, clock=clock)
+    return [
+        (_with_device_times(row, contender, inputs), rounds)
+        for (row, rounds), contender in zip(timed, contenders, strict=True)
+    ]
+
+
+def _with_device_times(row: BenchRow, contender: Contender, inputs: Tensors) -> BenchRow:
+    if contender.device_times is None:
+        return row
+    with contender.active():
+        return replace(row, device=contender.device_times(inputs))
 
 
 def decided(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import cycle, islice
 
-from engine.kit.bench import turns
+from engine.kit.bench import interleaving
 from engine.kit.bench.interleaving import Budget, Call, Clock
 
 _LEAST_EACH = 2
@@ -27,17 +27,13 @@ def rounds(
     """
     turn = budget.seconds / budget.rounds / len(contenders)
     took: list[list[float]] = [[] for _ in contenders]
-    before = None
     with ThreadPoolExecutor(clients) as threads:
         least = max(_LEAST_EACH * clients, *map(len, contenders))
         usual = max(_turn(threads, calls, clients, _whole(least, calls), clock) for calls in contenders)
         count = max(least, int(turn / usual))
-        for number in range(budget.rounds):
-            for place in turns.order(number, len(contenders)):
-                turns.rest(before, place)
-                before = place
-                calls = contenders[place]
-                took[place].append(_turn(threads, calls, clients, _whole(count, calls), clock))
+        for place in interleaving.turns(budget.rounds, len(contenders)):
+            calls = contenders[place]
+            took[place].append(_turn(threads, calls, clients, _whole(count, calls), clock))
     return took
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine.errors import StepError
-from engine.kit.bench import rivals
+from engine.kit.bench.contenders import BuiltModel, unmeasured
 from engine.kit.bench.interleaving import Contender
-from engine.kit.bench.report import in_words
-from engine.kit.bench.unmeasured import Unmeasured
+from engine.kit.bench.report import Unmeasured, in_words
+from engine.kit.inputs import cases
 from engine.runtimes.recipes import IN_PROCESS
 from engine.runtimes.runner import BoundCall
 
@@ -27,7 +27,7 @@ _TOLERANCE = 1e-2
 
 def added(
     contenders: Sequence[Contender],
-    load: Callable[[], Runner],
+    graphed: BuiltModel,
     inputs: Tensors,
     shape: Mapping[str, int],
     *,
@@ -37,17 +37,17 @@ def added(
     """Return the contenders and the built model in a CUDA graph; without it, and with the reason, where that fails.
 
     The first contender is the built model without a graph. With `by_default` the one with the graph takes its place as
-    the recipe's own model, and stands before it. `load` opens the model for this shape alone, since a session is of no
-    use any more after a capture that fails. A graph takes part only if it answers as the model does without one. The
+    the recipe's own model, and stands before it. `graphed` is loaded for this shape alone, since a session is of no use
+    any more after a capture that fails. A graph takes part only if it answers as the model does without one. The
     values of the inputs `stated` are not changed for that.
     """
     plain, *others = contenders
     name = f"{plain.runtime}-graph"
     try:
-        call = _checked(load(), inputs, stated)
+        call = _checked(graphed.runner(), inputs, stated)
     except (StepError, ImportError, OSError) as error:
         why = StepError(error.what, error.facts) if isinstance(error, StepError) else error  # hints are for the user
-        return list(contenders), [rivals.unmeasured(name, why, shape)]
+        return list(contenders), [unmeasured(name, why, shape)]
     print(f"CUDA graph for {in_words(shape)}: {call.graph}")
     with_graph = Contender(runtime=name, via=IN_PROCESS, ours=True, prepare=lambda _: call.run, graph=call.graph)
     if by_default:
@@ -63,7 +63,8 @@ def _checked(runner: Runner, inputs: Tensors, stated: Collection[str]) -> BoundC
     call = runner.capture(inputs)
     for given in (_others(inputs, stated), inputs):
         captured = call.answers(given)
-        differ = [name for name, array in runner.run(given).items() if not _alike(array, captured[name])]
+        errors = {name: cases.relative_error(array, captured[name]) for name, array in runner.run(given).items()}
+        differ = [name for name, error in errors.items() if error > _TOLERANCE]
         if differ:
             raise StepError("answers differ", [f"with and without the CUDA graph: {', '.join(differ)}"])
     return call
@@ -78,12 +79,3 @@ def _others(inputs: Tensors, stated: Collection[str]) -> Tensors:
         return np.roll(array, 1, axis)
 
     return {name: array if name in stated else moved(array) for name, array in inputs.items()}
-
-
-def _alike(plain: np.ndarray, captured: np.ndarray) -> bool:
-    import numpy as np
-
-    if plain.shape != captured.shape or plain.dtype.kind not in "fc":
-        return np.array_equal(plain, captured)
-    largest = np.abs(plain, where=np.isfinite(plain), out=np.zeros(plain.shape)).max(initial=0.0)
-    return np.allclose(plain, captured, rtol=0.0, atol=_TOLERANCE * float(largest), equal_nan=True)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING, Self
 
-from engine.kit.bench import stats, turns
+from engine.kit.bench import stats
 from engine.kit.bench.report import BenchRow
+from engine.kit.bench.sample_report import SampleFigures
 from engine.runtimes.recipes import IN_PROCESS
 from engine.runtimes.runner import CapturedGraph, Runner
 
@@ -23,6 +24,14 @@ if TYPE_CHECKING:
 
 Call = Callable[[], object]
 Clock = Callable[[], float]
+TimedRow = tuple[BenchRow, list[list[float]]]
+"""A row of a report, and the milliseconds of its calls: a list for each round."""
+_REST = 0.06
+"""Seconds without calls before a turn.
+
+After each call, the threads of ONNX Runtime 1.31 wait in a loop for work: for 0.036 s of CPU time on an AMD EPYC. A
+call of another contender that begins meanwhile lacks a core.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +98,7 @@ _STABLE = 0.05
 most 10 % above its p25."""
 _BATCH = 5
 """Calls in a batch of the warm-up; the warm-up compares each batch's latencies with those of the batches before."""
-RAW_DIGITS = 3
+_RAW_DIGITS = 3
 """Decimal places of each single latency in milliseconds in latencies.json: whole microseconds."""
 
 
@@ -100,8 +109,8 @@ def bench_rows(
     budget: Budget,
     *,
     clock: Clock = time.perf_counter,
-) -> list[tuple[BenchRow, list[list[float]]]]:
-    """Return the row and the latencies of each contender: for each round a list of milliseconds.
+) -> list[TimedRow]:
+    """Return the row and the latencies of each contender.
 
     The row of the recipe's own model says how many times longer each rival takes that is called in the same way
     (`via`). The measurement takes longer where some contenders run on a server, so that the contenders in process keep
@@ -118,18 +127,31 @@ def bench_rows(
             for other, theirs in zip(contenders, seconds, strict=True)
             if contender.ours and not other.ours and other.via == contender.via
         }
-        rounds_ms = [[value * 1e3 for value in values] for values in rounds]
-        row = BenchRow.of_rounds(
-            rounds_ms,
-            shape=dict(axes),
-            via=contender.via,
-            runtime=contender.runtime,
-            ours=contender.ours,
-            ratios=ratios,
-        )
-        row = replace(row, other_way=contender.other_way, graph=contender.graph)
-        rows.append((row, [[round(value, RAW_DIGITS) for value in values] for values in rounds_ms]))
+        rows.append(timed_row(contender, rounds, shape=axes, ratios=ratios))
     return rows
+
+
+def timed_row(
+    contender: Contender,
+    rounds: Sequence[Sequence[float]],
+    *,
+    shape: Mapping[str, int | str],
+    ratios: Mapping[str, Sequence[float]],
+    samples: SampleFigures | None = None,
+) -> TimedRow:
+    """Return the row of a contender from the seconds of its calls; `ratios` has for each rival a ratio per round."""
+    rounds_ms = [[value * 1e3 for value in values] for values in rounds]
+    row = BenchRow.of_rounds(
+        rounds_ms,
+        shape=dict(shape),
+        via=contender.via,
+        runtime=contender.runtime,
+        ours=contender.ours,
+        ratios=ratios,
+        samples=samples,
+    )
+    row = replace(row, other_way=contender.other_way, graph=contender.graph)
+    return row, [[round(value, _RAW_DIGITS) for value in values] for values in rounds_ms]
 
 
 def measure(
@@ -137,7 +159,7 @@ def measure(
 ) -> list[list[list[float]]]:
     """Return for each contender a list of rounds; each round is a list of latencies in seconds.
 
-    The order of the turns changes from round to round (`turns.order`), and a rest is before each (`turns.rest`). Before
+    The order of the turns changes from round to round (`turns`). Before
     the first round each contender is warmed up until its latency is stable.
     """
     share = 1 / len(contenders)
@@ -152,13 +174,9 @@ def measure(
         settling.append(_SETTLING if fitting > 1 else 0)
         runs.append(max(1, min(budget.most_runs // budget.rounds, fitting - settling[-1])))
     latencies: list[list[list[float]]] = [[] for _ in contenders]
-    before = None
-    for number in range(budget.rounds):
-        for place in turns.order(number, len(contenders)):
-            turns.rest(before, place)
-            before = place
-            with contenders[place].active():
-                latencies[place].append(_turn(calls[place], runs[place], settling[place], 2 * turn, clock))
+    for place in turns(budget.rounds, len(contenders)):
+        with contenders[place].active():
+            latencies[place].append(_turn(calls[place], runs[place], settling[place], 2 * turn, clock))
     return latencies
 
 
@@ -195,3 +213,33 @@ def _times(call: Call, runs: int, clock: Clock, *, end: float = inf) -> list[flo
         call()
         times.append(clock() - begin)
     return times
+
+
+def turns(rounds: int, count: int) -> Iterator[int]:
+    """Yield the index of the contender whose turn it is, of `count` contenders in each of the rounds.
+
+    Before a turn of another contender is a rest, so that no thread of the one before still waits in a loop for work.
+    """
+    before = None
+    for number in range(rounds):
+        for place in turn_order(number, count):
+            if before not in (None, place):
+                time.sleep(_REST)
+            before = place
+            yield place
+
+
+def turn_order(number: int, count: int) -> list[int]:
+    """Return the indices of `count` contenders in the order of their turns in round `number`, which counts from 0.
+
+    What ran before a call changes its time, for example because its weights still fill the caches. So a contender must
+    not always follow the same one. Over `count` rounds, or twice as many where `count` is odd, each contender begins a
+    round as often as every other one, and follows each of them within rounds equally often.
+
+    Source: E. J. Williams, Experimental designs balanced for the estimation of residual effects of treatments (1949).
+    """
+    zigzag = [(place + 1) // 2 if place % 2 else (count - place // 2) % count for place in range(count)]
+    odd = count % 2
+    shift = number // 2 if odd else number
+    turns = [(index + shift) % count for index in zigzag]
+    return turns[::-1] if odd and number % 2 else turns

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import ClassVar, Self
 
-from engine.kit.bench import confidence, stats
-from engine.kit.bench.confidence import Interval
-from engine.kit.bench.mixed_lengths import SampleOrder
+from engine.kit.bench import stats
 from engine.kit.bench.sample_report import SampleFigures, SampleLengths
-from engine.kit.bench.unmeasured import Unmeasured
+from engine.kit.bench.stats import Interval
 from engine.machine.gpu_state import GpuReport
 from engine.reporting import TypedReport, measured
 from engine.runtimes.recipes import IN_PROCESS
@@ -93,7 +91,7 @@ class BenchRow:
         `ratios` has for each rival a ratio for each round.
         """
         every = [value for values in rounds_ms for value in values]
-        intervals = confidence.intervals(rounds_ms)
+        intervals = stats.intervals(rounds_ms)
         middle = stats.median(every)
         low, high = intervals["p50_ms"]
         return cls(
@@ -109,7 +107,7 @@ class BenchRow:
             ours=ours,
             ratio_to={name: round(stats.median(values), stats.RATIO_DIGITS) for name, values in ratios.items()},
             intervals={name: _rounded(each, stats.MS_DIGITS) for name, each in intervals.items()},
-            ratio_intervals={name: confidence.rounded_interval(values) for name, values in ratios.items()},
+            ratio_intervals={name: stats.rounded_interval(values) for name, values in ratios.items()},
             samples=samples,
         )
 
@@ -129,7 +127,7 @@ class BenchRow:
 
         Requests reach a server in the order of their arrival.
         """
-        return self.ours and (self.samples is None or self.samples.order == SampleOrder.ARRIVAL.value)
+        return self.ours and (self.samples is None or self.samples.order == "arrival")
 
     def took(self, name: str) -> float:
         """Return the latency called `name`, for example `p95_ms`, in milliseconds."""
@@ -157,6 +155,25 @@ class BenchRow:
         noise = self.noise or 0.0
         interval = self.ratio_intervals.get(rival.runtime, (ratio - noise, ratio + noise))
         return speed_up(ratio, interval, busy=self.is_busy or rival.is_busy)
+
+    def generating(self, new_tokens: int) -> Self:
+        """Return the row of a model that generates so many tokens in a call, with its tokens per second."""
+        tokens = int(self.shape.get("batch", 1)) * new_tokens
+        return replace(self, new_tokens=new_tokens, tokens_per_s=round(tokens / self.p50_ms * 1e3, 1))
+
+    def about(self) -> dict[str, object]:
+        """Return what `latencies.json` says about the latencies of the row."""
+        order = {} if self.samples is None else {"order": self.samples.order}
+        return {"shape": self.shape, **order, "via": self.via, "runtime": self.runtime, "ours": self.ours}
+
+    def line(self, beside: Sequence[BenchRow]) -> str:
+        """Return a line of the log: the latencies, and the speed-ups over the rivals in the rows `beside`."""
+        ratios = "".join(f", {other.runtime}: {text}" for other in beside if (text := self.speed_up(other)))
+        tokens = "" if self.tokens_per_s is None else f", {self.tokens_per_s:g} tokens/s"
+        if self.samples is not None:
+            tokens = f", {self.samples.texts_per_s:g} texts/s in {self.samples.order} order"
+        took = f"p50 {self.p50_ms:.3f} ms, p99 {self.p99_ms:.3f} ms{tokens} in {self.runs} runs"
+        return f"{self.runtime} {self.via}: {took}{ratios}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -277,3 +294,16 @@ def _place(row: BenchRow) -> tuple[Mapping[str, int | str], str, str | None]:
 
 def _rounded(interval: Interval, digits: int) -> Interval:
     return round(interval[0], digits), round(interval[1], digits)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unmeasured:
+    """A rival that could not run on this machine, or the built model in a CUDA graph, and the reason."""
+
+    runtime: str
+    reason: str
+    shape: Mapping[str, int | str] = field(default_factory=dict)
+    """The shape at which the rival failed; empty for a rival that could not be loaded."""
+
+    def __str__(self) -> str:
+        return f"{self.runtime} was not measured: {self.reason}"

@@ -5,61 +5,79 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
-from engine.kit.bench import budgets, confidence, mixed_lengths, stats, sweeps
-from engine.kit.bench.budgets import Limits, TimedRow
-from engine.kit.bench.interleaving import RAW_DIGITS, Budget, Clock, Contender
-from engine.kit.bench.mixed_lengths import SampleOrder
-from engine.kit.bench.report import BenchRow
-from engine.kit.bench.sample_report import Batching, SampleFigures, SampleLengths
+from engine.kit.bench import budgets, interleaving, sample_rows, stats
+from engine.kit.bench.budgets import Limits
+from engine.kit.bench.interleaving import Budget, Call, Clock, Contender, TimedRow
+from engine.kit.bench.sample_report import ORDERS, Batching, SampleFigures, SampleLengths, SampleOrder
 from engine.kit.bench.sample_rows import SampleRows
-from engine.kit.bench.sweeps import Rounds, Sweep
 from engine.recipe.fields import OF_SAMPLES
 from engine.runtimes import axes
 from engine.text import lists
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from engine.kit.onnx.onnx_files import Input
 
+    Tensors = Mapping[str, np.ndarray]
+
 Shape = Mapping[str, int | str]
+Rounds = list[list[float]]
+"""The seconds of each call, a list for each round; a round holds whole sweeps."""
 
 _SIZES = (1, 4, 8)
 """The batch sizes that are measured besides the shape's own."""
+_LEAST_ROUNDS = 3
+"""The least number of rounds, however long a sweep takes; fewer rounds have no confidence interval."""
 
 
-@dataclass(frozen=True)
-class _Kind:
-    """What a sweep measures: a model on all samples in batches of one size, in one order."""
+@dataclass(frozen=True, eq=False)
+class Sweep:
+    """A model and all samples as batches of one size, in one order, which the model computes one after another."""
 
     contender: Contender
     size: int
     order: SampleOrder
+    batches: Sequence[Tensors]
+
+    @property
+    def positions(self) -> int:
+        """The number of positions that the model computes, padding included."""
+        return sum(batch["input_ids"].size for batch in self.batches)
 
 
 @dataclass(frozen=True)
 class _Measured:
-    """The sweeps of a measurement, and the seconds of their calls."""
+    """Sweeps with the seconds of their calls, and the lengths of the samples."""
 
-    kinds: Sequence[_Kind]
-    taken: Sequence[Sweep]
-    rounds: Sequence[Rounds]
+    rounds: Mapping[Sweep, Rounds]
+    lengths: Sequence[int]
 
-    def seconds(self, kind: _Kind) -> list[float]:
+    def seconds(self, sweep: Sweep) -> list[float]:
         """Return the mean seconds of a whole sweep in each round."""
-        place = self.kinds.index(kind)
-        return self.taken[place].seconds(self.rounds[place])
+        return [sum(calls) * len(sweep.batches) / len(calls) for calls in self.rounds[sweep]]
 
-    def ratios(self, slow: _Kind, fast: _Kind) -> list[float]:
+    def ratios(self, slow: Sweep, fast: Sweep) -> list[float]:
         """Return for each round how many times longer one sweep takes than another."""
         return [theirs / mine for theirs, mine in zip(self.seconds(slow), self.seconds(fast), strict=True)]
 
-    def padding(self, kind: _Kind, tokens: int) -> float:
-        """Return the share of padded positions among the positions that a sweep computes."""
-        batches = self.taken[self.kinds.index(kind)].batches
-        positions = sum(batch["input_ids"].size for batch in batches)
-        return round(mixed_lengths.padding(tokens, positions), stats.RATIO_DIGITS)
+    def per_second(self, count: int, sweep: Sweep) -> float:
+        """Return how many of `count` things in the samples a model computes per second."""
+        return round(count / stats.median(self.seconds(sweep)), 1)
+
+    def figures(self, sweep: Sweep, slow: Sweep | None) -> dict[str, Any]:
+        """Return the fields about padding, throughput, and the gain over the sweep `slow`, if there is another one."""
+        gains = None if slow is None or slow is sweep else self.ratios(slow, sweep)
+        return {
+            "order": sweep.order,
+            "padding": _padding(self.lengths, sweep.positions),
+            "texts_per_s": self.per_second(len(self.lengths), sweep),
+            "gain": None if gains is None else round(stats.median(gains), stats.RATIO_DIGITS),
+            "gain_interval": None if gains is None else stats.rounded_interval(gains),
+        }
 
 
 def measured(
@@ -79,103 +97,116 @@ def measured(
     model.
     """
     size = _batch_size(shape, rows.specs)
-    compared = [_Kind(each, size, order) for order in SampleOrder for each in contenders]
-    kinds = [*compared, *_other_sizes(contenders, size, rows)]
-    batches = {key: rows.batches(*key) for key in dict.fromkeys((kind.size, kind.order) for kind in kinds)}
-    taken = [Sweep(kind.contender, batches[kind.size, kind.order]) for kind in kinds]
+    batches = {order: rows.batches(size, order) for order in ORDERS}
+    compared = [Sweep(each, size, order, batches[order]) for order in ORDERS for each in contenders]
+    sweeps = [*compared, *_other_sizes(contenders, size, rows)]
     last: list[_Measured] = []
 
     def measure(budget: Budget) -> list[TimedRow]:
-        last.append(_Measured(kinds, taken, sweeps.measure(taken, budget, clock=clock)))
-        return [_row(shape, kind, compared, last[-1], rows.lengths) for kind in compared]
+        taken = dict(zip(sweeps, measure_sweeps(sweeps, budget, clock=clock), strict=True))
+        last.append(_Measured(taken, rows.lengths))
+        return [_row(shape, sweep, compared, last[-1]) for sweep in compared]
 
     timed = budgets.decided(measure, budget, limits, until=until, clock=clock)
     return timed, _summary(shape, rows, last[-1])
 
 
-def _other_sizes(contenders: Sequence[Contender], own: int, rows: SampleRows) -> list[_Kind]:
+def measure_sweeps(sweeps: Sequence[Sweep], budget: Budget, *, clock: Clock = time.perf_counter) -> list[Rounds]:
+    """Return the seconds of the calls of each sweep, by rounds.
+
+    The order of the turns changes from round to round, as in `interleaving.measure`. A turn consists of whole sweeps:
+    as many as fit into its time, and at least one. Where not even one sweep of each fits, there are fewer rounds, but
+    at least 3.
+    """
+    calls = [[each.contender.prepare(batch) for batch in each.batches] for each in sweeps]
+    usual = [_warm_up(each, own, budget.warm_up / len(sweeps), clock) for each, own in zip(sweeps, calls, strict=True)]
+    rounds = min(budget.rounds, max(_LEAST_ROUNDS, int(budget.seconds / sum(usual))))
+    turn = budget.seconds / rounds / len(sweeps)
+    most = [budget.most_runs // rounds // len(own) for own in calls]
+    repeats = [max(1, min(limit, int(turn / took))) for limit, took in zip(most, usual, strict=True)]
+    latencies: list[Rounds] = [[] for _ in sweeps]
+    for place in interleaving.turns(rounds, len(sweeps)):
+        with sweeps[place].contender.active():
+            calls[place][0]()  # not timed: the caches still hold another model's weights
+            latencies[place].append(_times(calls[place] * repeats[place], clock))
+    return latencies
+
+
+def _warm_up(sweep: Sweep, calls: Sequence[Call], seconds: float, clock: Clock) -> float:
+    """Call a model once with every batch, and again while `seconds` are not over; return the seconds of a sweep."""
+    with sweep.contender.active():
+        end = clock() + seconds
+        took = sum(_times(calls, clock))
+        while clock() < end:
+            took = min(took, sum(_times(calls, clock)))
+    return took
+
+
+def _times(calls: Sequence[Call], clock: Clock) -> list[float]:
+    times = []
+    for call in calls:
+        begin = clock()
+        call()
+        times.append(clock() - begin)
+    return times
+
+
+def _other_sizes(contenders: Sequence[Contender], own: int, rows: SampleRows) -> list[Sweep]:
     """Return what is measured of the recipe's own model beside the shape's own batch size.
 
     Batches of one row need no order.
     """
     return [
-        _Kind(each, size, order)
+        Sweep(each, size, order, rows.batches(size, order))
         for each in contenders
         if each.ours
         for size in _SIZES
         if size != own and rows.takes(size)
-        for order in (SampleOrder if size > 1 else [SampleOrder.ARRIVAL])
+        for order in (ORDERS if size > 1 else ("arrival",))
     ]
 
 
-def _row(shape: Shape, kind: _Kind, compared: Sequence[_Kind], measured: _Measured, lengths: Sequence[int]) -> TimedRow:
+def _row(shape: Shape, sweep: Sweep, compared: Sequence[Sweep], measured: _Measured) -> TimedRow:
     """Return the row of one contender in one order, and the milliseconds of its calls by rounds."""
+    contender, lengths = sweep.contender, measured.lengths
     ratios = {
-        other.contender.runtime: measured.ratios(other, kind)
+        other.contender.runtime: measured.ratios(other, sweep)
         for other in compared
-        if kind.contender.ours and not other.contender.ours and other.order is kind.order
+        if contender.ours and not other.contender.ours and other.order == sweep.order
     }
-    seconds, tokens = measured.seconds(kind), sum(lengths)
-    arrival = next(other for other in compared if other.contender is kind.contender)
-    gains = None if arrival == kind else measured.ratios(arrival, kind)
+    arrival = next(other for other in compared if other.contender is contender)
     figures = SampleFigures(
-        order=kind.order.value,
+        **measured.figures(sweep, arrival),
         texts=len(lengths),
-        tokens=tokens,
-        padding=measured.padding(kind, tokens),
-        texts_per_s=_per_second(len(lengths), seconds),
-        tokens_per_s=_per_second(tokens, seconds),
-        gain=None if gains is None else round(stats.median(gains), stats.RATIO_DIGITS),
-        gain_interval=None if gains is None else confidence.rounded_interval(gains),
+        tokens=sum(lengths),
+        tokens_per_s=measured.per_second(sum(lengths), sweep),
     )
-    rounds_ms = [[value * 1e3 for value in values] for values in measured.rounds[measured.kinds.index(kind)]]
-    row = BenchRow.of_rounds(
-        rounds_ms,
-        shape=dict(shape),
-        via=kind.contender.via,
-        runtime=kind.contender.runtime,
-        ours=kind.contender.ours,
-        ratios=ratios,
-        samples=figures,
-    )
-    return row, [[round(value, RAW_DIGITS) for value in values] for values in rounds_ms]
+    return interleaving.timed_row(contender, measured.rounds[sweep], shape=shape, ratios=ratios, samples=figures)
 
 
 def _summary(shape: Shape, rows: SampleRows, measured: _Measured) -> SampleLengths:
-    lengths, tokens = rows.lengths, sum(rows.lengths)
-    buckets = mixed_lengths.buckets(lengths, longest=rows.tokenizer.longest)
-    ours = [kind for kind in measured.kinds if kind.contender.ours]
-    alone = next((kind for kind in ours if kind.size == 1 and kind.order is SampleOrder.ARRIVAL), None)
-    batchings = [_batching(kind, alone, measured, lengths) for kind in ours]
-
-    def padding(buckets: Sequence[int]) -> float:
-        return round(mixed_lengths.padding(tokens, mixed_lengths.positions(lengths, buckets)), stats.RATIO_DIGITS)
-
+    lengths = rows.lengths
+    buckets = sample_rows.buckets(lengths, longest=rows.tokenizer.longest)
+    ours = [sweep for sweep in measured.rounds if sweep.contender.ours]
+    alone = next((sweep for sweep in ours if sweep.size == 1 and sweep.order == "arrival"), None)
+    batchings = [Batching(batch=sweep.size, **measured.figures(sweep, alone)) for sweep in ours]
     return SampleLengths(
         shape=dict(shape),
         texts=len(lengths),
         of_texts=rows.of_texts,
-        tokens=tokens,
+        tokens=sum(lengths),
         longest=max(lengths),
         limit=rows.tokenizer.longest,
         batchings=tuple(sorted(batchings, key=lambda each: (each.batch, each.order))),
         buckets=buckets,
-        padding_in_buckets=padding(buckets),
-        padding_in_one_bucket=padding(buckets[-1:]),
+        padding_in_buckets=_padding(lengths, sample_rows.positions(lengths, buckets)),
+        padding_in_one_bucket=_padding(lengths, sample_rows.positions(lengths, buckets[-1:])),
     )
 
 
-def _batching(kind: _Kind, alone: _Kind | None, measured: _Measured, lengths: Sequence[int]) -> Batching:
-    """Return the figures of a batch size; `alone` is the measurement of one text at a time."""
-    gains = None if alone is None or alone == kind else measured.ratios(alone, kind)
-    return Batching(
-        batch=kind.size,
-        order=kind.order.value,
-        padding=measured.padding(kind, sum(lengths)),
-        texts_per_s=_per_second(len(lengths), measured.seconds(kind)),
-        gain=None if gains is None else round(stats.median(gains), stats.RATIO_DIGITS),
-        gain_interval=None if gains is None else confidence.rounded_interval(gains),
-    )
+def _padding(lengths: Sequence[int], positions: int) -> float:
+    """Return the share of padded positions among all positions that the model computes."""
+    return round(1 - sum(lengths) / positions if positions else 0.0, stats.RATIO_DIGITS)
 
 
 def _batch_size(shape: Mapping[str, int | str], specs: Mapping[str, Input]) -> int:
@@ -190,7 +221,3 @@ def _batch_size(shape: Mapping[str, int | str], specs: Mapping[str, Input]) -> i
             f"a shape of this model says {{{axes.as_key(str(batch))}: 8, {axes.as_key(str(tokens))}: {OF_SAMPLES}}}",
         )
     return batch if isinstance(batch, int) else int(named.get(batch, 1))
-
-
-def _per_second(count: int, seconds: Sequence[float]) -> float:
-    return round(count / stats.median(seconds), 1)

@@ -6,17 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from engine.kit.bench.confidence import Interval
+from engine.kit.bench.stats import Interval
 
-OrderName = Literal["arrival", "sorted"]
-"""The values of `mixed_lengths.SampleOrder`."""
+SampleOrder = Literal["arrival", "sorted"]
+"""The order in which samples are cut into batches: that of their file, or from the shortest text to the longest."""
+ORDERS: tuple[SampleOrder, ...] = ("arrival", "sorted")
 
 
 @dataclass(frozen=True, kw_only=True)
 class SampleFigures:
     """What a model computes per second when it is called with all batches of the samples, one after another."""
 
-    order: OrderName
+    order: SampleOrder
     texts: int
     tokens: int
     padding: float
@@ -35,7 +36,7 @@ class Batching:
     """The measured throughput of the recipe's own model with batches of one size, in one order."""
 
     batch: int
-    order: OrderName
+    order: SampleOrder
     padding: float
     texts_per_s: float
     gain: float | None = None
@@ -70,7 +71,7 @@ class SampleLengths:
     padding_in_one_bucket: float = 0.0
     """The padding if each text is padded to the last bucket."""
 
-    def fastest(self, order: OrderName | None = None) -> Batching | None:
+    def fastest(self, order: SampleOrder | None = None) -> Batching | None:
         """Return the batching with the most texts per second, of one order or of both; None where none was measured."""
         candidates = [each for each in self.batchings if order in (None, each.order)]
         return max(candidates, key=lambda each: each.texts_per_s, default=None)

@@ -1,7 +1,9 @@
-"""Sample rows: a recipe's samples as rows of tokens, and the batches that a model takes of them."""
+"""Sample rows: samples as rows of tokens, the batches that a model takes of them, and lengths that fit them."""
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,12 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.errors import StepError
-from engine.kit.bench import mixed_lengths
-from engine.kit.bench.mixed_lengths import SampleOrder
-from engine.kit.inputs import samples, token_rows
-from engine.kit.inputs import tokenizer as tokenizers
+from engine.kit.bench.sample_report import SampleOrder
+from engine.kit.inputs import random_inputs, samples, token_rows
 from engine.kit.inputs.token_rows import Row, RowLimits
-from engine.runtimes import axes
 from engine.text import lists
 
 if TYPE_CHECKING:
@@ -26,6 +25,11 @@ if TYPE_CHECKING:
 
 MOST_TEXTS = 512
 """Of a larger file of samples, so many texts are measured; they are spread evenly over the file."""
+STEP = 8
+"""The lengths of buckets are multiples of 8, as matrix kernels prefer them."""
+MOST_BUCKETS = 4
+_WORTH = 0.05
+"""One bucket more must save at least 5 % of the computed positions."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,7 @@ class SampleRows:
         Raises StepError where no profile takes the batch.
         """
         longest = max(self.lengths[index] for index in indices)
-        shape = mixed_lengths.padded(len(indices), longest, self.allowed)
+        shape = padded_shape(len(indices), longest, self.allowed)
         if shape is None:
             raise StepError(
                 f"no profile takes a batch of {lists.counted(len(indices), 'sample')} with up to {longest} tokens",
@@ -64,11 +68,11 @@ class SampleRows:
 
     def takes(self, size: int) -> bool:
         """Whether the model takes batches of `size` rows of every length."""
-        return mixed_lengths.padded(size, max(self.lengths), self.allowed) is not None
+        return padded_shape(size, max(self.lengths), self.allowed) is not None
 
     def batches(self, size: int, order: SampleOrder) -> list[dict[str, np.ndarray]]:
         """Return all samples as batches of `size` rows in an order."""
-        return [self.batch(indices) for indices in mixed_lengths.batches(self.lengths, size, order)]
+        return [self.batch(indices) for indices in batches(self.lengths, size, order)]
 
 
 def read(
@@ -83,34 +87,13 @@ def read(
 
     Raises StepError where the file holds no texts, or the model takes no tokens or has no tokenizer.
     """
-    samples.refuse_no_tokens(specs)
-    own = RowLimits.of(specs, longest)
-    tokenizer = tokenizers.load(checkpoint, longest=own.sequence[1])
-    if tokenizer is None:
-        raise samples.no_tokenizer()
+    tokenizer, own = samples.tokenizer_for(checkpoint, specs, longest)
     texts = samples.texts(file)
-    rows = []
-    for index in mixed_lengths.evenly(len(texts), MOST_TEXTS):
-        row = tokenizer.row(texts[index].text, texts[index].pair)
-        if row["input_ids"].size == 0:
-            raise StepError(f"the tokenizer makes no token of {texts[index].name}", hint="leave it out of the samples")
-        rows.append(row)
-    allowed = [_limits(profile, specs) for profile in profiles]
+    rows = [samples.row_of(texts[index], tokenizer) for index in evenly(len(texts), MOST_TEXTS)]
+    allowed = [random_inputs.limits(specs, profile, None) for profile in profiles]
     if not allowed and own.batch[1] is not None:
         allowed = [own]
     return SampleRows(rows, len(texts), tokenizer, specs, allowed)
-
-
-def _limits(profile: Profile, specs: Mapping[str, Input]) -> RowLimits:
-    named = axes.by_name(profile, axes.shapes(specs))
-
-    def limits(axis: int | str) -> tuple[int, int | None]:
-        if isinstance(axis, int):
-            return axis, axis
-        return (named[axis].min, named[axis].max) if axis in named else (1, None)
-
-    batch, tokens = specs["input_ids"].shape
-    return RowLimits(limits(batch), limits(tokens))
 
 
 def _in_words(limits: RowLimits) -> str:
@@ -118,3 +101,89 @@ def _in_words(limits: RowLimits) -> str:
         return f"{ends[0]} to {ends[1] or 'any'}"
 
     return f"batch {between(limits.batch)}, tokens {between(limits.sequence)}"
+
+
+def batches(lengths: Sequence[int], size: int, order: SampleOrder) -> list[list[int]]:
+    """Return the indices of the rows of each batch of `size` rows; the last batch may have fewer rows."""
+    indices = list(range(len(lengths)))
+    if order == "sorted":
+        indices.sort(key=lambda index: lengths[index])  # rows of one length stay in the order of their arrival
+    return [indices[start : start + size] for start in range(0, len(indices), size)]
+
+
+def padded_shape(rows: int, longest: int, allowed: Sequence[RowLimits]) -> tuple[int, int] | None:
+    """Return the shape [rows, tokens] to which a batch is padded, with the fewest positions that the model takes.
+
+    `allowed` holds the limits of each profile; a model without limits takes the batch as it is. Returns None where no
+    profile takes the batch.
+    """
+    if not allowed:
+        return rows, longest
+    shapes = [
+        (max(rows, limits.batch[0]), max(longest, limits.sequence[0]))
+        for limits in allowed
+        if _within(rows, limits.batch[1]) and _within(longest, limits.sequence[1])
+    ]
+    return min(shapes, key=math.prod, default=None)
+
+
+def buckets(lengths: Sequence[int], *, longest: int | None = None, most: int = MOST_BUCKETS) -> tuple[int, ...]:
+    """Return the lengths, ascending, to which texts are padded, with the fewest positions for so many buckets.
+
+    Each text is padded to the smallest bucket that holds it. The costs are the computed positions: a model's attention
+    costs more per position in a longer row, which this does not count. Lengths are multiples of `STEP`, except for
+    `longest`, the greatest length that the model takes. There are as few buckets as save `_WORTH` each, and at most
+    `most`.
+    """
+    counts = Counter(_rounded(length, longest) for length in lengths)
+    ends = sorted(counts)
+    below = [0]
+    for end in ends:
+        below.append(below[-1] + counts[end])
+    # Dynamic programming: costs[j] is the least number of positions of all texts up to ends[j - 1] in so many buckets.
+    costs: list[float] = [0, *[math.inf] * len(ends)]
+    starts: list[list[int]] = []
+    chosen: tuple[int, ...] = ()
+    best = math.inf
+    for _ in range(min(most, len(ends))):
+        following: list[float] = [math.inf] * len(costs)
+        start = [0] * len(costs)
+        for j in range(1, len(costs)):
+            last = [(costs[i] + ends[j - 1] * (below[j] - below[i]), i) for i in range(j)]
+            following[j], start[j] = min(last)
+        starts.append(start)
+        costs = following
+        if costs[-1] > best * (1 - _WORTH):
+            break
+        best, chosen = costs[-1], _ends(ends, starts)
+    return chosen
+
+
+def positions(lengths: Sequence[int], buckets: Sequence[int]) -> int:
+    """Return the positions that are computed where each text is padded to the smallest bucket that holds it."""
+    return sum(min(bucket for bucket in buckets if bucket >= length) for length in lengths)
+
+
+def evenly(count: int, most: int) -> list[int]:
+    """Return the indices of at most `most` of `count` items, evenly spaced and in their order."""
+    kept = min(count, most)
+    return [number * count // kept for number in range(kept)]
+
+
+def _ends(ends: Sequence[int], starts: Sequence[Sequence[int]]) -> tuple[int, ...]:
+    """Return the buckets that the beginnings of the last buckets, one list for each number of buckets, stand for."""
+    chosen: list[int] = []
+    place = len(ends)
+    for start in reversed(starts):
+        chosen.append(ends[place - 1])
+        place = start[place]
+    return tuple(reversed(chosen))
+
+
+def _rounded(length: int, longest: int | None) -> int:
+    up = math.ceil(length / STEP) * STEP
+    return up if longest is None else max(length, min(up, longest))
+
+
+def _within(size: int, limit: int | None) -> bool:
+    return limit is None or size <= limit

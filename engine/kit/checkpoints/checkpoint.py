@@ -33,6 +33,7 @@ GENERIC = frozenset({"PreTrainedTokenizerFast", "TokenizersBackend"})
 """The classes of tokenizers that have token types and special tokens only where tokenizer_config.json names them."""
 _TWO_TYPES = frozenset({"albert", "bert", "electra"})
 """Values of `model_type` whose models have two token types where config.json has no `type_vocab_size`."""
+_FILES = ("tokenizer_config.json", "processor_config.json", "preprocessor_config.json")
 
 
 def kind(checkpoint: Path) -> Literal["transformers", "onnx", "timm"]:
@@ -268,3 +269,14 @@ def _possible_task(checkpoint: Path) -> str:
 
 def _of_transformers() -> list[str]:
     return [task.name for task in tasks.every() if task.auto_class is not None]
+
+
+def refuse_own_code(checkpoint: Path) -> None:
+    """Raise StepError where the checkpoint says that code of its own turns texts into the model's inputs."""
+    for name in _FILES:
+        if json_files.settings(checkpoint / name).get("auto_map"):
+            raise StepError(
+                "the checkpoint's own code makes the model's inputs, and that code is never run (trust_remote_code)",
+                [f"{name} has auto_map"],
+                "save a tokenizer of the library tokenizers, and name its directory as `tokenizer` beside `source`",
+            )

@@ -25,7 +25,7 @@ OWN_EXPORT = "export the model to ONNX yourself, and give the .onnx file as `sou
 """The hint for a model that works for none of our tasks."""
 KINDS = {"pixel_values": "images", "pixel_values_videos": "videos", "input_values": "sound", "input_features": "sound"}
 """Inputs of models that are no text -> what they hold."""
-_NONE = "-"
+NONE = "-"
 """The name of the task and of the class in the row of a model type that transformers has no class for our tasks of."""
 
 
@@ -43,19 +43,7 @@ class Exportability:
     @property
     def has_class(self) -> bool:
         """Whether transformers has a class of the model type for the task."""
-        return self.task != _NONE
-
-
-def classless(model_type: str) -> Exportability:
-    """Return the row of a model type that transformers has no class of for any of our tasks."""
-    return Exportability(model_type, _NONE, _NONE, "fails", "transformers has no class of it for a task of a text")
-
-
-def text(version: str, table: list[Exportability]) -> str:
-    """Return the table as the text of its file."""
-    fields = sorted((row.model_type, row.task, row.architecture, row.verdict, row.reason) for row in table)
-    lines = [f"transformers {version}", *("\t".join(row).rstrip("\t") for row in fields)]
-    return "\n".join(lines) + "\n"
+        return self.task != NONE
 
 
 @cache

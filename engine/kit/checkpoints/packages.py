@@ -35,7 +35,8 @@ def locate(reference: str) -> tuple[Path, tuple[Path, ...]]:
     if len(places) == 1:
         return places[0], ()
     if places:
-        raise _ambiguous(f"python:{reference} is in several places", places, "uninstall all but one of them")
+        facts = [str(place) for place in places]
+        raise StepError(f"python:{reference} is in several places", facts, "uninstall all but one of them")
     models = [f"python:{package}/{path.relative_to(root).as_posix()}" for root in roots for path in _models(root)[0]]
     raise StepError(
         f"the package {package} has no {inner}",
@@ -91,9 +92,8 @@ def _only_model(package: str, roots: Sequence[Path]) -> tuple[Path, tuple[Path, 
     if len(models) == 1:
         return models[0], tuple(searched)
     if models:
-        raise _ambiguous(
-            f"the package {package} holds {len(models)} models", models, "add the path to the one you mean"
-        )
+        facts = [str(model) for model in models]
+        raise StepError(f"the package {package} holds {len(models)} models", facts, "add the path to the one you mean")
     raise StepError(
         f"the package {package} holds no folder with a config.json and weights",
         [f"ONNX files in it: {', '.join(onnx[:12])}"] if onnx else [],
@@ -123,7 +123,3 @@ def _imports_of(name: str) -> list[str]:
         if normalized in {distribution.replace("_", "-").lower() for distribution in distributions}:
             return [f"that is what pip calls it; its package is {package}"]
     return [f"a folder inside a package is written python:{name.replace('.', '/')}"] if "." in name else []
-
-
-def _ambiguous(what: str, places: Sequence[Path], hint: str) -> StepError:
-    return StepError(what, [str(place) for place in places], hint)

@@ -12,7 +12,7 @@ from engine.errors import StepError
 from engine.kit.checkpoints import json_files
 
 Pooling = Literal["mean", "cls", "max"]
-"""The ways of pooling that `kit/accuracy/pooling.py` computes, for the comparison with the original."""
+"""The ways of pooling that `kit/accuracy/outputs.py` computes, for the comparison with the original."""
 
 MODES = ("cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken")
 """All modes of sentence-transformers' Pooling module, in the order in which it joins them (`modules/pooling.py`)."""
@@ -245,3 +245,12 @@ def _modes(config: Mapping[str, Any]) -> tuple[str, ...]:
     if named is not None:
         return tuple(str(mode) for mode in named) if isinstance(named, list) else (str(named),)
     return tuple(mode for mode, switch in _SWITCHES.items() if config.get(switch)) or ("mean",)
+
+
+def lowercase_first(backend: Any, checkpoint: Path) -> None:
+    """Have the tokenizer turn texts into lower case first, if the checkpoint's sentence-transformers config says so."""
+    from tokenizers import normalizers
+
+    if json_files.settings(checkpoint / "sentence_bert_config.json").get("do_lower_case"):
+        own = [] if backend.normalizer is None else [backend.normalizer]
+        backend.normalizer = normalizers.Sequence([normalizers.Lowercase(), *own])

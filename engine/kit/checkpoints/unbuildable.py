@@ -1,4 +1,4 @@
-"""Unbuildable: fields of config.json with which an architecture cannot be built, though other values of them work."""
+"""Unbuildable: checkpoints that cannot be built, by fields of config.json, and the nearest alternative that can."""
 
 # The table of `exportable` has one small config of each architecture, mostly with the values that transformers gives.
 
@@ -10,8 +10,8 @@ from typing import Any
 
 from engine import tasks
 from engine.errors import StepError
-from engine.kit.checkpoints import alternatives, exportable
 from engine.kit.checkpoints import checkpoint as checkpoints
+from engine.kit.checkpoints import exportable
 
 _WITHOUT_KEYS = frozenset({"conv", "hybrid", "hybrid_sliding", "linear_attention", "mamba", "recurrent"})
 """The kinds of layers that keep another state than keys and values (`ALLOWED_ATTN_LAYER_TYPES` of transformers)."""
@@ -30,7 +30,7 @@ def refuse(checkpoint: Path, task: str) -> None:
         raise StepError(
             f"the model does not carry keys and values alone from token to token, and cannot be built for {task}",
             [f"config.json has layers of another kind: {', '.join(other)}"],
-            alternatives.nearest(checkpoint, task),
+            alternative(checkpoint, task),
         )
     if (reason := _reason(config)) is not None:
         raise StepError(*reason, exportable.OWN_EXPORT)
@@ -61,3 +61,32 @@ def _other_layers(config: Mapping[str, Any]) -> list[str]:
     """Return the kinds of a decoder's layers that keep another state than keys and values."""
     kinds = checkpoints.text_config(config).get("layer_types")
     return sorted(_WITHOUT_KEYS.intersection(map(str, kinds))) if isinstance(kinds, list) else []
+
+
+def alternative(checkpoint: Path, task: str) -> str:
+    """Return a hint: other tasks that the checkpoint itself can do, other architectures, or an export by the user.
+
+    Any checkpoint can give hidden states. Every other task needs the weights of its head, so a hint names only the task
+    that the checkpoint was trained for.
+    """
+    config = checkpoints.config(checkpoint)
+    model_type = config.get("model_type")
+    own = checkpoints.own_task(checkpoint)
+    works = exportable.tasks_of(model_type) if isinstance(model_type, str) else []
+    usable = [name for name in works if name != task and name in {own, *exportable.headless(str(model_type))}]
+    ways = [f"say `task: {' or '.join(usable)}` under `model:`"] if usable else []
+    if others := exportable.others(task):
+        ways.append(f"choose a model of another architecture, such as {', '.join(others)}")
+    return "; or ".join([*ways, exportable.own_export(config, str(checkpoint))])
+
+
+def refuse_quantized(checkpoint: Path) -> None:
+    """Raise StepError where config.json says that the weights are quantized: a recipe quantizes weights in full."""
+    settings = checkpoints.config(checkpoint).get("quantization_config")
+    if isinstance(settings, dict):
+        method = settings.get("quant_method")
+        raise StepError(
+            "the weights of the checkpoint are already quantized" + (f" ({method})" if method else ""),
+            ["config.json has quantization_config"],
+            "name the checkpoint that it was quantized from as `source`, and let the recipe's `precision` quantize it",
+        )

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from engine.kit.accuracy.report import AccuracyReport, Worst
-from engine.kit.bench import confidence, stats
-from engine.kit.bench.confidence import Interval
+from engine.kit.bench import stats
+from engine.kit.bench.stats import Interval
 from engine.reporting import TypedReport
 
 
@@ -96,7 +96,7 @@ def lead(candidate: Timed, over: Timed) -> Lead:
         for mine, theirs in zip(candidate.latencies, over.latencies, strict=True)
     ]
     means = [math.exp(math.fsum(map(math.log, each)) / len(each)) for each in zip(*ratios, strict=True)]
-    low, high = confidence.interval(means)
+    low, high = stats.interval(means)
     digits = stats.RATIO_DIGITS
     return Lead(round(stats.median(means), digits), (round(low, digits), round(high, digits)))
 

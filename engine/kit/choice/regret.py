@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from engine.kit.bench import confidence, stats
+from engine.kit.bench import stats
 from engine.kit.choice.candidates import Lead, Timed
 
 
@@ -13,7 +13,7 @@ def leads(candidate: Timed, over: Timed) -> tuple[Lead, ...]:
     per_case = []
     for mine, theirs in zip(candidate.latencies, over.latencies, strict=True):
         ratios = [other / own for own, other in zip(mine.rounds_ms, theirs.rounds_ms, strict=True)]
-        per_case.append(Lead(round(stats.median(ratios), stats.RATIO_DIGITS), confidence.rounded_interval(ratios)))
+        per_case.append(Lead(round(stats.median(ratios), stats.RATIO_DIGITS), stats.rounded_interval(ratios)))
     return tuple(per_case)
 
 

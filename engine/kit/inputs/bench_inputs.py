@@ -7,17 +7,24 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from engine.errors import StepError
-from engine.kit.inputs import index_ranges, random_inputs, row_lengths, synthetic, token_rows
+from engine.kit.checkpoints import checkpoint as checkpoints
+from engine.kit.inputs import index_ranges, random_inputs, synthetic, token_rows
 from engine.kit.inputs.token_rows import Vocabulary
 from engine.kit.onnx import onnx_files
 from engine.kit.onnx.onnx_files import Input
 from engine.recipe.values import Range
 from engine.runtimes import axes
+from engine.runtimes import profiles as runtime_profiles
 from engine.text import lists
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import numpy as np
     import onnx
+
+    from engine.recipe.schema import Recipe
+    from engine.recipe.values import Profile
 
     Tensors = Mapping[str, np.ndarray]
 
@@ -46,11 +53,27 @@ def draw(
         return _text(specs, random_inputs.vocabulary(specs, ranges), batch=batch, length=length)
     profile = {axis: Range(min=extent, opt=extent, max=extent) for axis, extent in extents.items()}
     inputs = next(iter(random_inputs.tensors(specs, ranges, [profile], largest=math.inf)))
-    full = row_lengths.longest(specs, {name: array.shape for name, array in inputs.items()})
+    full = random_inputs.full_rows(specs, {name: array.shape for name, array in inputs.items()})
     lengths = {name: np.full_like(inputs[name], length) for name, length in full.items()}
     masks = {name: np.ones_like(array) for name, array in inputs.items() if "mask" in name.lower()}
     stated = random_inputs.as_stated(inputs, values or {})
     return {**inputs, **lengths, **masks, **stated}
+
+
+def stated_shapes(recipe: Recipe) -> list[dict[str, int]]:
+    """Return the shapes of `bench` that have sizes, or else the optima of the profiles; [{}] without both.
+
+    An axis that a shape does not name gets its extent in the first profile.
+    """
+    usual = optima(recipe)
+    shapes = recipe.bench.shapes if recipe.bench else ()
+    named = [{**usual[0], **shape.axes} for shape in shapes if shape.samples is None]
+    return list({tuple(sorted(axes.items())): axes for axes in named or usual}.values())
+
+
+def optima(recipe: Recipe) -> list[dict[str, int]]:
+    """Return the optimum of each axis in each profile; [{}] for a recipe without profiles."""
+    return [{axis: int(extent.opt) for axis, extent in profile.items()} for profile in recipe.profiles] or [{}]
 
 
 def usual_extents(inputs: Mapping[str, Input], sizes: Mapping[str, int]) -> dict[str, int]:
@@ -101,3 +124,22 @@ def _refuse_misfits(specs: Mapping[str, Input], sizes: Mapping[str, int]) -> Non
     )
     hint = f"a shape of this model says {{{example}}}" if dynamic else "leave bench.shapes out: every axis is fixed"
     raise StepError(what, shapes, hint)
+
+
+def usual_profiles(graph: onnx.ModelProto, checkpoint: Path | None) -> tuple[Profile, ...]:
+    """Return the profile that `recipe check` assumes for a recipe without profiles; empty for an ONNX file."""
+    if checkpoint is None or checkpoints.kind(checkpoint) == "onnx":
+        return ()
+    free = axes.free(axes.shapes(onnx_files.inputs(graph)))
+    return runtime_profiles.usual(free, checkpoints.max_sequence(checkpoint))
+
+
+def usual_shape(graph: onnx.ModelProto, checkpoint: Path | None, *, new_tokens: int | None) -> dict[str, int]:
+    """Return the shape to measure for a recipe without shapes and profiles: `opt` of the usual profile.
+
+    A model that generates `new_tokens` tokens gets a usual prompt. The result is empty for a model without free axes.
+    """
+    if new_tokens is not None:
+        longest = None if checkpoint is None else checkpoints.max_sequence(checkpoint)
+        return usual_prompt({}, None if longest is None else max(1, longest - new_tokens))
+    return {axis: extent.opt for profile in usual_profiles(graph, checkpoint) for axis, extent in profile.items()}

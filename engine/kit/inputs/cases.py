@@ -33,6 +33,10 @@ TENSORS = "tensors.npz"
 _PADDING = "padding.json"
 _LARGE = 1 << 20
 """The number of bytes from which `on_disk` moves an output to a file."""
+_LEAST = 1e-6
+"""The least number by which a difference of outputs is divided to become relative."""
+_ROUNDING = 1e-3
+"""Upper limit of a rounding difference between outputs for the same inputs, as a share of the largest number."""
 
 
 @dataclass(frozen=True)
@@ -141,3 +145,28 @@ def _read(entry: Mapping[str, Any], tensors: Mapping[str, np.ndarray]) -> Case:
         outputs={name: tensors[str(number)] for name, number in entry["outputs"].items()},
         label=entry["label"],
     )
+
+
+def is_same_but_rounding(first: np.ndarray, second: np.ndarray) -> bool:
+    """Whether two outputs differ by rounding at most, as they do where memory alignment changes the order of a sum."""
+    return relative_error(first, second) <= _ROUNDING
+
+
+def relative_error(expected: np.ndarray, actual: np.ndarray) -> float:
+    """Return the largest difference of two outputs as a share of the largest finite expected number.
+
+    It is infinite for another shape and for other numbers that are not finite. Outputs that are no floats differ by 1
+    or by 0.
+    """
+    import numpy as np
+
+    if expected.shape != actual.shape:
+        return float("inf")
+    if expected.dtype.kind not in "fc":
+        return float(not np.array_equal(expected, actual))
+    finite = np.isfinite(expected)
+    if not np.array_equal(expected[~finite], actual[~finite], equal_nan=True) or not np.isfinite(actual[finite]).all():
+        return float("inf")
+    wide = np.result_type(expected.dtype, np.float32)  # a difference in half precision would be rounded
+    first, second = (array[finite].astype(wide, copy=False) for array in (expected, actual))
+    return float(np.abs(first - second).max(initial=0) / max(np.abs(first).max(initial=0), _LEAST))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import cycle, islice
 
 from engine.errors import StepError
@@ -21,23 +20,16 @@ _APART = 7
 def draw(tokenizer: Tokenizer, *, rows: int, tokens: int, paired: bool = False) -> list[list[str]]:
     """Return `rows` rows of one text each, or of a pair, with exactly `tokens` tokens, special tokens included.
 
-    The texts consist of words from the samples that come with this project. Raises StepError where the tokenizer's
-    limit is below `tokens`, or where no row with exactly `tokens` tokens is found.
+    The texts consist of words from the samples that come with this project. The tokenizer cuts no text any more. Raises
+    StepError where its limit is below `tokens`, or where no row with exactly `tokens` tokens is found.
     """
-    limit = (tokenizer.backend.truncation or {}).get("max_length")
+    limit = tokenizer.longest
     if limit is not None and tokens > limit:
         raise _none(tokens, f"texts are cut at {limit} tokens")
-    counting = _uncut(tokenizer)
+    tokenizer.backend.no_truncation()
     words = " ".join(line.text for line in samples.built_in()).split()
     starts = [number * _APART % len(words) for number in range(rows)]
-    return [_row(counting, words[start:] + words[:start], tokens, paired=paired) for start in starts]
-
-
-def _uncut(tokenizer: Tokenizer) -> Tokenizer:
-    """Return a copy of the tokenizer that does not cut long texts."""
-    backend = type(tokenizer.backend).from_str(tokenizer.backend.to_str())
-    backend.no_truncation()
-    return replace(tokenizer, backend=backend)
+    return [_row(tokenizer, words[start:] + words[:start], tokens, paired=paired) for start in starts]
 
 
 def _row(tokenizer: Tokenizer, words: list[str], tokens: int, *, paired: bool) -> list[str]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import repeat
 from typing import TYPE_CHECKING
 
-from engine.kit.inputs import row_lengths, synthetic
+from engine.kit.inputs import synthetic
 from engine.kit.inputs.token_rows import Row, RowLimits, Vocabulary
 from engine.kit.onnx import refusals
 from engine.kit.onnx.onnx_files import Input
@@ -18,6 +19,7 @@ from engine.runtimes import axes
 if TYPE_CHECKING:
     import numpy as np
 
+    from engine.kit.onnx.onnx_files import Input
     from engine.recipe.shape_values import Values
     from engine.recipe.values import Profile
 
@@ -33,6 +35,7 @@ _UNSEEN = ({"batch": 1, "other": 16}, {"batch": 2, "other": 24}, {"batch": 3, "o
 """Sets of extents for dynamic axes without a profile: `batch` for an input's first axis, `other` for later axes."""
 _LARGEST = 1 << 23
 """The largest number of elements of a random tensor, because images of a profile's maximum may need gigabytes."""
+_NAME = re.compile(r"(^|_)(len|lens|length|lengths)$", re.IGNORECASE)
 
 
 def rows(vocabulary: Vocabulary, limits: RowLimits, *, seed: int = SEED) -> list[Row]:
@@ -53,7 +56,7 @@ def tensors(
 ) -> Iterator[dict[str, np.ndarray]]:
     """Yield sets of random inputs. Floats are normally distributed, integers are below `ranges`, and masks are 0 or 1.
 
-    Lengths of rows (`row_lengths`) are from 1 to the length of a full row.
+    Lengths of rows (`full_rows`) are from 1 to the length of a full row.
 
     Each profile gives three sets of inputs, with the profile's minimum, optimum and maximum extents. Inputs whose
     values the profiles state, in `values`, have the minimum, optimum and maximum of these values. A set of inputs with
@@ -70,7 +73,7 @@ def tensors(
         shapes = synthetic.shapes(specs, extents, first=extents["batch"], other=extents["other"])
         if extents is not _UNSEEN[0] and max(math.prod(shape) for shape in shapes.values()) > largest:
             continue
-        full = row_lengths.longest(specs, shapes)
+        full = full_rows(specs, shapes)
         drawn = {
             name: generator.integers(1, full[name] + 1, shape).astype(specs[name].dtype)
             if name in full
@@ -129,3 +132,23 @@ def _draw(generator: np.random.Generator, value: Input, shape: tuple[int, ...], 
     if "mask" in value.name.lower() and not value.dtype.startswith("float"):
         return synthetic.random_mask(generator, shape).astype(value.dtype)
     return synthetic.tensor(generator, value.dtype, shape, below=rows)
+
+
+def full_rows(specs: Mapping[str, Input], shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
+    """Return the name of each input of row lengths -> the length of a full row, for inputs of these shapes.
+
+    An input of row lengths is an integer per row, [batch], and its name ends in `lengths` or a similar word. The rows
+    are those of the first other input with the same first axis; they run along its first dynamic axis after the first,
+    or its second axis where none is dynamic. Without this rule, random lengths would be wrong: operators refuse a
+    length beyond the row, and models answer NaN for a row of length 0.
+    """
+    axes_of = axes.shapes(specs)
+    full: dict[str, int] = {}
+    for name, spec in specs.items():
+        if spec.dtype not in {"int32", "int64"} or len(axes_of[name]) != 1 or not _NAME.search(name):
+            continue
+        rows = [other for other, shape in axes_of.items() if len(shape) > 1 and shape[0] == axes_of[name][0]]
+        if rows:
+            after = axes_of[rows[0]][1:]
+            full[name] = shapes[rows[0]][1 + next((i for i, axis in enumerate(after) if isinstance(axis, str)), 0)]
+    return full

@@ -13,7 +13,7 @@ from engine.kit.checkpoints import labels
 from engine.kit.inputs import tensor_samples, token_rows
 from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.inputs.cases import LABEL, Case
-from engine.kit.inputs.token_rows import RowLimits
+from engine.kit.inputs.token_rows import Row, RowLimits
 from engine.kit.onnx.onnx_files import Input
 from engine.text.lines import has_surrogates
 
@@ -103,13 +103,34 @@ def tokenize(
 
     Raises StepError where the model takes no tokens or has no tokenizer.
     """
+    tokenizer, limits = tokenizer_for(checkpoint, specs, longest)
+    classes = labels.numbers(checkpoint)
+    return [_case(text, tokenizer, limits, specs, classes) for text in texts]
+
+
+def tokenizer_for(
+    checkpoint: Path, specs: Mapping[str, Input], longest: int | None = None
+) -> tuple[Tokenizer, RowLimits]:
+    """Return the tokenizer of a model, which cuts texts to `longest` tokens and to the model's limits, and the limits.
+
+    Raises StepError where the model takes no tokens or has no tokenizer.
+    """
     refuse_no_tokens(specs)
     limits = RowLimits.of(specs, longest)
     tokenizer = tokenizers.load(checkpoint, longest=limits.sequence[1])
     if tokenizer is None:
         raise no_tokenizer()
-    classes = labels.numbers(checkpoint)
-    return [_case(text, tokenizer, limits, specs, classes) for text in texts]
+    return tokenizer, limits
+
+
+def row_of(text: SampleText, tokenizer: Tokenizer) -> Row:
+    """Return a sample as a row of tokens. Raises StepError for a sample of which the tokenizer makes no token."""
+    row = tokenizer.row(text.text, text.pair)
+    if row["input_ids"].size == 0:
+        raise StepError(
+            f"the tokenizer makes no token of {text.name}", [repr(text.text)], "leave it out of the samples"
+        )
+    return row
 
 
 def refuse_no_tokens(specs: Mapping[str, Input]) -> None:
@@ -162,12 +183,7 @@ def _case(
     specs: Mapping[str, Input],
     classes: Mapping[str, int],
 ) -> Case:
-    row = tokenizer.row(text.text, text.pair)
-    if row["input_ids"].size == 0:
-        raise StepError(
-            f"the tokenizer makes no token of {text.name}", [repr(text.text)], "leave it out of the samples"
-        )
-    inputs = token_rows.fit(token_rows.alone(row, pad=tokenizer.pad, limits=limits), specs)
+    inputs = token_rows.fit(token_rows.alone(row_of(text, tokenizer), pad=tokenizer.pad, limits=limits), specs)
     shown = text.text if text.pair is None else f"{text.text} | {text.pair}"
     return Case(text.name, shown, "sample", inputs, {}, label_of(text, classes))
 

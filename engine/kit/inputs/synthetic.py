@@ -62,17 +62,6 @@ def tensor(
     return np.asarray(generator.integers(0, max(1, below), shape)).astype(dtype)
 
 
-def float32_tensor(generator: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-    """Return standard normal numbers that are drawn as float32, with half the memory that the function `tensor` needs.
-
-    For one seed, `float32_tensor` and `tensor` give different numbers, because numpy draws float32 and float64 in
-    different ways.
-    """
-    import numpy as np
-
-    return generator.standard_normal(shape, dtype=np.float32)
-
-
 def row(generator: np.random.Generator, vocabulary: Vocabulary, length: int) -> Row:
     """Return a random row of `length` tokens without padding. The second half of the row has the last token type."""
     import numpy as np

@@ -10,8 +10,7 @@ from typing import Any
 
 from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
-from engine.kit.checkpoints import custom_code, exportable, json_files, published, sentences
-from engine.kit.inputs import lowercase, tokenizer_trouble
+from engine.kit.checkpoints import exportable, json_files, published, sentences
 from engine.kit.inputs.token_rows import Row, Side
 from engine.text import distribution, reasons
 
@@ -96,7 +95,7 @@ def load(checkpoint: Path, *, longest: int | None = None) -> Tokenizer | None:
     last = (backend.truncation or {}).get("max_length")
     limit = min(_limits(checkpoint, settings, longest), default=last)
     pad, padding_side = _pad(checkpoint, backend, settings), _side(checkpoint, backend, settings)
-    lowercase.apply(backend, checkpoint)
+    sentences.lowercase_first(backend, checkpoint)
     backend.no_padding()
     backend.no_truncation()
     if limit is not None:
@@ -158,10 +157,10 @@ def convert(checkpoint: Path) -> Any:
             str(checkpoint), local_files_only=True, trust_remote_code=False
         )
     except Exception as error:  # transformers raises whatever its converters do
-        custom_code.refuse(checkpoint)
+        checkpoints.refuse_own_code(checkpoint)
         raise StepError(
             "the tokenizer has no tokenizer.json, and its files cannot be converted",
-            tokenizer_trouble.of_files(checkpoint, error),
+            _why_not_converted(checkpoint, error),
             _OTHER,
         ) from error
     backend = getattr(own, "backend_tokenizer", None)
@@ -218,3 +217,25 @@ def _side(checkpoint: Path, backend: Any, tokenizer: Mapping[str, object]) -> Si
     if isinstance(kind, str):
         return "left" if kind.removesuffix("Fast") in _LEFT else "right"
     return "left" if config.get("model_type") in _LEFT_FAMILIES else "right"
+
+
+def _why_not_converted(checkpoint: Path, error: Exception) -> list[str]:
+    """Return lines of text that tell why transformers could not convert the tokenizer's files.
+
+    transformers tries several readers on a SentencePiece model, and reports only the failure of the last reader,
+    tiktoken.
+    """
+    models = sorted(path.name for path in checkpoint.glob("*.model"))
+    if models and "tiktoken" in str(error):
+        fact = f"neither transformers nor sentencepiece can read {', '.join(models)}"
+        return [fact, *_sentencepiece_trouble()]
+    return reasons.facts(error, without=f"{checkpoint}/")
+
+
+def _sentencepiece_trouble() -> list[str]:
+    """Return a line that tells why the Python package sentencepiece cannot be imported; [] where it can be imported."""
+    try:
+        from sentencepiece import sentencepiece_model_pb2  # noqa: F401 - only tried
+    except Exception as error:  # noqa: BLE001 - protobuf raises errors of its own for code that another version generated
+        return [reasons.because("sentencepiece does not work here", error)]
+    return []

@@ -14,8 +14,8 @@ from engine.kit.inputs.cases import Case
 from engine.kit.inputs.token_rows import RowLimits
 from engine.kit.onnx import onnx_files
 from engine.kit.onnx.onnx_files import Input
-from engine.kit.reference import questions
-from engine.kit.reference.originals import Original
+from engine.kit.reference import batches, reference_cases
+from engine.kit.reference.original_model import Original
 
 if TYPE_CHECKING:
     import onnx
@@ -56,7 +56,7 @@ def padded(texts: list[Case], checkpoint: Path, inputs: Mapping[str, Input]) -> 
     tokenizer = tokenizers.load(checkpoint, longest=longest)
     if tokenizer is None:
         return texts
-    return [*texts, *questions.masked(texts, inputs, pad=tokenizer.pad, limits=RowLimits.of(inputs, longest))]
+    return [*texts, *batches.masked(texts, inputs, pad=tokenizer.pad, limits=RowLimits.of(inputs, longest))]
 
 
 def from_reference(directory: Path) -> list[Case]:
@@ -82,7 +82,7 @@ def drawn(
     tokens = token_rows.are_tokens(inputs)
     vocabulary = random_inputs.vocabulary(inputs, ranges) if tokens else None
     original = Original("graph", inputs, lambda _: {}, ranges, vocabulary, longest)
-    return _apart(questions.drawn(original, profiles, values, seed=_SEED))
+    return _apart(reference_cases.drawn(original, profiles, values, seed=_SEED))
 
 
 def some(every: Sequence[Case]) -> list[Case]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from engine.kit.accuracy import comparison, outputs, parts
+from engine.kit.accuracy import comparable_outputs, comparison, outputs
 from engine.kit.inputs.cases import Case
 from engine.kit.quantization.report import Spread
 from engine.runtimes.onnxruntime import session as ort
@@ -54,13 +54,13 @@ def measure(truth: Sequence[Case], model: Model) -> Fidelity:
     The outputs are compared as a whole, without pooling; boxes and scores in one output are compared apart. A case
     whose outputs are nearly zero or a single number has no cosine; where no case has a cosine, the cosine is 1.
     """
-    divided = parts.find(truth, columns=False)
-    truth = parts.split_cases(truth, divided)
+    divided = comparable_outputs.find(truth, columns=False)
+    truth = comparable_outputs.split_cases(truth, divided)
     usual = outputs.usual(truth, pooling=None)
     cosines: list[float] = []
     relative = 0.0
     for case in truth:
-        answers = parts.split(_run(model, case.inputs), divided)
+        answers = comparable_outputs.split(_run(model, case.inputs), divided)
         distance = comparison.distance(case, answers, pooling=None, usual=usual)
         if distance is None:
             cosines.append(_NOT_FINITE)

@@ -1,4 +1,4 @@
-"""Batches: whole samples as a server joins requests, a batch with a row that has no token, and one long row."""
+"""Batches: samples with masks of every kind, joined as a server joins them, with an empty row, and as one long row."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from engine.kit.inputs import token_rows
 from engine.kit.inputs.cases import Case
-from engine.kit.inputs.token_rows import RowLimits, Side
+from engine.kit.inputs.token_rows import Row, RowLimits, Side
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,15 +35,15 @@ def of_texts(
     side: Side = "right",
     prefix: str = "",
 ) -> Iterator[Case]:
-    """Yield batches of whole texts, and one batch with a row in which the mask hides all tokens.
+    """Yield masked batches, batches of whole texts, and one batch with a row in which the mask hides all tokens.
 
     Texts are padded on one side, that of the model's tokenizer. The name of a yielded case begins with `prefix`.
-    Nothing is yielded for a model without a mask, or with a batch size of 1.
+    Nothing is yielded for a model without a mask; whole texts are in batches of two rows or more.
     """
     if "attention_mask" not in specs:
         return
-    # Positions are left out here, because `token_rows.fit` counts them for each batch.
-    rows = [{name: tensor[:1] for name, tensor in case.inputs.items() if name != "position_ids"} for case in cases]
+    yield from masked(cases, specs, pad=pad, limits=limits, prefix=prefix)
+    rows = _rows(cases)
     groups = list(_groups(len(rows), limits))
     for number, group in enumerate(groups, 1):
         inputs = token_rows.batch([rows[index] for index in group], pad=pad, side=side, length=limits.sequence[0])
@@ -56,6 +56,27 @@ def of_texts(
         names = ", ".join(cases[index].name for index in group[:-1])
         blank = token_rows.fit({**inputs, "attention_mask": mask}, specs)
         yield Case(f"{prefix}a row without tokens", names, "blank-row", blank, {})
+
+
+def masked(
+    cases: Sequence[Case], specs: Mapping[str, Input], *, pad: int, limits: RowLimits, prefix: str = ""
+) -> Iterator[Case]:
+    """Yield cases that join rows of `cases` into batches, with every kind of mask; none for a model that takes no mask.
+
+    The text of a yielded case names the cases that its rows come from. The name of a yielded case begins with `prefix`.
+    """
+    if "attention_mask" not in specs:
+        return
+    counts: dict[str, int] = {}
+    for kind, chosen, inputs in token_rows.masked(_rows(cases), pad=pad, limits=limits):
+        counts[kind] = counts.get(kind, 0) + 1
+        names = ", ".join(dict.fromkeys(cases[index].name for index in chosen))
+        yield Case(f"{prefix}{kind} {counts[kind]}", names, kind, token_rows.fit(inputs, specs), {})
+
+
+def _rows(cases: Sequence[Case]) -> list[Row]:
+    """Return the first row of each case, without positions, which `token_rows.fit` counts for each batch."""
+    return [{name: tensor[:1] for name, tensor in case.inputs.items() if name != "position_ids"} for case in cases]
 
 
 def long_row(cases: Sequence[Case], specs: Mapping[str, Input], *, types: int, limits: RowLimits) -> Iterator[Case]:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
-from engine.kit.checkpoints import custom_code
-from engine.kit.inputs import lowercase
+from engine.kit.checkpoints import sentences
 from engine.text import reasons
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ def load(checkpoint: Path) -> OwnTokenizer | None:
 
     Raises StepError where transformers cannot load the tokenizer, or could do so only with code of the checkpoint.
     """
-    custom_code.refuse(checkpoint)
+    checkpoints.refuse_own_code(checkpoint)
     if not checkpoints.has_tokenizer(checkpoint):
         return None
     import transformers
@@ -62,7 +61,7 @@ def load(checkpoint: Path) -> OwnTokenizer | None:
             "tokenizer_config.json; or name the directory of another tokenizer as `tokenizer` beside `source`",
         ) from error
     if getattr(tokenizer, "backend_tokenizer", None) is not None:
-        lowercase.apply(tokenizer.backend_tokenizer, checkpoint)
+        sentences.lowercase_first(tokenizer.backend_tokenizer, checkpoint)
     return OwnTokenizer(tokenizer, tuple(tokenizer.model_input_names))
 
 

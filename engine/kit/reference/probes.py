@@ -40,7 +40,7 @@ def example_with_past(part: torch.nn.Module, tokens: int) -> Tensors:
     shapes = synthetic.shapes(part.input_specs, _TRACED, first=_TRACED["batch"], other=_TRACED["sequence"])
     for name, shape in shapes.items():
         if part.input_specs[name].dtype == "float32":
-            tensors[name] = synthetic.float32_tensor(generator, shape)
+            tensors[name] = generator.standard_normal(shape, np.float32)
         elif name == "position_ids":
             tensors[name] = np.arange(shape[1])[None].repeat(shape[0], axis=0) + _TRACED["past_sequence"]
         elif name == "input_ids":

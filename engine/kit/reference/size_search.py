@@ -11,7 +11,7 @@ from itertools import chain, product
 
 from engine.kit.inputs import random_inputs
 from engine.kit.inputs.cases import Case
-from engine.kit.reference.originals import Original
+from engine.kit.reference.original_model import Original
 from engine.recipe.fields import EXTENTS
 from engine.recipe.values import Range
 from engine.runtimes import axes

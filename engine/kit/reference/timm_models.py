@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -9,10 +10,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 from engine import tasks
 from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
-from engine.kit.inputs import synthetic
 from engine.kit.onnx.onnx_files import Input
-from engine.kit.reference.head import HeadOptions, seeded
-from engine.kit.reference.quiet import quiet
+from engine.kit.reference.model_loading import HeadOptions, quiet, seeded
 from engine.recipe.image_input import Images
 from engine.text import distribution, reasons
 
@@ -49,14 +48,13 @@ def load(checkpoint: Path, task: str, images: Images, **head: Unpack[HeadOptions
 def example(module: torch.nn.Module, batch: int) -> dict[str, np.ndarray]:
     """Return random images for a loaded model; the numbers are normally distributed, as in normalized images.
 
-    `synthetic.float32_tensor` draws the images, because it needs half the memory of `synthetic.tensor`. The seed of the
-    random images is the number of images in the batch.
+    They are drawn as float32, with half the memory of `synthetic.tensor`. The seed is the number of images.
     """
     import numpy as np
 
     generator = np.random.default_rng(batch)
     name = checkpoints.IMAGES
-    return {name: synthetic.float32_tensor(generator, (batch, *module.input_specs[name].shape[1:]))}
+    return {name: generator.standard_normal((batch, *module.input_specs[name].shape[1:]), np.float32)}
 
 
 def _created(checkpoint: Path, images: Images) -> Any:
@@ -181,3 +179,53 @@ def _image_class() -> Any:
             return (self.model(images.permute(0, 3, 1, 2) if self.last else images),)
 
     return ImageModel
+
+
+def with_constant_padding(module: torch.nn.Module) -> torch.nn.Module:
+    """Return a copy of a loaded timm model in which convolutions with "same" padding get padding of constant widths.
+
+    "Same" padding depends on the size of the image. Tracing a convolution with "same" padding writes a dozen operators
+    into the graph, which compute the padding again for every batch; constant padding needs one operator.
+    """
+    import torch
+    from timm.layers import Conv2dSame
+
+    copied = copy.deepcopy(module)
+    convolutions = {name: part for name, part in copied.named_modules() if type(part) is Conv2dSame}
+    sizes: dict[str, tuple[int, int]] = {}
+
+    def remember(name: str) -> Any:
+        return lambda _, inputs: sizes.update({name: tuple(inputs[0].shape[-2:])})
+
+    hooks = [part.register_forward_pre_hook(remember(name)) for name, part in convolutions.items()]
+    with torch.inference_mode():
+        copied(torch.from_numpy(example(copied, 1)[checkpoints.IMAGES]))
+    for hook in hooks:
+        hook.remove()
+    for name, size in sizes.items():
+        parent, _, child = name.rpartition(".")
+        setattr(copied.get_submodule(parent), child, _padded(convolutions[name], size))
+    return copied
+
+
+def _padded(convolution: Any, size: tuple[int, int]) -> torch.nn.Module:
+    """Return a module that pads by constants and applies `convolution`, for inputs of `size`: height and width."""
+    import torch
+    from timm.layers import get_same_padding
+
+    sides: list[int] = []
+    for axis in (1, 0):  # torch names the sides of the last axis first
+        kernel, stride, dilation = (getattr(convolution, name)[axis] for name in ("kernel_size", "stride", "dilation"))
+        missing = get_same_padding(size[axis], kernel, stride, dilation)
+        sides += [missing // 2, missing - missing // 2]
+    plain = torch.nn.Conv2d(
+        convolution.in_channels,
+        convolution.out_channels,
+        convolution.kernel_size,
+        stride=convolution.stride,
+        dilation=convolution.dilation,
+        groups=convolution.groups,
+        device="meta",
+    )
+    plain.weight, plain.bias = convolution.weight, convolution.bias
+    return torch.nn.Sequential(torch.nn.ZeroPad2d(tuple(sides)), plain).eval()

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any, Unpack
 from engine import tasks
 from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
-from engine.kit.checkpoints import model_inputs, quantized, unbuildable
+from engine.kit.checkpoints import model_inputs, unbuildable
 from engine.kit.generation import modules
 from engine.kit.inputs.token_rows import Vocabulary
 from engine.kit.onnx.onnx_files import Input
-from engine.kit.reference import families, own_tokenizer, text_inputs, timm_models
-from engine.kit.reference.head import HeadOptions, seeded
+from engine.kit.reference import families, own_tokenizer, timm_models
+from engine.kit.reference.model_loading import HeadOptions, quiet, seeded
 from engine.kit.reference.own_tokenizer import OwnTokenizer
-from engine.kit.reference.quiet import quiet
 from engine.text import reasons
 
 if TYPE_CHECKING:
@@ -60,9 +59,9 @@ def load(
         model, loading = _from_pretrained(checkpoint, task, tokenizer, head.get("num_labels"))
     _explain(model, loading, task, head)
     families.refuse_without_padding(model, task)
-    names = text_inputs.names(model, tokenizer)
+    names = families.input_names(model, tokenizer)
     if task.generates:
-        text_inputs.refuse_token_types(model, names, task)
+        families.refuse_token_types(model, names, task)
         module = modules.whole(model)
     else:
         specs = {name: Input(name, "int64", ("batch", "sequence")) for name in names}
@@ -94,7 +93,7 @@ def call_as_user(module: torch.nn.Module, inputs: Mapping[str, np.ndarray]) -> d
     """
     import torch
 
-    parameters = text_inputs.parameters(type(module.model))
+    parameters = families.parameters(type(module.model))
     tensors = {name: torch.from_numpy(array) for name, array in inputs.items() if name in parameters}
     with torch.inference_mode():
         answers = module.model(**tensors)
@@ -117,7 +116,7 @@ def complete(module: torch.nn.Module, inputs: Mapping[str, np.ndarray]) -> dict[
 def vocabulary(module: torch.nn.Module) -> Vocabulary:
     """Return the number of token ids and of token types that a loaded model has embeddings for."""
     config = module.model.config.get_text_config()  # of a model of several modalities, the part that reads text
-    default = text_inputs.TYPES if "token_type_ids" in module.input_names else 1
+    default = families.TYPES if "token_type_ids" in module.input_names else 1
     types = getattr(config, "type_vocab_size", None) or default
     if not hasattr(config, "vocab_size"):
         raise StepError(
@@ -176,7 +175,7 @@ def _from_pretrained(
         kind = families.model_class(config, _class_of(config, task))
         model_inputs.refuse_beyond_text(
             kind.__name__,
-            text_inputs.parameters(kind),
+            families.parameters(kind),
             config.to_dict(),
             given=() if tokenizer is None else tokenizer.names,
             generates=task.generates is not None,
@@ -196,7 +195,7 @@ def _from_pretrained(
     except StepError:
         raise
     except Exception as error:  # transformers, safetensors and torch each raise exceptions of their own
-        quantized.refuse(checkpoint)
+        unbuildable.refuse_quantized(checkpoint)
         facts = reasons.facts(error, without=f"{checkpoint}/")
         raise StepError(f"the checkpoint cannot be loaded for {task.name}", facts, _UNLOADED) from error
     return model, loading

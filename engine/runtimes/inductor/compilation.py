@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
 from engine.kit.onnx.onnx_files import Input
-from engine.kit.reference.quiet import quiet
+from engine.kit.reference.model_loading import quiet
 from engine.runtimes import axes, profiles
 from engine.runtimes.inductor import facts
 from engine.runtimes.inductor.passport import AxisSizes, CompiledTensor

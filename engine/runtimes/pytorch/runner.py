@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from engine.errors import StepError, causes
 from engine.kit.checkpoints import checkpoint
 from engine.kit.onnx import foreign_functions
-from engine.kit.reference.quiet import quiet
+from engine.kit.reference.model_loading import quiet
 from engine.recipe import image_input
 from engine.runtimes import devices
 from engine.runtimes.execution import Execution

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from engine.errors import StepError
-from engine.kit.accuracy import agreement, comparison, outputs, pooling
+from engine.kit.accuracy import agreement, comparison, outputs
 from engine.kit.accuracy.agreement import Choices
 from engine.kit.accuracy.outputs import Usual
 from engine.kit.inputs.cases import Case
@@ -112,9 +112,9 @@ def test_an_embedding_is_compared_after_pooling():
 def test_pooling_ignores_padding_on_either_side(how):
     states = np.random.default_rng(1).standard_normal((1, 3, 4))
     padding = np.full((1, 2, 4), 7.0)
-    alone = pooling.pool(states, np.ones((1, 3)), how)
-    right = pooling.pool(np.concatenate([states, padding], axis=1), np.array([[1, 1, 1, 0, 0]]), how)
-    left = pooling.pool(np.concatenate([padding, states], axis=1), np.array([[0, 0, 1, 1, 1]]), how)
+    alone = outputs.pool(states, np.ones((1, 3)), how)
+    right = outputs.pool(np.concatenate([states, padding], axis=1), np.array([[1, 1, 1, 0, 0]]), how)
+    left = outputs.pool(np.concatenate([padding, states], axis=1), np.array([[0, 0, 1, 1, 1]]), how)
     assert np.allclose(alone, right)
     assert np.allclose(alone, left)
     assert np.linalg.norm(alone) == pytest.approx(1)

@@ -2,10 +2,10 @@
 
 import pytest
 
-from engine.kit.bench import turns
+from engine.kit.bench import interleaving
 
 
 @pytest.fixture(autouse=True)
 def no_rest(monkeypatch, request):
-    if request.path.name != "test_turns.py":
-        monkeypatch.setattr(turns, "_REST", 0)
+    if request.node.name != "test_a_turn_begins_after_a_rest_where_another_contender_ran_before":
+        monkeypatch.setattr(interleaving, "_REST", 0)

@@ -1,6 +1,7 @@
 """Budgets on a busy machine: kept, missed or not decided, by simulated clocks that make every case certain."""
 
 import random
+from dataclasses import fields
 
 import pytest
 
@@ -8,6 +9,7 @@ from engine.errors import Exit, JudgementError
 from engine.kit.bench.budgets import REPEATING_SECONDS, decided_rows, judge
 from engine.kit.bench.interleaving import Budget, Contender
 from engine.kit.bench.report import BenchReport, BenchRow, BudgetVerdict
+from engine.runtimes.runner import DeviceTimes, Runner
 
 SHORT = Budget(seconds=1.0, warm_up=0.05, rounds=10, most_runs=50)
 
@@ -148,3 +150,16 @@ def test_a_report_of_the_first_version_is_read_without_its_noise():
     judge(report, [{"p50_ms": 5.0}])
     with pytest.raises(JudgementError, match="over its budget"):
         judge(report, [{"p50_ms": 4.9}])
+
+
+TIMES = DeviceTimes(**{each.name: 1.0 for each in fields(DeviceTimes) if each.name != "queries_per_s"})
+
+
+def contender(name, device_times=None):
+    return Contender.in_process(Runner(name, dict, lambda _: lambda: None, device_times=device_times))
+
+
+def test_a_row_gets_the_times_of_its_own_contender_and_a_cpu_s_row_none():
+    contenders = (contender("gpu", lambda _: TIMES), contender("cpu"))
+    timed = decided_rows({}, {}, contenders, Budget(seconds=0.01, warm_up=0.01, rounds=2), {}, until=0.0)
+    assert [(row.runtime, row.device) for row, _ in timed] == [("gpu", TIMES), ("cpu", None)]

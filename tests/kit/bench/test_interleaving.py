@@ -1,7 +1,10 @@
+from collections import Counter
 from contextlib import contextmanager, nullcontext
+from itertools import pairwise
 
 import pytest
 
+from engine.kit.bench import interleaving
 from engine.kit.bench.interleaving import Budget, Contender, measure
 
 
@@ -109,3 +112,30 @@ def test_a_call_that_fills_a_turn_by_itself_is_made_once_in_it():
     budget = Budget(seconds=10, warm_up=1, rounds=5)
     measure([machine.contender("A", 9.0)], {}, budget, clock=machine.clock)
     assert len(machine.diary) == 1 + 5  # one to warm up
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 7, 8, 13])
+def test_each_contender_begins_and_follows_each_other_one_equally_often(count):
+    rounds = [interleaving.turn_order(number, count) for number in range(count * (1 + count % 2))]
+    assert all(sorted(each) == list(range(count)) for each in rounds)
+    begins = Counter(each[0] for each in rounds)
+    follows = Counter(pair for each in rounds for pair in pairwise(each))
+    assert len(set(begins.values())) == 1
+    assert len(begins) == count
+    assert len(follows) == count * (count - 1)
+    assert len(set(follows.values())) <= 1
+
+
+def test_ten_rounds_of_many_contenders_show_each_at_least_nine_others_before_it():
+    rounds = [interleaving.turn_order(number, 13) for number in range(10)]
+    before = [{each[each.index(index) - 1] for each in rounds if each[0] != index} for index in range(13)]
+    assert min(map(len, before)) >= 9
+
+
+def test_a_turn_begins_after_a_rest_where_another_contender_ran_before(monkeypatch):
+    rests = []
+    monkeypatch.setattr(interleaving.time, "sleep", rests.append)
+    assert list(interleaving.turns(3, 1)) == [0, 0, 0]
+    assert rests == []
+    assert list(interleaving.turns(1, 2)) == [0, 1]
+    assert rests[0] > 0.036

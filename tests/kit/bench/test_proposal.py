@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from engine import feasibility
 from engine.feasibility.facts import ModelFacts
-from engine.kit.bench import mixed_lengths, proposal
+from engine.kit.bench import proposal, sample_rows
 from engine.kit.bench.sample_report import Batching, SampleLengths
 from engine.recipe.load import load
 
@@ -35,7 +35,7 @@ FASTER = (batching(1, "arrival", 100.0), batching(4, "arrival", 120.0, 1.2), bat
 
 
 def measured(lengths, batchings=FASTER, limit=512):
-    buckets = mixed_lengths.buckets(lengths, longest=limit)
+    buckets = sample_rows.buckets(lengths, longest=limit)
     return SampleLengths(
         shape={"batch": 8, "sequence": "samples"}, texts=len(lengths), of_texts=len(lengths), tokens=sum(lengths),
         longest=max(lengths), limit=limit, batchings=batchings, buckets=buckets,

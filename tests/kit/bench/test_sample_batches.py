@@ -9,6 +9,7 @@ from engine.errors import JudgementError, StepError
 from engine.kit.bench import budgets, sample_batches, sample_rows
 from engine.kit.bench.interleaving import Budget, Contender
 from engine.kit.bench.report import BenchReport
+from engine.kit.bench.sample_batches import Sweep, measure_sweeps
 from engine.kit.onnx.onnx_files import Input
 
 SPECS = {name: Input(name, "int64", ("batch", "sequence")) for name in ("input_ids", "attention_mask")}
@@ -122,3 +123,61 @@ def test_a_shape_whose_samples_are_not_on_the_axis_of_tokens_is_refused(rows, sh
     with pytest.raises(StepError, match="does not suit the model") as caught:
         measured(rows, shape=shape)
     assert "{batch: 8, sequence: samples}" in caught.value.hint
+
+
+class SweepingMachine:
+    """A clock that each call moves on by the seconds that its batch takes."""
+
+    def __init__(self):
+        self.now, self.calls = 0.0, []
+
+    def clock(self):
+        return self.now
+
+    def sweep(self, name, *seconds):
+        def prepare(batch):
+            def call():
+                self.calls.append(name)
+                self.now += batch["seconds"]
+
+            return call
+
+        contender = Contender(runtime=name, via="in-process", ours=True, prepare=prepare)
+        return Sweep(contender, 1, "arrival", [{"seconds": each} for each in seconds])
+
+
+def test_a_turn_holds_whole_sweeps_whose_calls_are_timed_apart():
+    machine = SweepingMachine()
+    slow, fast = machine.sweep("slow", 0.2, 0.1), machine.sweep("fast", 0.05)
+    rounds = measure_sweeps([slow, fast], Budget(seconds=6, warm_up=0, rounds=5), clock=machine.clock)
+    assert [len(each) for each in rounds] == [5, 5]
+    for calls in rounds[0]:
+        assert calls == pytest.approx([0.2, 0.1] * (len(calls) // 2))
+    assert [sum(calls) / len(calls) for calls in rounds[1]] == pytest.approx([0.05] * 5)
+    assert machine.now < 8
+
+
+def test_long_sweeps_have_fewer_rounds_but_at_least_three():
+    machine = SweepingMachine()
+    taken = [machine.sweep("a", 2.0), machine.sweep("b", 2.0)]
+    rounds = measure_sweeps(taken, Budget(seconds=1, warm_up=0, rounds=10), clock=machine.clock)
+    assert [len(each) for each in rounds] == [3, 3]
+    assert all(len(calls) == 1 for each in rounds for calls in each)
+
+
+def test_the_order_of_the_turns_changes_from_round_to_round():
+    machine = SweepingMachine()
+    taken = [machine.sweep(name, 1.0) for name in "abc"]
+    measure_sweeps(taken, Budget(seconds=3, warm_up=0, rounds=3), clock=machine.clock)
+    turns = machine.calls[3:][::2]  # after the warm-up; each turn is an untimed call and a timed one
+    assert "".join(turns) == "abc" + "cba" + "bca"
+
+
+def test_a_longer_budget_measures_more_sweeps():
+    machine = SweepingMachine()
+    budget = Budget(seconds=1, warm_up=0.1, rounds=5)
+    counts = [
+        sum(map(len, measure_sweeps([machine.sweep("a", 0.01)], each, clock=machine.clock)[0]))
+        for each in (budget, budget.longer(2))
+    ]
+    assert counts[1] >= 1.9 * counts[0]

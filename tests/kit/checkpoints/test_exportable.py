@@ -75,7 +75,7 @@ def test_bare_errors_are_seen(text):
 
 
 def test_the_table_is_written_as_it_is_read(every):
-    assert exportable.text(exportable.version(), every) == exportable.TABLE.read_text()
+    assert architecture_table.text(exportable.version(), every) == exportable.TABLE.read_text()
 
 
 @pytest.mark.parametrize("task", [task.name for task in tasks.every() if task.auto_class])

@@ -211,7 +211,7 @@ def test_the_hubs_limit_on_questions_is_told(hub, failure):
 
 
 def test_a_server_that_does_not_answer_in_time_is_given_up(hub, failure, monkeypatch):
-    monkeypatch.setattr("engine.kit.checkpoints.hub_files.PATIENCE", 0.3)
+    monkeypatch.setattr("engine.kit.checkpoints.hub.PATIENCE", 0.3)
     hub.delay = 2
     assert f"127.0.0.1:{hub.port} does not answer in time" in failure()
 

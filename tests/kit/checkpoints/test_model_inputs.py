@@ -8,7 +8,7 @@ import transformers
 
 from engine.errors import StepError
 from engine.kit.checkpoints import model_inputs
-from engine.kit.reference import text_inputs, torch_models
+from engine.kit.reference import families, torch_models
 from engine.steps.reference import Reference
 
 CLASSIFIES = "text-classification"
@@ -66,7 +66,7 @@ def test_inputs_that_no_text_gives_are_named_from_the_source_and_from_the_class(
 )
 def test_models_of_texts_take_nothing_more(family, architecture, fields, tmp_path):
     values = config(tmp_path, family, architecture, **fields)
-    parameters = text_inputs.parameters(getattr(transformers, architecture))
+    parameters = families.parameters(getattr(transformers, architecture))
     assert "input_ids" in parameters
     assert model_inputs.beyond_text(parameters, values) == []
 
@@ -140,7 +140,7 @@ def test_the_source_of_every_model_names_the_inputs_of_its_class():
                 model = getattr(transformers, name, None)
                 if declared is None or not has_forward(model):
                     continue
-                expected = model_inputs.beyond_text(text_inputs.parameters(model), {})
+                expected = model_inputs.beyond_text(families.parameters(model), {})
                 assert model_inputs.beyond_text(declared[1], {}) == expected, name
                 compared += 1
     assert compared > 500

@@ -1,10 +1,14 @@
+import json
+
 import graphs
+import models
 import numpy as np
 import pytest
 from onnx import helper
 
 from engine.errors import StepError
 from engine.kit.inputs import bench_inputs
+from engine.kit.onnx import onnx_files
 
 
 def text_model():
@@ -60,3 +64,36 @@ def test_rows_have_their_full_length():
     nodes = [helper.make_node("Identity", ["states"], ["same"])]
     model = graphs.graph(nodes, taken, [("same", graphs.FLOAT, ["batch", "time", 4])], [])
     assert bench_inputs.draw(model, {"batch": 3, "time": 9})["lengths"].tolist() == [9, 9, 9]
+
+
+@pytest.fixture
+def text(tmp_path):
+    return onnx_files.load_graph(models.classifier_with_tokenizer(tmp_path / "text"))
+
+
+@pytest.fixture
+def checkpoint(tmp_path):
+    """Let a test choose the number of positions of a checkpoint."""
+
+    def of(positions):
+        (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert", "max_position_embeddings": positions}))
+        return tmp_path
+
+    return of
+
+
+@pytest.mark.parametrize(("positions", "tokens"), [(512, 128), (64, 64)])
+def test_a_text_model_gets_one_row_of_a_usual_length(text, checkpoint, positions, tokens):
+    sizes = bench_inputs.usual_shape(text, checkpoint(positions), new_tokens=None)
+    assert sizes == {"batch": 1, "sequence": tokens}
+
+
+def test_a_prompt_leaves_room_for_the_new_tokens(text, checkpoint):
+    sizes = bench_inputs.usual_shape(text, checkpoint(48), new_tokens=5)
+    assert sizes == {"batch": 1, "sequence": 43}
+
+
+def test_the_axes_of_an_onnx_file_have_no_usual_sizes(text, tmp_path):
+    graphs.write(tmp_path / "file", graphs.layers())
+    assert bench_inputs.usual_shape(text, None, new_tokens=None) == {}
+    assert bench_inputs.usual_shape(text, tmp_path / "file", new_tokens=None) == {}

@@ -67,3 +67,13 @@ def test_large_outputs_are_mapped_from_a_file_until_they_are_saved(tmp_path):
         cases.save([mapped], tmp_path / "mapped")
     [plain], [saved] = cases.load(tmp_path / "plain"), cases.load(tmp_path / "mapped")
     assert all(np.array_equal(array, saved.outputs[name]) for name, array in plain.outputs.items())
+
+
+def test_another_shape_or_a_value_that_is_no_number_is_a_difference():
+    ones = np.ones((2, 3), np.float32)
+    assert cases.relative_error(ones, ones[:1]) == float("inf")
+    assert cases.relative_error(ones, np.full_like(ones, np.nan)) == float("inf")
+    assert cases.relative_error(np.array([1, 2]), np.array([1, 3])) == 1
+    assert cases.relative_error(np.full_like(ones, np.nan), np.full_like(ones, np.nan)) == 0
+    assert cases.relative_error(np.array([2.0, np.inf]), np.array([2.0, np.nan])) == float("inf")
+    assert cases.relative_error(np.array([2.0, -np.inf]), np.array([1.5, -np.inf])) == 0.25

@@ -62,12 +62,6 @@ def test_a_type_that_numpy_lacks_is_refused():
         synthetic.tensor(generator(), "bfloat16", (2,))
 
 
-def test_numbers_drawn_as_float32_are_others_than_those_cast_to_it():
-    assert not np.array_equal(
-        synthetic.float32_tensor(generator(), (5,)), synthetic.tensor(generator(), "float32", (5,))
-    )
-
-
 @pytest.mark.parametrize("kind", synthetic.MASKS)
 def test_every_mask_shows_a_position_in_each_row(kind):
     mask = synthetic.mask(kind, (6, 5))

@@ -10,7 +10,7 @@ import pytest
 
 from engine.errors import StepError
 from engine.kit.checkpoints import json_files, published
-from engine.kit.inputs import tokenizer, tokenizer_trouble
+from engine.kit.inputs import tokenizer
 
 FILES = {
     "albert": ("spiece.model", "AlbertTokenizer", ("[CLS]", "[SEP]")),
@@ -84,7 +84,7 @@ def test_a_sentencepiece_that_does_not_fit_its_protobuf_is_what_the_message_spea
     monkeypatch.delattr("sentencepiece.sentencepiece_model_pb2", raising=False)
     error = ValueError("`tiktoken` is required to read a `tiktoken` file")
     whole = directory(tmp_path / "albert", "albert", pieces.read_bytes())
-    first, second = tokenizer_trouble.of_files(whole, error)
+    first, second = tokenizer._why_not_converted(whole, error)
     assert first == "neither transformers nor sentencepiece can read spiece.model"
     assert second.startswith("sentencepiece does not work here: ")
 

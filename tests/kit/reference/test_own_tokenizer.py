@@ -14,7 +14,7 @@ from engine.errors import StepError
 from engine.kit.inputs import cases
 from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.inputs.samples import SampleText
-from engine.kit.reference import own_tokenizer, own_tokens, torch_models
+from engine.kit.reference import own_tokenizer, reference_cases, torch_models
 from engine.runtimes.onnxruntime import session as ort
 from engine.steps.export import Export
 from engine.steps.reference import Reference
@@ -130,7 +130,7 @@ def test_a_tokenizer_json_of_another_class_counts_once_its_class_is_named(family
 
 def attached(directory, text):
     """Hold the two tokenizers of a directory against each other, for one text."""
-    [case] = own_tokens.attach(
+    [case] = reference_cases._with_own_inputs(
         [cases.Case(text.name, text.text, "sample", {}, {})],
         [text],
         own_tokenizer.load(directory),

@@ -11,7 +11,7 @@ import pytest
 import timm_here
 
 from engine.errors import StepError
-from engine.kit.reference import timm_models, timm_padding, torch_models
+from engine.kit.reference import timm_models, torch_models
 from engine.recipe.image_input import Images
 
 TASK = "image-classification"
@@ -89,7 +89,7 @@ def test_fixed_padding_changes_no_number(efficientnet, size):
     from timm.layers import Conv2dSame
 
     module = timm_models.load(efficientnet, TASK, Images(size=size))
-    fixed = timm_padding.fixed(module)
+    fixed = timm_models.with_constant_padding(module)
     images = timm_models.example(module, 3)
     expected, answers = (torch_models.call(each, images)["logits"] for each in (module, fixed))
     assert np.abs(answers - expected).max() < 1e-6

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from onnx import checker
 
-from engine.kit.accuracy import pooling
+from engine.kit.accuracy import outputs
 from engine.kit.inputs import samples
 from engine.kit.inputs.cases import Case
 from engine.kit.onnx import ir_models, onnx_files
@@ -40,7 +40,7 @@ def embedded(directory, inputs):
     rows = []
     for sample in inputs:
         hidden = ort.run(session, sample)["last_hidden_state"]
-        rows.append(pooling.pool(hidden, sample["attention_mask"], "mean")[0])
+        rows.append(outputs.pool(hidden, sample["attention_mask"], "mean")[0])
     return np.array(rows)
 
 

@@ -1,8 +1,10 @@
-"""Head: the options of a model's classifying head, and one seed for random heads."""
+"""Loading of models: the options of a classifying head, one seed for random heads, and libraries that say nothing."""
 
 from __future__ import annotations
 
 import contextlib
+import logging
+import warnings
 from collections.abc import Iterator
 from typing import TypedDict
 
@@ -27,3 +29,16 @@ def seeded() -> Iterator[None]:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(_SEED)
         yield
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Turn off log messages and warnings of all libraries."""
+    silenced = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(silenced)

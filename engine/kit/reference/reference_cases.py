@@ -3,22 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine import tasks
+from engine.errors import StepError
 from engine.kit.inputs import random_inputs, samples, token_rows
 from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.inputs.cases import Case
+from engine.kit.inputs.samples import SampleText
 from engine.kit.inputs.token_rows import Padding, RowLimits, Vocabulary
-from engine.kit.reference import batches, own_tokens
+from engine.kit.inputs.tokenizer import Tokenizer
+from engine.kit.reference import batches
+from engine.kit.reference.own_tokenizer import OwnTokenizer
 from engine.tasks import Generates
 
 if TYPE_CHECKING:
-    from engine.kit.onnx.onnx_files import Input
-    from engine.kit.reference.originals import Original
+    import numpy as np
+
+    from engine.kit.reference.original_model import Original
     from engine.recipe.shape_values import Values
     from engine.recipe.values import Profile
+_QUOTED = 80
+"""The largest number of characters of a text that an error quotes."""
+_SHOWN = 12
+"""The largest number of tokens of a text that an error shows."""
+_HINT = (
+    'if tokenizer.json is right, write "tokenizer_class": "PreTrainedTokenizerFast" into tokenizer_config.json; if '
+    "transformers is right, load the tokenizer with AutoTokenizer.from_pretrained, save it with save_pretrained, and "
+    "name the directory that it is saved in as `tokenizer` beside `source`"
+)
 
 
 def ask(
@@ -56,14 +72,13 @@ def ask(
         texts = samples.texts(file) if file else samples.built_in(paired=tasks.find(task).paired)
         cases = samples.tokenize(texts, checkpoint, specs, longest=longest)
         if original.tokenizer is not None and tokenizer is not None:
-            cases = own_tokens.attach(cases, texts, original.tokenizer, tokenizer)
+            cases = _with_own_inputs(cases, texts, original.tokenizer, tokenizer)
             if not tasks.generates(task):  # a package that generates text pads its prompts itself
-                own_tokens.refuse_other_side(original.tokenizer, tokenizer)
+                _refuse_other_side(original.tokenizer, tokenizer)
     pad = original.vocabulary.pad if tokenizer is None else tokenizer.pad
     side = "right" if tokenizer is None else tokenizer.side
     return [
         *cases,
-        *masked(cases, specs, pad=pad, limits=limits),
         *batches.of_texts(cases, specs, pad=pad, limits=limits, side=side),
         *batches.long_row(cases, specs, types=original.vocabulary.types, limits=limits),
     ]
@@ -125,23 +140,53 @@ def _random_rows(original: Original, vocabulary: Vocabulary, profiles: Sequence[
             inputs = token_rows.fit(token_rows.alone(row, pad=pad, limits=limits), specs)
             rows.append(Case(f"{prefix}random {len(rows) + 1}", "random tokens", "random", inputs, {}))
         yield from rows
-        yield from masked(rows, specs, pad=pad, limits=limits, prefix=prefix)
         yield from batches.of_texts(rows, specs, pad=pad, limits=limits, prefix=prefix)
 
 
-def masked(
-    cases: Sequence[Case], specs: Mapping[str, Input], *, pad: int, limits: RowLimits, prefix: str = ""
-) -> Iterator[Case]:
-    """Yield cases that join rows of `cases` into batches, with every kind of mask; none for a model that takes no mask.
+def _with_own_inputs(
+    cases: Sequence[Case], texts: Sequence[SampleText], own: OwnTokenizer, packaged: Tokenizer
+) -> list[Case]:
+    """Return the cases of texts with the inputs that a user of the original model makes of the texts.
 
-    The text of a yielded case names the cases that its rows come from. The name of a yielded case begins with `prefix`.
+    `packaged` is the tokenizer that a package gets; it made the inputs of `cases`. Raises StepError where `packaged`
+    makes other tokens than the checkpoint's own tokenizer.
     """
-    if "attention_mask" not in specs:
-        return
-    # Positions are left out here, because `token_rows.fit` counts them for each batch.
-    rows = [{name: tensor[:1] for name, tensor in case.inputs.items() if name != "position_ids"} for case in cases]
-    counts: dict[str, int] = {}
-    for kind, chosen, inputs in token_rows.masked(rows, pad=pad, limits=limits):
-        counts[kind] = counts.get(kind, 0) + 1
-        names = ", ".join(dict.fromkeys(cases[index].name for index in chosen))
-        yield Case(f"{prefix}{kind} {counts[kind]}", names, kind, token_rows.fit(inputs, specs), {})
+    return [_attached(case, text, own, packaged) for case, text in zip(cases, texts, strict=True)]
+
+
+def _refuse_other_side(own: OwnTokenizer, packaged: Tokenizer) -> None:
+    """Raise StepError where the tokenizer of a package pads texts on another side than the checkpoint's own."""
+    side = own.tokenizer.padding_side
+    if side != packaged.side:
+        raise StepError(
+            f"the tokenizer pads texts on the {side}, and its files do not say so",
+            [f"the class {own.kind} of transformers decides it"],
+            f'write "padding_side": "{side}" into tokenizer_config.json',
+        )
+
+
+def _attached(case: Case, text: SampleText, own: OwnTokenizer, packaged: Tokenizer) -> Case:
+    inputs = own.inputs(packaged.prompt + text.text, text.pair, longest=packaged.longest)
+    row = packaged.row(text.text, text.pair)
+    for name in (name for name in inputs if name in row):
+        if inputs[name].tolist() != row[name].tolist():
+            raise StepError(
+                "the tokenizer's files do not do what transformers does with them",
+                [f"of {case.name}: {text.text[:_QUOTED]!r}", *_differing(name, own, inputs, row)],
+                _HINT,
+            )
+    return replace(case, own_inputs=inputs)
+
+
+def _differing(
+    name: str, own: OwnTokenizer, inputs: Mapping[str, np.ndarray], row: Mapping[str, np.ndarray]
+) -> list[str]:
+    """Return lines with the values of both tokenizers from the first difference on."""
+    pairs = list(zip_longest(inputs[name][0].tolist(), row[name][0].tolist()))
+    start = next(index for index, (one, other) in enumerate(pairs) if one != other)
+    lines = zip((own.kind, "its files"), zip(*pairs[start : start + _SHOWN], strict=True), strict=True)
+    return [f"{name} by {who}, from position {start}: {_listed(values)}" for who, values in lines]
+
+
+def _listed(values: Sequence[int | None]) -> str:
+    return ", ".join(str(value) for value in values if value is not None) or "none"

@@ -15,7 +15,7 @@ from engine.kit.inputs.token_rows import Vocabulary
 from engine.kit.onnx import onnx_files
 from engine.kit.onnx.onnx_files import Input
 from engine.kit.reference import torch_models
-from engine.kit.reference.head import HeadOptions
+from engine.kit.reference.model_loading import HeadOptions
 from engine.kit.reference.own_tokenizer import OwnTokenizer
 from engine.runtimes.onnxruntime import session as ort
 from engine.tasks import Generates
