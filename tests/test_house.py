@@ -1,4 +1,4 @@
-"""The house rules, held by tools: style, types, floors, and what the quick paths may import."""
+"""The house rules that no tool of `.ci/run` knows: what the quick paths may import, and which module has a test."""
 
 import re
 import subprocess
@@ -9,29 +9,6 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 HEAVY = ("torch", "transformers", "onnx", "onnxruntime", "numpy", "tensorrt", "huggingface_hub", "tokenizers")
-
-
-def tool(name, *arguments):
-    """Run a tool of this environment in the project's root."""
-    program = Path(sys.executable).with_name(name)
-    return subprocess.run([program, *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
-
-
-@pytest.mark.parametrize("arguments", [("check", "."), ("format", "--check", ".")], ids=["check", "format"])
-def test_ruff_has_nothing_to_say(arguments):
-    done = tool("ruff", *arguments)
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
-@pytest.mark.slow
-def test_mypy_strict_has_nothing_to_say():
-    done = tool("mypy")
-    assert done.returncode == 0, done.stdout
-
-
-def test_each_floor_imports_only_downward():
-    done = tool("lint-imports")
-    assert done.returncode == 0, done.stdout
 
 
 def test_every_file_says_in_one_line_what_it_is():

@@ -14,7 +14,7 @@ from onnx import helper, numpy_helper
 from program import Program
 from quick_program import copied
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.whole("test_t4_machine.py builds for the same GPU")]
 
 RECIPE = """\
 name: net

@@ -79,6 +79,7 @@ def project(empty):
 
 
 @pytest.mark.parametrize("text", [pytest.param(text, id=name) for name, text in UNCOVERED.items()])
+@pytest.mark.sample(2)
 def test_what_the_key_does_not_cover_fails_the_job_and_leaves_no_record(project, text):
     (project.folder / "site" / "stamping" / "step.py").write_text(STEP.replace("{text}", text))
     for _ in range(2):
@@ -89,6 +90,7 @@ def test_what_the_key_does_not_cover_fails_the_job_and_leaves_no_record(project,
 
 
 @pytest.mark.parametrize("text", [pytest.param(text, id=name) for name, text in COVERED.items()])
+@pytest.mark.sample(1)
 def test_what_the_key_covers_is_built_and_a_change_builds_it_again(project, text):
     (project.folder / "site" / "stamping" / "step.py").write_text(STEP.replace("{text}", text))
     assert project.states(*BUILD)["stamp"] == "built"

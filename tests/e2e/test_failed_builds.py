@@ -35,6 +35,7 @@ ON_T4 = ("target.device=T4", "target.runtime=tensorrt", "precision=fp16", "valid
         ([word for each in ON_T4 for word in ("--set", each)], 3, "waits for T4"),
     ],
 )
+@pytest.mark.whole("tests/builder/test_endings.py ends builds of toy steps")
 def test_overrides_that_end_early_or_wait_leave_the_results(built, words, code, why):
     before = built("show", "r.yaml", "--json", expect=0).stdout
     built("build", "r.yaml", "-q", *words, expect=code)

@@ -15,7 +15,7 @@ from engine.runtimes import passport_file
 from engine.runtimes.execution import Execution
 from engine.runtimes.inductor import passport
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.whole("tests/steps/test_inductor_build.py; a compilation takes a minute")]
 
 RECIPE = """\
 name: tiny

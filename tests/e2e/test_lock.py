@@ -304,6 +304,7 @@ def test_the_order_of_the_fields_does_not_matter(project):
     assert project.states("r.yaml", "--locked") == CACHED
 
 
+@pytest.mark.whole("test_a_locked_build_names_whatever_differs_and_builds_nothing")
 def test_two_machines_of_one_kind_write_the_same_bytes(built, tmp_path):
     kinds = {"unbuilt": "unbuilt.lock.kept", "built": "r.lock"}
     for number, (kind, name) in enumerate(kinds.items()):
@@ -373,6 +374,7 @@ def test_of_a_matrix_one_variant_may_be_built(project):
 
 
 @pytest.mark.slow
+@pytest.mark.whole("test_a_locked_build_names_whatever_differs_and_builds_nothing")
 def test_each_recipe_has_a_lock_of_its_own(project):
     shutil.copy(project.folder / "r.yaml", project.folder / "s.yaml")
     edit(project.folder / "s.yaml", "name: tiny", "name: second")
@@ -447,6 +449,7 @@ def test_an_edit_of_the_recipe_is_refused_by_a_frozen_build(project):
     assert "recipe.bench.shapes.0.axes.sequence of tiny: locked 8, here 9" in refused
 
 
+@pytest.mark.whole("test_a_frozen_build_without_the_record_says_what_is_missing")
 def test_a_frozen_build_from_an_empty_store_refuses_what_the_lock_does_not_name(project):
     shutil.rmtree(project.folder / "cache")
     for words in ((), ("--dry-run",)):
@@ -458,6 +461,7 @@ def test_a_frozen_build_from_an_empty_store_refuses_what_the_lock_does_not_name(
 
 
 @pytest.mark.slow
+@pytest.mark.whole("test_a_frozen_build_without_the_record_says_what_is_missing")
 def test_a_store_that_lost_a_record_is_filled_again_by_both(project):
     for words in ("--locked", "--frozen"):
         event = next(e for e in project.events("r.yaml") if e.get("job") == "fuse" and e["event"] == "end")
@@ -496,6 +500,7 @@ def test_the_commit_of_a_revision_comes_from_the_lock_and_nobody_is_asked(empty,
         assert hub.requests == []
 
 
+@pytest.mark.whole("tests/lockfile asks for commits in the process")
 def test_a_locked_commit_does_not_become_what_an_ordinary_build_remembers(empty, tmp_path):
     (empty.folder / "r.yaml").write_text(f"name: r\nmodel: {{source: 'hf:{REPO}'}}\n")
     repositories = {REPO: {FIRST: fake_hub.model(), SECOND: fake_hub.model(fill=1)}}

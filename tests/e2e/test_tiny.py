@@ -191,6 +191,7 @@ def test_another_precision_rebuilds_from_there_and_says_why(project):
     assert rebuilt(project) == {"validate", "bench", "package"}
 
 
+@pytest.mark.whole("tests/mutations has a change of a sample")
 def test_new_samples_are_run_again_but_the_package_stays(project):
     (project.folder / "samples.jsonl").write_text(SAMPLES.replace("bad", "great"))
     [change] = project.why("r.yaml")["reference"]["changes"]
@@ -303,6 +304,7 @@ def test_check_holds_the_recipe_against_a_model_that_is_here(project):
 
 
 @pytest.mark.usefixtures("interruptible")
+@pytest.mark.whole("tests/builder/executors interrupts builds of toy steps")
 def test_an_interrupt_exits_130_and_the_next_build_completes(project):
     shutil.rmtree(project.folder / "cache")
     command = [sys.executable, "-m", "engine", "build", "r.yaml", "--json"]
@@ -337,6 +339,7 @@ def test_a_link_that_leads_elsewhere_is_seen_by_an_up_to_date_build(project):
     assert project.states("r.yaml", "--to", "fetch") == {"fetch": "built"}
 
 
+@pytest.mark.whole("tests/mutations has fewer CPUs")
 def test_fewer_cpus_are_seen_by_an_up_to_date_build(project):
     for _ in range(2):
         project("build", "r.yaml", expect=0)
