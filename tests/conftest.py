@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 
 import forks
+import once
 import pytest
 import timm_here
 from hypothesis import settings
@@ -47,6 +48,7 @@ def pytest_configure(config):
         (config.rootpath / name).mkdir(exist_ok=True)
     forks.allowed = forks.allowed and not config.getoption("whole")
     if not hasattr(config, "workerinput"):
+        once.begin()
         # Tests start thousands of commands: with PYTHONDONTWRITEBYTECODE each would compile the program anew.
         compileall.compile_dir(config.rootpath / "engine", quiet=2)
     # A process of pytest-xdist for each core: further threads of PyTorch only wait for each other, and use up a core.
@@ -103,13 +105,14 @@ def minilm_checkpoint(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def minilm_exported(minilm_checkpoint, tmp_path_factory):
+def minilm_exported(minilm_checkpoint):
     """The artifact of `export` for the packaged MiniLM: do not write into it."""
     from engine.steps.export import Export
 
-    directory = tmp_path_factory.mktemp("minilm-exported") / "exported"
-    Export().run(directory, checkpoint=minilm_checkpoint)
-    return directory
+    export = Export()
+    return (
+        once.made("minilm", lambda folder: export.run(folder / "exported", checkpoint=minilm_checkpoint)) / "exported"
+    )
 
 
 @pytest.fixture(scope="session")

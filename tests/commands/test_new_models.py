@@ -9,7 +9,7 @@ import pytest
 from tests.support import unseen_models
 from tests.support.program import Program
 
-IN_CI = ("detector", "series", "single-number", "tabular")
+IN_CI = ("tabular",)
 """The models that every run builds; `--whole` builds all."""
 REFUSED = {
     "clip": ("CLIPModel takes images and texts", "then: recipe new model.onnx"),

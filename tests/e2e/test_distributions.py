@@ -61,6 +61,7 @@ def test_the_wheel_has_every_file_of_the_program_and_nothing_else(built):
 
 
 @pytest.mark.slow
+@pytest.mark.whole("test_the_wheel_has_every_file_of_the_program_and_nothing_else")
 def test_the_source_distribution_has_what_the_tests_and_the_recipes_need(built):
     with tarfile.open(built / f"{STEM}.tar.gz") as archive:
         names = {name.removeprefix(f"{STEM}/") for name in archive.getnames()}

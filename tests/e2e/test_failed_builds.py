@@ -48,6 +48,7 @@ def test_overrides_that_end_early_or_wait_leave_the_results(built, words, code, 
     built("build", "r.yaml", expect=0)
 
 
+@pytest.mark.whole("tests/builder/test_endings.py ends builds of toy steps")
 def test_overrides_that_fail_leave_the_package_and_an_edit_that_fails_moves_it(built):
     package = built.folder / "build" / "m"
     what_if = built("build", "r.yaml", "--set", "precision=int8", "-q", expect=4)

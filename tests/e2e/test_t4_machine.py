@@ -11,7 +11,10 @@ from fake_t4 import FakeT4
 from program import Program
 from quick_program import copied
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.whole("test_shipped_on_a_t4.py and test_no_false_gpu.py build for the same GPU"),
+]
 
 RECIPE = """\
 name: classes

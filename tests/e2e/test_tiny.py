@@ -11,6 +11,7 @@ import time
 import fake_docker
 import fake_wheels
 import pytest
+import tiny_project
 from program import Program
 from report_pages import Numbers, resolved
 from tiny_project import CHAIN, HEAVY, RECIPE, SAMPLES
@@ -28,24 +29,10 @@ def edit(project, *edits, name="r.yaml"):
     (project.folder / name).write_text(text)
 
 
-@pytest.fixture(scope="module")
-def built(tiny_bert, tmp_path_factory):
-    """A project in which the recipe was built once; `project` gives each test a copy."""
-    folder = tmp_path_factory.mktemp("built") / "project"
-    folder.mkdir()
-    (folder / "pyproject.toml").write_text("")
-    shutil.copytree(tiny_bert, folder / "model")
-    (folder / "samples.jsonl").write_text(SAMPLES)
-    program = Program(folder)
-    write(program)
-    assert program.states("r.yaml") == dict.fromkeys(CHAIN, "built")
-    return folder
-
-
 @pytest.fixture
-def project(built, tmp_path):
+def project(tmp_path):
     """A copy of the built project, store and all, in another place."""
-    shutil.copytree(built, tmp_path / "copy", copy_function=shutil.copy2)
+    shutil.copytree(tiny_project.built(), tmp_path / "copy", copy_function=shutil.copy2)
     return Program(tmp_path / "copy")
 
 
@@ -184,6 +171,7 @@ def test_a_change_rebuilds_only_what_depends_on_it(project, edits, expected, row
     assert rebuilt(project) == expected
 
 
+@pytest.mark.whole("tests/mutations has a change of the precision")
 def test_another_precision_rebuilds_from_there_and_says_why(project):
     edit(project, ("precision: int8", "precision: fp32"))
     rows = {change["row"]: (change["old"], change["new"]) for change in project.why("r.yaml")["validate"]["changes"]}

@@ -171,6 +171,7 @@ def test_a_record_without_a_trace_is_made_again_for_a_hermetic_recipe(project):
     assert set(project.states(*BUILD).values()) == {"cached"}
 
 
+@pytest.mark.whole("test_a_hermetic_recipe_fails_and_builds_once_everything_is_declared")
 def test_traces_that_no_record_names_are_collected(project):
     project("build", *BUILD, expect=0)
     traces = project.folder / "cache" / "traces"

@@ -91,6 +91,7 @@ def of_s3(line, code):
     ],
     ids=["401", "403", "302", "500", "a page"],
 )
+@pytest.mark.sample(2)
 def test_a_web_server_that_refuses_is_named_once(machine, answer, cause, advice, pushes):
     with Troubled(answer) as server:
         line = built(machine, RECIPE_PUSH=pushes, **web(server))
