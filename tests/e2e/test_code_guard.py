@@ -117,7 +117,6 @@ def _builds_again(project, edit):
     assert "built    stamp" in project("build", *BUILD, expect=0).stderr
 
 
-@pytest.mark.whole("tests/builder/code has modules that take the place of others")
 def test_a_module_that_takes_the_place_of_another_is_noticed_where_nothing_else_changed(project):
     package = project.folder / "site" / "stamping"
     (package / "step.py").write_text(STEP.replace("{text}", COVERED["an import inside a function"]))

@@ -366,6 +366,7 @@ def test_a_selection_is_compared_and_the_rest_is_not(project):
 
 
 @pytest.mark.slow
+@pytest.mark.whole("tests/lockfile/test_edits.py locks a matrix")
 def test_of_a_matrix_one_variant_may_be_built(project):
     edit(project.folder / "r.yaml", "precision: int8\n", "matrix: {precision: [int8, fp32]}\n")
     project("lock", "r.yaml", expect=0)
@@ -502,7 +503,7 @@ def test_the_commit_of_a_revision_comes_from_the_lock_and_nobody_is_asked(empty,
         assert hub.requests == []
 
 
-@pytest.mark.whole("tests/lockfile asks for commits in the process")
+@pytest.mark.whole("test_the_commit_of_a_revision_comes_from_the_lock_and_nobody_is_asked")
 def test_a_locked_commit_does_not_become_what_an_ordinary_build_remembers(empty, tmp_path):
     (empty.folder / "r.yaml").write_text(f"name: r\nmodel: {{source: 'hf:{REPO}'}}\n")
     repositories = {REPO: {FIRST: fake_hub.model(), SECOND: fake_hub.model(fill=1)}}

@@ -43,6 +43,7 @@ def project(empty, site):
     return empty
 
 
+@pytest.mark.whole("the refusals below always run; tests/tasks has a task of another package")
 def test_it_builds_validates_measures_and_packages_and_an_edit_of_it_rebuilds_just_its_users(
     project, site, tmp_path_factory
 ):

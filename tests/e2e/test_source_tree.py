@@ -41,6 +41,7 @@ def project(built, tmp_path):
     return program
 
 
+@pytest.mark.whole("tests/builder/test_registry.py finds new steps")
 def test_a_new_file_in_steps_is_a_new_step_even_after_an_up_to_date_build(project):
     (project.folder / "src" / "engine" / "steps" / "mark.py").write_text(MARK)
     events = project.events("r.yaml", "--to", "fuse")

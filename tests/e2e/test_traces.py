@@ -85,6 +85,7 @@ def test_a_read_without_a_row_is_a_warning_that_names_the_file_and_the_line(proj
         assert f"reads the file {words}" in project("build", *BUILD, expect=0).stderr
 
 
+@pytest.mark.whole("test_a_hermetic_job_fails_if_it_asks_what_no_row_answers")
 def test_a_hermetic_recipe_fails_and_builds_once_everything_is_declared(project):
     project("build", *BUILD, expect=0)
     (project.folder / "r.yaml").write_text(f"{RECIPE}hermetic: true\n")
@@ -114,7 +115,7 @@ ASKS = {
 }
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("question", ASKS)
 def test_a_hermetic_job_fails_if_it_asks_what_no_row_answers(project, question):
     text = '(Path(__file__).parents[1] / f"{which}.txt").read_text() + str(os.cpu_count())'

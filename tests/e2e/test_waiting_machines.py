@@ -92,6 +92,7 @@ def matrix(program, *words):
     return json.loads(program("build", RECIPE, "--waiting", "--json", *words, expect=0).stdout)["include"]
 
 
+@pytest.mark.whole("tests/builder/test_awaiting.py waits for results that arrive")
 def test_results_arrive_by_the_remote_and_the_build_that_waits_delivers_the_package(laptop, t4):
     [entry] = matrix(laptop)
     assert (entry["device"], entry["sm"], entry["version"], entry["minutes"]) == ("T4", 75, "10.x", None)

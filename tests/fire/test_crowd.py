@@ -108,6 +108,7 @@ def stopped(field, ground):
         holder.signal(signal.SIGCONT)
 
 
+@pytest.mark.whole("test_a_key_whose_maker_dies_is_taken_over")
 def test_a_key_whose_maker_stands_still_is_waited_for(field, ground, stopped):
     holder, others, _ = stopped
     wait_for(lambda: all('"event": "wait"' in builder.stdout for builder in others))

@@ -139,6 +139,7 @@ def test_a_worker_may_be_killed_before_any_system_call(tier, field, tmp_path):
         watch.clear()
 
 
+@pytest.mark.whole("test_nothing_is_lost_or_made_twice_when_killed_at_random_instants")
 def test_an_up_to_date_build_may_be_killed_before_any_system_call(tier, field, tmp_path):
     """Without its snapshot, so that it looks at everything, restores a package and writes all its notes."""
     for point in range(1, 400) if tier.whole else sorted(tier.chance.sample(range(1, 300), 2)):
