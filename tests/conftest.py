@@ -52,7 +52,7 @@ def pytest_configure(config):
         once.begin()
         # Tests start thousands of commands: with PYTHONDONTWRITEBYTECODE each would compile the program anew.
         compileall.compile_dir(config.rootpath / "engine", quiet=2)
-        if "PIP_NO_COMPILE" in os.environ:
+        if os.environ.get("PIP_COMPILE") == "0":
             compileall.compile_dir(sysconfig.get_path("purelib"), quiet=2, workers=0)
     # A process of pytest-xdist for each core: further threads of PyTorch only wait for each other, and use up a core.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
