@@ -9,10 +9,12 @@ import os
 import random
 import shutil
 import sys
+import sysconfig
 import tempfile
 from pathlib import Path
 
 import forks
+import once
 import pytest
 import timm_here
 from hypothesis import settings
@@ -37,7 +39,7 @@ _TRITON = "environment"
 
 
 def pytest_addoption(parser):
-    parser.addoption("--whole", action="store_true", help="all cases of the long suites, instead of a seeded sample")
+    parser.addoption("--whole", action="store_true", help="all tests and cases, as .ci/nightly runs them")
 
 
 def pytest_configure(config):
@@ -47,8 +49,11 @@ def pytest_configure(config):
         (config.rootpath / name).mkdir(exist_ok=True)
     forks.allowed = forks.allowed and not config.getoption("whole")
     if not hasattr(config, "workerinput"):
+        once.begin()
         # Tests start thousands of commands: with PYTHONDONTWRITEBYTECODE each would compile the program anew.
         compileall.compile_dir(config.rootpath / "engine", quiet=2)
+        if os.environ.get("PIP_COMPILE") == "0":
+            compileall.compile_dir(sysconfig.get_path("purelib"), quiet=2, workers=0)
     # A process of pytest-xdist for each core: further threads of PyTorch only wait for each other, and use up a core.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     # In the environment, so that the processes of pytest-xdist draw the same sample.
@@ -66,8 +71,8 @@ def pytest_configure(config):
 def pytest_report_header(config):
     place = os.environ.get("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
     believed = "" if tells_changes(place) else f"; {place} is on {kind_of(place)}: tests of no-op builds fail there"
-    cases = "all cases" if config.getoption("whole") else f"a sample, {_SEED}={os.environ[_SEED]}"
-    return f"long suites: {cases}{believed}"
+    sample = f"a sample, {_SEED}={os.environ[_SEED]}; what is long and rarely breaks is left out: --whole runs it"
+    return f"tests: {'all' if config.getoption('whole') else sample}{believed}"
 
 
 @pytest.fixture(scope="session")
@@ -103,13 +108,14 @@ def minilm_checkpoint(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def minilm_exported(minilm_checkpoint, tmp_path_factory):
+def minilm_exported(minilm_checkpoint):
     """The artifact of `export` for the packaged MiniLM: do not write into it."""
     from engine.steps.export import Export
 
-    directory = tmp_path_factory.mktemp("minilm-exported") / "exported"
-    Export().run(directory, checkpoint=minilm_checkpoint)
-    return directory
+    export = Export()
+    return (
+        once.made("minilm", lambda folder: export.run(folder / "exported", checkpoint=minilm_checkpoint)) / "exported"
+    )
 
 
 @pytest.fixture(scope="session")

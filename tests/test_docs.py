@@ -266,6 +266,7 @@ def page_of(place):
 
 
 @pytest.mark.slow
+@pytest.mark.whole("every link is followed by the tests above")
 def test_the_site_is_built_without_a_warning(tmp_path):
     pytest.importorskip("material", reason="mkdocs-material is not installed: the extra `dev-docs`")
     [block] = documents.run_by(__file__, "CONTRIBUTING.md")

@@ -49,6 +49,7 @@ def test_an_import_of_the_package_is_light():
 
 
 @pytest.mark.slow
+@pytest.mark.whole("mypy checks the whole program in .ci/run")
 def test_mypy_knows_the_types(tmp_path):
     text = (
         "import recipe_build\nfrom recipe_build import build\nfrom recipe_build.step import Step\n"

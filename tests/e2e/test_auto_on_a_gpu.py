@@ -14,7 +14,7 @@ from onnx import helper, numpy_helper
 from program import Program
 from quick_program import copied
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.whole("test_shipped_on_a_t4.py builds for the same GPU")]
 
 RECIPE = """\
 name: net

@@ -8,7 +8,7 @@ from program import Program
 from quick_program import quick
 from tiny_project import OF_ONNX, RECIPE, SAMPLES
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.whole("test_query.py asks a real server for a package of each kind")]
 
 WAYS = ("in-process", "triton-grpc", "triton-http")
 SERVED = RECIPE.replace("bench:\n", f"bench:\n  via: [{', '.join(WAYS)}]\n  threads: 1\n").replace(

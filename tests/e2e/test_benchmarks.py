@@ -21,6 +21,7 @@ def printed(script, *words):
 
 
 @pytest.mark.slow
+@pytest.mark.whole("tests of the benchmarks are about the figures, not the program")
 def test_each_phase_of_the_jobs_does_the_work_that_is_due_and_no_more(tmp_path):
     text = printed("jobs.py", "--jobs", "8", "12", "--runs", "1", "--cold-runs", "1", "--only", "make",
                    "recipe, one matrix", "recipe, a file per job")  # fmt: skip

@@ -118,6 +118,7 @@ def clean(t4):
 
 
 @pytest.mark.slow
+@pytest.mark.whole("test_the_command_for_kubernetes_builds")
 def test_the_line_for_cron_pulls_and_builds(clean, tmp_path):
     [line] = [each for each in CRON.read_text().splitlines() if each and not each.startswith("#")]
     *times, command = line.split(" ", 5)

@@ -198,14 +198,3 @@ def test_the_nightly_template_makes_every_job_again():
     assert ["--remake" in each for each in words] == [False, True]
     cases = job["strategy"]["matrix"]["include"]
     assert all(len({case[name] for case in cases}) == len(cases) for name in ("jobs", "timezone", "locale", "threads"))
-
-
-def test_the_nightly_script_runs_the_tests_that_make_every_step_again():
-    [command] = [
-        step["run"] for step in parsed(ROOT / "docs/ci/github-actions-nightly.yml")["jobs"]["remake"]["steps"]
-        if "run" in step
-    ]  # fmt: skip
-    script = (ROOT / command).read_text()
-    assert os.access(ROOT / command, os.X_OK)
-    assert "--whole tests/e2e/test_remake.py" in script
-    assert (ROOT / "tests" / "e2e" / "test_remake.py").is_file()

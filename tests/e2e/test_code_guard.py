@@ -79,6 +79,7 @@ def project(empty):
 
 
 @pytest.mark.parametrize("text", [pytest.param(text, id=name) for name, text in UNCOVERED.items()])
+@pytest.mark.sample(1)
 def test_what_the_key_does_not_cover_fails_the_job_and_leaves_no_record(project, text):
     (project.folder / "site" / "stamping" / "step.py").write_text(STEP.replace("{text}", text))
     for _ in range(2):
@@ -89,6 +90,7 @@ def test_what_the_key_does_not_cover_fails_the_job_and_leaves_no_record(project,
 
 
 @pytest.mark.parametrize("text", [pytest.param(text, id=name) for name, text in COVERED.items()])
+@pytest.mark.sample(1)
 def test_what_the_key_covers_is_built_and_a_change_builds_it_again(project, text):
     (project.folder / "site" / "stamping" / "step.py").write_text(STEP.replace("{text}", text))
     assert project.states(*BUILD)["stamp"] == "built"
@@ -126,6 +128,7 @@ def test_a_module_that_takes_the_place_of_another_is_noticed_where_nothing_else_
     _builds_again(project, edit)
 
 
+@pytest.mark.whole("tests/report/test_changed_sources.py has what planning reads")
 def test_a_module_that_only_planning_reads_is_noticed_where_nothing_else_changed(project):
     helper = project.folder / "site" / "planning_helper.py"
     helper.write_text("DEFAULT = 'one'\n")

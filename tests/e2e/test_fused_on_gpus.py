@@ -25,7 +25,7 @@ from engine.recipe.values import Range
 from engine.steps.export import Export
 from engine.steps.package import Package
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.whole("test_query.py asks a real server for a package of each kind")]
 
 CLIENTS = 64
 CLASSES, TAGS = "text-classification", "token-classification"

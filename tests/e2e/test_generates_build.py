@@ -47,6 +47,7 @@ def test_a_model_behind_an_encoder_is_built_in_both_precisions(tmp_path):
     [("int8",), pytest.param(("fp32", "int8"), marks=pytest.mark.whole("int8 alone is built without it"))],
     ids=" ".join,
 )
+@pytest.mark.whole("test_query.py serves what generates; tests/steps/test_generation.py has its steps")
 def test_a_decoder_is_built_and_whole_answers_are_measured(tmp_path, precisions):
     program, served = build(tmp_path, "gpt2", cosine=0.99, precisions=precisions)
     assert all(name in folders for name, folders in served.items())

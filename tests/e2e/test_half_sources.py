@@ -35,12 +35,14 @@ def layers(half):
 
 
 @pytest.mark.parametrize("half", HALVES)
+@pytest.mark.sample(1)
 def test_a_file_in_half_precision_becomes_int8_where_check_finds_it_fine(project, half):
     save(layers(half), project.folder / "model.onnx")
     assert "is fine" in project("check", "r.yaml", expect=0).stdout
     assert "100% in int8" in project("build", "r.yaml", expect=0).stdout
 
 
+@pytest.mark.whole("test_a_file_in_half_precision_becomes_int8_where_check_finds_it_fine")
 def test_the_error_about_a_missed_precision_names_the_layers_that_stayed_and_the_reason(project):
     nodes = [
         helper.make_node("MatMul", ["x", "w"], ["h"]),

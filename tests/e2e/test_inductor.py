@@ -15,7 +15,12 @@ from engine.runtimes import passport_file
 from engine.runtimes.execution import Execution
 from engine.runtimes.inductor import passport
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.whole(
+        "a compilation takes a minute; tests/steps/test_inductor_build.py refuses what cannot be compiled"
+    ),
+]
 
 RECIPE = """\
 name: tiny
@@ -127,13 +132,11 @@ def test_a_machine_without_a_compiler_is_told_before_the_work(tiny, tmp_path):
     assert "apt install g++" in done.stderr
 
 
-@pytest.mark.whole("compiles for minutes; the tests above always compile a tiny model")
 def test_minilm(tmp_path, minilm_checkpoint):
     shutil.copytree(minilm_checkpoint, tmp_path / "model")
     build_twice(project_in(tmp_path, task="feature-extraction"))
 
 
-@pytest.mark.whole("compiles for minutes; the tests above always compile a tiny model")
 def test_a_vision_transformer_of_timm(tmp_path, timm, timm_folders, monkeypatch):
     program = project_in(tmp_path, task="image-classification", **IMAGE)
     timm_here.checkpoint(tmp_path / "model", "test_vit", size=160, num_classes=5)
@@ -142,7 +145,6 @@ def test_a_vision_transformer_of_timm(tmp_path, timm, timm_folders, monkeypatch)
     build_twice(program)
 
 
-@pytest.mark.whole("compiles for minutes; the tests above always compile a tiny model")
 def test_the_encoder_of_a_t5(tmp_path):
     generators.encoder(tmp_path / "model")
     build_twice(project_in(tmp_path, task="feature-extraction"))

@@ -13,7 +13,7 @@ from engine.kit.triton.serving import Serving
 from engine.step import REPORT
 from engine.steps.measure_layouts import MeasureLayouts
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.whole("tests/kit/choice/test_layouts.py chooses by given figures")]
 
 
 class Quick(MeasureLayouts):

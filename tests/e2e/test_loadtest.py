@@ -142,6 +142,7 @@ def program(request, tmp_path_factory):
 @pytest.mark.slow
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
 @pytest.mark.sample(1)
+@pytest.mark.whole("test_a_slow_server_cannot_hide_its_queue_from_an_open_loop measures the same way")
 def test_generation_is_measured_in_tokens_too_and_the_servers_time_is_shown(recipe, server, protocol):
     address = getattr(server, protocol)
     words = (address, "--model", "story_text", "--text", "Once", "--text", "The cat", "--with", "own", "--batch", "2")
@@ -161,6 +162,7 @@ def test_generation_is_measured_in_tokens_too_and_the_servers_time_is_shown(reci
 @pytest.mark.slow
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
 @pytest.mark.sample(1)
+@pytest.mark.whole("test_a_slow_server_cannot_hide_its_queue_from_an_open_loop measures the same way")
 def test_of_a_stream_the_first_piece_and_the_gaps_are_measured(recipe, server, protocol):
     words = (getattr(server, protocol), "--stream", "--text", "Once", "--text", "The cat", "--with", "own")
     points = measured(recipe, *words, "--concurrency", "1,3", "--duration", "1", "--warm-up", "0.2")
@@ -175,6 +177,7 @@ def test_of_a_stream_the_first_piece_and_the_gaps_are_measured(recipe, server, p
 
 
 @pytest.mark.slow
+@pytest.mark.whole("test_a_slow_server_cannot_hide_its_queue_from_an_open_loop measures the same way")
 def test_errors_of_streams_are_counted_and_perf_analyzer_is_not_for_them(recipe, server):
     words = (server.grpc, "--model", "story_stream", "--text", "a")
     assert "use --with own" in recipe("loadtest", *words, "--with", "perf_analyzer", expect=2).stderr
@@ -186,6 +189,7 @@ def test_errors_of_streams_are_counted_and_perf_analyzer_is_not_for_them(recipe,
 
 
 @pytest.mark.slow
+@pytest.mark.whole("test_a_slow_server_cannot_hide_its_queue_from_an_open_loop measures the same way")
 def test_perf_analyzer_measures_where_it_is_there(recipe, server, program):
     words = ("--model", "story_text", "--text", "Once", "--text", 'a "quoted" ü', "--duration", "0.3")
     (opened,) = measured(recipe, server.grpc, *words, "--rate", "40", "--perf-analyzer", program)
@@ -201,6 +205,7 @@ def test_perf_analyzer_measures_where_it_is_there(recipe, server, program):
 
 
 @pytest.mark.slow
+@pytest.mark.whole("test_a_slow_server_cannot_hide_its_queue_from_an_open_loop measures the same way")
 def test_what_perf_analyzer_says_when_it_fails_is_told(recipe, server, program, tmp_path):
     failing = tmp_path / "perf_analyzer"
     failing.write_text(

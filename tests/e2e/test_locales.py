@@ -31,6 +31,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.parametrize("locale", LOCALES)
+@pytest.mark.sample(1)
 def test_a_recipe_is_checked_and_built_and_shown_in_any_locale(folder, locale):
     program = Program(folder)
     program.environment |= LOCALES[locale]

@@ -11,6 +11,7 @@ import fake_wheels
 import lock_edits
 import models
 import pytest
+import tiny_project
 from fake_hub import FIRST, REPO, SECOND, FakeHub
 from program import Program
 from tiny_project import CHAIN, HEAVY, MARK, RECIPE, SAMPLES
@@ -38,7 +39,8 @@ def built(tiny_bert, tmp_path_factory):
     program = Program(folder)
     program("lock", "r.yaml", expect=0)
     shutil.copy(folder / "r.lock", folder / "unbuilt.lock.kept")
-    assert program.states("r.yaml", "--locked") == dict.fromkeys(CHAIN, "built")
+    shutil.copytree(tiny_project.built() / "cache", folder / "cache", copy_function=shutil.copy2, dirs_exist_ok=True)
+    assert program.states("r.yaml", "--locked") == CACHED
     program("lock", "r.yaml", expect=0)
     return folder
 
@@ -232,7 +234,7 @@ BROKEN = ("r.lock:", "the lock was edited", "names model")
     ("mutate", "message"),
     [pytest.param(*MUTATIONS[name], id=name, marks=() if name in QUICK else pytest.mark.slow) for name in MUTATIONS],
 )
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 def test_a_locked_build_names_whatever_differs_and_builds_nothing(project, mutate, message):
     mutate(project.folder, project.environment)
     before = sorted(path.name for path in (project.folder / "cache" / "records").iterdir())
@@ -304,6 +306,7 @@ def test_the_order_of_the_fields_does_not_matter(project):
     assert project.states("r.yaml", "--locked") == CACHED
 
 
+@pytest.mark.whole("test_a_locked_build_names_whatever_differs_and_builds_nothing")
 def test_two_machines_of_one_kind_write_the_same_bytes(built, tmp_path):
     kinds = {"unbuilt": "unbuilt.lock.kept", "built": "r.lock"}
     for number, (kind, name) in enumerate(kinds.items()):
@@ -363,6 +366,7 @@ def test_a_selection_is_compared_and_the_rest_is_not(project):
 
 
 @pytest.mark.slow
+@pytest.mark.whole("tests/lockfile/test_edits.py locks a matrix")
 def test_of_a_matrix_one_variant_may_be_built(project):
     edit(project.folder / "r.yaml", "precision: int8\n", "matrix: {precision: [int8, fp32]}\n")
     project("lock", "r.yaml", expect=0)
@@ -373,6 +377,7 @@ def test_of_a_matrix_one_variant_may_be_built(project):
 
 
 @pytest.mark.slow
+@pytest.mark.whole("test_a_locked_build_names_whatever_differs_and_builds_nothing")
 def test_each_recipe_has_a_lock_of_its_own(project):
     shutil.copy(project.folder / "r.yaml", project.folder / "s.yaml")
     edit(project.folder / "s.yaml", "name: tiny", "name: second")
@@ -447,6 +452,7 @@ def test_an_edit_of_the_recipe_is_refused_by_a_frozen_build(project):
     assert "recipe.bench.shapes.0.axes.sequence of tiny: locked 8, here 9" in refused
 
 
+@pytest.mark.whole("test_a_frozen_build_without_the_record_says_what_is_missing")
 def test_a_frozen_build_from_an_empty_store_refuses_what_the_lock_does_not_name(project):
     shutil.rmtree(project.folder / "cache")
     for words in ((), ("--dry-run",)):
@@ -458,6 +464,7 @@ def test_a_frozen_build_from_an_empty_store_refuses_what_the_lock_does_not_name(
 
 
 @pytest.mark.slow
+@pytest.mark.whole("test_a_frozen_build_without_the_record_says_what_is_missing")
 def test_a_store_that_lost_a_record_is_filled_again_by_both(project):
     for words in ("--locked", "--frozen"):
         event = next(e for e in project.events("r.yaml") if e.get("job") == "fuse" and e["event"] == "end")
@@ -496,6 +503,7 @@ def test_the_commit_of_a_revision_comes_from_the_lock_and_nobody_is_asked(empty,
         assert hub.requests == []
 
 
+@pytest.mark.whole("test_the_commit_of_a_revision_comes_from_the_lock_and_nobody_is_asked")
 def test_a_locked_commit_does_not_become_what_an_ordinary_build_remembers(empty, tmp_path):
     (empty.folder / "r.yaml").write_text(f"name: r\nmodel: {{source: 'hf:{REPO}'}}\n")
     repositories = {REPO: {FIRST: fake_hub.model(), SECOND: fake_hub.model(fill=1)}}

@@ -36,6 +36,7 @@ def project(folder, name, precision, *, device="L4", runtime="tensorrt-rtx"):
         pytest.param("int4_nvidia", marks=pytest.mark.whole),
     ],
 )
+@pytest.mark.whole("test_rtx.py takes the same file")
 def test_tensorrt_rtx_computes_in_the_types_of_the_file(name, tmp_path):
     pytest.importorskip("tensorrt_rtx", reason="the extra `rtx` is not installed: Linux on x86_64 has it")
     precision = name.partition("_")[0]

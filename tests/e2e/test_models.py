@@ -17,6 +17,7 @@ SEVEN_BITS = {"isa": "avx2"}
 @pytest.mark.slow
 @pytest.mark.parametrize("architecture", models.ARCHITECTURES)
 @pytest.mark.sample(1)
+@pytest.mark.whole("test_tiny.py builds a checkpoint")
 def test_a_local_directory_becomes_a_validated_package_in_either_precision(empty, architecture):
     models.checkpoint(empty.folder / "model", architecture, task="text-classification")
     (empty.folder / "r.yaml").write_text(
@@ -34,6 +35,7 @@ def test_a_local_directory_becomes_a_validated_package_in_either_precision(empty
     [pytest.param(each, marks=() if each in UNLIKE else pytest.mark.whole) for each in models.ARCHITECTURES],
 )
 @pytest.mark.sample(1)
+@pytest.mark.whole("test_tiny.py builds a checkpoint")
 def test_a_model_saved_without_a_tokenizer_is_validated_on_random_tensors(empty, architecture):
     models.checkpoint(empty.folder / "model", architecture, tokenizer=False)
     (empty.folder / "r.yaml").write_text(PLAIN)

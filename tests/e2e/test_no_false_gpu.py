@@ -56,6 +56,7 @@ def claim_a_t4(project):
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("provider", ["cuda", "tensorrt"])
+@pytest.mark.whole("test_a_machine_that_only_claims_to_have_it_fails_and_stores_nothing")
 def test_without_the_gpu_what_runs_on_it_waits(project, provider):
     ends = {event["job"]: event for event in project.events(f"{provider}.yaml", expect=3) if event["event"] == "end"}
     libraries = {"cuda": "", "tensorrt": " and TensorRT 10"}[provider]

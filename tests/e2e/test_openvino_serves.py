@@ -20,7 +20,7 @@ from engine.server.needs import Needs
 from engine.steps.openvino_build import OpenvinoBuild
 from engine.steps.package import Package
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.whole("tests/runtimes/openvino runs its models without a server")]
 
 EXECUTION = Execution(runtime="openvino", options={})
 TEXTS = ("The film is a charming and often affecting journey.", "ok")

@@ -15,7 +15,7 @@ from engine.kit.triton.serving import Serving
 from engine.steps.measure_layouts import MeasureLayouts
 from engine.steps.package import Package
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.whole("test_query.py asks a real server for a package of each kind")]
 
 REQUESTS = 16
 TIMER_SECONDS = 0.5

@@ -25,7 +25,7 @@ from engine.kit.triton.serving import Serving
 from engine.server.watch import ServerWatch
 from engine.steps.package import Package
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.whole("test_query.py asks a real server for a package of each kind")]
 
 NOTICED_SECONDS = 5.0
 PROBES = 5

@@ -53,6 +53,7 @@ def test_doctor_says_where_a_value_comes_from(project):
     assert settings(project)["cache"] == ("/elsewhere", "by RECIPE_CACHE")
 
 
+@pytest.mark.whole("test_the_store_is_that_of_the_file_unless_a_variable_or_the_command_line_names_one")
 def test_a_build_never_answers_from_before_a_change_of_the_file(project):
     for _ in range(2):
         project(*BUILD, expect=0)
@@ -69,6 +70,7 @@ def test_a_build_never_answers_from_before_a_change_of_the_file(project):
     project(*BUILD, expect=2)
 
 
+@pytest.mark.whole("test_the_store_is_that_of_the_file_unless_a_variable_or_the_command_line_names_one")
 def test_the_jobs_that_run_at_once_are_those_of_the_file_unless_the_command_line_says_so(project):
     (project.folder / "recipe.toml").write_text("jobs = 1\n")
     dry = (*BUILD, "--dry-run")
@@ -80,6 +82,7 @@ def test_the_jobs_that_run_at_once_are_those_of_the_file_unless_the_command_line
     assert "with -j 5" in project(*dry, "-j", "5", expect=0).stdout
 
 
+@pytest.mark.whole("test_the_store_is_that_of_the_file_unless_a_variable_or_the_command_line_names_one")
 def test_the_file_is_parsed_by_an_up_to_date_build_only_if_it_may_name_a_store(project):
     (project.folder / "recipe.toml").write_text("jobs = 2\n")
     for _ in range(2):

@@ -62,6 +62,7 @@ def outcomes(folder, name="results"):
     return states, {(each["recipe"], each["part"]): each for each in plain["parts"]}
 
 
+@pytest.mark.whole("test_a_t4_without_a_server_says_which_parts_ran_on_it")
 def test_all_parts_pass_on_a_cpu_and_other_variants_say_why_not(project):
     done = project("prove", "texts.yaml", "gpu.yaml", expect=0)
     states, parts = outcomes(project.folder)
@@ -82,6 +83,7 @@ def test_all_parts_pass_on_a_cpu_and_other_variants_say_why_not(project):
     assert not list((project.folder / "build").glob(".serving-*"))
 
 
+@pytest.mark.whole("test_a_t4_without_a_server_says_which_parts_ran_on_it")
 def test_a_build_that_fails_is_one_line_and_the_other_variant_goes_on(project):
     done = project("prove", "broken.yaml", "plain.yaml", "--bundle", "two.tar.gz", expect=1)
     states, parts = outcomes(project.folder, "two")
@@ -92,6 +94,7 @@ def test_a_build_that_fails_is_one_line_and_the_other_variant_goes_on(project):
     assert re.search(r"^broken +load +- +did not run: it is not built$", done.stdout, flags=re.MULTILINE)
 
 
+@pytest.mark.whole("test_a_t4_without_a_server_says_which_parts_ran_on_it")
 def test_ctrl_c_keeps_what_is_done_and_writes_the_archive(project):
     command = [sys.executable, "-m", "engine", "prove", "plain.yaml", "texts.yaml", "--bundle", "some.tar.gz"]
     with subprocess.Popen(
@@ -108,6 +111,7 @@ def test_ctrl_c_keeps_what_is_done_and_writes_the_archive(project):
     assert "some.tar.gz: " in shown
 
 
+@pytest.mark.whole("test_a_t4_without_a_server_says_which_parts_ran_on_it")
 def test_the_container_comes_first_where_docker_is(project, tmp_path):
     home = tmp_path / "docker"
     program = Program(project.folder, anew=True)
@@ -159,6 +163,7 @@ def test_a_t4_without_a_server_says_which_parts_ran_on_it(t4):
     assert "models on a GPU:" in done.stdout
 
 
+@pytest.mark.whole("test_a_t4_without_a_server_says_which_parts_ran_on_it")
 def test_a_server_that_cannot_load_the_engine_fails_that_part_alone(t4, environment, tmp_path):
     """The fake docker runs the pip-installed Triton, which has no backend for engines."""
     home = tmp_path / "docker"

@@ -18,7 +18,7 @@ from engine.publishing.repository import ModelRepository
 from engine.server import packaged
 from engine.server.packaged import Packaged
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.whole("tests/publishing publishes to folders and buckets")]
 _PATIENCE = 60
 
 

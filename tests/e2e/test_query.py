@@ -351,6 +351,7 @@ def test_an_error_of_the_server_is_told_in_its_own_words(recipe, url, tmp_path):
     assert "IMAGE" in done.stderr
 
 
+@pytest.mark.whole("test_the_wrong_port_is_recognized asks where no server is")
 def test_a_server_killed_while_it_is_asked_is_told_as_such(packages, environment, tmp_path_factory, recipe):
     """And a load test of it fails, with what the requests met. Each asks a model that the others do not."""
     scratch = tmp_path_factory.mktemp("killed")

@@ -70,6 +70,7 @@ def elsewhere(program, place, circumstances):
 @pytest.mark.parametrize(
     "model", [pytest.param(each, marks=() if each == "foreign" else pytest.mark.whole) for each in MODELS]
 )
+@pytest.mark.whole("test_mutations.py: what does not count changes no byte")
 def test_no_step_writes_another_byte_under_other_circumstances(empty, request, tmp_path_factory, model, precision):
     if precision == "int8" and model == "foreign" and not request.config.getoption("whole"):
         pytest.skip("one small sample is enough by default: --whole runs the rest")

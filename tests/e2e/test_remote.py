@@ -10,6 +10,7 @@ from pathlib import Path
 
 import lock_edits
 import pytest
+import tiny_project
 from remote_servers import Faulty
 from team_machine import Machine, project_in
 from tiny_project import CHAIN, HEAVY, SAMPLES
@@ -25,11 +26,13 @@ def files(tiny_bert, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def team(files, tmp_path_factory):
-    """A machine that has built, locked and pushed to a folder, and its public key."""
+    """A machine that has what was built, locked it and pushed it to a folder, and its public key."""
     folder = tmp_path_factory.mktemp("shared")
     first = Machine(tmp_path_factory.mktemp("first") / "project", files).uses(f"file://{folder}")
     key = first.keygen()
-    assert first.states("r.yaml") == dict.fromkeys(CHAIN, "built")
+    shutil.copytree(tiny_project.built() / "cache", first.folder / "cache", copy_function=shutil.copy2)
+    assert first.states("r.yaml") == CACHED
+    first("cache", "push", "r.yaml", expect=0)
     first("lock", "r.yaml", expect=0)
     return first, folder, key
 
@@ -70,6 +73,7 @@ def test_only_the_bytes_of_the_package_are_brought(third):
     assert "would remove 0 records" in second("cache", "gc", "r.yaml", "--dry-run", expect=0).stdout
 
 
+@pytest.mark.whole("test_another_machine_runs_no_step_and_has_the_same_digests")
 def test_a_changed_bound_is_judged_and_a_changed_sample_runs_what_reads_it(second):
     text = (second.folder / "r.yaml").read_text()
     (second.folder / "r.yaml").write_text(text.replace("at_least: 0.5", "at_least: 0.4"))
@@ -112,6 +116,7 @@ def test_pull_brings_a_locked_package_without_the_model(team, second):
     assert (second.folder / "build" / "tiny").is_dir()
 
 
+@pytest.mark.whole("test_another_machine_runs_no_step_and_has_the_same_digests")
 def test_pull_never_builds(second):
     (second.folder / "samples.jsonl").write_text(SAMPLES + '{"text": "one more"}\n')
     done = second("cache", "pull", "r.yaml", expect=1)
@@ -134,10 +139,12 @@ def test_a_build_with_the_lock_and_a_changed_source_names_it_and_exits_2(second)
     assert "samples.jsonl" in done.stderr
 
 
+@pytest.mark.whole("test_another_machine_runs_no_step_and_has_the_same_digests")
 def test_a_build_with_the_lock_is_answered_by_the_remote_alone(second):
     assert second.states("r.yaml", "--locked") == CACHED
 
 
+@pytest.mark.whole("test_another_machine_runs_no_step_and_has_the_same_digests")
 def test_one_file_carries_a_recipe_to_a_machine_without_a_network(team, files, tmp_path):
     first, _, key = team
     first("cache", "export", "r.yaml", "-o", str(tmp_path / "carried.zip"), expect=0)

@@ -47,6 +47,7 @@ def retargeted(folder):
 
 
 @pytest.mark.parametrize("change", [renamed, retargeted])
+@pytest.mark.sample(1)
 def test_the_row_that_changed_is_named_and_the_recipe_that_was_built(project, change):
     path, before = change(project.folder)
     findings = project.why(path)

@@ -23,7 +23,7 @@ from engine.steps.package import Package
 from engine.steps.reference import Reference
 from engine.steps.validate import Validate
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.whole("test_query.py asks a real server for a package of each kind")]
 
 CLASSES, TAGS = "text-classification", "token-classification"
 CLIENTS = 32

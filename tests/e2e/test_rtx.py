@@ -26,6 +26,7 @@ def least_bytes(request, shipped):
 
 
 @pytest.mark.slow
+@pytest.mark.whole("test_a_model_that_another_tool_quantized_is_taken_as_it_is")
 def test_an_rtx_engine_is_built_here_and_another_device_costs_only_another_engine(shipped, least_bytes):
     pytest.importorskip("tensorrt_rtx", reason="the extra `rtx` is not installed: Linux on x86_64 has it")
 

@@ -194,6 +194,7 @@ def test_a_killed_server_is_said_and_cleared_and_served_again(project):
         assert gone(again.left) == []
 
 
+@pytest.mark.whole("test_two_packages_in_one_repository_are_served_shown_and_cleared")
 def test_a_model_whose_process_was_killed_ends_serving(project):
     with Served(project, "plain.yaml") as served:
         [process] = [pid for pid in served.processes()
@@ -206,6 +207,7 @@ def test_a_model_whose_process_was_killed_ends_serving(project):
         assert served.left() == []
 
 
+@pytest.mark.whole("test_two_packages_in_one_repository_are_served_shown_and_cleared")
 def test_when_all_that_watched_is_killed_the_server_dies_and_the_next_clears_it(project, monkeypatch):
     with Served(project, "plain.yaml") as served:
         session = served.session
@@ -221,6 +223,7 @@ def test_when_all_that_watched_is_killed_the_server_dies_and_the_next_clears_it(
         assert [path for path in served.left() if ".serving-" not in str(path)] == []
 
 
+@pytest.mark.whole("test_two_packages_in_one_repository_are_served_shown_and_cleared")
 def test_a_container_runs_the_image_with_the_repository_read_only(project, environment, tmp_path):
     home = tmp_path / "docker"
     path = f"{fake_docker.install(tmp_path / 'bin', home)}:{project.environment['PATH']}"

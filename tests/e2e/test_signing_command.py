@@ -63,6 +63,7 @@ FAULTS = {
 
 @pytest.mark.parametrize("fault", [pytest.param(each, marks=pytest.mark.slow) for each in FAULTS])
 @pytest.mark.sample(1)
+@pytest.mark.whole("test_a_command_of_openssl_signs_what_others_then_use")
 def test_a_build_goes_on_without_the_signature_and_a_push_says_why_it_failed(fault, machine, tmp_path):
     script, message = FAULTS[fault]
     signs_by(machine, script)

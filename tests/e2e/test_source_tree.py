@@ -41,6 +41,7 @@ def project(built, tmp_path):
     return program
 
 
+@pytest.mark.whole("tests/builder/test_registry.py finds new steps")
 def test_a_new_file_in_steps_is_a_new_step_even_after_an_up_to_date_build(project):
     (project.folder / "src" / "engine" / "steps" / "mark.py").write_text(MARK)
     events = project.events("r.yaml", "--to", "fuse")
@@ -70,6 +71,7 @@ def test_an_edit_rebuilds_what_it_reaches(project, file, old, new, rebuilt):
     assert rebuilt <= built <= rebuilt | {"validate"}
 
 
+@pytest.mark.whole("test_an_edit_rebuilds_what_it_reaches")
 def test_the_second_build_in_a_fresh_clone_is_a_no_op(tmp_path):
     """The first build compiles the program: Python then makes a folder beside the modules, which is no change."""
     shutil.copytree(ROOT / "engine", tmp_path / "src" / "engine", ignore=shutil.ignore_patterns("__pycache__"))

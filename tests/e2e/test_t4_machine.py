@@ -11,7 +11,10 @@ from fake_t4 import FakeT4
 from program import Program
 from quick_program import copied
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.whole("test_shipped_on_a_t4.py and test_no_false_gpu.py build for the same GPU"),
+]
 
 RECIPE = """\
 name: classes
@@ -132,12 +135,14 @@ def test_an_engine_for_another_device_version_or_profile_is_none_and_why_names_t
     assert built.states("r.yaml", "--set", change, expect=3)["trt-build"] == "waiting"
 
 
+@pytest.mark.whole("test_the_laptop_builds_what_any_machine_can_and_the_other_only_the_rest")
 def test_where_another_tensorrt_is_installed_than_the_one_asked_for_its_engine_is_none(built, gpu_machine):
     assert gpu_machine.states("r.yaml", "--set", 'tensorrt.version="10.4"', expect=3)["trt-build"] == "waiting"
     image = ["--set", "tensorrt=null", "--set", 'package.triton.image="24.05"']
     assert gpu_machine.states("r.yaml", *image, expect=3)["trt-build"] == "waiting"
 
 
+@pytest.mark.whole("test_the_laptop_builds_what_any_machine_can_and_the_other_only_the_rest")
 def test_an_engine_that_is_built_again_rebuilds_nothing_behind_it(built, gpu_machine):
     again = gpu_machine.events("r.yaml", "--force", "trt-build")
     assert {each["job"]: each["state"] for each in again if each["event"] == "end"} == states(trt_build="built")
@@ -145,6 +150,7 @@ def test_an_engine_that_is_built_again_rebuilds_nothing_behind_it(built, gpu_mac
     assert built("cache", "verify", expect=0)
 
 
+@pytest.mark.whole("test_the_laptop_builds_what_any_machine_can_and_the_other_only_the_rest")
 def test_the_second_engine_of_a_machine_is_built_with_what_the_first_measured(built, gpu_machine):
     [kept] = (built.folder / "cache" / "kept").iterdir()
     before = kept.read_bytes()

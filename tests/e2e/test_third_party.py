@@ -57,12 +57,14 @@ def test_it_joins_the_plan_and_everything_downstream_takes_its_output(project):
     assert "stamp_package" in project("steps", expect=0).stdout
 
 
+@pytest.mark.whole("test_it_joins_the_plan_and_everything_downstream_takes_its_output")
 def test_its_code_counts_by_the_names_of_recipe_build_too(project):
     text = STEP.replace("from engine.step import Step", "from recipe_build.step import Step")
     (project.folder / "site" / "stamp_package.py").write_text(text)
     assert project.states("r.yaml", "--to", "stamp")["stamp"] == "built"
 
 
+@pytest.mark.whole("tests/mutations has edits of the code of another package")
 def test_an_edit_of_its_code_rebuilds_it_and_a_comment_does_not(project):
     project("build", "r.yaml", "--to", "stamp", expect=0)
     file = project.folder / "site" / "stamp_package.py"
@@ -74,6 +76,7 @@ def test_an_edit_of_its_code_rebuilds_it_and_a_comment_does_not(project):
     assert project.states("r.yaml", "--to", "stamp")["stamp"] == "built"
 
 
+@pytest.mark.whole("test_it_joins_the_plan_and_everything_downstream_takes_its_output")
 def test_an_edit_of_data_that_its_code_declares_is_seen_by_an_up_to_date_build(project):
     site = project.folder / "site"
     (site / "stamp_package.py").write_text(
@@ -102,6 +105,7 @@ def weather(_hardware):
 """
 
 
+@pytest.mark.whole("test_it_joins_the_plan_and_everything_downstream_takes_its_output")
 def test_an_up_to_date_build_notices_a_change_behind_a_fact_that_only_its_package_knows(project):
     site = project.folder / "site"
     declared = STEP.replace("    text: str\n", '    facts: ClassVar[tuple[str, ...]] = ("weather",)\n    text: str\n')

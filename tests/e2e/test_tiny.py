@@ -11,6 +11,7 @@ import time
 import fake_docker
 import fake_wheels
 import pytest
+import tiny_project
 from program import Program
 from report_pages import Numbers, resolved
 from tiny_project import CHAIN, HEAVY, RECIPE, SAMPLES
@@ -28,24 +29,10 @@ def edit(project, *edits, name="r.yaml"):
     (project.folder / name).write_text(text)
 
 
-@pytest.fixture(scope="module")
-def built(tiny_bert, tmp_path_factory):
-    """A project in which the recipe was built once; `project` gives each test a copy."""
-    folder = tmp_path_factory.mktemp("built") / "project"
-    folder.mkdir()
-    (folder / "pyproject.toml").write_text("")
-    shutil.copytree(tiny_bert, folder / "model")
-    (folder / "samples.jsonl").write_text(SAMPLES)
-    program = Program(folder)
-    write(program)
-    assert program.states("r.yaml") == dict.fromkeys(CHAIN, "built")
-    return folder
-
-
 @pytest.fixture
-def project(built, tmp_path):
+def project(tmp_path):
     """A copy of the built project, store and all, in another place."""
-    shutil.copytree(built, tmp_path / "copy", copy_function=shutil.copy2)
+    shutil.copytree(tiny_project.built(), tmp_path / "copy", copy_function=shutil.copy2)
     return Program(tmp_path / "copy")
 
 
@@ -184,6 +171,7 @@ def test_a_change_rebuilds_only_what_depends_on_it(project, edits, expected, row
     assert rebuilt(project) == expected
 
 
+@pytest.mark.whole("tests/mutations has a change of the precision")
 def test_another_precision_rebuilds_from_there_and_says_why(project):
     edit(project, ("precision: int8", "precision: fp32"))
     rows = {change["row"]: (change["old"], change["new"]) for change in project.why("r.yaml")["validate"]["changes"]}
@@ -191,6 +179,7 @@ def test_another_precision_rebuilds_from_there_and_says_why(project):
     assert rebuilt(project) == {"validate", "bench", "package"}
 
 
+@pytest.mark.whole("tests/mutations has a change of a sample")
 def test_new_samples_are_run_again_but_the_package_stays(project):
     (project.folder / "samples.jsonl").write_text(SAMPLES.replace("bad", "great"))
     [change] = project.why("r.yaml")["reference"]["changes"]
@@ -303,6 +292,7 @@ def test_check_holds_the_recipe_against_a_model_that_is_here(project):
 
 
 @pytest.mark.usefixtures("interruptible")
+@pytest.mark.whole("tests/builder/executors interrupts builds of toy steps")
 def test_an_interrupt_exits_130_and_the_next_build_completes(project):
     shutil.rmtree(project.folder / "cache")
     command = [sys.executable, "-m", "engine", "build", "r.yaml", "--json"]
@@ -337,6 +327,7 @@ def test_a_link_that_leads_elsewhere_is_seen_by_an_up_to_date_build(project):
     assert project.states("r.yaml", "--to", "fetch") == {"fetch": "built"}
 
 
+@pytest.mark.whole("tests/mutations has fewer CPUs")
 def test_fewer_cpus_are_seen_by_an_up_to_date_build(project):
     for _ in range(2):
         project("build", "r.yaml", expect=0)

@@ -85,6 +85,7 @@ def test_a_read_without_a_row_is_a_warning_that_names_the_file_and_the_line(proj
         assert f"reads the file {words}" in project("build", *BUILD, expect=0).stderr
 
 
+@pytest.mark.whole("test_a_hermetic_job_fails_if_it_asks_what_no_row_answers")
 def test_a_hermetic_recipe_fails_and_builds_once_everything_is_declared(project):
     project("build", *BUILD, expect=0)
     (project.folder / "r.yaml").write_text(f"{RECIPE}hermetic: true\n")
@@ -114,7 +115,7 @@ ASKS = {
 }
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("question", ASKS)
 def test_a_hermetic_job_fails_if_it_asks_what_no_row_answers(project, question):
     text = '(Path(__file__).parents[1] / f"{which}.txt").read_text() + str(os.cpu_count())'
@@ -130,6 +131,7 @@ CLOCK = STEP.replace("import os\n", "import os, time, locale\n").replace(
 )
 
 
+@pytest.mark.whole("test_a_hermetic_recipe_fails_and_builds_once_everything_is_declared")
 def test_a_time_zone_and_a_locale_reach_only_a_step_that_names_them(project):
     step = project.folder / "site" / "stamp_package.py"
     step.write_text(CLOCK)
@@ -152,6 +154,7 @@ def test_a_time_zone_and_a_locale_reach_only_a_step_that_names_them(project):
     assert change == {"row": "env.TZ", "old": "Asia/Tokyo", "new": "UTC"}
 
 
+@pytest.mark.whole("test_a_hermetic_recipe_fails_and_builds_once_everything_is_declared")
 def test_a_record_without_a_trace_is_made_again_for_a_hermetic_recipe(project):
     (project.folder / "site" / "stamp_package.py").write_text(DECLARED)
     project("build", *BUILD, expect=0)
@@ -169,6 +172,7 @@ def test_a_record_without_a_trace_is_made_again_for_a_hermetic_recipe(project):
     assert set(project.states(*BUILD).values()) == {"cached"}
 
 
+@pytest.mark.whole("test_a_hermetic_recipe_fails_and_builds_once_everything_is_declared")
 def test_traces_that_no_record_names_are_collected(project):
     project("build", *BUILD, expect=0)
     traces = project.folder / "cache" / "traces"

@@ -23,7 +23,7 @@ from engine.kit.triton.serving import Serving
 from engine.steps.export import Export
 from engine.steps.package import Package
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.whole("test_query.py asks a real server for a package of each kind")]
 
 NEW = 12
 LONG = 900

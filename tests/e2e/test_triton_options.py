@@ -20,7 +20,7 @@ from tritonclient.utils import InferenceServerException
 from engine.kit.triton.serving import Serving
 from engine.steps.package import Package
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.whole("test_triton_refuses.py loads what the rules accept")]
 
 
 def certificate(folder):

@@ -19,7 +19,7 @@ from engine.server import packaged
 from engine.server.packaged import Packaged
 from engine.steps.package import Package
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.whole("test_triton_refuses.py loads what the rules accept")]
 
 TEXTS = """
 name: films

@@ -26,7 +26,7 @@ from engine.steps.package import Package
 from engine.steps.quantize import Quantize
 from engine.steps.shape_infer import ShapeInfer
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.whole("test_query.py asks a real server for a package of each kind")]
 
 ROOT = Path(__file__).parents[2]
 TEXTS = ("The film is a charming and often affecting journey.", "ok", "Das Wetter ist heute schön. 日本語")

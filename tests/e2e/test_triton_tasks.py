@@ -29,7 +29,7 @@ from engine.recipe.image_input import Images
 from engine.steps.export import Export
 from engine.steps.package import Package
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.whole("test_query.py asks a real server for a package of each kind")]
 
 LARGEST = {"batch": 8, "sequence": 48}
 SHORT = "the film was not very good"

@@ -91,6 +91,7 @@ def of_s3(line, code):
     ],
     ids=["401", "403", "302", "500", "a page"],
 )
+@pytest.mark.sample(2)
 def test_a_web_server_that_refuses_is_named_once(machine, answer, cause, advice, pushes):
     with Troubled(answer) as server:
         line = built(machine, RECIPE_PUSH=pushes, **web(server))
@@ -140,7 +141,7 @@ SLOW = {
 
 @pytest.mark.parametrize("place", [web, bucket])
 @pytest.mark.parametrize("answer", SLOW.values(), ids=SLOW)
-@pytest.mark.sample(4)
+@pytest.mark.sample(1)
 def test_a_server_that_sends_a_byte_now_and_then_costs_seconds(machine, answer, place):
     with Troubled(answer) as server:
         assert "is left alone" in built(machine, **place(server))
@@ -169,7 +170,7 @@ WRONG = {
 
 @pytest.mark.parametrize("place", [web, bucket])
 @pytest.mark.parametrize("answer", WRONG.values(), ids=WRONG)
-@pytest.mark.sample(8)
+@pytest.mark.sample(3)
 def test_an_answer_that_is_wrong_fails_no_build(machine, answer, place):
     with Troubled(answer) as server:
         built(machine, **place(server))
@@ -210,6 +211,7 @@ def test_settings_that_the_library_refuses_fail_no_build(machine, variables):
     assert not leaks(machine, line, "first-line\nsecond-line")
 
 
+@pytest.mark.whole("tests/store/remote/test_tier.py has remotes in trouble")
 def test_names_that_are_no_text_do_not_stop_a_collection(machine, tmp_path):
     shared = tmp_path / "shared"
     machine.uses(f"file://{shared}")(*_BUILD, expect=0)
@@ -222,6 +224,7 @@ def test_names_that_are_no_text_do_not_stop_a_collection(machine, tmp_path):
     assert "1 records" in machine("cache", "verify", "--remote", "--deep", expect=0).stdout
 
 
+@pytest.mark.whole("tests/store/remote/test_tier.py has remotes in trouble")
 def test_a_build_with_a_remote_leaves_no_secret_anywhere(machine, nginx, tmp_path):
     token = "hf_own-token-of-the-hub"
     machine.uses(nginx.url("secrets"), HF_TOKEN=token, AWS_SECRET_ACCESS_KEY=SECRET)
@@ -239,6 +242,7 @@ def test_a_build_with_a_remote_leaves_no_secret_anywhere(machine, nginx, tmp_pat
     assert not leaks(machine, text, nginx.password, token)
 
 
+@pytest.mark.whole("tests/store/remote/test_tier.py has remotes in trouble")
 def test_a_name_server_that_does_not_answer_is_not_waited_for(machine, tmp_path):
     (tmp_path / "sitecustomize.py").write_text(
         "import socket, time\nreal = socket.getaddrinfo\n"

@@ -30,6 +30,7 @@ def builds(builders):
     return Counter(event["key"] for event in events if event["event"] == "end" and event["state"] == "built")
 
 
+@pytest.mark.whole("test_a_key_whose_maker_dies_is_taken_over")
 def test_sixteen_at_once_on_an_empty_cache_make_each_key_once_in_all(field, tmp_path):
     ground = Ground(tmp_path)
     crowd = [field.builders.start((*ground.words, "-j2"), ground, real=True) for _ in range(CROWD)]
@@ -107,6 +108,7 @@ def stopped(field, ground):
         holder.signal(signal.SIGCONT)
 
 
+@pytest.mark.whole("test_a_key_whose_maker_dies_is_taken_over")
 def test_a_key_whose_maker_stands_still_is_waited_for(field, ground, stopped):
     holder, others, _ = stopped
     wait_for(lambda: all('"event": "wait"' in builder.stdout for builder in others))

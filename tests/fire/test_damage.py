@@ -80,7 +80,7 @@ def names_by_file(ground):
 
 
 @pytest.mark.parametrize("how", HURTS)
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 def test_damage_is_never_served_and_always_found(how, tier, field, tmp_path):
     ground = field.undisturbed.copy(tmp_path / "ground")
     for number in range(100 if tier.whole else 2):

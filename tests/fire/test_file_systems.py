@@ -150,6 +150,7 @@ def test_every_write_through_a_mapping_that_stays_open_is_delivered(disk, projec
 
 
 @pytest.mark.parametrize("kind", ON_LOOPS)
+@pytest.mark.whole("test_every_write_through_a_mapping_that_stays_open_is_delivered")
 def test_a_disk_whose_image_was_written_to_between_two_mounts_is_read_again(kind, project, tmp_path):
     loop = mounts.new_disk(kind, tmp_path)
     model = model_on(loop.place, project)
@@ -170,6 +171,7 @@ def test_a_disk_whose_image_was_written_to_between_two_mounts_is_read_again(kind
 
 
 @pytest.mark.parametrize("kind", READ_ONLY)
+@pytest.mark.whole("test_every_write_through_a_mapping_that_stays_open_is_delivered")
 def test_an_image_that_another_of_equal_time_stamps_replaces_is_read_again(kind, project, tmp_path):
     images = []
     for number in (1, 2):

@@ -64,6 +64,7 @@ def sizes(tier, most):
 
 @pytest.mark.parametrize("of", ["bytes", "inodes"])
 @pytest.mark.sample(1)
+@pytest.mark.whole("test_packages_on_a_full_disk")
 def test_a_store_on_a_disk_that_is_too_small(of, tier, away, disk):
     finished = refused = 0
     for number in sizes(tier, 1_400_000 if of == "bytes" else 180):
@@ -89,6 +90,7 @@ def test_a_store_on_a_disk_that_is_too_small(of, tier, away, disk):
     print(f"{refused} builds refused, {finished} had room enough")
 
 
+@pytest.mark.whole("test_packages_on_a_full_disk")
 def test_a_disk_that_grows_bit_by_bit_takes_the_build_ever_further(tier, away, disk):
     ground = away.template.copy(disk.place / "ground")
     step = 16384 if tier.whole else 400_000
@@ -132,6 +134,7 @@ def test_packages_on_a_full_disk(tier, away, disk, tmp_path):
         shutil.rmtree(out)
 
 
+@pytest.mark.whole("test_packages_on_a_full_disk")
 def test_the_scratch_of_a_worker_on_a_full_disk(away, disk, tmp_path):
     """`stamp` works in a temporary file, and hears there that there is no room for it."""
     ground = away.template.copy(tmp_path / "ground")

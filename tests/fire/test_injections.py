@@ -67,6 +67,7 @@ def texts(number):
     return f"from outside {number:06}\n"
 
 
+@pytest.mark.whole("test_an_input_edited_right_before_and_right_behind_its_being_read_is_seen")
 def test_an_input_edited_with_size_and_time_kept_is_seen_at_once_and_later(scene, tier):
     edit(scene.project.source, texts(0))
     for number in range(1, 100 if tier.whole else 3):
@@ -103,6 +104,7 @@ def act_at(scene, number, text, target=None):
     return json.dumps({"edit_at": number, "below": below, "path": str(target or scene.project.source), "text": text})
 
 
+@pytest.mark.whole("test_an_input_edited_right_before_and_right_behind_its_being_read_is_seen")
 def test_an_output_edited_with_size_and_time_kept_is_restored(scene, tier):
     scene.last = ()
     scene.right(scene.build())
@@ -134,6 +136,7 @@ def test_an_input_replaced_by_an_older_file_is_seen(scene):
     scene.right(scene.build())
 
 
+@pytest.mark.whole("test_an_input_edited_right_before_and_right_behind_its_being_read_is_seen")
 def test_an_edited_helper_of_a_step_is_seen_with_size_and_time_kept(scene):
     scene.right(scene.build())
     for mark in ("*", "-", "+"):
@@ -142,6 +145,7 @@ def test_an_edited_helper_of_a_step_is_seen_with_size_and_time_kept(scene):
         scene.right(scene.build())
 
 
+@pytest.mark.whole("test_an_input_edited_right_before_and_right_behind_its_being_read_is_seen")
 def test_an_input_may_change_at_any_moment_of_a_build(scene, tier):
     _change_meanwhile(scene, scene.project.source, (texts(1), texts(2)), 200 if tier.whole else 2, tier.chance)
 
@@ -244,6 +248,7 @@ def test_a_kill_in_mid_write_leaves_nothing_half(scene):
 
 @pytest.mark.parametrize("jumps", [(DAY, -DAY, 0), (-3650 * DAY, 0, 3650 * DAY)])
 @pytest.mark.sample(1)
+@pytest.mark.whole("test_an_input_edited_right_before_and_right_behind_its_being_read_is_seen")
 def test_a_clock_that_jumps_hides_no_change(scene, jumps):
     for number, jump in enumerate(jumps):
         edit(scene.project.source, texts(number), like=scene.project.source.stat())

@@ -99,6 +99,7 @@ def trap(ground: Ground, **what):
 
 @pytest.mark.parametrize("with_workers", [False, True], ids=["alone", "with its workers"])
 @pytest.mark.sample(1)
+@pytest.mark.whole("test_nothing_is_lost_or_made_twice_when_killed_at_random_instants")
 def test_a_builder_may_be_killed_before_any_system_call(with_workers, tier, field, tmp_path):
     count = touches(field, tmp_path / "counted")
     points = range(1 + with_workers, count + 1, 2) if tier.whole else sorted(tier.chance.sample(range(1, count + 1), 2))
@@ -117,6 +118,7 @@ def test_a_builder_may_be_killed_before_any_system_call(with_workers, tier, fiel
     assert killed >= len(points) * 0.9  # how often builders look at their locks differs a little from run to run
 
 
+@pytest.mark.whole("test_nothing_is_lost_or_made_twice_when_killed_at_random_instants")
 def test_a_worker_may_be_killed_before_any_system_call(tier, field, tmp_path):
     most = 120
     points = range(1, most + 1) if tier.whole else sorted(tier.chance.sample(range(1, most + 1), 2))
@@ -137,6 +139,7 @@ def test_a_worker_may_be_killed_before_any_system_call(tier, field, tmp_path):
         watch.clear()
 
 
+@pytest.mark.whole("test_nothing_is_lost_or_made_twice_when_killed_at_random_instants")
 def test_an_up_to_date_build_may_be_killed_before_any_system_call(tier, field, tmp_path):
     """Without its snapshot, so that it looks at everything, restores a package and writes all its notes."""
     for point in range(1, 400) if tier.whole else sorted(tier.chance.sample(range(1, 300), 2)):
@@ -172,6 +175,7 @@ def test_a_collection_may_be_killed_before_any_system_call(limits, tier, field, 
             break
 
 
+@pytest.mark.whole("test_nothing_is_lost_or_made_twice_when_killed_at_random_instants")
 def test_a_verification_may_be_killed_before_any_system_call(tier, field, tmp_path):
     """What it was about to put aside is found by the next one, and healed by a build in any case."""
     for point in range(1, 400) if tier.whole else sorted(tier.chance.sample(range(1, 150), 2)):

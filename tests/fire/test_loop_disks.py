@@ -158,6 +158,7 @@ def test_a_quota_is_named_where_no_kernel_has_to_count(away, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["ext4", pytest.param("xfs", marks=pytest.mark.whole)])
+@pytest.mark.whole("needs real disks; test_full_disk.py fills one")
 def test_after_a_power_cut_nothing_is_stale_or_torn(kind, tier, away, tmp_path):
     """What the disk holds at some instant is all that is left: the copy is mounted in the disk's place."""
     moments = [0.2 * number for number in range(1, 25)]

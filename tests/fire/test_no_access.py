@@ -72,6 +72,7 @@ def test_an_up_to_date_build_needs_only_to_read(away, field, read_only):
     assert looked.events[-1]["state"] == "up to date"
 
 
+@pytest.mark.whole("test_an_up_to_date_build_needs_only_to_read")
 def test_a_package_is_restored_from_a_store_that_can_only_be_read(away, field, read_only):
     (read_only.out / "fire-text0" / "config.pbtxt").write_text("edited")
     assert away.delivered(away.build(read_only)) == field.expected
@@ -129,6 +130,7 @@ def test_a_store_without_the_right_to_write_can_still_be_read(unprivileged, fiel
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a store to somebody else")
+@pytest.mark.whole("test_an_up_to_date_build_needs_only_to_read")
 def test_a_store_that_is_somebody_elses_can_be_read_and_is_not_written(unprivileged, field, tmp_path):
     ground = field.undisturbed.copy(tmp_path / "ground")
     unprivileged.build(ground)
@@ -141,7 +143,7 @@ def test_a_store_that_is_somebody_elses_can_be_read_and_is_not_written(unprivile
 
 
 @pytest.mark.parametrize("place", ["records", "artifacts", "files", "heads", "stat", "snapshots", "logs", "format"])
-@pytest.mark.sample(4)
+@pytest.mark.sample(1)
 def test_a_file_that_cannot_be_read_is_made_again_or_said(place, unprivileged, field, tmp_path):
     ground = field.undisturbed.copy(tmp_path / "ground")
     unprivileged.build(ground)
@@ -166,6 +168,7 @@ def test_without_locks_it_is_said_once_and_the_build_is_right(field, ground):
     assert spoken.stderr.count("no working locks") == 1
 
 
+@pytest.mark.whole("test_without_locks_it_is_said_once_and_the_build_is_right")
 def test_without_locks_builders_beside_each_other_all_deliver_what_is_right(field, ground):
     crowd = [field.builders.start((*ground.words, "-j2"), ground, hook=NO_LOCKS) for _ in range(4)]
     for builder in crowd:
@@ -176,6 +179,7 @@ def test_without_locks_builders_beside_each_other_all_deliver_what_is_right(fiel
     assert ground.leftovers() == []
 
 
+@pytest.mark.whole("test_without_locks_it_is_said_once_and_the_build_is_right")
 def test_without_locks_nothing_is_collected(field, ground):
     field.builders.build(ground)
     before = ground.records()

@@ -237,6 +237,7 @@ def test_the_parts_have_names_of_their_own_and_recipes_of_their_own():
 
 
 @pytest.mark.slow
+@pytest.mark.whole("test_the_page_says_what_was_measured_on_what_and_what_was_not")
 def test_a_part_is_built_and_its_work_counted(tmp_path, monkeypatch):
     """On this machine's CPU, with a small model in the place of MiniLM."""
     on_cpu = ways.Way("onnxruntime", "fp32")

@@ -37,6 +37,7 @@ def test_a_mutation_rebuilds_exactly_what_it_reaches(mutation, built, tmp_path):
 @pytest.mark.slow
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("project", ["bert", "net", "matrix"])
+@pytest.mark.whole("the mutations of the environment; tests/e2e/test_remake.py")
 def test_what_does_not_count_changes_no_byte(project, built, tmp_path):
     before = trial.artifacts(built(project).build())
     place = projects.copy_of(built(project), tmp_path / "another place" / "copy")

@@ -352,6 +352,7 @@ def test_a_source_that_a_step_reads_when_it_is_planned_is_planned_anew(project):
     assert project.build().resumed == [False]
 
 
+@pytest.mark.whole("test_changed_sources_give_the_keys_and_records_that_a_new_plan_gives")
 def test_files_and_folders_that_a_step_reads_when_it_is_planned_are_watched_though_no_source_names_them(project):
     steps = project.folder / "site" / "resume_steps.py"
     reading = (
@@ -373,6 +374,7 @@ def test_files_and_folders_that_a_step_reads_when_it_is_planned_are_watched_thou
         assert project.build_anew().results == built.results
 
 
+@pytest.mark.whole("test_changed_sources_give_the_keys_and_records_that_a_new_plan_gives")
 def test_what_a_step_asks_when_it_is_planned_or_imported_is_watched(project, monkeypatch):
     steps = project.folder / "site" / "resume_steps.py"
     asking = (

@@ -112,7 +112,7 @@ def test_a_build_without_the_gpu_or_without_a_compiler_is_an_error(tmp_path, che
 
 
 @pytest.mark.slow
-@pytest.mark.whole("a compilation takes a minute; tests/e2e/test_inductor.py always compiles one model")
+@pytest.mark.whole("a compilation takes a minute")
 @pytest.mark.parametrize(("precision", "most"), [("fp32", 1e-5), ("bf16", 0.1), ("fp16", 0.02)])
 def test_each_precision_gives_the_answers_of_the_original_in_float32(tmp_path, checkpoint, precision, most):
     step = InductorBuild(precision=precision, profiles=(profile(batch=[1, 2, 8], sequence=[1, 16, 64]),))
@@ -126,7 +126,7 @@ def test_each_precision_gives_the_answers_of_the_original_in_float32(tmp_path, c
 
 
 @pytest.mark.slow
-@pytest.mark.whole("a compilation takes a minute; tests/e2e/test_inductor.py always compiles one model")
+@pytest.mark.whole("a compilation takes a minute")
 def test_a_profile_of_one_size_is_compiled_for_this_size_alone(tmp_path, checkpoint):
     step = InductorBuild(profiles=(profile(batch=1, sequence=16),))
     assert step.run(tmp_path / "out", checkpoint=checkpoint).axes == {}

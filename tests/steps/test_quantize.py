@@ -96,6 +96,7 @@ def test_minilm_keeps_its_meaning_in_a_quarter_of_its_size(tmp_path, minilm_expo
 @pytest.mark.slow
 @pytest.mark.parametrize("opset", [20, 23])
 @pytest.mark.sample(1)
+@pytest.mark.whole("test_minilm_keeps_its_meaning_in_a_quarter_of_its_size")
 def test_minilm_answers_alone_as_in_a_batch(tmp_path, minilm_exported, opset):
     _, out = quantize(tmp_path, fused(tmp_path, minilm_exported), opset=opset)
     kinds = {node.op_type for node in onnx_files.load_graph(out).graph.node}

@@ -158,6 +158,7 @@ def test_everything_in_fp16_fails_on_that_t5_encoder(t5):
 
 
 @pytest.mark.slow
+@pytest.mark.whole("test_a_bert_and_a_roberta_in_fp16_answer_as_in_fp32_and_become_engines")
 def test_minilm_in_fp16_answers_as_in_fp32(tmp_path, minilm_checkpoint, minilm_exported):
     (tmp_path / "checkpoint").symlink_to(minilm_checkpoint)
     (tmp_path / "exported").symlink_to(minilm_exported)

@@ -174,6 +174,7 @@ def test_the_recipe_gives_the_names_and_the_graph_that_has_them():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fused", [False, True])
+@pytest.mark.whole("test_dynamic_int8_keeps_exactly_the_named_layer")
 def test_minilm_keeps_exactly_the_named_layer(tmp_path, minilm_exported, fused):
     graph = minilm_exported
     if fused:

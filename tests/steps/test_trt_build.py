@@ -584,6 +584,7 @@ TEXTS = (
 @pytest.mark.parametrize("devices", ["T4", "A100", "A10", "L4", "RTX 5090", ("T4", "A10", "L4", "RTX 5090")], ids=str)
 @pytest.mark.parametrize("precision", ["fp16", "int8"])
 @pytest.mark.sample(1)
+@pytest.mark.whole("test_each_capability_and_several_at_once_get_an_rtx_engine_of_their_own")
 def test_minilm_is_built_for_every_capability_and_for_several(minilm, devices, precision, folder):
     out = folder()
     both("tensorrt-rtx", devices, precision=precision, profiles=TEXTS).run(out, checked=minilm / precision)

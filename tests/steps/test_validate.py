@@ -326,6 +326,7 @@ def minilm_cases(checkpoint, exported):
 
 
 @pytest.mark.slow
+@pytest.mark.whole("test_a_broken_model_names_the_worst_sample_its_text_and_by_how_much")
 def test_real_weights_in_int8_pass_by_default_and_a_bad_quantization_does_not(
     minilm_checkpoint, minilm_exported, tmp_path
 ):

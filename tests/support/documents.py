@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from markdown_it import MarkdownIt
@@ -62,6 +63,7 @@ def pages() -> list[Path]:
     return [*shown, *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "recipes").rglob("*.md"))]
 
 
+@cache
 def blocks(page: Path) -> list[Block]:
     """Return the blocks of a page."""
     text = page.read_text("utf-8")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import atexit
-import shutil
-import tempfile
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import once
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
@@ -175,12 +173,13 @@ def choice() -> onnx.ModelProto:
 @cache
 def tiny(architecture: str, task: str = "text-classification") -> Path:
     """Return the directory of an exported random checkpoint, made once in a run of the tests."""
-    import models
 
-    from engine.steps.export import Export
+    def export(folder: Path) -> None:
+        import models
 
-    folder = Path(tempfile.mkdtemp(prefix="tiny-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    source = models.checkpoint(folder / "checkpoint", architecture, task=task)
-    Export(task=task).run(folder / "exported", checkpoint=source)
-    return folder / "exported"
+        from engine.steps.export import Export
+
+        source = models.checkpoint(folder / "checkpoint", architecture, task=task)
+        Export(task=task).run(folder / "exported", checkpoint=source)
+
+    return once.made(f"tiny-{architecture}-{task}", export) / "exported"

@@ -1,6 +1,11 @@
 """What the tests around a tiny model share: its recipe, its samples, and the jobs that they become."""
 
 import json
+from pathlib import Path
+
+import models
+import once
+from program import Program
 
 CHAIN = ("fetch", "export", "reference", "shape-infer", "fuse", "quantize", "validate", "bench", "package")
 RECIPE = """\
@@ -58,3 +63,17 @@ class Mark(Step):
         shutil.copytree(model, out, dirs_exist_ok=True)
 '''
 """A step that slots in, as a file of `engine/steps` or a module of another package."""
+
+
+def built() -> Path:
+    """Return a project with this recipe that was built once in this run of the tests: copy it."""
+    return once.made("tiny-built", _build)
+
+
+def _build(folder: Path) -> None:
+    (folder / "pyproject.toml").write_text("")
+    models.checkpoint(folder / "model", "bert", task="text-classification")
+    (folder / "samples.jsonl").write_text(SAMPLES)
+    (folder / "r.yaml").write_text(RECIPE)
+    states = Program(folder).states("r.yaml")
+    assert states == dict.fromkeys(CHAIN, "built"), states

@@ -34,11 +34,13 @@ def complaints(stubs, *files):
 
 
 @pytest.mark.slow
+@pytest.mark.whole("the fake refuses what TensorRT 10 lacks")
 def test_the_native_path_has_the_types_of_tensorrt_10(stubs):
     assert complaints(stubs, *FILES) == []
 
 
 @pytest.mark.slow
+@pytest.mark.whole("the fake refuses what TensorRT 10 lacks")
 def test_a_call_that_tensorrt_10_does_not_have_is_found(stubs, tmp_path):
     wrong = tmp_path / "wrong.py"
     text = (

@@ -43,6 +43,7 @@ def test_every_option_and_every_value_of_a_recipe_is_in_the_table():
 
 
 @pytest.mark.slow
+@pytest.mark.whole("needs the bindings of many versions; the table is read by the tests beside it")
 def test_the_bindings_of_the_versions_around_each_step_give_the_same_table(tmp_path):
     assert derived({version: tensorrt_names.names(version, tmp_path) for version in AROUND}) == table()
 

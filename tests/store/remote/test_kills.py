@@ -64,6 +64,7 @@ def whole_records(machine, remote, name):
 
 
 @pytest.mark.slow
+@pytest.mark.sample(1)
 def test_a_push_may_be_killed_at_any_moment(work, machine, remote, tmp_path, request):
     store = machine("a", remote, writes=True)
     fill(store)
@@ -80,6 +81,7 @@ def test_a_push_may_be_killed_at_any_moment(work, machine, remote, tmp_path, req
 
 
 @pytest.mark.slow
+@pytest.mark.sample(1)
 def test_a_pull_may_be_killed_at_any_moment(work, machine, remote, tmp_path, request):
     store = machine("a", remote, writes=True)
     fill(store)

@@ -68,6 +68,7 @@ def test_an_encoder_in_fp16_has_few_casts_and_answers_as_pytorch_for_forty_masks
 
 
 @pytest.mark.slow
+@pytest.mark.whole("test_an_encoder_in_fp16_has_few_casts_and_answers_as_pytorch_for_forty_masks")
 def test_minilm_in_fp16_has_four_casts_and_answers_as_pytorch_for_forty_masks(
     tmp_path, minilm_checkpoint, minilm_exported
 ):

@@ -21,7 +21,7 @@ from engine.recipe.schema import Recipe
 from engine.runtimes.onnxruntime import session as ort
 from engine.steps.shape_infer import ShapeInfer
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.whole("test_qdq.py quantizes small models")]
 WHOLE = pytest.mark.whole
 TEXTS = Path(__file__).parents[4] / "recipes" / "samples"
 
