@@ -37,8 +37,8 @@ class LeftAloneError(Exception):
 
 def refuse_quantized(model: onnx.ModelProto) -> None:
     """Raise LeftAloneError for a model that is already quantized."""
-    if found := signs(model):
-        raise LeftAloneError(f"it is quantized already ({', '.join(found)})")
+    if operators := signs(model):
+        raise LeftAloneError(f"it is quantized already ({', '.join(operators)})")
 
 
 def refuse_half(model: onnx.ModelProto, lower: str) -> None:
