@@ -32,14 +32,8 @@ from engine.kit.bench import interleaving, stats
 from engine.kit.inputs import token_rows
 from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.onnx import onnx_files
-from engine.kit.quantization.dynamic import (
-    activation_scaling,
-    attention_parts,
-    channel_smoothing,
-    dynamic_int8,
-    integer_layers,
-)
-from engine.kit.quantization.dynamic.channel_smoothing import Measured
+from engine.kit.quantization.dynamic import activation_scaling, attention_parts, dynamic_int8, integer_layers
+from engine.kit.quantization.dynamic.activation_scaling import Measured
 from engine.kit.quantization.dynamic.integer_layers import Rounding
 from engine.kit.quantization.report import ActivationScaling
 from engine.runtimes.onnxruntime import session as ort
@@ -71,7 +65,7 @@ FORMS: Mapping[str, list[Change]] = {
 
 def changes() -> dict[str, list[Change]]:
     """Return the variants of `quantize`: each with what it replaces, and the replacements."""
-    apply, smooth, rounding = activation_scaling.apply, channel_smoothing.smooth, activation_scaling.rounding
+    apply, smooth, rounding = activation_scaling.apply, activation_scaling.smooth, activation_scaling.rounding
 
     def one_scale(*_: Any) -> tuple[ActivationScaling, list[Rounding]]:
         return ActivationScaling(smoothed=0, by_row=0), []
@@ -88,7 +82,7 @@ def changes() -> dict[str, list[Change]]:
     return {
         PLAIN: [(activation_scaling, "apply", one_scale), FUSED],
         "smoothed, one scale per tensor": [(activation_scaling, "apply", smoothed_alone), FUSED],
-        "smoothed, a scale per row everywhere": [(channel_smoothing, "smooth", by_row)],
+        "smoothed, a scale per row everywhere": [(activation_scaling, "smooth", by_row)],
         "fixed ranges behind normalizations, one scale per tensor behind attention": [
             (activation_scaling, "rounding", not_after_attention)
         ],

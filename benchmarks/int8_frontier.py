@@ -20,7 +20,8 @@ sys.path.append(str(program.ROOT))
 from engine.kit.accuracy import outputs
 from engine.kit.inputs import samples
 from engine.kit.onnx import ir_models, onnx_files, surgery
-from engine.kit.quantization.qdq import matmuls, qdq, qdq_nodes, sensitivity, shortened
+from engine.kit.quantization import fidelity
+from engine.kit.quantization.qdq import matmuls, qdq, qdq_nodes
 from engine.kit.quantization.trials import Trials
 from engine.runtimes.onnxruntime import session as ort
 from engine.steps.export import Export
@@ -84,14 +85,14 @@ class Bench:
         for name, tried in INGREDIENTS.items():
             scalings = qdq.scaled(self.trials, self.weights, self.groups, self.fit, "int8", **tried)
             yield self.row(f"all with weights: {name}", self.variant(scalings), self.groups)
-        short = shortened.with_some(self.fit, every=3)
+        short = qdq.with_shortened(self.fit, every=3)
         scalings = qdq.scaled(self.trials, self.weights, self.groups, short, "int8")
         everything = self.variant(scalings)
         yield self.row("the same, shortened texts too", everything, self.groups)
         yield self.row("the same, biases corrected", self.corrected(everything, short), self.groups)
-        judges = shortened.with_some(self.held_out, every=1)
+        judges = qdq.with_shortened(self.held_out, every=1)
         opened = lambda chosen: self.trials.session(self.variant({g: scalings[g] for g in chosen}))  # noqa: E731
-        selection = sensitivity.select(self.groups, self.shares, opened, judges, goal=2, least=0.6)
+        selection = fidelity.selected(self.groups, self.shares, opened, judges, goal=2, least=0.6)
         for number, (chosen, _) in enumerate(selection.path[1:], 1):
             yield self.row(
                 f"... without the {number} most sensitive", self.variant({g: scalings[g] for g in chosen}), chosen

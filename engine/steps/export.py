@@ -16,8 +16,8 @@ from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.checkpoints import unbuildable
 from engine.kit.generation import modules
 from engine.kit.onnx import graphs, ir_models, mapped_weights, onnx_files
-from engine.kit.onnx.passes import tied
-from engine.kit.onnx.passes.pipeline import Pipeline
+from engine.kit.onnx.ir_models import Pipeline
+from engine.kit.onnx.passes import embedding_tables
 from engine.kit.reference import own_tokenizer, probes, streamed_weights, timm_models, torch_models
 from engine.kit.reference.model_loading import quiet
 from engine.recipe import image_input
@@ -191,7 +191,7 @@ class Export(Step):
 def _untwinned(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return a model that stores each weight once that is tied to a table; `model` itself if it has no tied weights."""
     passes = Pipeline(ir_models.of(model))
-    names = passes.run(tied.untwin)
+    names = passes.run(embedding_tables.untwin)
     if not names:
         return model
     print(f"stored once with the table that it is tied to: {', '.join(names)}")

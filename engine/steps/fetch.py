@@ -12,7 +12,7 @@ from engine.errors import JudgementError, StepError
 from engine.feasibility.facts import GraphFacts, ModelFacts
 from engine.kit.checkpoints import checkpoint, hub, licenses, model_files, pickles, sentences, weights
 from engine.kit.inputs import token_inputs
-from engine.kit.onnx import ir_models, mapped_weights, nvidia_qdq, onnx_files, onnx_source, wide
+from engine.kit.onnx import ir_models, mapped_weights, onnx_files, onnx_source, qdq_operators, widening
 from engine.step import Source, Step, TypedReport
 from engine.store.copying import copy
 
@@ -157,16 +157,16 @@ def copy_onnx(path: Path, out: Path, *, tokens: bool) -> None:
     names = onnx_source.data_files(path)
     print(f"copying {path.name}" + (f" and {len(names)} files of external data" if names else ""))
     model = onnx_source.read(path)
-    if wide.has_half(model, "BFLOAT16"):
+    if widening.has_half(model, "BFLOAT16"):
         print("bf16 becomes float32, in which a CPU runs the original")
         with TemporaryDirectory(dir=out.parent) as folder, mapped_weights.spilling(Path(folder)):
             _copy_files(path, names, Path(folder) / "original")
-            onnx_files.save(wide.widened(onnx_files.load_mapped(Path(folder) / "original")), out)
+            onnx_files.save(widening.widened(onnx_files.load_mapped(Path(folder) / "original")), out)
     else:
         _copy_files(path, names, out)
-    if nvidia_qdq.has(model):
+    if qdq_operators.has_nvidias(model):
         print("NVIDIA's own Q/DQ operators become ONNX's of the same meaning")
-        onnx_files.save(nvidia_qdq.standardized(onnx_files.load_graph(out)), out)
+        onnx_files.save(qdq_operators.standardized(onnx_files.load_graph(out)), out)
     changed = token_inputs.renamed(model) if tokens else {}
     if changed:
         print(f"inputs are renamed: {', '.join(f'{own} to {name}' for own, name in changed.items())}")

@@ -9,10 +9,10 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from engine.kit.accuracy import equivalence
-from engine.kit.onnx import graphs, ir_models, onnx_files, wide
+from engine.kit.onnx import graphs, ir_models, onnx_files, widening
+from engine.kit.onnx.ir_models import Pipeline
 from engine.kit.onnx.passes import attention_bias
-from engine.kit.onnx.passes.pipeline import Pipeline
-from engine.kit.quantization import int8
+from engine.kit.quantization import precisions
 from engine.runtimes.onnxruntime import fusion, session_options
 from engine.runtimes.preparation import Lowering, Residual
 from engine.step import Step, TypedReport
@@ -144,11 +144,11 @@ def _look_for_a_transformer(model: onnx.ModelProto) -> None:
     operators = {node.op_type for node in onnx_files.nodes(model)}
     if operators.isdisjoint(_MULTIPLICATIONS) or operators.isdisjoint(_NORMALIZATIONS):
         raise _NotFusedError("nothing to fuse: this is no transformer")
-    signs = int8.signs(model)
+    signs = precisions.signs(model)
     if signs:
         # Folding constants would turn quantized weights back to floating point.
         raise _NotFusedError(f"it is quantized already ({', '.join(signs)}), and stays as its maker left it")
-    if wide.has_half(model):
+    if widening.has_half(model):
         # Folding half-precision constants on a CPU would add casts to the whole graph.
         raise _NotFusedError("it is in half precision already, which this step would take apart")
 

@@ -14,14 +14,13 @@ from engine.errors import JudgementError, StepError
 from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.inputs.cases import Case
 from engine.kit.onnx import ir_models, mapped_weights, onnx_files
-from engine.kit.onnx.passes.pipeline import Pipeline
-from engine.kit.quantization import fidelity, int8, keep_in, precisions
-from engine.kit.quantization.calibrated import Calibrated
-from engine.kit.quantization.dynamic import layer_inputs, per_token_scaling
+from engine.kit.onnx.ir_models import Pipeline
+from engine.kit.quantization import fidelity, keep_in, precisions
+from engine.kit.quantization.calibration import Calibrated
+from engine.kit.quantization.dynamic import layer_inputs, ort_quantizer
+from engine.kit.quantization.fidelity import GroupSelection
 from engine.kit.quantization.keep_in import NamedLayers
 from engine.kit.quantization.precisions import LeftAloneError
-from engine.kit.quantization.qdq import sensitivity
-from engine.kit.quantization.qdq.sensitivity import GroupSelection
 from engine.kit.quantization.report import Inputs, Left, Sizes, Spread
 from engine.recipe.values import Profile
 from engine.runtimes import choice, fixed_shapes, profiles
@@ -91,8 +90,7 @@ class OpenvinoBuild(Calibrated):
         shapes = recipe.profiles if profiles.fixed(recipe.profiles) else ()
         if recipe.precision != "int8":
             return cls(shapes=shapes)
-        step = cls(precision="int8", shapes=shapes, **cls.calibration_of(recipe))
-        return step.model_copy(update={"keep_in": recipe.quantize.get("keep_in", {})})
+        return cls.calibrating(recipe, precision="int8", shapes=shapes, keep_in=recipe.quantize.get("keep_in", {}))
 
     def tools_used(self) -> tuple[str, ...]:
         """Return the Python packages that write the model; for int8 also NNCF, and `tokenizers` for texts."""
@@ -199,9 +197,9 @@ def _lowered(
     original = _in_fp32(plain)
     truth = fidelity.answered(original.run, fidelity.cases(judging))
     model, worst = _closest(plain, truth, calibrating, kept)
-    if not count or worst >= sensitivity.GOAL:
+    if not count or worst >= fidelity.GOAL:
         return original, model, 0
-    print(f"without a scale per row: cosine {worst:.5f} at worst, below {sensitivity.GOAL}")
+    print(f"without a scale per row: cosine {worst:.5f} at worst, below {fidelity.GOAL}")
     _, kept = _prepared(checked, scratch / "scaled", names, scaled=True)
     model, _ = _closest(ir.of_onnx(scratch / "scaled" / onnx_files.MODEL), truth, calibrating, kept)
     return original, model, count
@@ -240,7 +238,7 @@ def _selected(model: openvino.Model, original: Calls, samples: Samples) -> Group
     def opened(chosen: Collection[str]) -> Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]]:
         return (lambda inputs: switched.run(inputs, chosen)) if chosen else original.run
 
-    return sensitivity.select(tuple(read), shares, opened, samples)
+    return fidelity.selected(tuple(read), shares, opened, samples)
 
 
 def _prepared(checked: Path, out: Path, names: NamedLayers, *, scaled: bool) -> tuple[int, Collection[str]]:
@@ -252,10 +250,10 @@ def _prepared(checked: Path, out: Path, names: NamedLayers, *, scaled: bool) -> 
     one large token makes no other token less exact.
     """
     passes = Pipeline(ir_models.load(checked))
-    fit = int8.prepare(passes)
+    fit = ort_quantizer.prepare(passes)
     kept = names.nodes(passes.model)
     inputs = [each for each in layer_inputs.find(passes.model, fit - kept.keys()) if not each.normalized]
     if scaled:
-        passes.run(per_token_scaling.scale, inputs)
+        passes.run(layer_inputs.scale_rows, inputs)
     onnx_files.save(ir_models.proto(passes.model), out)
     return len(inputs), kept

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from engine import tasks
 from engine.kit.inputs.cases import Case
 from engine.kit.onnx import graphs, ir_models, mapped_weights, onnx_files
-from engine.kit.onnx.passes.pipeline import Pipeline
-from engine.kit.quantization import calibration, int8, keep_in, precisions, trials
-from engine.kit.quantization.calibrated import Calibrated
+from engine.kit.onnx.ir_models import Pipeline
+from engine.kit.quantization import calibration, keep_in, precisions, trials
+from engine.kit.quantization.calibration import Calibrated
 from engine.kit.quantization.keep_in import NamedLayers
 from engine.kit.quantization.precisions import LeftAloneError
 from engine.kit.quantization.report import (
@@ -41,11 +41,11 @@ Lower = Literal["fp16", "bf16", "int8", "fp8", "int4"]
 
 WeightsOnly = Literal["int4 weights", "int8 weights"]
 
-_DYNAMIC, _STATIC, _WEIGHT_ONLY = "dynamic.dynamic_int8", "static.static_int8", "weight_only.weight_only"
-_QDQ, _HALF, _BF16 = "qdq.qdq", "half.half_search", "half.bf16_opset"
+_DYNAMIC, _STATIC, _WEIGHT_ONLY = "dynamic.dynamic_int8", "static.static_int8", "weight_only"
+_QDQ, _HALF, _SIGNATURES = "qdq.qdq", "half.half_search", "half.signatures"
 _PARTS: Mapping[str, tuple[str, ...]] = {
     "dynamic": (_DYNAMIC, _STATIC), "int4 weights": (_WEIGHT_ONLY,), "int8 weights": (_WEIGHT_ONLY,),
-    "fp16": (_HALF,), "bf16": (_HALF, _BF16), "int8": (_QDQ, _HALF), "fp8": (_QDQ, _HALF), "int4": (_QDQ, _HALF),
+    "fp16": (_HALF,), "bf16": (_HALF,), "int8": (_QDQ, _HALF), "fp8": (_QDQ, _HALF), "int4": (_QDQ, _HALF),
 }  # fmt: skip
 """The modules of engine/kit/quantization that quantize in a way; the key of a job covers those of its own way."""
 _BITS: Mapping[str, int] = {"int4 weights": 4, "int8 weights": 8}
@@ -101,7 +101,7 @@ class Quantize(Calibrated):
         if lowering is Lowering.DYNAMIC:
             # A text model keeps dynamic int8, which needs no samples, unless the recipe names some.
             draws = recipe.calibrate is not None or not _takes_texts(recipe)
-            step = cls(**cls.calibration_of(recipe)) if draws else cls()
+            step = cls.calibrating(recipe) if draws else cls()
             reduce_range = recipe.target.isa in _WITHOUT_VNNI
             opset = recipe.runtime.newest_opset(recipe)
             return step.model_copy(update={"reduce_range": reduce_range, "opset": opset, "own_texts": False})
@@ -109,13 +109,13 @@ class Quantize(Calibrated):
             return cls(way="int4 weights" if precision == "int4" else "int8 weights")
         if lowering is None or precision == "fp32":
             return None
-        step = cls(way=precision, **cls.calibration_of(recipe, draws=precision not in HALVES))
+        step = cls.calibrating(recipe, draws=precision not in HALVES, way=precision)
         if precision == "fp16":
             return step.model_copy(update={"wide_sums": recipe.runtime.sums_in_fp32(recipe)})
         if precision != "bf16":
             return step
-        newest = recipe.runtime.newest_opset(recipe)
-        return step.model_copy(update={"opset": min(newest, _part(_BF16).OPSET)})  # the same for all that read it
+        opset = min(recipe.runtime.newest_opset(recipe), _part(_SIGNATURES).BF16_OPSET)  # the same for all that read it
+        return step.model_copy(update={"opset": opset})
 
     @property
     def lower(self) -> Lower | None:
@@ -185,6 +185,7 @@ class Quantize(Calibrated):
         """Quantize the graph of a folder of the model `whole`, whose names are in the same folder of `shaped`."""
         kept = self.kept(None if shaped is None else shaped / fused.relative_to(whole), "fp32")
         try:
+            precisions.refuse_quantized(onnx_files.load_graph(fused))
             with precisions.in_float32(fused, out.parent) as single:
                 report = self._quantized(single, out, checkpoint, samples, kept)
         except LeftAloneError as reason:
@@ -216,7 +217,7 @@ class Quantize(Calibrated):
         few = calibration.some(cases)
         in_fp32 = self.kept(shaped, "fp32")
         if way == "fp16" or way == "bf16":  # noqa: PLR1714  mypy narrows the type by this form only
-            model = _part(_BF16).load(fused, self.opset) if way == "bf16" else ir_models.load(fused)
+            model = _part(_SIGNATURES).load_for_bf16(fused, self.opset) if way == "bf16" else ir_models.load(fused)
             passes = Pipeline(trials.apart(model, scratch / "apart"))
             report = _part(_HALF).lowered(passes, few, way, scratch, in_fp32, wide_sums=self.wide_sums)
             return ir_models.proto(passes.model), report
@@ -262,5 +263,5 @@ def _left_alone(fused: Path, out: Path, reason: LeftAloneError) -> DynamicReport
     print(f"not quantized: {reason}")
     onnx_files.link(fused, out)
     size = precisions.size(fused)
-    left = int8.left(onnx_files.load_graph(fused))
+    left = precisions.left(onnx_files.load_graph(fused))
     return DynamicReport(quantized={}, left=tuple(left), bytes=(size, size), unquantized=str(reason))

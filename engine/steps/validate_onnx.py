@@ -13,9 +13,9 @@ from engine.kit.accuracy import measure as accuracy
 from engine.kit.accuracy.gate import Judged
 from engine.kit.accuracy.report import AccuracyReport
 from engine.kit.onnx import ir_models, mapped_weights, onnx_files
-from engine.kit.onnx.passes.pipeline import Pipeline
-from engine.kit.quantization import calibration, stated_work, trials
-from engine.kit.quantization.half import emulation, tf32_emulation
+from engine.kit.onnx.ir_models import Pipeline
+from engine.kit.quantization import calibration, trials, work_by_precision
+from engine.kit.quantization.half import emulation
 from engine.runtimes.onnxruntime import session as ort
 from engine.step import Section, Source
 
@@ -112,7 +112,7 @@ class ValidateOnnx(Judged):
         work = None
         if self.counts:
             with TemporaryDirectory(dir=out.parent) as folder:
-                count = functools.partial(stated_work.multiplications, quantized, scratch=Path(folder))
+                count = functools.partial(work_by_precision.multiplications, quantized, scratch=Path(folder))
                 work = built_model.precision_shares(count, graph, self.opt, reference)
         onnx_files.link(quantized, out)
         return replace(report, emulated=", ".join(kinds) or None, work=work)
@@ -126,5 +126,5 @@ def _session(quantized: Path, scratch: Path, *, half: bool, tf32: bool) -> onnxr
         if half:
             passes.run(emulation.emulate)
         if tf32:
-            passes.run(tf32_emulation.emulate)
+            passes.run(emulation.emulate_tf32)
     return trials.opened(passes.model, scratch)

@@ -12,7 +12,7 @@ import pytest
 
 from engine.kit.inputs.cases import Case
 from engine.kit.onnx import ir_models, onnx_files
-from engine.kit.onnx.passes.pipeline import Pipeline
+from engine.kit.onnx.ir_models import Pipeline
 from engine.kit.quantization.half import half_search
 from engine.machine import cuda
 from engine.runtimes.devices import CudaGpu

@@ -11,7 +11,7 @@ from onnx import helper
 
 from engine.errors import JudgementError
 from engine.kit.onnx import onnx_files
-from engine.kit.quantization.qdq import sensitivity
+from engine.kit.quantization import fidelity
 from engine.runtimes import choice
 from engine.runtimes.execution import Execution
 from engine.runtimes.onnxruntime import session as ort
@@ -65,7 +65,7 @@ def test_int8_of_minilm_keeps_a_named_layer_in_floating_point(tmp_path, minilm_e
 def test_activations_get_a_scale_per_row_only_where_the_model_misses_its_goal_without(tmp_path, monkeypatch):
     graph = graphs.write(tmp_path / "graph", graphs.layers(64, 128))
     exact = OpenvinoBuild(precision="int8").run(tmp_path / "exact", checked=graph)
-    monkeypatch.setattr(sensitivity, "GOAL", 1.1)
+    monkeypatch.setattr(fidelity, "GOAL", 1.1)
     scaled = OpenvinoBuild(precision="int8").run(tmp_path / "scaled", checked=graph)
     assert (exact.by_row, scaled.by_row) == (0, 2)
     assert exact.quantized == scaled.quantized == {"MatMul": 2}

@@ -15,8 +15,9 @@ from onnx import TensorProto, helper, numpy_helper
 from engine.errors import StepError
 from engine.kit.accuracy import equivalence
 from engine.kit.onnx import ir_models, onnx_files
-from engine.kit.onnx.passes.pipeline import Pipeline
-from engine.kit.quantization import int8
+from engine.kit.onnx.ir_models import Pipeline
+from engine.kit.quantization import precisions
+from engine.kit.quantization.dynamic import ort_quantizer
 from engine.kit.quantization.report import ActivationScaling
 from engine.recipe.schema import ModelSection, Recipe, TargetSection
 from engine.runtimes.onnxruntime import session as ort
@@ -329,16 +330,16 @@ def attention(inputs, **attributes):
 
 def in_int8(model):
     passes = Pipeline(ir_models.of(model))
-    int8.quantize(passes, reduce_range=False)
+    ort_quantizer.quantize(passes, reduce_range=False)
     return ir_models.proto(passes.model)
 
 
 def test_attention_is_quantized_but_not_where_its_bias_would_be_dropped():
     plain = in_int8(attention(["x", "w", "b"]))
-    assert int8.counted(plain) == {"Attention": 1}
+    assert ort_quantizer.counted(plain) == {"Attention": 1}
     biased = in_int8(attention(["x", "w", "b", "", "", "bias"]))
-    assert int8.counted(biased) == {}
-    assert int8.left(biased) == ["1 Attention"]
+    assert ort_quantizer.counted(biased) == {}
+    assert precisions.left(biased) == ["1 Attention"]
 
 
 def test_a_weight_that_two_kinds_of_operators_share_is_quantized_for_each(tmp_path):

@@ -14,7 +14,7 @@ import timm_here
 from engine.errors import JudgementError, StepError
 from engine.kit.inputs import cases, samples
 from engine.kit.onnx import ir_models, onnx_files
-from engine.kit.onnx.passes.pipeline import Pipeline
+from engine.kit.onnx.ir_models import Pipeline
 from engine.kit.quantization import calibration
 from engine.kit.quantization.half import half_search
 from engine.kit.quantization.half.half_search import GOAL

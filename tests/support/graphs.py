@@ -12,7 +12,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from engine.kit.onnx import ir_models, onnx_files
-from engine.kit.onnx.names import name_nodes
+from engine.kit.onnx.surgery import name_nodes
 from engine.kit.quantization.half import half, ranges
 
 FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64

@@ -1,4 +1,4 @@
-"""Layouts: the measured times of the two layouts of a package, and the choice between them."""
+"""Layouts: the measured times of the two layouts of a package, and the one that loses least in its worst case."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import ClassVar
 
 from engine.errors import StepError
 from engine.kit.bench import report as bench_report
+from engine.kit.bench import stats
 from engine.kit.bench.report import ServerReport
-from engine.kit.choice import regret
-from engine.kit.choice.candidates import Latency, Lead
+from engine.kit.choice.candidates import Latency, Lead, Timed
 from engine.reporting import WRITTEN, TypedReport
 from engine.system import regular
 from engine.text import lists
@@ -90,15 +90,15 @@ class LayoutReport(TypedReport):
 def chosen(layouts: Mapping[str, TimedLayout]) -> tuple[str, dict[str, Lead]]:
     """Return the layout to keep, and its lead over the other one in each case; the first of `layouts` is the default.
 
-    The kept one is that of the least regret (`regret.least`): its worst case is the least bad.
+    The kept one is that of the least regret (`least_regret`): its worst case is the least bad.
     """
     default = next(iter(layouts))
-    name = regret.least(layouts, default)
+    name = least_regret(layouts, default)
     leads: dict[str, Lead] = {}
     for other, timed in layouts.items():
         if other != name:
             cases = [in_words(each.shape) for each in timed.latencies]
-            leads |= zip(cases, regret.leads(layouts[name], timed), strict=True)
+            leads |= zip(cases, leads_by_case(layouts[name], timed), strict=True)
     return name, leads
 
 
@@ -123,3 +123,35 @@ def read(directory: Path) -> tuple[str, str]:
         return str(chosen[_LAYOUT]), str(chosen[_PADDING])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StepError(f"nothing says which layout was chosen: {_FILE} cannot be read", [f"{path}: {error}"]) from None
+
+
+def leads_by_case(candidate: Timed, over: Timed) -> tuple[Lead, ...]:
+    """Return for each case how many times faster `candidate` is: the median of the rounds' ratios."""
+    per_case = []
+    for mine, theirs in zip(candidate.latencies, over.latencies, strict=True):
+        ratios = [other / own for own, other in zip(mine.rounds_ms, theirs.rounds_ms, strict=True)]
+        per_case.append(Lead(round(stats.median(ratios), stats.RATIO_DIGITS), stats.rounded_interval(ratios)))
+    return tuple(per_case)
+
+
+def regret(candidate: Timed, others: Mapping[str, Timed]) -> float:
+    """Return how many times slower a candidate is than another one in the case that is worst for it; 1 for never.
+
+    Only what lies beyond the noise counts: a case where the whole confidence interval of the other's lead is above 1.
+    """
+    worst = [lead.ratio for other in others.values() for lead in leads_by_case(other, candidate) if lead.is_sure]
+    return max(worst, default=1.0)
+
+
+def least_regret(candidates: Mapping[str, Timed], default: str) -> str:
+    """Return the name of the candidate whose worst case is the least bad; the default where another is no better.
+
+    So a candidate that is never slower beyond the noise is kept before one that sometimes is. Where each of them is
+    sometimes slower, users of the kept one lose as little as possible, whichever case is theirs.
+    """
+    regrets = {
+        name: regret(each, {other: timed for other, timed in candidates.items() if other != name})
+        for name, each in candidates.items()
+    }
+    best = min(regrets.values())
+    return default if regrets[default] <= best else min(regrets, key=lambda name: regrets[name])

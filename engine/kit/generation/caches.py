@@ -9,7 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
-from engine.kit.onnx import past
+from engine.kit.onnx import graphs
 from engine.text import reasons
 
 if TYPE_CHECKING:
@@ -38,11 +38,11 @@ def empty() -> Any:
 def filled(tensors: Mapping[str, torch.Tensor], prefix: str, part: str | None = None) -> Any:
     """Return a cache of transformers that holds the keys and values in `tensors`, each [batch, heads, tokens, size]."""
     cache, layer = empty(), 0
-    key, value = past.names(prefix, 1, part)
+    key, value = graphs.past_names(prefix, 1, part)
     while key in tensors:
         cache.update(tensors[key], tensors[value], layer)
         layer += 1
-        key, value = past.names(prefix, layer + 1, part)[-2:]
+        key, value = graphs.past_names(prefix, layer + 1, part)[-2:]
     return cache
 
 
@@ -61,7 +61,7 @@ def both(own: Any, cross: Any) -> Any:
 def tensors(cache: Any, prefix: str, part: str | None = None) -> dict[str, torch.Tensor]:
     """Return the name of each tensor of keys or values in a cache -> the tensor."""
     values = [tensor for layer in cache.layers for tensor in (layer.keys, layer.values)]
-    return dict(zip(past.names(prefix, len(cache.layers), part), values, strict=True))
+    return dict(zip(graphs.past_names(prefix, len(cache.layers), part), values, strict=True))
 
 
 def takes(model: Any, argument: str) -> bool:

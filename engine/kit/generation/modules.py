@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from engine.errors import StepError
 from engine.kit.generation import caches
 from engine.kit.generation.caches import Layer
-from engine.kit.onnx import graphs, past
+from engine.kit.onnx import graphs
 from engine.kit.onnx.onnx_files import Input
 
 if TYPE_CHECKING:
@@ -55,18 +55,19 @@ def with_past(whole: torch.nn.Module) -> dict[str, torch.nn.Module]:
             **_integers(("attention_mask",), ("batch", "total_sequence")),
             **_integers(("position_ids",), ("batch", "sequence")),
         }
-        before, after = _carried(past.PAST, layers, "past_sequence"), _carried(past.PRESENT, layers, "total_sequence")
+        before = _carried(graphs.PAST, layers, "past_sequence")
+        after = _carried(graphs.PRESENT, layers, "total_sequence")
         return {
             graphs.WHOLE: _generating(model, _decoded, {**rows, **before}, (), output_specs={"logits": logits, **after})
         }
     encoded = ("batch", "encoder_sequence")
-    cross = _carried(past.PRESENT, layers, "encoder_sequence", past.CROSS)
+    cross = _carried(graphs.PRESENT, layers, "encoder_sequence", graphs.CROSS)
     encoder = _generating(model, _encoded, _integers(("input_ids", "attention_mask"), encoded), (), output_specs=cross)
     before = {
-        **_carried(past.PAST, layers, "encoder_sequence", past.CROSS),
-        **_carried(past.PAST, layers, "past_sequence", past.OWN),
+        **_carried(graphs.PAST, layers, "encoder_sequence", graphs.CROSS),
+        **_carried(graphs.PAST, layers, "past_sequence", graphs.OWN),
     }
-    after = _carried(past.PRESENT, layers, "total_sequence", past.OWN)
+    after = _carried(graphs.PRESENT, layers, "total_sequence", graphs.OWN)
     rows = {**ids, **_integers(("encoder_attention_mask",), encoded)}
     decoder = _generating(model, _decoded_behind, {**rows, **before}, (), output_specs={"logits": logits, **after})
     return {graphs.ENCODER: encoder, graphs.DECODER: decoder}
@@ -124,7 +125,7 @@ def _answered(model: Any, tensors: Tensors) -> Tensors:
 
 
 def _decoded(model: Any, tensors: Tensors) -> Tensors:
-    own = caches.filled(tensors, past.PAST)
+    own = caches.filled(tensors, graphs.PAST)
     answer = model(
         input_ids=tensors["input_ids"],
         attention_mask=tensors["attention_mask"],
@@ -132,7 +133,7 @@ def _decoded(model: Any, tensors: Tensors) -> Tensors:
         **caches.argument(model, own),
         **_positions(model, tensors["position_ids"]),
     )
-    return {"logits": answer.logits, **caches.tensors(own, past.PRESENT)}
+    return {"logits": answer.logits, **caches.tensors(own, graphs.PRESENT)}
 
 
 def _encoded(model: Any, tensors: Tensors) -> Tensors:
@@ -145,11 +146,11 @@ def _encoded(model: Any, tensors: Tensors) -> Tensors:
     both = caches.both(caches.empty(), cross)
     first = tensors["input_ids"][:, :1]
     model(**tensors, decoder_input_ids=first, use_cache=True, **caches.argument(model, both))
-    return caches.tensors(cross, past.PRESENT, past.CROSS)
+    return caches.tensors(cross, graphs.PRESENT, graphs.CROSS)
 
 
 def _decoded_behind(model: Any, tensors: Tensors) -> Tensors:
-    cross, own = (caches.filled(tensors, past.PAST, part) for part in (past.CROSS, past.OWN))
+    cross, own = (caches.filled(tensors, graphs.PAST, part) for part in (graphs.CROSS, graphs.OWN))
     mask = tensors["encoder_attention_mask"]
     # The model does not read the encoder's states: their keys and values are in the cache already.
     unread = next(iter(cross.layers)).keys.new_zeros(*mask.shape, model.config.hidden_size)
@@ -160,7 +161,7 @@ def _decoded_behind(model: Any, tensors: Tensors) -> Tensors:
         use_cache=True,
         **caches.argument(model, caches.both(own, cross)),
     )
-    return {"logits": answer.logits, **caches.tensors(own, past.PRESENT, past.OWN)}
+    return {"logits": answer.logits, **caches.tensors(own, graphs.PRESENT, graphs.OWN)}
 
 
 def _positions(model: Any, positions: torch.Tensor) -> dict[str, torch.Tensor]:
@@ -171,7 +172,7 @@ def _positions(model: Any, positions: torch.Tensor) -> dict[str, torch.Tensor]:
 def _carried(prefix: str, layers: list[Layer], length: str, part: str | None = None) -> dict[str, Input]:
     """Return the name of each layer's keys and values -> their description, float32 [batch, heads, `length`, size]."""
     sizes = [(layer.heads, size) for layer in layers for size in (layer.key, layer.value)]
-    names = past.names(prefix, len(layers), part)
+    names = graphs.past_names(prefix, len(layers), part)
     return {
         name: Input(name, "float32", ("batch", heads, length, size))
         for name, (heads, size) in zip(names, sizes, strict=True)

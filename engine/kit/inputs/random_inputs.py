@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from engine.kit.inputs import synthetic
 from engine.kit.inputs.token_rows import Row, RowLimits, Vocabulary
-from engine.kit.onnx import refusals
+from engine.kit.onnx import onnx_source
 from engine.kit.onnx.onnx_files import Input
 from engine.recipe import shape_values
 from engine.recipe.fields import EXTENTS
@@ -124,8 +124,8 @@ def _stated(values: Sequence[Mapping[str, Values]]) -> Iterator[Mapping[str, Seq
 
 def _refuse_unknown(value: Input) -> None:
     """Raise StepError for an input of unknown shape or of a type that numpy lacks."""
-    refusals.refuse_unusual(value)
-    refusals.refuse_unranked(value)
+    onnx_source.refuse_unusual(value)
+    onnx_source.refuse_unranked(value)
 
 
 def _draw(generator: np.random.Generator, value: Input, shape: tuple[int, ...], rows: int | None) -> np.ndarray:

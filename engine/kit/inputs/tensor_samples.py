@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
 from engine.kit.inputs.cases import LABEL, Case
-from engine.kit.onnx import refusals
+from engine.kit.onnx import onnx_source
 from engine.kit.onnx.onnx_files import Input
 from engine.text import reasons
 
@@ -149,7 +149,7 @@ def _refuse_misfit(path: Path, value: Input, array: np.ndarray | ArrayHeader) ->
     """Raise StepError for an array whose type or shape is not that of the input."""
     import numpy as np
 
-    refusals.refuse_unusual(value)
+    onnx_source.refuse_unusual(value)
     facts = [f"in the file: {array.dtype} {list(array.shape)}", f"the model takes {describe(value)}"]
     if not np.can_cast(array.dtype, value.dtype, "same_kind"):
         raise StepError(f"the array {value.name} in {path.name} has the wrong type", facts, f"save it as {value.dtype}")

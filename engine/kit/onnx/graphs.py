@@ -1,4 +1,4 @@
-"""Graphs: the folders of an artifact that hold an ONNX model each, and a function run on every folder."""
+"""Graphs: the folders of an artifact that hold an ONNX model each, and the names of the past of one that generates."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from engine.kit.onnx import onnx_files, past
+from engine.kit.onnx import onnx_files
 
 if TYPE_CHECKING:
     import onnx
@@ -14,6 +14,16 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 WHOLE, ENCODER, DECODER = ".", "encoder", "decoder"
+PAST, PRESENT = "past_key_values", "present"
+"""The first words in the names of inputs (PAST) and of outputs (PRESENT) that carry attention keys and values.
+
+The output `present.0.key` of one call becomes the input `past_key_values.0.key` of the next call.
+"""
+OWN, CROSS = "decoder", "encoder"
+"""The words in the names of a decoder's tensors that tell whose attention keys and values a tensor holds.
+
+OWN marks the attention keys and values of the decoder's own tokens, CROSS those of the encoder's tokens.
+"""
 
 
 def folders(artifact: Path) -> tuple[str, ...]:
@@ -24,7 +34,7 @@ def folders(artifact: Path) -> tuple[str, ...]:
 
 def has_past(model: onnx.ModelProto) -> bool:
     """Whether a model has inputs for the attention keys and values of earlier calls."""
-    return any(past.carries(value.name) for value in model.graph.input)
+    return any(carries_past(value.name) for value in model.graph.input)
 
 
 def generates(artifact: Path) -> bool:
@@ -52,3 +62,19 @@ def each(work: Callable[[Path, Path], R], artifact: Path, out: Path, *, together
         print(f"the {name}:")
         reports[name] = work(artifact / name, out / name)
     return together(reports)
+
+
+def carries_past(name: str | None) -> bool:
+    """Whether an input of this name takes attention keys or values of earlier calls."""
+    return (name or "").startswith(f"{PAST}.")
+
+
+def past_names(prefix: str, layers: int, part: str | None = None) -> tuple[str, ...]:
+    """Return names of attention keys and values, such as `present.0.key` or, with a part, `present.0.encoder.key`."""
+    inner = "" if part is None else f"{part}."
+    return tuple(f"{prefix}.{layer}.{inner}{kind}" for layer in range(layers) for kind in ("key", "value"))
+
+
+def becoming_past(present: str) -> str:
+    """Return the name of the input, such as `past_key_values.0.key`, that takes the last call's output `present`."""
+    return PAST + present.removeprefix(PRESENT)

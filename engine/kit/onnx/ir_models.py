@@ -1,19 +1,24 @@
-"""IR models: a model as a graph of nodes and values (`onnx_ir`), made from a model directory and written to one."""
+"""IR models: a model as a graph of nodes and values (`onnx_ir`), read, written, and changed by passes."""
 
 # onnx_ir knows the producer and all uses of a value, also those in bodies, so passes need no maps of names.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from engine.errors import StepError
-from engine.kit.onnx import mapped_weights, onnx_files, topology
+from engine.kit.onnx import mapped_weights, onnx_files
 from engine.text import reasons
 
 if TYPE_CHECKING:
     import onnx
     import onnx_ir as ir
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 TOOLS = (*onnx_files.TOOLS, "onnx-ir", "sympy")
 """The distributions that change and write a model: onnx_ir reads the names of axes with sympy."""
@@ -56,7 +61,7 @@ def proto(model: ir.Model) -> onnx.ModelProto:
         if not entry.domain:
             entry.ClearField("domain")  # as other writers leave out ONNX's own domain
     for graph in onnx_files.graphs(message.graph):  # a stored tensor has its type and shape in itself
-        topology.remove_named(graph.value_info, topology.initializers(graph))
+        onnx_files.remove_named(graph.value_info, onnx_files.initializers(graph))
     return message
 
 
@@ -75,3 +80,41 @@ def _dense(tensor: onnx.SparseTensorProto) -> onnx.TensorProto:
     where = np.unravel_index(places, dense.shape) if places.ndim == 1 else tuple(places.T)
     dense[where] = values
     return mapped_weights.tensor_of(dense, tensor.values.name)
+
+
+class Pipeline:
+    """A model, and the names of the passes that have changed it.
+
+    A pass is a function whose first parameter is the model that it changes. The name of a pass consists of the names of
+    its module and of its function, for example `linear_layers.split`.
+    """
+
+    def __init__(self, model: ir.Model) -> None:
+        self.model = model
+        self.passes: list[str] = []
+
+    def run(self, change: Callable[Concatenate[ir.Model, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run a pass, and return what its function returns. Raises StepError where the pass fails."""
+        with self._pass(f"{change.__module__.rpartition('.')[2]}.{change.__name__}"):
+            return change(self.model, *args, **kwargs)
+
+    def run_tool(self, name: str, change: Callable[[onnx.ModelProto], onnx.ModelProto]) -> None:
+        """Run as a pass another package's tool, which takes a message and returns the changed message."""
+        with self._pass(name):
+            self.model = of(change(proto(self.model)))
+
+    @contextlib.contextmanager
+    def _pass(self, name: str) -> Iterator[None]:
+        """Note a pass as run; add the names of the pass and of the passes before it to the facts of an error."""
+        place = [f"in the pass {name}", f"passes before it: {', '.join(self.passes) or 'none'}"]
+        try:
+            yield
+        except StepError as error:
+            raise StepError(error.what, [*error.facts, *place], error.hint) from error
+        except Exception as error:
+            raise StepError(
+                "The graph of the model could not be changed",
+                [*reasons.facts(error), *place],
+                "please report the model together with this message",
+            ) from error
+        self.passes.append(name)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, MutableSequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from engine import digest
 from engine.errors import StepError
@@ -225,6 +225,23 @@ def tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
             if attribute.HasField("t"):
                 yield attribute.t
             yield from attribute.tensors
+
+
+def initializers(graph: onnx.GraphProto) -> dict[str, onnx.TensorProto]:
+    """Return the stored tensors of a graph by name."""
+    return {tensor.name: tensor for tensor in graph.initializer}
+
+
+def producers(graph: onnx.GraphProto) -> dict[str, onnx.NodeProto]:
+    """Return the node of a graph that produces each tensor."""
+    return {name: node for node in graph.node for name in node.output}
+
+
+def remove_named(values: MutableSequence[Any], names: Container[str]) -> None:
+    """Remove the values of a repeated field that have one of the names; all others stay as they are."""
+    for index in reversed(range(len(values))):
+        if values[index].name in names:
+            del values[index]
 
 
 def weight_bytes(model: onnx.ModelProto) -> int:

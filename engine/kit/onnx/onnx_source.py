@@ -1,28 +1,37 @@
-"""A user's ONNX file: its external data files, inputs, outputs and operators, found without reading tensors."""
+"""A user's ONNX file: its data files, inputs, outputs and operators, read without tensors, and what is refused."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from engine.errors import StepError
 from engine.feasibility.facts import GraphFacts
 from engine.kit.checkpoints import weights
-from engine.kit.onnx import external_data, nvidia_qdq, onnx_files, opsets, quantized_types, refusals
+from engine.kit.onnx import external_data, onnx_files, opsets, qdq_operators
+from engine.kit.onnx.onnx_files import Input
 from engine.runtimes.preparation import CONTRIBUTED
 from engine.text import distribution, reasons
 
 if TYPE_CHECKING:
     import onnx
 
+End = Literal["input", "output"]
 
 _QUANTIZED = {
     *((CONTRIBUTED, operator) for operator in opsets.READ_AS_STANDARD),
-    *((nvidia_qdq.DOMAIN, operator) for operator in nvidia_qdq.TYPES),
+    *((qdq_operators.NVIDIA_DOMAIN, operator) for operator in qdq_operators.NVIDIA),
 }
 """Q/DQ operators of other domains: runtimes read them as ONNX's, or `fetch` replaces them."""
+_INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
+_NUMBERS = ("bool", "float16", "float32", "float64", *_INTEGERS)
+"""The types of inputs and outputs that numpy can hold, and so samples."""
+_NO_TEXT: Mapping[End, str] = {
+    "input": "export the part of the model that takes numbers: a tokenizer makes them of text",
+    "output": "export it with numbers instead: a classifier that was trained on integer labels gives integers",
+}
 
 
 def read(path: Path) -> onnx.ModelProto:
@@ -88,11 +97,11 @@ def describe(model: onnx.ModelProto) -> GraphFacts:
             "if the exporter folded the inputs into constants, export the model again with graph inputs",
         )
     for spec in inputs.values():
-        refusals.refuse_unusual(spec)
-        refusals.refuse_unranked(spec)
+        refuse_unusual(spec)
+        refuse_unranked(spec)
     outputs = onnx_files.outputs(model)
     for spec in outputs.values():
-        refusals.refuse_text(spec, "output")
+        refuse_text(spec, "output")
     return GraphFacts(
         architecture=f"ONNX, opset {opsets.version(model)}",
         parameters=sum(math.prod(tensor.dims) for tensor in model.graph.initializer),
@@ -100,7 +109,7 @@ def describe(model: onnx.ModelProto) -> GraphFacts:
         types={name: value.dtype for name, value in inputs.items()},
         outputs={name: (value.dtype, tuple(value.shape) if value.ranked else None) for name, value in outputs.items()},
         operators=_foreign(model),
-        quantized=quantized_types.of(model),
+        quantized=qdq_operators.quantized_types(model),
     )
 
 
@@ -112,3 +121,29 @@ def _foreign(model: onnx.ModelProto) -> dict[str, tuple[str, ...]]:
         if node.domain not in opsets.STANDARD and (node.domain, node.op_type) not in own | _QUANTIZED:
             operators.setdefault(node.domain, set()).add(node.op_type)
     return {domain: tuple(sorted(operators[domain])) for domain in sorted(operators)}
+
+
+def refuse_unusual(value: Input, end: End = "input") -> None:
+    """Raise StepError for an input or output of a type that numpy lacks: text, bfloat16 or 8-bit floats."""
+    refuse_text(value, end)
+    if value.dtype not in _NUMBERS:
+        raise StepError(
+            f"the model's {end} {value.name} is {value.dtype}: that is not supported yet",
+            [f"supported: {', '.join(_NUMBERS)}"],
+            f"export the model with an {end} of float32, and cast it inside of the graph",
+        )
+
+
+def refuse_text(value: Input, end: End) -> None:
+    """Raise StepError for an input or output that is text."""
+    if value.dtype in {"object", "str"}:
+        raise StepError(f"the model's {end} {value.name} is text: that is not supported", hint=_NO_TEXT[end])
+
+
+def refuse_unranked(value: Input) -> None:
+    """Raise StepError for an input whose number of axes the model does not state: Triton cannot describe the input."""
+    if not value.ranked:
+        raise StepError(
+            f"the model does not state the number of axes of its input {value.name}",
+            hint="export it with shapes; an axis in a shape may have any size (dynamic_axes, dynamic_shapes)",
+        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.kit.onnx import mapped_weights, onnx_files, topology
+from engine.kit.onnx import mapped_weights, onnx_files
 from engine.runtimes.preparation import CONTRIBUTED
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def skeleton(model: onnx.ModelProto) -> onnx.ModelProto:
     copy.graph.input.extend(
         helper.make_tensor_value_info(each.name, each.data_type, each.dims) for each in large if each.name not in taken
     )
-    topology.remove_named(copy.graph.initializer, {each.name for each in large})
+    onnx_files.remove_named(copy.graph.initializer, {each.name for each in large})
     for tensor in onnx_files.tensors(copy):
         mapped_weights.load(tensor)
     return copy

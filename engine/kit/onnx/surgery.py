@@ -1,4 +1,4 @@
-"""Surgery: nodes and stored tensors of a graph are made, replaced and removed."""
+"""Surgery: nodes and stored tensors of a graph are made, named, replaced and removed."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from engine.kit.onnx import mapped_weights
+from engine.runtimes.preparation import CONTRIBUTED
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,6 +20,15 @@ def node(operator: str, inputs: Sequence[ir.Value | None], output: str, name: st
     import onnx_ir as ir
 
     return ir.node(operator, inputs, dict(sorted(attributes.items())), outputs=[ir.Value(name=output)], name=name)
+
+
+def contributed(
+    operator: str, inputs: Sequence[ir.Value | None], instead_of: ir.Node, name: str, **attributes: Attribute
+) -> ir.Node:
+    """Return a node of ONNX Runtime's own domain, whose output has the name of the output of `instead_of`."""
+    result = node(operator, inputs, instead_of.outputs[0].name or "", name, **attributes)
+    result.domain = CONTRIBUTED
+    return result
 
 
 def replace(old: ir.Node, nodes: Sequence[ir.Node]) -> None:
@@ -63,8 +73,9 @@ def names(node: ir.Node) -> list[str]:
 
 def values(graph: ir.Graph) -> dict[str, ir.Value]:
     """Return the inputs, the stored tensors and the computed values of a graph by name, without those of bodies."""
-    every = [*graph.inputs, *graph.initializers.values(), *(value for node in graph for value in node.outputs)]
-    return {value.name: value for value in every if value.name}
+    import onnx_ir as ir
+
+    return ir.convenience.create_value_mapping(graph, include_subgraphs=False)
 
 
 def bodies(node: ir.Node) -> Iterator[ir.Graph]:
@@ -92,9 +103,9 @@ def tensor(value: ir.Value) -> ir.TensorProtocol:
     return value.const_value
 
 
-def shape(stored: ir.TensorProtocol) -> tuple[int, ...]:
-    """Return the extents of a stored tensor."""
-    return tuple(stored.shape.numpy())
+def shape(value: ir.Value) -> tuple[int, ...]:
+    """Return the extents of a stored tensor. Raises ValueError for a value that is computed."""
+    return tuple(tensor(value).shape.numpy())
 
 
 def numbers(value: ir.Value) -> np.ndarray:
@@ -160,3 +171,38 @@ def renamed(stored: ir.TensorProtocol, name: str) -> ir.TensorProtocol:
     message.name = name
     tensor: ir.TensorProtocol = ir.from_proto(message)
     return tensor
+
+
+def name_nodes(model: ir.Model, *, with_output: bool = False) -> None:
+    """Give every node of the main graph a unique name; a node keeps its name if no earlier node has the same name.
+
+    A new name consists of the node's operator and the node's position in the graph. `with_output` adds the name of the
+    node's first output to a new name, as in the models of dynamic int8, whose bytes must not change.
+    """
+    taken: set[str] = set()
+    for index, node in enumerate(model.graph):
+        name = node.name or ""
+        if with_output and (not name or name in taken):
+            name = f"{node.op_type}_{index}_{node.outputs[0].name}"
+        name = name or f"{node.op_type}_{index}"
+        while name in taken:
+            name += f"_{index}"
+        node.name = name
+        taken.add(name)
+
+
+class TensorNames:
+    """The names of a model's tensors, including those in bodies of nodes, so that a new tensor gets a free name."""
+
+    def __init__(self, model: ir.Model) -> None:
+        self._taken: set[str] = set()
+        for graph in model.graphs():
+            self._taken.update(value.name or "" for value in (*graph.inputs, *graph.initializers.values()))
+            self._taken.update(value.name or "" for node in graph for value in node.outputs)
+
+    def free(self, name: str) -> str:
+        """Return `name`, with underscores added while the name is taken; afterwards the returned name is taken."""
+        while name in self._taken:
+            name += "_"
+        self._taken.add(name)
+        return name

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from engine.kit.onnx import surgery
-from engine.kit.quantization import low_bits, smoothing
+from engine.kit.quantization import low_bits
 from engine.kit.quantization.low_bits import Kind
 from engine.kit.quantization.trials import Trials
 from engine.runtimes.onnxruntime import session as ort
@@ -37,6 +37,20 @@ _FAINT_ROW = 0.1
 """The share of all products' mean square that is added to each row's mean square, so that tiny rows count less."""
 _LEAST_ROWS = 32
 """Lower limit of the number of rows of a tensor that are stored, however large the model is."""
+ALPHAS = (None, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+"""The smoothing strengths that are tried; a strength is the share of a channel's size that moves into the weights.
+
+None stands for no smoothing.
+"""
+_LIMIT = 1e3
+"""Upper limit of a smoothing factor; with larger factors, numbers in half precision would lose digits."""
+_FAINT_WEIGHTS = 1e-5
+"""Lower limit of a weight row's size in the smoothing formula, as a share of the largest row's size.
+
+The number 0 has no logarithm.
+"""
+_LEAST = 1e-30
+"""The size of the largest row that the smoothing formula assumes for a weight whose values are all 0."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +119,7 @@ def choose(
     weight: np.ndarray,
     kind: Kind,
     *,
-    alphas: Sequence[float | None] = smoothing.ALPHAS,
+    alphas: Sequence[float | None] = ALPHAS,
     margins: Sequence[float] = MARGINS,
 ) -> Scaling:
     """Return the smoothing and the range with the least error of the product with `weight` [channels, output].
@@ -124,7 +138,7 @@ def choose(
             errors[alpha, margin] = errors.get((alpha, margin), 0.0) + error / 2
     alpha, margin = min(errors, key=lambda pair: errors[pair])
     largest = np.maximum(halves[0].largest, halves[1].largest)
-    factors = None if alpha is None else smoothing.factors(largest, weight, alpha)
+    factors = None if alpha is None else smoothing_factors(largest, weight, alpha)
     scale = None if kind == "int4" else _scale(largest, factors, margin, kind)
     return Scaling(factors, scale, errors[alpha, margin])
 
@@ -147,7 +161,7 @@ def _errors(
     # Errors count relative to their row, or rows of large numbers would outweigh all others.
     sizes = sizes + max(_FAINT_ROW * float(sizes.mean()), 1e-30)
     for alpha in alphas:
-        factors = None if alpha is None else smoothing.factors(fitted.largest, weight, alpha)
+        factors = None if alpha is None else smoothing_factors(fitted.largest, weight, alpha)
         smoothed, grown = (rows, weight) if factors is None else (rows / factors, weight * factors[:, None])
         own = low_bits.spread(low_bits.weight_scales(grown, kind), kind)
         rounded = low_bits.there_and_back(grown, own, kind)
@@ -207,3 +221,22 @@ def _rows(tensor: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
 def _row_count(channels: int, tensors: int) -> int:
     """Return how many rows of one tensor's activations fit into the memory budget, for each half of the samples."""
     return max(_LEAST_ROWS, min(_ROWS, _BUDGET // (2 * 4 * channels * tensors)))
+
+
+def smoothing_factors(largest: np.ndarray, weight: np.ndarray, alpha: float) -> np.ndarray:
+    """Return the divisor of each channel of an activation, float32 [channels]; their geometric mean is 1.
+
+    `largest` is the largest absolute value of each channel on samples, `weight` is [channels, output], `alpha` is the
+    strength. The formula of the divisors is equation 4 of SmoothQuant (Xiao et al. 2023). A channel whose largest
+    absolute value is below the median of all channels gets the median as its size in the formula. If the size were
+    smaller, smoothing would fit the channel closely to its values on the samples, and a larger value on another input
+    would be clipped.
+    """
+    import numpy as np
+
+    sizes = np.maximum(largest, np.median(largest)).astype(np.float64)
+    sizes = np.where(sizes > 0, sizes, max(float(sizes.max(initial=0)), 1.0))
+    rows = np.abs(weight).max(axis=1).astype(np.float64)
+    rows = np.maximum(rows, _FAINT_WEIGHTS * max(float(rows.max(initial=0)), _LEAST))
+    logs = alpha * np.log(sizes) - (1 - alpha) * np.log(rows)
+    return np.asarray(np.clip(np.exp(logs - logs.mean()), 1 / _LIMIT, _LIMIT), np.float32)

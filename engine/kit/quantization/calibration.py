@@ -1,10 +1,10 @@
-"""Calibration: the inputs that a model is calibrated on; samples for calibration must not be cases of validation."""
+"""Calibration: a step that calibrates a model, and its inputs, which must not be cases of validation."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
 from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
@@ -14,14 +14,18 @@ from engine.kit.inputs.cases import Case
 from engine.kit.inputs.token_rows import RowLimits
 from engine.kit.onnx import onnx_files
 from engine.kit.onnx.onnx_files import Input
+from engine.kit.quantization import keep_in
+from engine.kit.quantization.keep_in import NamedLayers
 from engine.kit.reference import batches, reference_cases
 from engine.kit.reference.original_model import Original
+from engine.recipe.shape_values import Values
+from engine.recipe.values import Profile
+from engine.step import Source, Step
 
 if TYPE_CHECKING:
     import onnx
 
-    from engine.recipe.shape_values import Values
-    from engine.recipe.values import Profile
+    from engine.recipe.schema import Recipe
 
 _SEED = 1921
 """The seed of random inputs for calibration. Random inputs for validation are drawn with a different seed."""
@@ -29,6 +33,71 @@ _FEW = 32
 """Upper limit of the number of cases on which half precision is tried, because every try runs all of these cases."""
 _SHOWN = 60
 """The number of characters of a sample's text that an error message shows."""
+
+
+class Calibrated(Step):
+    """A step that calibrates a model: on the samples of the recipe, on built-in texts, or on random inputs."""
+
+    samples: Source | None = None
+    """The source of the samples for calibration, which the recipe names under `calibrate`."""
+    own_texts: bool = False
+    """Whether the model is calibrated on the built-in texts, because the recipe names no samples for calibration.
+
+    Where validation compares models on the built-in texts, calibration does not use the built-in texts.
+    """
+    limit: int | None = None
+    profiles: tuple[Profile, ...] = ()
+    """The profiles of input shapes within which random inputs for calibration are drawn."""
+    shape_values: tuple[Mapping[str, Values], ...] = ()
+    """The values of inputs that these profiles state."""
+    keep_in: Mapping[str, tuple[str, ...]] = {}
+    """The names of modules and nodes that stay in a higher precision, by this precision: "fp32" or "fp16"."""
+
+    @classmethod
+    def calibrating(cls, recipe: Recipe, *, draws: bool = True, **options: Any) -> Self:
+        """Return the step with further options, and with those that a recipe gives to its calibration.
+
+        `draws` tells whether the step draws inputs of its own where the recipe names no samples.
+        """
+        calibrate = recipe.calibrate
+        draws = draws and calibrate is None
+        return cls(
+            samples=None if calibrate is None else Source(uri=calibrate.samples),
+            own_texts=draws and recipe.validation.samples is not None,
+            limit=None if calibrate is None else calibrate.limit,
+            profiles=recipe.profiles if draws else (),
+            shape_values=recipe.shape_values if draws else (),
+            **options,
+        )
+
+    def options(self) -> Mapping[str, Any]:
+        """Return the options that are rows of the key; `shape_values` and `keep_in` only where the recipe has them."""
+        absent = {name for name in ("shape_values", "keep_in") if not getattr(self, name)}
+        return {name: each for name, each in super().options().items() if name not in absent}
+
+    def kept(self, original: Path | None, *precisions: str) -> NamedLayers:
+        """Return what stays in one of the precisions, by its names in the graph of the folder `original`."""
+        return keep_in.of([name for each in precisions for name in self.keep_in.get(each, ())], original)
+
+    @property
+    def reads_texts(self) -> bool:
+        """Whether calibration reads texts, which needs the package `tokenizers`."""
+        return self.samples is not None or self.own_texts
+
+    def cases(self, graph: Path, checkpoint: Path | None, samples: Path | None) -> list[Case]:
+        """Return the inputs that calibrate the ONNX model in the folder `graph`, as cases.
+
+        Raises StepError where the samples do not suit the model, or where no inputs can be drawn.
+        """
+        model = onnx_files.load_graph(graph)
+        inputs = onnx_files.inputs(model)
+        if samples is not None and checkpoint is not None:
+            return from_file(samples, checkpoint, inputs, limit=self.limit)
+        texts = of_our_own(checkpoint, inputs) if checkpoint is not None and self.own_texts else []
+        instead = "the built-in texts" if texts else "random inputs within the profiles"
+        print(f"no samples to calibrate on (`calibrate` in the recipe): {instead} instead")
+        longest = None if checkpoint is None else checkpoints.max_sequence(checkpoint)
+        return texts or drawn(model, self.profiles, self.shape_values, longest=longest)
 
 
 def from_file(path: Path, checkpoint: Path, inputs: Mapping[str, Input], *, limit: int | None) -> list[Case]:

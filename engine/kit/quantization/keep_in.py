@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.errors import FieldError
-from engine.kit.onnx import graphs, onnx_files, surgery, topology
+from engine.kit.onnx import graphs, onnx_files, surgery
 from engine.kit.quantization.report import Left
 from engine.text import suggestions
 
@@ -162,7 +162,7 @@ def _back(pending: list[int], original: onnx.GraphProto, makers: Mapping[str, in
 def _readers(original: onnx.GraphProto) -> Mapping[str, set[int]]:
     """Return the indices of the nodes that read each stored weight: a tensor of more than one number."""
     readers: dict[str, set[int]] = {
-        name: set() for name, tensor in topology.initializers(original).items() if math.prod(tensor.dims) > 1
+        name: set() for name, tensor in onnx_files.initializers(original).items() if math.prod(tensor.dims) > 1
     }
     for index, node in enumerate(original.node):
         for name in node.input:

@@ -33,7 +33,7 @@ def measured(model: ir.Model, inputs: Mapping[str, np.ndarray], scratch: Path) -
         return {}
     stored = model.graph.initializers
     names = sorted({name for node in nodes for name in surgery.names(node)} - stored.keys())
-    extents = {name: surgery.shape(surgery.tensor(value)) for name, value in stored.items()}
+    extents = {name: surgery.shape(value) for name, value in stored.items()}
     extents |= _shapes(model.clone(), names, inputs, scratch)
     return {node: multiplications(node, extents) for node in nodes}
 

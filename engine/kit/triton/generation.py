@@ -15,7 +15,7 @@ from engine.kit.accuracy.batching import RowBatching
 from engine.kit.generation import settings
 from engine.kit.generation.settings import Settings
 from engine.kit.inputs import tokenizer as tokenizers
-from engine.kit.onnx import graphs, past
+from engine.kit.onnx import graphs
 from engine.kit.triton import fields, served, text
 from engine.kit.triton import model as models
 from engine.kit.triton import parts as python_models
@@ -134,8 +134,9 @@ def _generation_json(generation_settings: Settings, by_folder: Graphs, serving: 
     has_encoder = graphs.ENCODER in by_folder
     decoder, signature = by_folder[graphs.DECODER if has_encoder else graphs.WHOLE]
     # A decoder after an encoder also takes the encoder's past. Only the decoder's own past begins empty.
-    own = f".{past.OWN}." if has_encoder else "."
-    first = {name: each for name, each in signature.inputs.items() if name.startswith(f"{past.PAST}.") and own in name}
+    own = f".{graphs.OWN}." if has_encoder else "."
+    past = f"{graphs.PAST}."
+    first = {name: each for name, each in signature.inputs.items() if name.startswith(past) and own in name}
     largest = serving.largest
     sequence = largest.get("sequence")
     limits = (largest.get("encoder_sequence", sequence), generation_settings.positions) if has_encoder else (sequence,)

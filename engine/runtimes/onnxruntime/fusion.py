@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.kit.onnx import mapped_weights, onnx_files, topology
+from engine.kit.onnx import mapped_weights, onnx_files
 from engine.runtimes.onnxruntime import session as ort
 from engine.runtimes.preparation import CONTRIBUTED
 
@@ -77,8 +77,8 @@ def attention_sizes(model: onnx.ModelProto) -> tuple[int, int]:
     leaves the number of heads open, the number is computed from the weight of the projection, of shape [input, heads x
     head size].
     """
-    constants = topology.initializers(model.graph)
-    makers = topology.producers(model.graph)
+    constants = onnx_files.initializers(model.graph)
+    makers = onnx_files.producers(model.graph)
     sizes = set(_sizes(model, constants, makers))
     return sizes.pop() if len(sizes) == 1 else (0, 0)
 
@@ -91,8 +91,8 @@ def _drop_counted_positions(model: onnx.ModelProto) -> None:
     """
     import numpy as np
 
-    constants = topology.initializers(model.graph)
-    makers = topology.producers(model.graph)
+    constants = onnx_files.initializers(model.graph)
+    makers = onnx_files.producers(model.graph)
     for node in model.graph.node:
         if node.op_type != "EmbedLayerNormalization" or len(node.input) <= _POSITIONS:
             continue

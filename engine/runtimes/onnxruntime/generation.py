@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.kit.generation import greedy
-from engine.kit.onnx import graphs, past
+from engine.kit.onnx import graphs
 from engine.runtimes.onnxruntime import multiplications
 from engine.runtimes.onnxruntime import session as ort
 from engine.runtimes.onnxruntime.providers import ON_CPU
@@ -98,7 +98,7 @@ def _start(sessions: list[onnxruntime.InferenceSession], inputs: Tensors) -> tup
         return _continuing(sessions[0], len(ids), {}), ids, mask
     encoder, decoder = sessions
     encoded = {
-        past.becoming(name): array
+        graphs.becoming_past(name): array
         for name, array in ort.run(encoder, {"input_ids": ids, "attention_mask": mask}).items()
     }
     return _continuing(decoder, len(ids), {"encoder_attention_mask": mask, **encoded}), ids, mask
@@ -115,7 +115,7 @@ def _continuing(session: onnxruntime.InferenceSession, rows: int, fixed: Tensors
     past_values = {
         value.name: np.zeros((rows, value.shape[1], 0, value.shape[3]), dtype=np.float32)
         for value in session.get_inputs()
-        if value.name.startswith(f"{past.PAST}.") and value.name not in fixed
+        if value.name.startswith(f"{graphs.PAST}.") and value.name not in fixed
     }
     mask = np.zeros((rows, 0), dtype=np.int64)
 
@@ -126,7 +126,7 @@ def _continuing(session: onnxruntime.InferenceSession, rows: int, fixed: Tensors
         feeds = {"input_ids": tokens, "attention_mask": mask, "position_ids": positions, **fixed, **past_values}
         answers = ort.run(session, feeds)
         logits = answers.pop("logits")
-        past_values.update({past.becoming(name): array for name, array in answers.items()})
+        past_values.update({graphs.becoming_past(name): array for name, array in answers.items()})
         return logits
 
     return step

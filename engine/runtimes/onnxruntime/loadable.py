@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.errors import StepError
-from engine.kit.onnx import external_data, mapped_weights, onnx_files, opsets, refusals, wide
+from engine.kit.onnx import external_data, mapped_weights, onnx_files, onnx_source, opsets, widening
 from engine.runtimes.onnxruntime import session as ort
 from engine.text import lists
 
@@ -32,9 +32,9 @@ def refuse(model: onnx.ModelProto, path: Path, *, size: int) -> None:
     _refuse_header(model, path.name)
     _refuse_operators(model, path.name)
     for spec in onnx_files.inputs(model).values():
-        refusals.refuse_unusual(spec)
+        onnx_source.refuse_unusual(spec)
     for spec in onnx_files.outputs(model).values():
-        refusals.refuse_unusual(spec, "output")
+        onnx_source.refuse_unusual(spec, "output")
     if size <= _TRIED_BYTES:
         _refuse_by_trial(model, path)
 
@@ -122,7 +122,7 @@ def _schemas() -> dict[tuple[str, str], int]:
 def _refuse_by_trial(model: onnx.ModelProto, path: Path) -> None:
     """Open the file, as `fetch` copies it. Raises StepError with what ONNX Runtime says, and with advice."""
     try:
-        ort.refuse_unloadable(_in_float32(model, path) if wide.has_half(model, "BFLOAT16") else path)
+        ort.refuse_unloadable(_in_float32(model, path) if widening.has_half(model, "BFLOAT16") else path)
     except StepError as error:
         if not any("NOT_IMPLEMENTED" in fact for fact in error.facts):
             raise
@@ -139,7 +139,7 @@ def _in_float32(model: onnx.ModelProto, path: Path) -> bytes:
     external_data.attach(onnx_files.tensors(copy), path)
     for tensor in onnx_files.tensors(copy):
         mapped_weights.load(tensor)
-    serialized: bytes = wide.widened(copy).SerializeToString()
+    serialized: bytes = widening.widened(copy).SerializeToString()
     return serialized
 
 

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
-from engine.kit.onnx import onnx_files, quantized_types
+from engine.kit.onnx import onnx_files, qdq_operators
 from engine.kit.onnx.onnx_files import MODEL
 from engine.machine import shared_libraries
 from engine.runtimes.onnxruntime import providers as ort_providers
@@ -116,7 +116,7 @@ def level_of(directory: Path, *, on_gpu: bool) -> str:
     level = session_options.read(directory).level
     if on_gpu or level in _UP_TO_BASIC or not (directory / MODEL).is_file():
         return level
-    return "basic" if "fp8" in quantized_types.of(onnx_files.load_graph(directory)) else level
+    return "basic" if "fp8" in qdq_operators.quantized_types(onnx_files.load_graph(directory)) else level
 
 
 def unoptimized(directory: Path) -> onnxruntime.InferenceSession:

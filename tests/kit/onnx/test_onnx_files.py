@@ -190,3 +190,15 @@ def test_files_are_copied_where_the_disk_cannot_link(tmp_path, monkeypatch):
     onnx_files.link(tmp_path / "a", tmp_path / "b")
     assert (tmp_path / "b/model.onnx").read_bytes() == b"1"
     assert not (tmp_path / "b/model.onnx").samefile(tmp_path / "a/model.onnx")
+
+
+def test_producers_and_stored_tensors_are_told_by_name():
+    graph = graphs.layers().graph
+    assert onnx_files.producers(graph)["c"].op_type == "Relu"
+    assert onnx_files.initializers(graph).keys() == {"first", "bias", "second"}
+
+
+def test_values_go_by_name_and_the_others_stay():
+    graph = graphs.layers().graph
+    onnx_files.remove_named(graph.initializer, {"bias", "nothing"})
+    assert [tensor.name for tensor in graph.initializer] == ["first", "second"]

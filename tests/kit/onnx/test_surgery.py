@@ -7,6 +7,7 @@ from graphs import FLOAT
 from onnx import checker, helper
 
 from engine.kit.onnx import ir_models, surgery
+from engine.kit.onnx.surgery import TensorNames
 from engine.runtimes.onnxruntime import session as ort
 
 
@@ -71,3 +72,40 @@ def test_what_a_body_reads_stays():
 def test_a_computed_value_has_no_stored_numbers():
     with pytest.raises(ValueError, match="y is no stored tensor"):
         surgery.numbers(relu().graph.outputs[0])
+
+
+def doubled():
+    """Return a model in which one node reads a tensor twice: x [n] -> y [n]; nobody reads `spare`."""
+    nodes = [helper.make_node("Relu", ["x"], ["a"]), helper.make_node("Mul", ["a", "a"], ["y"], name="Relu_0")]
+    shape = ["n"]
+    return ir_models.of(graphs.graph(nodes, [("x", FLOAT, shape)], [("y", FLOAT, shape)], [graphs.weight("spare", 4)]))
+
+
+def test_each_node_gets_a_name_of_its_own_and_a_taken_one_is_not_given_twice():
+    model = doubled()
+    surgery.name_nodes(model)
+    assert [node.name for node in model.graph] == ["Relu_0", "Relu_0_1"]
+
+
+def test_a_new_name_can_hold_the_first_output():
+    model = doubled()
+    surgery.name_nodes(model, with_output=True)
+    assert [node.name for node in model.graph] == ["Relu_0_a", "Relu_0"]
+
+
+def test_a_new_tensor_gets_a_name_that_no_tensor_has():
+    free = TensorNames(doubled()).free
+    assert [free(name) for name in ("a", "a", "new", "new", "spare", "x")] == [
+        "a_",
+        "a__",
+        "new",
+        "new_",
+        "spare_",
+        "x_",
+    ]
+
+
+def test_names_of_tensors_in_bodies_are_taken():
+    model = ir_models.of(graphs.loop())
+    free = TensorNames(model).free
+    assert free("next") == "next_"

@@ -7,8 +7,8 @@ from onnx import helper
 
 from engine.errors import Exit, FieldError
 from engine.kit.onnx import ir_models, onnx_files
-from engine.kit.onnx.names import name_nodes
 from engine.kit.onnx.passes import linear_layers
+from engine.kit.onnx.surgery import name_nodes
 from engine.kit.quantization import keep_in
 from engine.steps.fuse import Fuse
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.kit.onnx import surgery
-from engine.kit.onnx.names import TensorNames
+from engine.kit.onnx.surgery import TensorNames
 from engine.runtimes.preparation import CONTRIBUTED
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ HIDDEN = -1e38
 
 The number swallows every score, as the smallest float32 does in PyTorch, so a row whose positions are all hidden gets
 uniform weights. Unlike the smallest float32, it stays finite where a kernel multiplies it by log2(e), to take powers of
-2. In fp16, `infinities.saturate` turns it into -3e4. The sum of -3e4 and a score is finite as well, but kernels for
+2. In fp16, `overflow.saturate` turns it into -3e4. The sum of -3e4 and a score is finite as well, but kernels for
 GPUs compute it in float32, so -3e4 swallows no score: a row whose positions are all hidden then gets the weights of the
 row without a mask.
 """

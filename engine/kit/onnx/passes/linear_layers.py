@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.kit.onnx import surgery
-from engine.kit.onnx.names import TensorNames
+from engine.kit.onnx.surgery import TensorNames
 
 if TYPE_CHECKING:
     import onnx_ir as ir

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.kit.onnx import surgery
-from engine.kit.onnx.names import TensorNames
+from engine.kit.onnx.surgery import TensorNames
 from engine.runtimes.preparation import CONTRIBUTED
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def _can_be_split(node: ir.Node) -> bool:
     weight, bias = node.inputs[1:3] if len(node.inputs) > 2 else (None, None)  # noqa: PLR2004 - rows, weight, bias
     if weight is None or bias is None or not weight.is_initializer() or not bias.is_initializer():
         return False  # ONNX Runtime has no kernel without a bias
-    if surgery.shape(surgery.tensor(weight))[1] % len(_PARTS):
+    if surgery.shape(weight)[1] % len(_PARTS):
         return False
     if any(value is not None for value in node.inputs[_INPUTS:]) or any(each.uses() for each in node.outputs[1:]):
         return False

@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING
 
 from engine.kit.accuracy import equivalence
 from engine.kit.onnx import ir_models, mapped_weights, onnx_files, opsets
-from engine.kit.onnx.opsets import OpsetError
-from engine.kit.onnx.passes.pipeline import Pipeline
-from engine.kit.quantization import int8, precisions
-from engine.kit.quantization.dynamic import activation_scaling, attention_parts, integer_layers
+from engine.kit.onnx.ir_models import Pipeline
+from engine.kit.quantization import precisions
+from engine.kit.quantization.dynamic import activation_scaling, attention_parts, integer_layers, ort_quantizer
 from engine.kit.quantization.keep_in import NOTHING, NamedLayers
 from engine.kit.quantization.precisions import LeftAloneError
 from engine.kit.quantization.report import ActivationScaling, DynamicReport, Left
 from engine.runtimes.onnxruntime import session as ort
 from engine.runtimes.onnxruntime import session_options
-from engine.text import lists
 
 if TYPE_CHECKING:
     import onnx
@@ -35,44 +33,34 @@ def quantize(
     is raised to it where that needs no conversion. Raises LeftAloneError where there is nothing to quantize, StepError
     where ONNX Runtime's quantizer fails. The nodes of `keep_in` stay in fp32.
     """
-    before = precisions.size(fused)
     with TemporaryDirectory(dir=out.parent) as folder, mapped_weights.spilling(Path(folder)):
         model, scaling, kept = _quantized(fused, Path(folder), keep_in, reduce_range=reduce_range, opset=opset)
-        counted, left = int8.counted(model), int8.left(model)
+        counted, left = ort_quantizer.counted(model), precisions.left(model)
         _save(model, out, Path(folder))
-    after = precisions.size(out)
-    print(f"quantized {lists.counts(counted)}: {before} -> {after} bytes")
-    if left:
-        print(f"left as they are: {', '.join(left)}")
-    ort.session(out, threads=1, prepack=False)  # a model that cannot be opened must not leave this step
-    return DynamicReport(quantized=counted, left=tuple(left), kept=kept, evened=scaling, bytes=(before, after))
+    sizes = precisions.finished(fused, out, counted, left)
+    return DynamicReport(quantized=counted, left=tuple(left), kept=kept, evened=scaling, bytes=sizes)
 
 
 def _quantized(
     fused: Path, scratch: Path, keep_in: NamedLayers, *, reduce_range: bool, opset: int
 ) -> tuple[onnx.ModelProto, ActivationScaling, tuple[Left, ...]]:
-    graph = onnx_files.load_graph(fused)
-    precisions.refuse_quantized(graph)
     print("folding constants")
     ort.optimize(fused, scratch / "folded", level="basic", disabled=("ConstantSharing",))
-    try:
-        model = opsets.raised(onnx_files.load_mapped(scratch / "folded"), int8.OLDEST_OPSET)
-    except OpsetError as error:
-        raise LeftAloneError(str(error)) from error
+    model = precisions.raised(scratch / "folded", ort_quantizer.OLDEST_OPSET)
     if any(graph.sparse_initializer for graph in onnx_files.graphs(model.graph)):  # folding gives sparse tensors
         raise LeftAloneError("it stores weights as sparse tensors, which ONNX Runtime's quantizer cannot read")
     passes = Pipeline(_with_parts(ir_models.of(model), scratch, opset=opset))
-    fit = int8.prepare(passes)
+    fit = ort_quantizer.prepare(passes)
     kept = keep_in.nodes(passes.model)
     left = keep_in.layers(passes.model)
     scaling, roundings = passes.run(activation_scaling.apply, fit - kept.keys(), scratch)
     print(f"quantizing weights to {7 if reduce_range else 8} bits, a scale per channel")
     products = {node.name for node in passes.model.graph if node.op_type == "MatMul"}
     own = [name for each in roundings for name in each.nodes if name in products]
-    int8.quantize(passes, reduce_range=reduce_range, without=own, kept=kept)
+    ort_quantizer.quantize(passes, reduce_range=reduce_range, without=own, kept=kept)
     passes.run(integer_layers.quantize, roundings, reduce_range=reduce_range)
     quantized = ir_models.proto(passes.model)
-    if not int8.counted(quantized):
+    if not ort_quantizer.counted(quantized):
         raise LeftAloneError(f"it has no {'other ' if left else ''}operator that dynamic quantization makes faster")
     return quantized, scaling, left
 

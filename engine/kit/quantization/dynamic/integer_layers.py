@@ -6,13 +6,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.kit.onnx import opsets, surgery
-from engine.kit.onnx.names import TensorNames
-from engine.kit.quantization import integer_weights
+from engine.kit.onnx.surgery import TensorNames
 from engine.runtimes.preparation import CONTRIBUTED
 
 if TYPE_CHECKING:
@@ -39,6 +38,10 @@ ONNX has such blocks since opset 21, but not every ONNX Runtime that reads opset
 """
 _AXES_AS_INPUT = 18
 """The opset since which ReduceMax takes its axes as an input instead of an attribute."""
+_LARGEST, _REDUCED = 127, 63
+"""The largest integer of 8 bits, and of 7 bits."""
+_CHUNK = 4 << 20
+"""The number of elements of a weight that are rounded at once."""
 
 
 @dataclass(frozen=True)
@@ -183,8 +186,7 @@ class _Writer:
         weight, scales = self.weight(node.inputs[1])
         inputs = _trimmed([rounded, weight, scale, scales, zero, None, bias])
         old = instead_of or node
-        integer = surgery.node("MatMulIntegerToFloat", inputs, old.outputs[0].name or "", node.name or "")
-        integer.domain = CONTRIBUTED
+        integer = surgery.contributed("MatMulIntegerToFloat", inputs, old, node.name or "")
         surgery.replace(old, [integer])
         if instead_of is not None:
             self.graph.remove(node, safe=True)
@@ -195,7 +197,7 @@ class _Writer:
         if value is None:
             raise ValueError("a MatMul lacks its weight")
         if value not in self.weights:
-            codes, scales = integer_weights.by_column(surgery.numbers(value), reduce_range=self.reduce_range)
+            codes, scales = by_column(surgery.numbers(value), reduce_range=self.reduce_range)
             self.weights[value] = (
                 surgery.store(self.graph, self.names.free(f"{value.name}_integers"), codes),
                 surgery.store(self.graph, self.names.free(f"{value.name}_scales"), scales),
@@ -233,7 +235,7 @@ def _width(node: ir.Node) -> int:
     weight = node.inputs[1]
     if weight is None:
         raise ValueError(f"{node.name} lacks its weight")
-    return surgery.shape(surgery.tensor(weight))[0]
+    return surgery.shape(weight)[0]
 
 
 def _addition(node: ir.Node) -> ir.Node | None:
@@ -248,7 +250,7 @@ def _addition(node: ir.Node) -> ir.Node | None:
     if other is None or weight is None or not other.is_initializer() or addition.graph is not node.graph:
         return None
     stored = surgery.tensor(other)
-    fits = surgery.shape(stored) == (surgery.shape(surgery.tensor(weight))[1],)
+    fits = surgery.shape(other) == (surgery.shape(weight)[1],)
     return addition if fits and stored.dtype == surgery.tensor(weight).dtype else None
 
 
@@ -257,3 +259,26 @@ def _trimmed(inputs: list[ir.Value | None]) -> list[ir.Value | None]:
     while inputs and inputs[-1] is None:
         inputs.pop()
     return inputs
+
+
+def by_column(weight: np.ndarray, *, reduce_range: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Return the integers of a weight [input, output], int8, and the scales of its columns, float32 [output].
+
+    The scale of a column maps the column's largest absolute value to the largest integer, so the zero point is 0.
+    """
+    import numpy as np
+
+    most = _REDUCED if reduce_range else _LARGEST
+    largest = np.zeros(weight.shape[1], np.float32)
+    for rows in _chunks(weight):
+        largest = np.maximum(largest, np.abs(weight[rows]).max(axis=0, initial=0))
+    scales = np.where(largest > 0, largest / np.float32(most), np.float32(1)).astype(np.float32)
+    integers = np.empty(weight.shape, np.int8)
+    for rows in _chunks(weight):
+        integers[rows] = np.clip(np.rint(weight[rows] / scales), -most, most)
+    return integers, scales
+
+
+def _chunks(weight: np.ndarray) -> Iterator[slice]:
+    rows = max(1, _CHUNK // max(1, weight.shape[1]))
+    return (slice(start, start + rows) for start in range(0, len(weight), rows))

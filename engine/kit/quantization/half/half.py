@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
 from engine.kit.onnx import onnx_files, opsets, surgery
-from engine.kit.onnx.names import TensorNames
+from engine.kit.onnx.surgery import TensorNames
 from engine.kit.quantization.half import signatures
 from engine.kit.quantization.half.ranges import FLOAT
 from engine.kit.quantization.half.signatures import Kind, Slots
@@ -163,6 +163,7 @@ def _retype(node: ir.Node, kind: Kind) -> None:
 
 def _free_weights(model: ir.Model) -> None:
     """Remove weights from the inputs of the graph; before IR version 4 each weight had to be an input."""
-    for value in [value for value in model.graph.inputs if value.is_initializer()]:
-        model.graph.inputs.remove(value)
+    from onnx_ir.passes.common import RemoveInitializersFromInputsPass
+
+    RemoveInitializersFromInputsPass()(model)
     model.ir_version = max(model.ir_version, onnx_files.WEIGHTS_NEED_NO_INPUT)

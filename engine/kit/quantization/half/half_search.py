@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.kit.inputs.cases import Case
-from engine.kit.onnx import names, surgery
-from engine.kit.onnx.passes.pipeline import Pipeline
-from engine.kit.quantization import fidelity, matmul_work, node_counts, trials
+from engine.kit.onnx import surgery
+from engine.kit.onnx.ir_models import Pipeline
+from engine.kit.quantization import fidelity, matmul_work, trials
 from engine.kit.quantization.fidelity import Fidelity
-from engine.kit.quantization.half import emulation, half, half_choice, infinities, pairs, ranges, scaling
+from engine.kit.quantization.half import emulation, half, half_choice, overflow, ranges
 from engine.kit.quantization.half.half_choice import Choice
 from engine.kit.quantization.half.ranges import Ranges
 from engine.kit.quantization.half.signatures import Kind
 from engine.kit.quantization.keep_in import NOTHING, NamedLayers
-from engine.kit.quantization.report import HalfReport, HalfTry
+from engine.kit.quantization.report import HalfReport, HalfTry, NodeCounts
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,6 +33,9 @@ The default bound of validation on the largest error in fp16 is 0.05.
 """
 _STEP = 4.0
 """The number by which the limit on a node's values is divided from one try to the next."""
+_QUANTIZE, _DEQUANTIZE = "QuantizeLinear", "DequantizeLinear"
+_NO_KERNEL = frozenset({"Constant", "Flatten", "Identity", "Reshape", "Shape", "Size", "Squeeze", "Unsqueeze"})
+"""Operators that give numbers a name or another shape, which ONNX Runtime does without a kernel."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,7 @@ def lowered(
     """Let as many nodes as possible of a float32 model compute in half precision, and return a report.
 
     The search runs changed copies of the model on the inputs of the cases, and compares the copies with the float32
-    model, not with the outputs of the cases. For the comparison, the module `pairs` replaces Q/DQ pairs on activations
+    model, not with the outputs of the cases. For the comparison, `without_pairs` replaces Q/DQ pairs on activations
     by Identity. The first try leaves only nodes in float32 that sum, take exponentials, or have values beyond the range
     of the half precision. While the worst cosine is below `GOAL`, or an error is above `RELATIVE`, more nodes return to
     float32, and the nodes with the largest values return first. Raises StepError where the model cannot run on the
@@ -82,13 +85,13 @@ def lowered(
     compute in half precision in a try before all others, and in no other try.
     """
     model = passes.model
-    passes.run(names.name_nodes)
+    passes.run(surgery.name_nodes)
     kept = keep_in.nodes(model)
-    truth = fidelity.answered(trials.opened(pairs.bypassed(model), scratch), cases)
+    truth = fidelity.answered(trials.opened(without_pairs(model), scratch), cases)
     inputs = [case.inputs for case in cases]
-    saturated = passes.run(infinities.saturate)
-    scaled = passes.run(scaling.scale_products, ranges.measure(model, inputs, scratch), kind)
-    plain = pairs.bypassed(model)
+    saturated = passes.run(overflow.saturate)
+    scaled = passes.run(overflow.scale_products, ranges.measure(model, inputs, scratch), kind)
+    plain = without_pairs(model)
     tries = _tries(plain, ranges.measure(plain, inputs, scratch), truth, kind, scratch, kept=kept, wide_sums=wide_sums)
     best = tries[-1] if tries[-1].is_enough else max(tries, key=lambda each: each.worst)
     measured = ranges.measure(model, inputs, scratch)
@@ -103,7 +106,7 @@ def lowered(
         path=tuple(each.reported() for each in tries),
         samples=len(cases),
         casts=passes.run(half.convert, choice.low, measured.types, kind),
-        graph=node_counts.of(passes.model),
+        graph=counted(passes.model),
     )
 
 
@@ -168,3 +171,41 @@ def _converted(model: ir.Model, choice: Choice, *, measured: Ranges, kind: Kind)
     half.convert(candidate, choice.low, measured.types, kind)
     emulation.emulate(candidate)
     return candidate
+
+
+def without_pairs(model: ir.Model) -> ir.Model:
+    """Return a copy of the model in which an Identity replaces every QuantizeLinear and its DequantizeLinear.
+
+    A tiny error of fp16 can make a Q/DQ pair round a number up instead of down, which changes the number by the whole
+    distance between two int8 numbers. Behind a Q/DQ pair, the error of fp16 cannot be told from the error of int8. In
+    the copy, quantized weights stay quantized. The nodes of the copy keep their names.
+    """
+    copy = model.clone()
+    graph = copy.graph
+    for node in list(graph):
+        source = node.inputs[0] if node.inputs else None
+        quantizer = None if source is None else source.producer()
+        if node.op_type == _DEQUANTIZE and quantizer is not None and quantizer.op_type == _QUANTIZE:
+            name, (output,) = node.name or "", surgery.output_names(node)
+            surgery.replace(node, [surgery.node("Identity", quantizer.inputs[:1], output, name)])
+    unread = [node for node in graph if node.op_type == _QUANTIZE and surgery.is_unread(node.outputs[0])]
+    graph.remove(unread, safe=True)
+    surgery.drop_unread(graph.initializers.values())
+    return copy
+
+
+def counted(model: ir.Model) -> NodeCounts:
+    """Return the counts of the nodes of the main graph.
+
+    Nodes that compute from shapes and stored tensors alone are left out of `computing`: ONNX Runtime runs them on the
+    CPU or ahead of time.
+    """
+    shapes = set(model.graph.initializers.values())
+    computing = 0
+    for node in model.graph:
+        if node.op_type in {"Constant", "Shape", "Size"} or shapes.issuperset(filter(None, node.inputs)):
+            shapes.update(node.outputs)
+        elif node.op_type not in _NO_KERNEL:
+            computing += 1
+    casts = sum(node.op_type == "Cast" for node in model.graph)
+    return NodeCounts(sum(1 for _ in model.graph), casts, computing)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from engine.kit.onnx import surgery
-from engine.kit.onnx.opsets import STANDARD
+from engine.kit.onnx import ir_models, onnx_files, opsets, surgery
+from engine.kit.onnx.opsets import STANDARD, OpsetError
 from engine.runtimes.preparation import CONTRIBUTED
 
 if TYPE_CHECKING:
@@ -34,9 +35,11 @@ _NOT_IN_BF16 = frozenset({
 """Operators that ONNX allows in bf16 since opset 22 or 24, and that stay in float32.
 
 TensorRT-RTX 1.7.1 refuses those of the first row: its parser accepts float and half alone, or the build fails
-(tests/kit/quantization/half/test_bf16_opset.py builds HardSwish and Mish). Those of the other rows were not tried.
+(tests/kit/quantization/half/test_signatures.py builds HardSwish and Mish). Those of the other rows were not tried.
 """
 _RANDOM = ("Random", "Multinomial", "Bernoulli")
+BF16_OPSET = 22
+"""The opset that gave bf16 to Conv, ConvTranspose, poolings and some activations. Source: ONNX's changelog."""
 
 
 @dataclass(frozen=True)
@@ -122,3 +125,34 @@ def _allows(type_name: str, allowed: Mapping[str, frozenset[str]], dtype: str) -
 
 def _sets_types(node: ir.Node) -> bool:
     return not _TYPED_BY.isdisjoint(node.attributes) or any(True for _ in surgery.bodies(node))
+
+
+def load_for_bf16(directory: Path, newest: int) -> ir.Model:
+    """Return the model in `directory`, in opset 22 where this gives operators of the model a form in bf16.
+
+    `newest` is the newest opset that the runtime reads. The model keeps its opset where the runtime reads no opset 22,
+    or where the model cannot be converted; these operators then stay in float32.
+    """
+    model = ir_models.load(directory)
+    if newest < BF16_OPSET or not _gains(model):
+        return model
+    if _opset(opsets.relabeled(model, BF16_OPSET)) >= BF16_OPSET:
+        return model
+    try:
+        return ir_models.of(opsets.raised(onnx_files.load_mapped(directory), BF16_OPSET))
+    except OpsetError as error:
+        print(f"convolutions have no bf16 in this model: {error}")
+        return model
+
+
+def _opset(model: ir.Model) -> int:
+    return opsets.under_both_names(model.opset_imports)[""]
+
+
+def _gains(model: ir.Model) -> bool:
+    """Whether an operator of the main graph has a form in bf16 in opset 22 and none in the model's opset."""
+    imported = opsets.under_both_names(model.opset_imports)
+    newer = {**imported, **dict.fromkeys(opsets.STANDARD, BF16_OPSET)}
+    return imported[""] < BF16_OPSET and any(
+        of(node, imported, "bf16") != of(node, newer, "bf16") for node in model.graph
+    )

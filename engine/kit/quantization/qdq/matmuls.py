@@ -66,7 +66,7 @@ class Weights:
         tensor, turned = self._constant(name)
         if tensor is None or tensor.dtype != ir.DataType.FLOAT:
             return None
-        shape = surgery.shape(tensor)
+        shape = tuple(tensor.shape.numpy())
         return tuple(shape[axis] for axis in turned) if turned else shape
 
     def array(self, name: str) -> np.ndarray:

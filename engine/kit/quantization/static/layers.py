@@ -109,7 +109,7 @@ def _reason(node: ir.Node, work: int | None) -> str:
         return "its weights are no stored float32 tensor"
     if node.inputs[0] is None or node.inputs[0].is_initializer():
         return "its input is constant"
-    shape = surgery.shape(surgery.tensor(weight))
+    shape = surgery.shape(weight)
     bias = node.inputs[_MATRIX] if len(node.inputs) > _MATRIX else None
     if bias is not None and not surgery.is_float32(bias):
         return "its bias is no stored float32 tensor"
@@ -141,6 +141,6 @@ def _loss(shape: Sequence[int], groups: int, work: int | None) -> str:
 def _is_plain(node: ir.Node, shape: Sequence[int], bias: ir.Value | None) -> bool:
     """Whether a Gemm multiplies its input as it is, and adds one number per output."""
     outputs = shape[0 if node.attributes.get_int("transB") else 1]
-    is_row = bias is None or surgery.shape(surgery.tensor(bias)) == (outputs,)
+    is_row = bias is None or surgery.shape(bias) == (outputs,)
     scales = any(node.attributes.get_float(name, 1.0) != 1 for name in ("alpha", "beta"))
     return is_row and not scales and not node.attributes.get_int("transA")

@@ -10,20 +10,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from engine.kit.onnx import ir_models, mapped_weights, names, onnx_files, opsets, surgery
-from engine.kit.onnx.opsets import OpsetError
-from engine.kit.onnx.passes.pipeline import Pipeline
-from engine.kit.quantization import fidelity, matmul_work, precisions
+from engine.kit.onnx import ir_models, mapped_weights, onnx_files, surgery
+from engine.kit.onnx.ir_models import Pipeline
+from engine.kit.quantization import fidelity, matmul_work, precisions, trials
+from engine.kit.quantization.fidelity import SENSITIVE, GroupSelection
 from engine.kit.quantization.keep_in import NOTHING, NamedLayers
 from engine.kit.quantization.precisions import LeftAloneError
-from engine.kit.quantization.qdq import sensitivity
-from engine.kit.quantization.qdq.sensitivity import SENSITIVE, GroupSelection
-from engine.kit.quantization.report import Left, QdqTry, StaticReport
-from engine.kit.quantization.static import layers, ranges, rows, static_nodes
+from engine.kit.quantization.report import Left, StaticReport
+from engine.kit.quantization.static import layers, ranges, static_nodes
 from engine.kit.quantization.static.layers import GainingLayers, StaticLayer
 from engine.kit.quantization.static.ranges import ByteRange, TensorValues
 from engine.runtimes.onnxruntime import session as ort
-from engine.text import lists
 
 if TYPE_CHECKING:
     import numpy as np
@@ -74,30 +71,20 @@ def quantize(
     at its level `all` only. Raises LeftAloneError where nothing gains, StepError where the model cannot run on samples.
     The nodes of `keep_in` stay in fp32.
     """
-    before = precisions.size(fused)
     with TemporaryDirectory(dir=out.parent) as folder, mapped_weights.spilling(Path(folder)):
         passes = Pipeline(_prepared(fused, Path(folder)))
-        passes.run(names.name_nodes, with_output=True)
-        apart = rows.apart(onnx_files.inputs(onnx_files.load_graph(fused)), samples)
+        passes.run(surgery.name_nodes, with_output=True)
+        apart = trials.rows_apart(onnx_files.inputs(onnx_files.load_graph(fused)), samples)
         trial = Trial(passes.model, Path(folder), reduce_range=reduce_range)
-        chosen, scales, report = _chosen(trial, keep_in, *rows.divided(apart))
+        chosen, scales, report = _chosen(trial, keep_in, *trials.held_out(apart))
         passes.run(static_nodes.insert, chosen, scales, reduce_range=reduce_range)
         onnx_files.save(ir_models.proto(passes.model), out)
-    ort.session(out, threads=1, prepack=False)  # a model that cannot be opened must not leave this step
-    after = precisions.size(out)
-    print(f"quantized {lists.counts(report.quantized)}: {before} -> {after} bytes")
-    return replace(report, bytes=(before, after))
+    return replace(report, bytes=precisions.finished(fused, out, report.quantized))
 
 
 def _prepared(fused: Path, scratch: Path) -> ir.Model:
     """Return the model with folded constants and fused activation functions, in an opset with scales per channel."""
-    graph = onnx_files.load_graph(fused)
-    precisions.refuse_quantized(graph)
-    try:
-        raised = opsets.raised(onnx_files.load_mapped(fused), static_nodes.OLDEST_OPSET)
-    except OpsetError as error:
-        raise LeftAloneError(str(error)) from error
-    onnx_files.save(raised, scratch / "raised")
+    onnx_files.save(precisions.raised(fused, static_nodes.OLDEST_OPSET), scratch / "raised")
     ort.optimize(scratch / "raised", scratch / "folded", level="extended", disabled=_APART)
     return ir_models.load(scratch / "folded")
 
@@ -137,15 +124,15 @@ def _chosen(
     print(f"looking at {len(tensors)} tensors on {len(calibrating)} samples")
     observed = ranges.observe(trial.model, tensors, calibrating, trial.scratch)
     rule, scales = _better(trial, candidates.layers, observed, judging)
-    selection = sensitivity.select(candidates.layers, shares, functools.partial(trial.opened, scales=scales), judging)
+    selection = fidelity.selected(candidates.layers, shares, functools.partial(trial.opened, scales=scales), judging)
     report = StaticReport(
         quantized=dict(sorted(Counter(layer.kind for layer in selection.chosen).items())),
         of=dict(sorted(Counter(node.op_type for node in work if node.op_type in layers.KINDS).items())),
-        share=_share(selection.chosen, shares),
+        share=selection.share,
         ranges=rule,
         left=_left(trial.model, candidates, selection),
         cosine=selection.cosines.rounded(),
-        path=tuple(QdqTry(_share(each, shares), **vars(cosines.rounded())) for each, cosines in selection.path),
+        path=selection.tries,
         samples=len(calibrating),
         held_out=len(judging),
     )
@@ -182,7 +169,3 @@ def _left(model: ir.Model, candidates: GainingLayers, selection: GroupSelection[
 
 def _tensors(layer: StaticLayer) -> tuple[str, ...]:
     return (layer.source, layer.output) if layer.is_convolution else (layer.source,)
-
-
-def _share(chosen: Sequence[StaticLayer], shares: Mapping[StaticLayer, float]) -> float:
-    return round(sum(shares[layer] for layer in chosen), 4)

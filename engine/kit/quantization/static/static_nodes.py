@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.kit.onnx import surgery
-from engine.kit.onnx.names import TensorNames
+from engine.kit.onnx.surgery import TensorNames
 from engine.kit.quantization.static.layers import StaticLayer
 from engine.kit.quantization.static.ranges import ByteRange
 

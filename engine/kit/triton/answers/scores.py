@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.checkpoints import labels
-from engine.kit.onnx import endings, onnx_files
+from engine.kit.onnx import final_activation, onnx_files
 from engine.tasks.answer import Unfit
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ _BEHIND: dict[str, Score] = {"softmax": "number", "sigmoid": "number", "log_soft
 
 def behind(model: onnx.ModelProto, output: str, *, axes: int) -> Score | None:
     """Return what makes scores of an output of a graph; None for logits. Raises Unfit for classes without scores."""
-    ending = endings.of(model, output, axes=axes)
+    ending = final_activation.of(model, output, axes=axes)
     if ending == "argmax":
         raise Unfit(f"its output {output} ends in ArgMax: it is a class, and nobody can tell the scores of the classes")
     return None if ending is None else _BEHIND[ending]

@@ -7,9 +7,8 @@ from graphs import FLOAT, INT64
 from onnx import helper, numpy_helper
 
 from engine.kit.onnx import ir_models, onnx_files
-from engine.kit.onnx.passes.pipeline import Pipeline
-from engine.kit.quantization import int8
-from engine.kit.quantization.dynamic import activation_scaling
+from engine.kit.onnx.ir_models import Pipeline
+from engine.kit.quantization.dynamic import activation_scaling, ort_quantizer
 from engine.kit.quantization.report import ActivationScaling
 from engine.runtimes.onnxruntime import session as ort
 from engine.steps.quantize import Quantize
@@ -52,7 +51,7 @@ def scaled(tmp_path, model):
     """The report, and the model as it came and as it became, both in float32."""
     before = graphs.write(tmp_path / "before", model)
     passes = Pipeline(ir_models.load(before))
-    report, roundings = passes.run(activation_scaling.apply, int8.prepare(passes), tmp_path)
+    report, roundings = passes.run(activation_scaling.apply, ort_quantizer.prepare(passes), tmp_path)
     ir_models.save(passes.model, tmp_path / "after")
     assert report.by_row == sum(each.largest is None for each in roundings)
     return report, before, tmp_path / "after"
@@ -144,7 +143,7 @@ def test_what_is_bounded_has_a_known_range_and_what_attention_gives_a_scale_per_
     weights = [graphs.weight("w", 8, 8), graphs.weight("v", 8, 8, seed=1)]
     model = graphs.graph(nodes, [("x", FLOAT, [8, 8])], [("y", FLOAT, [8, 8])], weights)
     passes = Pipeline(ir_models.load(graphs.write(tmp_path / "before", model)))
-    fit = int8.prepare(passes)
+    fit = ort_quantizer.prepare(passes)
     _, roundings = passes.run(activation_scaling.apply, fit, tmp_path)
     assert [(each.largest, each.least) for each in roundings] == [(None, None), (1.0, None)]
 

@@ -93,3 +93,26 @@ def test_weights_have_seven_bits_where_the_cpu_would_saturate(tmp_path, reduce_r
     stored = {each.name: numpy_helper.to_array(each) for each in onnx.load(after / "model.onnx").graph.initializer}
     assert (np.abs(stored["w_integers"]).max(axis=0) == most).all()
     assert "w" not in stored
+
+
+@pytest.mark.parametrize(("reduce_range", "most"), [(False, 127), (True, 63)])
+def test_each_column_uses_its_whole_range(reduce_range, most):
+    weight = np.random.default_rng(0).standard_normal((40, 6)).astype(np.float32) * np.logspace(-3, 3, 6, dtype="f")
+    integers, scales = integer_layers.by_column(weight, reduce_range=reduce_range)
+    assert (integers.dtype, scales.dtype) == (np.int8, np.float32)
+    assert (np.abs(integers).max(axis=0) == most).all()
+    assert (np.abs(integers * scales - weight) <= scales * 0.5001).all()
+
+
+def test_a_column_of_zeros_stays_one():
+    integers, scales = integer_layers.by_column(np.zeros((4, 2), np.float32), reduce_range=False)
+    assert not integers.any()
+    assert np.isfinite(scales).all()
+
+
+def test_chunks_of_rows_give_the_same_numbers(monkeypatch):
+    weight = np.random.default_rng(0).standard_normal((50, 7)).astype(np.float32)
+    whole = integer_layers.by_column(weight, reduce_range=False)
+    monkeypatch.setattr(integer_layers, "_CHUNK", 21)
+    for one, other in zip(whole, integer_layers.by_column(weight, reduce_range=False), strict=True):
+        assert np.array_equal(one, other)

@@ -9,7 +9,7 @@ import pytest
 
 from engine.kit.inputs.cases import Case
 from engine.kit.onnx import ir_models, onnx_files
-from engine.kit.onnx.passes.pipeline import Pipeline
+from engine.kit.onnx.ir_models import Pipeline
 from engine.kit.quantization import trials
 from engine.kit.quantization.half import emulation, half_search
 from engine.kit.quantization.half.half_search import GOAL

@@ -7,8 +7,8 @@ import onnx_ir as ir
 from onnx import TensorProto, helper, numpy_helper
 
 from engine.kit.onnx import ir_models, onnx_files
-from engine.kit.onnx.names import name_nodes
-from engine.kit.quantization.half import half, infinities, ranges, signatures
+from engine.kit.onnx.surgery import name_nodes
+from engine.kit.quantization.half import half, overflow, ranges, signatures
 from engine.runtimes.onnxruntime import session as ort
 
 FLOAT = graphs.FLOAT
@@ -157,6 +157,6 @@ def test_minus_infinity_of_masks_is_brought_within_fp16_and_limits_are_left_alon
     weights = [scalar("far", least), scalar("low", least), scalar("there", -np.inf), axis]
     inputs = [("x", FLOAT, ["n"]), ("flag", TensorProto.BOOL, ["n"])]
     model = graphs.graph(nodes, inputs, [("y", FLOAT, ["n"])], weights, opset=20)
-    assert graphs.changed(model, infinities.saturate) == ["far", "there"]
+    assert graphs.changed(model, overflow.saturate) == ["far", "there"]
     values = {t.name: float(numpy_helper.to_array(t).ravel()[0]) for t in model.graph.initializer}
     assert (values["far"], values["there"], values["low"]) == (-3e4, -3e4, least)

@@ -6,14 +6,14 @@ import sys
 import graphs
 import numpy as np
 import pytest
-from onnx import helper, numpy_helper
+from graphs import FLOAT
+from onnx import TensorProto, helper, numpy_helper
 
 from engine.kit.inputs.cases import Case
 from engine.kit.onnx import ir_models, onnx_files
-from engine.kit.onnx.passes.pipeline import Pipeline
-from engine.kit.quantization.half import half_choice, half_search, normalizations, ranges
-
-FLOAT = graphs.FLOAT
+from engine.kit.onnx.ir_models import Pipeline
+from engine.kit.quantization.half import half_choice, half_search, ranges
+from engine.kit.quantization.report import NodeCounts
 
 
 def scalar(name, value):
@@ -113,7 +113,7 @@ def test_a_norm_that_is_spelled_out_stays_as_a_whole():
         helper.make_node("Mul", ["normal", "scale"], ["y"], "scaled"),
     ]
     model = vectors(nodes, [scalar("two", 2), scalar("least", 1e-12), graphs.weight("scale", 8)])
-    assert normalizations.spelled_out(ir_models.of(model)) == {"apart", "square", "some", "root", "normal"}
+    assert half_choice.spelled_out(ir_models.of(model)) == {"apart", "square", "some", "root", "normal"}
 
 
 def test_what_would_overflow_stays_and_the_report_says_how_large_it_is(tmp_path):
@@ -233,3 +233,20 @@ def test_the_bytes_do_not_depend_on_the_run(tmp_path):
         onnx_files.save(model, tmp_path / name)
         contents.append((tmp_path / name / "model.onnx").read_bytes())
     assert contents[0] == contents[1]
+
+
+def test_nodes_that_compute_shapes_or_reshape_do_not_count_as_computing():
+    nodes = [
+        helper.make_node("Shape", ["x"], ["shape"]),
+        helper.make_node("Gather", ["shape", "index"], ["rows"]),
+        helper.make_node("Unsqueeze", ["rows", "axes"], ["first"]),
+        helper.make_node("Concat", ["first", "rest"], ["target"], axis=0),
+        helper.make_node("Reshape", ["x", "target"], ["a"]),
+        helper.make_node("Cast", ["a"], ["b"], to=TensorProto.FLOAT16),
+        helper.make_node("Relu", ["b"], ["c"]),
+        helper.make_node("Cast", ["c"], ["y"], to=FLOAT),
+    ]
+    numbers = {"index": 0, "axes": [0], "rest": [-1]}
+    stored = [numpy_helper.from_array(np.array(value, np.int64), name) for name, value in numbers.items()]
+    model = graphs.graph(nodes, [("x", FLOAT, ["n", 4])], [("y", FLOAT, None)], stored, opset=20)
+    assert half_search.counted(ir_models.of(model)) == NodeCounts(all=8, casts=2, computing=3)

@@ -170,13 +170,6 @@ def features():
     return [{"x": row[None]} for row in np.random.default_rng(3).standard_normal((12, 64)).astype(np.float32)]
 
 
-def test_what_is_quantized_already_is_handed_on(tmp_path):
-    changed, _ = quantized(tmp_path, block())
-    again, report = quantized(tmp_path / "again", changed)
-    assert report.unquantized.startswith("it is quantized already")
-    assert again.graph == onnx.load(tmp_path / "again" / "model" / "model.onnx").graph
-
-
 def test_a_graph_without_matrices_is_handed_on(tmp_path):
     inputs = [{"images": np.zeros((1, 3, 16, 16), np.float32)}] * 8
     model = graphs.graph(
@@ -261,3 +254,27 @@ def test_transformers_of_many_kinds_are_quantized(tmp_path, architecture):
     checker.check_model(graphs.whole(ir_models.proto(passes.model), tmp_path / "whole"))
     assert {entry.reason for entry in report.int8.left} == {"both factors are computed: no weights"}
     assert report.cosine.mean > 0.98
+
+
+def text(*tokens, mask=None):
+    ids = np.array([tokens], np.int64)
+    return {"input_ids": ids, "attention_mask": np.ones_like(ids) if mask is None else np.array([mask], np.int64)}
+
+
+def test_a_shortened_text_keeps_its_first_and_last_token():
+    texts = [text(101, 7, 8, 9, 10, 11, 12, 102) for _ in range(5)]
+    rows = [sample["input_ids"].tolist()[0] for sample in qdq.with_shortened(texts, every=1)]
+    assert rows[1::2] == [
+        [101, 7, 102],
+        [101, 7, 8, 102],
+        [101, 7, 8, 9, 102],
+        [101, 7, 8, 9, 10, 102],
+        [101, 7, 102],
+    ]
+
+
+def test_what_is_short_padded_or_no_text_gets_no_copy():
+    images = {"images": np.zeros((1, 3, 8, 8), np.float32)}
+    padded = text(101, 7, 8, 9, 102, 0, 0, mask=[1, 1, 1, 1, 1, 0, 0])
+    samples = [images, padded, text(101, 7, 102)]
+    assert qdq.with_shortened(samples, every=1) == samples

@@ -14,7 +14,7 @@ from engine.kit.accuracy import outputs
 from engine.kit.inputs import samples
 from engine.kit.inputs.cases import Case
 from engine.kit.onnx import ir_models, onnx_files
-from engine.kit.onnx.passes.pipeline import Pipeline
+from engine.kit.onnx.ir_models import Pipeline
 from engine.kit.quantization.half import half_search
 from engine.kit.quantization.qdq import qdq
 from engine.recipe.schema import Recipe

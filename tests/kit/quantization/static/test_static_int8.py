@@ -4,7 +4,6 @@ import onnx
 import pytest
 
 from engine.kit.onnx import onnx_files
-from engine.kit.quantization.precisions import LeftAloneError
 from engine.kit.quantization.report import QuantizeReport, StaticReport
 from engine.kit.quantization.static import static_int8
 from engine.runtimes.onnxruntime import multiplications
@@ -129,9 +128,3 @@ def test_weights_in_constant_nodes_count_as_weights(tmp_path):
     samples = convolutional.images(8)
     report = static_int8.quantize(tmp_path / "fused", tmp_path / "out", samples, reduce_range=True)
     assert report.quantized == {"Conv": 2, "Gemm": 1}
-
-
-def test_a_quantized_graph_stays_as_it_is(tmp_path):
-    _, out = quantized(tmp_path)
-    with pytest.raises(LeftAloneError, match="quantized already"):
-        static_int8.quantize(out, tmp_path / "again", convolutional.images(4), reduce_range=True)

@@ -1,0 +1,93 @@
+"""The mapped quantizer gives the numbers of ONNX Runtime's own, and holds no weight in memory afterwards."""
+
+import graphs
+import numpy as np
+import onnx
+import pytest
+from graphs import FLOAT
+from onnx import helper, numpy_helper
+from onnxruntime import quantization
+
+from engine.kit.onnx import ir_models, mapped_weights
+from engine.kit.quantization.dynamic import ort_quantizer
+
+SIZE, WIDE = 96, 700
+
+
+def model():
+    """Return a model of an LSTM in both directions, a product, an Attention and a fused embedding."""
+    table = graphs.weight("table", 300, SIZE)
+    product = np.random.default_rng(1).standard_normal((2 * SIZE, WIDE)).astype(np.float32)
+    product[:, 7] = 0  # a channel without a range
+    product[:, 8] = np.abs(product[:, 8])
+    nodes = [
+        helper.make_node("EmbedLayerNormalization", ["ids", "", "table", "places", "", "gamma", "beta"],
+                         ["embedded", "length"], "embed", domain="com.microsoft"),
+        helper.make_node("Attention", ["embedded", "qkv", "qkv_bias"], ["attended"], "attend",
+                         domain="com.microsoft", num_heads=2),
+        helper.make_node("LSTM", ["attended", "w", "r", "b"], ["both"], "lstm", hidden_size=SIZE,
+                         direction="bidirectional"),
+        helper.make_node("Transpose", ["both"], ["turned"], "turn", perm=[0, 2, 1, 3]),
+        helper.make_node("Reshape", ["turned", "shape"], ["flat"], "flatten"),
+        helper.make_node("MatMul", ["flat", "product"], ["y"], "multiply"),
+    ]  # fmt: skip
+    weights = [
+        table, graphs.weight("places", 64, SIZE), graphs.weight("gamma", SIZE), graphs.weight("beta", SIZE),
+        graphs.weight("qkv", SIZE, 3 * SIZE), graphs.weight("qkv_bias", 3 * SIZE),
+        graphs.weight("w", 2, 4 * SIZE, SIZE), graphs.weight("r", 2, 4 * SIZE, SIZE), graphs.weight("b", 2, 8 * SIZE),
+        numpy_helper.from_array(np.array([0, 0, 2 * SIZE]), "shape"), numpy_helper.from_array(product, "product"),
+    ]  # fmt: skip
+    shape = ["batch", "tokens", WIDE]
+    inputs = [("ids", onnx.TensorProto.INT32, ["batch", "tokens"])]
+    return graphs.graph(nodes, inputs, [("y", FLOAT, shape)], weights, domains=["com.microsoft"])
+
+
+OPERATORS = ("Attention", "EmbedLayerNormalization", "LSTM", "MatMul")
+
+
+@pytest.mark.parametrize("reduce_range", [False, True])
+def test_weights_are_rounded_as_by_the_quantizer_itself(reduce_range, tmp_path):
+    quantization.quantize_dynamic(
+        model(), tmp_path / "model.onnx", op_types_to_quantize=list(OPERATORS), per_channel=True,
+        reduce_range=reduce_range, weight_type=quantization.QuantType.QInt8,
+        extra_options={"DefaultTensorType": FLOAT},
+    )  # fmt: skip
+    with mapped_weights.spilling(tmp_path):
+        mapped = ort_quantizer.quantize_dynamic(model(), excluded=(), reduce_range=reduce_range)
+    large = [tensor.name for tensor in mapped.graph.initializer if mapped_weights.extent(tensor) is not None]
+    assert large == ["product_quantized"]
+    theirs = onnx.load(tmp_path / "model.onnx")
+    assert list(mapped.graph.node) == list(theirs.graph.node)
+    assert stored(mapped) == stored(theirs)
+    assert "table_quantized" in stored(mapped)
+
+
+def stored(model):
+    arrays = {tensor.name: mapped_weights.array(tensor) for tensor in model.graph.initializer}
+    return {name: (array.dtype, array.shape, array.tobytes()) for name, array in arrays.items()}
+
+
+def unshared(readers, nodes):
+    """Return what each node reads as its weight, after `nodes` got copies of their own."""
+    nodes_of_kinds = [
+        helper.make_node(kind, ["x", "w"], [f"y{index}"], name=f"n{index}") for index, kind in enumerate(readers)
+    ]
+    shape = [4, 4]
+    outputs = [(f"y{index}", FLOAT, shape) for index in range(len(readers))]
+    model = ir_models.of(graphs.graph(nodes_of_kinds, [("x", FLOAT, shape)], outputs, [graphs.weight("w", 4, 4)]))
+    ort_quantizer.unshare(model, nodes, {"MatMul": (1,), "Gemm": (1,)})
+    return [node.inputs[1].name for node in model.graph], sorted(model.graph.initializers)
+
+
+def test_each_kind_of_operator_gets_one_copy():
+    read, stored = unshared(["MatMul", "Gemm", "MatMul"], {"n0", "n1", "n2"})
+    assert read == ["w_MatMul", "w_Gemm", "w_MatMul"]
+    assert stored == ["w", "w_Gemm", "w_MatMul"]
+
+
+def test_nodes_that_stay_as_they_are_keep_the_weight():
+    assert unshared(["MatMul", "MatMul"], {"n1"}) == (["w", "w_MatMul"], ["w", "w_MatMul"])
+
+
+def test_a_weight_of_one_kind_is_not_copied():
+    assert unshared(["MatMul", "MatMul"], {"n0", "n1"}) == (["w", "w"], ["w"])

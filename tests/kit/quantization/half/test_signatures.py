@@ -1,0 +1,140 @@
+"""Convolutions in bf16: ONNX has them since opset 22, and exported graphs are older."""
+
+import subprocess
+import sys
+
+import graphs
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from engine.kit.inputs.cases import Case
+from engine.kit.onnx import ir_models, onnx_files, opsets
+from engine.kit.onnx.ir_models import Pipeline
+from engine.kit.quantization.half import half_search, signatures
+from engine.machine import tools
+
+NEWEST = 23
+ACTIVATIONS = ["HardSigmoid", "Softsign", "Round", "Sin", "Elu"]
+"""Operators with one input that have bf16 since opset 22, and that TensorRT-RTX builds."""
+WITHOUT = ["HardSwish", "Mish"]
+"""Operators with one input that have bf16 since opset 22, and that TensorRT-RTX refuses."""
+_BUILD = """
+import sys
+import tensorrt_rtx as trt
+
+builder = trt.Builder(trt.Logger(trt.Logger.INTERNAL_ERROR))
+network = builder.create_network(1 << int(trt.NetworkDefinitionCreationFlag.STRONGLY_TYPED))
+if not trt.OnnxParser(network, builder.logger).parse_from_file(sys.argv[1]):
+    sys.exit("refused")
+config = builder.create_builder_config()
+config.num_compute_capabilities = 1
+config.set_compute_capability(trt.ComputeCapability.SM86, 0)
+profile = builder.create_optimization_profile()
+name = network.get_input(0).name
+sides = tuple(network.get_input(0).shape)[1:]
+profile.set_shape(name, (1, *sides), (2, *sides), (4, *sides))
+config.add_optimization_profile(profile)
+if builder.build_serialized_network(network, config) is None:
+    sys.exit("refused")
+"""
+
+
+def builds(path):
+    """Tell whether TensorRT-RTX builds a model, without a GPU, in a process of its own."""
+    pytest.importorskip("tensorrt_rtx", reason="tensorrt-rtx-cu12 is not installed (the extra `rtx`)")
+    words = [sys.executable, "-c", _BUILD, str(path)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0 or "refused" in done.stderr, done.stderr
+    return done.returncode == 0
+
+
+def convolution(directory, *, opset, between="HardSigmoid"):
+    """Write Conv, an activation, MaxPool and GlobalAveragePool."""
+    weights = np.random.default_rng(0).standard_normal((16, 3, 3, 3)).astype(np.float32) * np.float32(0.2)
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"], pads=[1] * 4),
+        helper.make_node(between, ["c"], ["a"]),
+        helper.make_node("MaxPool", ["a"], ["m"], kernel_shape=[2, 2]),
+        helper.make_node("GlobalAveragePool", ["m"], ["y"]),
+    ]
+    inputs = [("x", graphs.FLOAT, ["batch", 3, 16, 16])]
+    outputs = [("y", graphs.FLOAT, ["batch", 16, 1, 1])]
+    model = graphs.graph(nodes, inputs, outputs, [numpy_helper.from_array(weights, "w")], opset=opset)
+    return graphs.write(directory, model)
+
+
+def lowered(directory, scratch, newest=NEWEST):
+    """Return the model in bf16, and the report."""
+    rows = np.random.default_rng(1).standard_normal((4, 1, 3, 16, 16)).astype(np.float32)
+    cases = [Case(f"line {n}", "", "sample", {"x": row}, {}) for n, row in enumerate(rows)]
+    passes = Pipeline(signatures.load_for_bf16(directory, newest))
+    report = half_search.lowered(passes, cases, "bf16", scratch)
+    return ir_models.proto(passes.model), report
+
+
+def reading_bf16(model):
+    """Return the operators of the nodes that read a stored weight or another node's output in bf16."""
+    halves = {
+        node.output[0] for node in model.graph.node if node.op_type == "Cast" and _to(node) == TensorProto.BFLOAT16
+    }
+    halves |= {tensor.name for tensor in model.graph.initializer if tensor.data_type == TensorProto.BFLOAT16}
+    halves |= {name for node in model.graph.node for name in node.output if name.endswith("_bf16")}
+    return {node.op_type for node in model.graph.node if node.op_type != "Cast" and halves & set(node.input)}
+
+
+def _to(node):
+    return next(attribute.i for attribute in node.attribute if attribute.name == "to")
+
+
+@pytest.mark.parametrize("opset", [17, 20, 22])
+def test_convolutions_and_poolings_compute_in_bf16_whatever_the_opset_was(opset, tmp_path):
+    model, report = lowered(convolution(tmp_path / "model", opset=opset), tmp_path)
+    assert opsets.version(model) == signatures.BF16_OPSET
+    assert reading_bf16(model) >= {"Conv", "MaxPool"}
+    assert report.share == 1
+
+
+def test_a_runtime_that_reads_no_opset_22_keeps_them_in_float32(tmp_path):
+    model, report = lowered(convolution(tmp_path / "model", opset=20), tmp_path, newest=20)
+    assert opsets.version(model) == 20
+    assert report.share == 0
+
+
+def test_a_model_that_gains_nothing_keeps_its_opset(tmp_path):
+    nodes = [helper.make_node("Relu", ["x"], ["y"])]
+    model = graphs.graph(nodes, [("x", graphs.FLOAT, ["batch", 8])], [("y", graphs.FLOAT, ["batch", 8])], opset=17)
+    assert (
+        opsets.version(ir_models.proto(signatures.load_for_bf16(graphs.write(tmp_path / "model", model), NEWEST))) == 17
+    )
+
+
+@pytest.mark.skipif(
+    tools.version_of("onnxruntime-gpu") != tools.MISSING,
+    reason="onnxruntime-gpu 1.31 crashes on a machine with a GPU when it lists its kernels",
+)
+def test_onnx_runtime_has_each_operator_in_opset_22_that_it_has_in_opset_20():
+    from onnx import defs
+    from onnxruntime.capi import onnxruntime_pybind11_state as state
+
+    kernels = {}
+    for kernel in state.get_all_opkernel_def():
+        if kernel.provider == "CPUExecutionProvider" and not kernel.domain:
+            kernels.setdefault(kernel.op_name, []).append(kernel.version_range)
+
+    def runs(operator, opset):
+        since = defs.get_schema(operator, opset, "").since_version
+        return any(first <= since <= last for first, last in kernels[operator])
+
+    both = [name for name in kernels if defs.has(name, 20, "") and runs(name, 20)]
+    assert len(both) > 100
+    assert [name for name in both if not runs(name, signatures.BF16_OPSET)] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("operator", [*ACTIVATIONS, *WITHOUT])
+def test_tensorrt_rtx_builds_what_is_lowered(operator, tmp_path):
+    model, _ = lowered(convolution(tmp_path / "model", opset=20, between=operator), tmp_path)
+    assert (operator in reading_bf16(model)) == (operator in ACTIVATIONS)
+    onnx_files.save(model, tmp_path / "low")
+    assert builds(tmp_path / "low" / onnx_files.MODEL)
