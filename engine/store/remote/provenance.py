@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,8 +9,8 @@ from pathlib import Path
 from engine.store.record import Record
 from engine.store.remote import blobs, envelope, statement
 from engine.store.remote.envelope import Envelope
-from engine.store.remote.errors import RefusedError
 from engine.store.remote.keys import Signer
+from engine.store.remote.objects import RefusedError
 from engine.store.remote.statement import StoredFile
 from engine.store.remote.trust import Trust
 from engine.store.store import Store
@@ -39,7 +38,7 @@ def of(store: Store, record: Record, signer: Signer | None) -> Envelope:
         if opened.signatures or signer is None:
             return opened
     folder = store.artifact_path(record.artifact)
-    new = envelope.seal(statement.write(record, {name: _file(folder / name) for name in record.files}), signer)
+    new = envelope.seal(statement.write(record, {name: StoredFile.of(folder / name) for name in record.files}), signer)
     with store.adding():
         store.keep_envelopes({record.digest: new.encode()})
     return new
@@ -71,15 +70,6 @@ def check(store: Store, trust: Trust) -> ProvenanceCheck:
             files += len(record.files)
             faults.extend((record, fault) for fault in _differing(store.artifact_path(record.artifact), read.files))
     return ProvenanceCheck(statements, files, signers, tuple(faults))
-
-
-def _file(path: Path) -> StoredFile:
-    whole = hashlib.sha256()
-    every = []
-    for blob, content in blobs.parts(path):
-        whole.update(content)
-        every.append(blob)
-    return StoredFile(whole.hexdigest(), tuple(every))
 
 
 def _differing(folder: Path, files: Mapping[str, StoredFile]) -> Iterator[str]:

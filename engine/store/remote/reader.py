@@ -6,27 +6,30 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Coroutine, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from engine.digest import Digest
 from engine.errors import UserError
 from engine.key import Key, digest_of
 from engine.store.record import Record
-from engine.store.remote import machines, names
-from engine.store.remote.attempts import Attempts
-from engine.store.remote.background import Background, together
-from engine.store.remote.batches import Batches
+from engine.store.remote import machines
+from engine.store.remote.attempts import PatientPlace
+from engine.store.remote.background import Background, Batches, each, together
 from engine.store.remote.blobs import Blob
-from engine.store.remote.counts import Counts
 from engine.store.remote.downloads import AT_ONCE, Download
-from engine.store.remote.errors import MissingError, RefusedError, RemoteError
-from engine.store.remote.guard import GuardedPlace
-from engine.store.remote.many import each
-from engine.store.remote.moving import Moving
-from engine.store.remote.objects import Entry
+from engine.store.remote.objects import (
+    RECORDS,
+    Entry,
+    MissingError,
+    RefusedError,
+    RemoteError,
+    list_name,
+    record_name,
+)
 from engine.store.remote.settings import RemoteSettings
 from engine.store.remote.statement import LARGEST_RECORD, Statement, admitted, judged
+from engine.store.remote.transfers import Anew, Counts, Moving
 from engine.store.store import Store
 
 _MISS_SECONDS = 5.0
@@ -39,27 +42,16 @@ _Opened = tuple[Statement, str, bytes]
 """The statement of an envelope, the identifier of the key that signed it, and the envelope."""
 
 
-@dataclass
-class Anew:
-    """What a push writes anew although the remote has it, because it could not be used here."""
-
-    keys: set[Digest] = field(default_factory=set)
-    """Keys whose artifacts could not be brought: their jobs run again."""
-    objects: set[str] = field(default_factory=set)
-    """Names of blobs that a download refused."""
-
-
 class RemoteReader:
     """Brings what a store lacks from a remote. Looking up raises nothing, as `Tier` describes."""
 
     def __init__(
-        self, store: Store, place: GuardedPlace, attempts: Attempts, background: Background, counts: Counts, *,
+        self, store: Store, place: PatientPlace, background: Background, counts: Counts, *,
         settings: RemoteSettings, anew: Anew, moving: Moving,
     ) -> None:  # fmt: skip
         """What cannot be brought goes to `anew`."""
         self._store = store
         self._place = place
-        self._attempts = attempts
         self._background = background
         self._counts = counts
         self._trust = settings.trust
@@ -67,7 +59,7 @@ class RemoteReader:
         self._anew = anew
         self._missed: dict[Digest, float] = {}
         """When a record was missing: the builder looks twice, before and after it takes the lock of a key."""
-        self._download = Download(store, place, attempts, on_bytes=counts.receive, moving=moving)
+        self._download = Download(store, place, on_bytes=counts.receive, moving=moving)
 
     def find(self, key: Key) -> Record | None:
         """Return the record of a key, now also in the store, or None. The artifact stays where it is: see `bring`."""
@@ -108,12 +100,12 @@ class RemoteReader:
     def look_again(self) -> None:
         """Forget what was missing and what failed: a build that waits for results gives the remote another chance."""
         self._missed.clear()
-        self._attempts.renew()
+        self._place.attempts.renew()
 
     @property
     def reads(self) -> bool:
         """Whether the remote is asked: it answers, and some signature counts."""
-        return not self._trust.is_empty and self._attempts.gone is None
+        return not self._trust.is_empty and self._place.attempts.gone is None
 
     def bring(self, record: Record) -> None:
         """Bring the artifact of a record that came from a remote. Raises RemoteError, OSError."""
@@ -123,7 +115,7 @@ class RemoteReader:
             raise RemoteError(f"the store has no envelope for the record of {record.job!r}")
         try:
             checked = admitted(raw, record.key, self._trust)
-            objects = {names.blob(blob) for file in checked.files.values() for blob in file.blobs}
+            objects = {blob.name for file in checked.files.values() for blob in file.blobs}
             self._anew.objects |= objects
             self._background.run(self._download.artifact(checked))
         except RefusedError as error:
@@ -148,7 +140,7 @@ class RemoteReader:
         return self._background.run(self._every())
 
     async def _every(self) -> list[Record]:
-        listed = iter([entry async for entry in self._place.list(names.RECORDS)])
+        listed = iter(await self._place.listed(RECORDS))
         taken: list[Record] = []
         known = await asyncio.to_thread(self._known)
         batches: Batches[_Opened] = Batches(lambda every: taken.extend(self._taken(every)), most=_BATCH)
@@ -172,7 +164,7 @@ class RemoteReader:
     def _known(self) -> dict[str, Record]:
         """Return the store's own answers, by the names of their objects: a pull that was cut goes on behind them."""
         return {
-            names.record(record.key): record
+            record_name(record.key): record
             for record in self._store.records()
             if (not record.origin or self._trust.counts(record.origin.get("signer", "")))
             and self._store.counts(record)
@@ -222,7 +214,7 @@ class RemoteReader:
             raise
 
     async def _looked_up(self, key: Key) -> Record:
-        return await self._added(key, await self._read(names.record(key)))
+        return await self._added(key, await self._read(record_name(key)))
 
     async def _check_files(self, read: Statement) -> None:
         """Raise RefusedError if the remote lacks a blob of a record that has outlived the remote's retention."""
@@ -231,7 +223,7 @@ class RemoteReader:
         every = {blob for file in read.files.values() for blob in file.blobs if blob.inline is None}
 
         async def one(blob: Blob) -> None:
-            if await self._attempts.make(lambda: self._place.entry(names.blob(blob))) is None:
+            if await self._place.entry(blob.name) is None:
                 raise RefusedError("missing blob", f"the remote lacks the blob {blob.sha256}")
 
         await each(every, one)
@@ -263,7 +255,7 @@ class RemoteReader:
         return None
 
     async def _gathered(self, key: Key) -> None:
-        raw = await self._read(names.machines(key), most=machines.LARGEST)
+        raw = await self._read(list_name(key), most=machines.LARGEST)
         for name in machines.nearest(machines.decode(raw), key):
             if not self._store.record_path(name.key).exists():
                 await self._added(None, await self._read(name.object))
@@ -274,6 +266,5 @@ class RemoteReader:
                 return await self._read(entry.name, most=entry.size)
         return await self._read(entry.name)
 
-    async def _read(self, name: str, *, most: int | None = None) -> bytes:
-        most = LARGEST_RECORD if most is None else most
-        return await self._attempts.make(lambda: self._place.read(name, most=most), seconds=self._attempts.look_up)
+    async def _read(self, name: str, *, most: int = LARGEST_RECORD) -> bytes:
+        return await self._place.read(name, most=most, seconds=self._place.attempts.look_up)

@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import base64
 import datetime as dt
+import hashlib
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from engine.digest import Digest
 from engine.key import Key
 from engine.store import output
 from engine.store.record import Record
-from engine.store.remote import envelope, untrusted
-from engine.store.remote.blobs import Blob
-from engine.store.remote.errors import RefusedError
+from engine.store.remote import envelope
+from engine.store.remote.blobs import Blob, parts
+from engine.store.remote.objects import RefusedError
 from engine.store.remote.trust import Trust
 from engine.text import distribution
 
@@ -43,6 +45,16 @@ class StoredFile:
 
     sha256: str
     blobs: tuple[Blob, ...]
+
+    @classmethod
+    def of(cls, path: Path) -> StoredFile:
+        """Read a file, and return it as it would lie at a remote. Raises OSError."""
+        whole = hashlib.sha256()
+        every = []
+        for blob, content in parts(path):
+            whole.update(content)
+            every.append(blob)
+        return cls(whole.hexdigest(), tuple(every))
 
 
 @dataclass(frozen=True)
@@ -110,12 +122,12 @@ def read(payload: bytes) -> Statement:
     artifact, and for blobs that cannot be the named files.
     """
     try:
-        statement = untrusted.parse(payload)
+        statement = envelope.parse(payload)
         if statement["_type"] != STATEMENT or statement["predicateType"] != PREDICATE:
             raise RefusedError("wrong statement", "the payload is no in-toto statement with SLSA provenance")
         byproducts = statement["predicate"]["runDetails"]["byproducts"]
         content = next(each["content"] for each in byproducts if each["name"] == _RECORD)
-        fields = untrusted.parse(base64.b64decode(content, validate=True))
+        fields = envelope.parse(base64.b64decode(content, validate=True))
         if fields["form"] != _FORM:
             raise RefusedError("newer form", f"the record has the form {fields['form']!r}: another version wrote it")
         record = _record(fields["record"])
@@ -123,8 +135,8 @@ def read(payload: bytes) -> Statement:
         named = len(statement["subject"])
         blobs = {str(name): tuple(map(Blob.parse, each)) for name, each in fields["blobs"].items()}
         signed_at = float(fields["signed_at"])
-    except untrusted.WRONG as error:
-        what = f"the payload has not the fields of a record: {untrusted.fault(error)}"
+    except envelope.WRONG as error:
+        what = f"the payload has not the fields of a record: {envelope.fault(error)}"
         raise RefusedError("wrong statement", what) from None
     _check(record, subjects, blobs, named=named)
     return Statement(record, {name: StoredFile(subjects[name], blobs[name]) for name in record.files}, signed_at)

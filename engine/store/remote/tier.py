@@ -8,17 +8,14 @@ from engine.errors import UserError
 from engine.events import Moved
 from engine.key import Key
 from engine.store.record import Record
-from engine.store.remote import attempts as attempting
-from engine.store.remote import places
+from engine.store.remote import attempts, places
+from engine.store.remote.attempts import PatientPlace
 from engine.store.remote.background import Background
-from engine.store.remote.counts import Counts
 from engine.store.remote.guard import GuardedPlace
-from engine.store.remote.moving import Moving, Watch
 from engine.store.remote.pushes import Pushes
-from engine.store.remote.reader import Anew, RemoteReader
+from engine.store.remote.reader import RemoteReader
 from engine.store.remote.settings import RemoteSettings
-from engine.store.remote.statement import admitted
-from engine.store.remote.uploads import Upload
+from engine.store.remote.transfers import Anew, Counts, Moving, Watch
 from engine.store.store import Store
 
 
@@ -38,35 +35,23 @@ class Tier:
         self.settings = settings
         self._store = store
         self.counts = Counts()
-        self.attempts = attempting.brief() if brief else attempting.patient()
+        self.attempts = attempts.brief() if brief else attempts.patient()
         reading = place or places.place_of(settings.url, environ=settings.environ, writes=False)
         writing = place or places.place_of(settings.url, environ=settings.environ, writes=True)
         self._places = {id(each): each for each in (reading, writing)}
         self._background = Background()
-        anew = Anew()
-        shared = (self.attempts, self._background, self.counts)
         self._coming, self._going = Moving("in"), Moving("out")
-        self._reader = RemoteReader(store, reading, *shared, settings=settings, anew=anew, moving=self._coming)
-        upload = Upload(
-            store, writing, self.attempts, signer=settings.signer, retention=settings.retention,
-            on_bytes=self.counts.send, moving=self._going,
+        anew = Anew()
+        self._reader = RemoteReader(
+            store, PatientPlace(reading, self.attempts), self._background, self.counts,
+            settings=settings, anew=anew, moving=self._coming,
         )  # fmt: skip
-        upload.anew = anew.objects
         self._pushes = Pushes(
-            store, upload, self._background, self.counts, wrong=anew.keys,
-            check=lambda raw, key: admitted(raw, key, settings.trust),
+            store, PatientPlace(writing, self.attempts), self._background, self.counts,
+            settings=settings, anew=anew, moving=self._going,
         )  # fmt: skip
         self.shown = reading.shown
         """The remote in messages."""
-
-    @property
-    def on_bytes(self) -> Callable[[int], None]:
-        """What is called with the number of bytes of each object that came or went."""
-        return self.counts.on_bytes
-
-    @on_bytes.setter
-    def on_bytes(self, called: Callable[[int], None]) -> None:
-        self.counts.on_bytes = called
 
     def watch(self, on_event: Callable[[Moved], None]) -> None:
         """Report from now on what moves, in the thread that waits for the remote, or that calls `pulse`."""
