@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.commands import options
 from engine.errors import Exit, StepError, StoreError, UsageError
-from engine.system import writable
+from engine.system import folders
 from engine.text import sizes
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _push(arguments: argparse.Namespace) -> Exit:
 def _export(arguments: argparse.Namespace) -> Exit:
     from engine.store.remote import places
 
-    writable.refuse(arguments.output.parent, f"{arguments.output} cannot be written", _ELSEWHERE)
+    folders.refuse_unwritable(arguments.output.parent, f"{arguments.output} cannot be written", _ELSEWHERE)
     session = _session(arguments)
     tier = _tier(session.lookup.store, places.archive(arguments.output, mode="x"))
     try:
@@ -141,7 +141,7 @@ def _keygen(arguments: argparse.Namespace) -> Exit:
     from engine.store.remote import keys, settings
 
     path = arguments.output or settings.signing_key_path()
-    writable.refuse(path.parent, f"{path} cannot be written", _ELSEWHERE)
+    folders.refuse_unwritable(path.parent, f"{path} cannot be written", _ELSEWHERE)
     pair = keys.generate(path)
     print(f"private key: {path} (keep it; a CI gets it as the secret {keys.VARIABLE})")
     print(f"public key:  {pair.public}")

@@ -12,7 +12,7 @@ from engine.errors import StepError
 from engine.kit.checkpoints import hub_errors, hub_files, model_files
 from engine.kit.checkpoints.hub_errors import Hub
 from engine.kit.checkpoints.hub_files import File, Repository
-from engine.store.copying import copy
+from engine.store.disk import copy
 from engine.text import distribution
 
 _DEFAULT_ENDPOINT = "https://huggingface.co"

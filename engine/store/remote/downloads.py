@@ -11,7 +11,7 @@ from pathlib import Path
 
 from engine import digest
 from engine.digest import Digest
-from engine.store.copying import link_or_copy
+from engine.store.disk import link_or_copy
 from engine.store.file_lock import try_take
 from engine.store.remote.attempts import PatientPlace
 from engine.store.remote.background import together
