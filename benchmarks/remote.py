@@ -272,7 +272,7 @@ async def _get(store: Any, folder: Path | None) -> None:
 
 async def _each(calls: Any) -> None:
     """Run calls with as many at a time as the remote's client has."""
-    from engine.store.remote.downloads import AT_ONCE
+    from engine.store.remote.background import AT_ONCE
 
     calls = iter(calls)
 

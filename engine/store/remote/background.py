@@ -14,7 +14,8 @@ T = TypeVar("T")
 
 _PULSE = 0.5
 """Seconds between two calls of `on_pulse`."""
-_AT_ONCE = 16
+AT_ONCE = 16
+"""Requests at a time, where many are alike."""
 
 
 @contextlib.asynccontextmanager
@@ -32,16 +33,16 @@ def _first(error: BaseException) -> BaseException:
 
 
 async def each(items: Iterable[T], work: Callable[[T], Awaitable[None]]) -> None:
-    """Do the same with many objects, several at a time. Raises the first error."""
-    slots = asyncio.Semaphore(_AT_ONCE)
+    """Do the same with many items, several at a time. Raises the first error."""
+    left = iter(items)
 
-    async def one(item: T) -> None:
-        async with slots:
+    async def worker() -> None:
+        for item in left:
             await work(item)
 
     async with together() as group:
-        for item in items:
-            group.create_task(one(item))
+        for _ in range(AT_ONCE):
+            group.create_task(worker())
 
 
 class Background:

@@ -14,15 +14,13 @@ from engine.digest import Digest
 from engine.store.disk import link_or_copy
 from engine.store.file_lock import try_take
 from engine.store.remote.attempts import PatientPlace
-from engine.store.remote.background import together
+from engine.store.remote.background import AT_ONCE, together
 from engine.store.remote.blobs import Blob
 from engine.store.remote.objects import MissingError, RefusedError
 from engine.store.remote.statement import Statement, StoredFile
 from engine.store.remote.transfers import Moving
 from engine.store.store import Store
 
-AT_ONCE = 16
-"""Requests at a time."""
 _BLOBS_AT_ONCE = 4
 """Blobs of one large file at a time; each is in memory once or twice."""
 _BEGINNING = 64

@@ -15,9 +15,9 @@ from engine.key import Key, digest_of
 from engine.store.record import Record
 from engine.store.remote import machines
 from engine.store.remote.attempts import PatientPlace
-from engine.store.remote.background import Background, Batches, each, together
+from engine.store.remote.background import Background, Batches, each
 from engine.store.remote.blobs import Blob
-from engine.store.remote.downloads import AT_ONCE, Download
+from engine.store.remote.downloads import Download
 from engine.store.remote.objects import (
     RECORDS,
     Entry,
@@ -115,7 +115,7 @@ class RemoteReader:
             raise RemoteError(f"the store has no envelope for the record of {record.job!r}")
         try:
             checked = admitted(raw, record.key, self._trust)
-            objects = {blob.name for file in checked.files.values() for blob in file.blobs}
+            objects = {blob.name for blob in checked.stored_blobs}
             self._anew.objects |= objects
             self._background.run(self._download.artifact(checked))
         except RefusedError as error:
@@ -140,36 +140,29 @@ class RemoteReader:
         return self._background.run(self._every())
 
     async def _every(self) -> list[Record]:
-        listed = iter(await self._place.listed(RECORDS))
         taken: list[Record] = []
         known = await asyncio.to_thread(self._known)
         batches: Batches[_Opened] = Batches(lambda every: taken.extend(self._taken(every)), most=_BATCH)
 
-        async def worker() -> None:
-            for entry in listed:
-                if entry.name in known:
-                    taken.append(known[entry.name])
-                    continue
-                try:
-                    await batches.add(await self._opened(await self._read_listed(entry)))
-                except RefusedError as error:
-                    self._counts.refuse(error)
+        async def one(entry: Entry) -> None:
+            if entry.name in known:
+                taken.append(known[entry.name])
+                return
+            try:
+                await batches.add(await self._opened(await self._read_listed(entry)))
+            except RefusedError as error:
+                self._counts.refuse(error)
 
-        async with together() as group:
-            for _ in range(AT_ONCE):
-                group.create_task(worker())
+        await each(await self._place.listed(RECORDS), one)
         await batches.end()
         return taken
 
     def _known(self) -> dict[str, Record]:
         """Return the store's own answers, by the names of their objects: a pull that was cut goes on behind them."""
-        return {
-            record_name(record.key): record
-            for record in self._store.records()
-            if (not record.origin or self._trust.counts(record.origin.get("signer", "")))
-            and self._store.counts(record)
-            and self._store.artifacts.is_whole(record)
-        }
+        return {record_name(record.key): record for record in self._store.records() if self._is_usable(record)}
+
+    def _is_usable(self, record: Record) -> bool:
+        return self._store.counts(record) and self._store.artifacts.is_whole(record)
 
     async def _opened(self, raw: bytes) -> _Opened:
         if len(raw) > _SMALL:
@@ -194,39 +187,31 @@ class RemoteReader:
 
     def bring_all(self, records: Iterable[Record]) -> None:
         """Bring the artifacts of many records at a time. Raises RemoteError, OSError."""
-        self._background.run(self._brought(list(records)))
 
-    async def _brought(self, records: Sequence[Record]) -> None:
-        left = iter(records)
-
-        async def worker() -> None:
-            for record in left:
-                raw = self._store.envelopes.read(record.digest) if self._store.is_away(record) else None
-                if raw is not None:
-                    await self._download.artifact(admitted(raw, record.key, self._trust))
+        async def one(record: Record) -> None:
+            raw = self._store.envelopes.read(record.digest) if self._store.is_away(record) else None
+            if raw is not None:
+                await self._download.artifact(admitted(raw, record.key, self._trust))
 
         try:
-            async with together() as group:
-                for _ in range(AT_ONCE):
-                    group.create_task(worker())
+            self._background.run(each(records, one))
         except RefusedError as error:
             self._counts.refuse(error)
             raise
 
     async def _looked_up(self, key: Key) -> Record:
-        return await self._added(key, await self._read(record_name(key)))
+        return await self._added(key, await self._read(record_name(key), most=LARGEST_RECORD))
 
     async def _check_files(self, read: Statement) -> None:
         """Raise RefusedError if the remote lacks a blob of a record that has outlived the remote's retention."""
         if self._retention is None or time.time() - read.signed_at < self._retention:
             return
-        every = {blob for file in read.files.values() for blob in file.blobs if blob.inline is None}
 
         async def one(blob: Blob) -> None:
             if await self._place.entry(blob.name) is None:
                 raise RefusedError("missing blob", f"the remote lacks the blob {blob.sha256}")
 
-        await each(every, one)
+        await each(read.stored_blobs, one)
 
     def _filed(self, every: Sequence[_Opened]) -> list[Record]:
         """Return the store's own records of some keys, or add those that were read; the caller is `adding`."""
@@ -245,26 +230,19 @@ class RemoteReader:
     def _own(self, record: Record) -> Record | None:
         """Return the record that the store has of the same key, if it can be used."""
         own = self._store.read(record.digest)
-        if (
-            own is not None
-            and own.key == record.key
-            and self._store.counts(own)
-            and self._store.artifacts.is_whole(own)
-        ):
-            return own
-        return None
+        return own if own is not None and own.key == record.key and self._is_usable(own) else None
 
     async def _gathered(self, key: Key) -> None:
         raw = await self._read(list_name(key), most=machines.LARGEST)
         for name in machines.nearest(machines.decode(raw), key):
             if not self._store.record_path(name.key).exists():
-                await self._added(None, await self._read(name.object))
+                await self._added(None, await self._read(name.object, most=LARGEST_RECORD))
 
     async def _read_listed(self, entry: Entry) -> bytes:
         if entry.size < LARGEST_RECORD:
             with contextlib.suppress(RefusedError):  # a longer one has replaced it since it was listed
                 return await self._read(entry.name, most=entry.size)
-        return await self._read(entry.name)
+        return await self._read(entry.name, most=LARGEST_RECORD)
 
-    async def _read(self, name: str, *, most: int = LARGEST_RECORD) -> bytes:
+    async def _read(self, name: str, *, most: int) -> bytes:
         return await self._place.read(name, most=most, seconds=self._place.attempts.look_up)

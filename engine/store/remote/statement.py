@@ -68,7 +68,12 @@ class Statement:
     @property
     def is_small(self) -> bool:
         """Whether the statement has the bytes of all files itself."""
-        return all(blob.inline is not None for file in self.files.values() for blob in file.blobs)
+        return not self.stored_blobs
+
+    @property
+    def stored_blobs(self) -> set[Blob]:
+        """The blobs that are objects of their own."""
+        return {blob for file in self.files.values() for blob in file.blobs if blob.inline is None}
 
 
 def write(record: Record, files: Mapping[str, StoredFile]) -> bytes:

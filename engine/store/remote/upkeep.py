@@ -103,8 +103,7 @@ class _Check:
             self._fault(entry.name, "other key", "the record under this name was made for another key")
             return
         self._verdict.records += 1
-        blobs = (blob for file in read.files.values() for blob in file.blobs if blob.inline is None)
-        self._named.update((blob.name, blob) for blob in blobs)
+        self._named.update((blob.name, blob) for blob in read.stored_blobs)
 
     async def _read(self, present: Iterable[str]) -> None:
         async def one(name: str) -> None:
@@ -215,7 +214,7 @@ class _Expiry:
             except RefusedError:
                 self._result.unreadable += 1
                 return
-            every.update(blob.name for file in read.files.values() for blob in file.blobs)
+            every.update(blob.name for blob in read.stored_blobs)
 
         await each(records, one)
         return every

@@ -12,7 +12,7 @@ from pathlib import Path
 from engine.store.record import Record
 from engine.store.remote import blobs
 from engine.store.remote.attempts import PatientPlace
-from engine.store.remote.background import together
+from engine.store.remote.background import AT_ONCE, together
 from engine.store.remote.blobs import Blob
 from engine.store.remote.objects import PROBE
 from engine.store.remote.statement import StoredFile
@@ -20,7 +20,6 @@ from engine.store.remote.transfers import Moving
 from engine.store.store import Store
 from engine.system import regular
 
-_REQUESTS = 16
 _BLOBS = 12
 _FILES = 32
 _SMALL = 1 << 16
@@ -48,7 +47,7 @@ class Upload:
         self._anew = anew
         self._on_bytes = on_bytes
         self._moving = moving
-        self.requests = asyncio.Semaphore(_REQUESTS)
+        self.requests = asyncio.Semaphore(AT_ONCE)
         """Bounds the requests that write at a time."""
         self._memory = asyncio.Semaphore(_BLOBS)
         """Bounds the blobs that are in memory at a time."""
