@@ -129,7 +129,7 @@ def _show_table(session: Session, summaries: Sequence[Summary], *, form: str) ->
 def _show_provenance(arguments: argparse.Namespace) -> Exit:
     from engine import api
     from engine.report import grid
-    from engine.store.remote import provenance, settings
+    from engine.store.remote import settings, statement
 
     session = api.session(arguments.recipes, **options.reading(arguments))
     store = session.lookup.store
@@ -140,7 +140,7 @@ def _show_provenance(arguments: argparse.Namespace) -> Exit:
         for job in summary.variant.jobs
         if job.name in summary.records
     ]
-    envelopes = [provenance.of(store, record, own.signer) for _, _, record in every]
+    envelopes = [statement.envelope_of(store, record, own.signer) for _, _, record in every]
     store.leave()
     if arguments.json:
         fields = [

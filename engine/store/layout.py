@@ -9,7 +9,7 @@ from engine.digest import Digest
 from engine.errors import StoreError
 from engine.store import file_lock
 from engine.store.disk import replace
-from engine.store.notes import KINDS
+from engine.store.notes import KEPT, KINDS
 from engine.store.sealed import sealed, unsealed
 from engine.system import folders, regular
 
@@ -42,8 +42,8 @@ class Layout:
         """The folder of the store that holds the lock files of builders."""
         self.gate = self.locks / "gate"
         """The lock of the whole store: builders share the lock, and a collection holds the lock alone."""
-        self.kept = root / "kept"
-        """Files that save time and never change a result, such as timing caches (`engine.store.kept`)."""
+        self.kept = root / KEPT
+        """Files that save time and never change a result, such as timing caches (`engine.store.notes`)."""
         self.envelopes = root / "envelopes"
         """The signed statements of records that came from a remote or went there (`engine.store.remote_tier`)."""
         self.incoming = root / "incoming"
