@@ -12,7 +12,7 @@ import zstandard
 from stores import put
 
 from engine.key import digest_of
-from engine.store.remote import envelope, keys, objects, reader, statement
+from engine.store.remote import envelope, keys, objects, statement, tier
 from engine.store.remote.trust import Trust, TrustedKey
 
 KEY = {"step": "x", "code": "c", "options.a": "1", "inputs.model": "m"}
@@ -353,7 +353,7 @@ def test_a_key_that_counts_no_more_is_refused(shared, machine, pair, listed, mes
 
 
 def test_a_record_that_is_too_long_is_not_read(shared, machine, monkeypatch):
-    monkeypatch.setattr(reader, "LARGEST_RECORD", 100)
+    monkeypatch.setattr(tier, "LARGEST_RECORD", 100)
     refused(machine("b", shared[1]), "too long: ")
 
 
