@@ -96,7 +96,7 @@ class Tier:
         just_missed = time.monotonic() - self._missed.get(digest, -_MISS_SECONDS) < _MISS_SECONDS
         if not self._reads or just_missed or digest in self._anew.keys:
             return None
-        record = self._looked_for(self._looked_up(key))
+        record = self._counting_trouble(self._fetch(key))
         if record is None:
             self._missed[digest] = time.monotonic()
         return record
@@ -106,7 +106,7 @@ class Tier:
 
         The envelope is judged like one of the remote; None is returned for one that is refused, or cannot be filed.
         """
-        return self._looked_for(self._added(key, raw))
+        return self._counting_trouble(self._admit(key, raw))
 
     def look_again(self) -> None:
         """Forget what was missing and what failed: a build that waits for results gives the remote another chance."""
@@ -143,11 +143,11 @@ class Tier:
         The builder decides which of them fits.
         """
         if self._reads:
-            self._looked_for(self._gathered(key))
+            self._counting_trouble(self._fetch_listed(key))
 
     def take_all(self) -> list[Record]:
         """Add every record of the remote to the store, and return those that the store has now. Raises RemoteError."""
-        return self._background.run(self._every())
+        return self._background.run(self._fetch_all())
 
     def bring_all(self, records: Iterable[Record]) -> None:
         """Bring the artifacts of many records at a time. Raises RemoteError, OSError."""
@@ -211,7 +211,7 @@ class Tier:
         """Whether the remote is asked: it answers, and some signature counts."""
         return not self.settings.trust.is_empty and self.attempts.gone is None
 
-    def _looked_for(self, work: Coroutine[Any, Any, T]) -> T | None:
+    def _counting_trouble(self, work: Coroutine[Any, Any, T]) -> T | None:
         """Return the result of a look-up; None where the remote is in trouble, which is counted."""
         try:
             return self._background.run(work)
@@ -223,14 +223,14 @@ class Tier:
             self.counts.unread = self.counts.unread or error
         return None
 
-    async def _looked_up(self, key: Key) -> Record:
-        return await self._added(key, await self._read(record_name(key), most=LARGEST_RECORD))
+    async def _fetch(self, key: Key) -> Record:
+        return await self._admit(key, await self._read(record_name(key), most=LARGEST_RECORD))
 
-    async def _added(self, key: Key | None, raw: bytes) -> Record:
+    async def _admit(self, key: Key | None, raw: bytes) -> Record:
         read, signer = judged(raw, key, self.settings.trust)
         await self._check_files(read)
         with self._store.adding():
-            return self._filed([(read, signer, raw)])[0]
+            return self._file([(read, signer, raw)])[0]
 
     async def _check_files(self, read: Statement) -> None:
         """Raise RefusedError if the remote lacks a blob of a record that has outlived the remote's retention."""
@@ -243,7 +243,7 @@ class Tier:
 
         await each(read.stored_blobs, one)
 
-    def _filed(self, every: Sequence[_Opened]) -> list[Record]:
+    def _file(self, every: Sequence[_Opened]) -> list[Record]:
         """Return the store's own records of some keys, or add those that were read; the caller is `adding`."""
         records: list[Record] = []
         new: dict[Digest, bytes] = {}
@@ -262,23 +262,23 @@ class Tier:
         own = self._store.read(record.digest)
         return own if own is not None and own.key == record.key and self._is_usable(own) else None
 
-    async def _gathered(self, key: Key) -> None:
+    async def _fetch_listed(self, key: Key) -> None:
         raw = await self._read(list_name(key), most=machines.LARGEST)
         for name in machines.nearest(machines.decode(raw), key):
             if not self._store.record_path(name.key).exists():
-                await self._added(None, await self._read(name.object, most=LARGEST_RECORD))
+                await self._admit(None, await self._read(name.object, most=LARGEST_RECORD))
 
-    async def _every(self) -> list[Record]:
+    async def _fetch_all(self) -> list[Record]:
         taken: list[Record] = []
         known = await asyncio.to_thread(self._known)
-        batches: Batches[_Opened] = Batches(lambda every: taken.extend(self._taken(every)), most=_BATCH)
+        batches: Batches[_Opened] = Batches(lambda every: taken.extend(self._file_with_artifacts(every)), most=_BATCH)
 
         async def one(entry: Entry) -> None:
             if entry.name in known:
                 taken.append(known[entry.name])
                 return
             try:
-                await batches.add(await self._opened(await self._read_listed(entry)))
+                await batches.add(await self._open(await self._read_listed(entry)))
             except RefusedError as error:
                 self.counts.refuse(error)
 
@@ -293,18 +293,18 @@ class Tier:
     def _is_usable(self, record: Record) -> bool:
         return self._store.counts(record) and self._store.artifacts.is_whole(record)
 
-    async def _opened(self, raw: bytes) -> _Opened:
+    async def _open(self, raw: bytes) -> _Opened:
         if len(raw) > _SMALL:
             read, signer = await asyncio.to_thread(judged, raw, None, self.settings.trust)
         else:  # not in a thread: it would keep the interpreter from this one for milliseconds, and requests would wait
             read, signer = judged(raw, None, self.settings.trust)
         return read, signer, raw
 
-    def _taken(self, every: Sequence[_Opened]) -> list[Record]:
+    def _file_with_artifacts(self, every: Sequence[_Opened]) -> list[Record]:
         """Add some records to the store, each with its artifact where its envelope has the bytes."""
         taken = []
         with self._store.adding():
-            for record, (read, _, _) in zip(self._filed(every), every, strict=True):
+            for record, (read, _, _) in zip(self._file(every), every, strict=True):
                 try:
                     if self._store.is_away(record) and read.is_small:
                         self._download.unpack(read)
