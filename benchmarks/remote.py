@@ -248,10 +248,10 @@ async def _put(store: Any, content: Mapping[str, bytes]) -> None:
     """Put objects as a push does: a record never replaces another one."""
     import obstore
 
-    from engine.store.remote import names
+    from engine.store.remote.objects import is_record_name
 
     async def one(name: str, data: bytes) -> None:
-        mode: Any = "create" if names.is_record(name) else "overwrite"
+        mode: Any = "create" if is_record_name(name) else "overwrite"
         await obstore.put_async(store, name, data, mode=mode, use_multipart=False)
 
     await _each((lambda name=name, data=data: one(name, data)) for name, data in content.items())
@@ -272,7 +272,7 @@ async def _get(store: Any, folder: Path | None) -> None:
 
 async def _each(calls: Any) -> None:
     """Run calls with as many at a time as the remote's client has."""
-    from engine.store.remote.downloads import AT_ONCE
+    from engine.store.remote.background import AT_ONCE
 
     calls = iter(calls)
 

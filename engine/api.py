@@ -39,7 +39,7 @@ from engine.recipe.schema import Recipe
 from engine.store import history as past_builds
 from engine.store.history import PastBuild
 from engine.store.opening import open_store
-from engine.system import generated
+from engine.system import folders
 
 __all__ = [
     "VERSION", "BuildFailedError", "BuildFailure", "Checked", "Event", "Finding", "Finished", "Locked", "OpenedPackage",
@@ -247,12 +247,12 @@ class Session:
         for event in self._before():
             on_event(event)
         executor = self._executor(options, on_event)
-        is_new = options.out is None and generated.is_empty(place)
+        is_new = options.out is None and folders.is_empty(place)
         options = replace(options, out=place, is_what_if=bool(self.selection.set))
 
         def whole(finished: Finished) -> Finished:
             if is_new and place.is_dir():
-                generated.ignore(place)
+                folders.ignore(place)
             return self._with_refusals(finished)
 
         return announce(run(variants, self.lookup, executor, options), self.lookup.store, on_event, whole)

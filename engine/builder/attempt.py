@@ -17,8 +17,9 @@ from engine.builder.trace import declaring, reads, traces
 from engine.builder.worker_task import Outcome, WorkerTask
 from engine.errors import StepError, UserError
 from engine.key import digest_of
-from engine.store import kept, output
+from engine.store import output
 from engine.store.disk import explained
+from engine.store.notes import kept_name
 from engine.store.record import Record
 from engine.system import regular
 from engine.system.file_systems import MountEvents
@@ -72,7 +73,7 @@ class Attempt:
             flushes=store.flushes,
         )
         if traits.kept_by:
-            kept.lend(store, kept.name_of(job.name, traits.kept_by, key), _kept_file(folder))
+            store.notes.lend(kept_name(job.name, traits.kept_by, key), _kept_file(folder))
         return cls(order, task, cleanup, RunInputs(store, taken, _paths_of(order, places), mounts))
 
     @property
@@ -96,8 +97,8 @@ class Attempt:
         declaring.refuse_uncovered_code(order.job.name, trace.gaps)
         traits = order.job.traits
         if traits.kept_by:
-            name = kept.name_of(order.job.name, traits.kept_by, order.key)
-            kept.take(store, name, _kept_file(Path(self.task.out).parent))
+            name = kept_name(order.job.name, traits.kept_by, order.key)
+            store.notes.take(name, _kept_file(Path(self.task.out).parent))
         return store.commit(
             order.key,
             Path(self.task.out),

@@ -9,7 +9,7 @@ from pathlib import Path
 from engine.builder.variant import PlannedVariant
 from engine.errors import UsageError
 from engine.store.materialize import PREVIOUS, refuse_strangers
-from engine.system import writable
+from engine.system import folders
 
 _HINT = "name another folder with -o; without -o, packages go to build/ of the project"
 
@@ -20,7 +20,7 @@ def refuse(out: Path, *, chosen: bool, store: Path, variants: Sequence[PlannedVa
     `chosen` says whether the user has named the folder. Only then may the folder not contain the store, a recipe or a
     source. Raises UsageError, StoreError, and OSError for a folder that cannot be read.
     """
-    writable.refuse(out, f"packages cannot go to {out}", _HINT)
+    folders.refuse_unwritable(out, f"packages cannot go to {out}", _HINT)
     belongings = _belongings(store, variants)
     if chosen:
         real = _real(out)

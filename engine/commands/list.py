@@ -16,7 +16,7 @@ from engine import snapshot
 from engine.commands import options
 from engine.errors import Exit, UserError
 from engine.recipe.project import root_of
-from engine.system import generated, regular
+from engine.system import folders, regular
 
 if TYPE_CHECKING:
     from engine.api import Session
@@ -82,7 +82,7 @@ def run(arguments: argparse.Namespace) -> Exit:
 
 def _recipes(root: str) -> Iterator[str]:
     """Yield the paths of the recipes in a project, as seen from here, without those that others only extend."""
-    for path in generated.files_beside(root):
+    for path in folders.files_beside(root):
         if path.endswith(_ENDINGS):
             with contextlib.suppress(OSError):
                 text = regular.read(path)

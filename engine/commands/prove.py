@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from engine.commands import options
 from engine.commands import package as packages_of
 from engine.errors import Exit, HardwareError, StepError
-from engine.system import regular, writable
+from engine.system import folders, regular
 from engine.text import lists
 
 if TYPE_CHECKING:
@@ -70,7 +70,9 @@ def run(arguments: argparse.Namespace) -> Exit:
     from engine.report.proof import Proof
 
     target: Path = arguments.bundle
-    writable.refuse(target.parent, f"the bundle {target} cannot be written", "name another file with --bundle")
+    folders.refuse_unwritable(
+        target.parent, f"the bundle {target} cannot be written", "name another file with --bundle"
+    )
     session = api.session(arguments.recipes, **options.reading(arguments))
     machine = facts.describing()
     obstacles = _obstacles(session, machine)

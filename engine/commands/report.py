@@ -9,7 +9,7 @@ from pathlib import Path
 
 from engine.commands import options
 from engine.errors import Exit, UsageError
-from engine.system import writable
+from engine.system import folders
 from engine.text import redaction
 
 _DEFAULT = Path("report.html")
@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> Exit:
         hint = f"-o {_DEFAULT} replaces it, -o FILE writes another one"
         raise UsageError(f"{_DEFAULT} exists already, and was left as it is", hint=hint)
     output: Path = arguments.output or _DEFAULT
-    writable.refuse(output.parent, f"{output} cannot be written", "name another file with -o")
+    folders.refuse_unwritable(output.parent, f"{output} cannot be written", "name another file with -o")
     session = api.session(arguments.recipes, **options.reading(arguments))
     summaries, findings = session.summaries(), session.findings()
     overviews = list(overview.of(session.lookup, summaries, findings))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.commands import options
 from engine.errors import Exit, StepError, StoreError, UsageError
-from engine.system import writable
+from engine.system import folders
 from engine.text import sizes
 
 if TYPE_CHECKING:
@@ -69,11 +69,11 @@ def _push(arguments: argparse.Namespace) -> Exit:
 
 
 def _export(arguments: argparse.Namespace) -> Exit:
-    from engine.store.remote import archive
+    from engine.store.remote import places
 
-    writable.refuse(arguments.output.parent, f"{arguments.output} cannot be written", _ELSEWHERE)
+    folders.refuse_unwritable(arguments.output.parent, f"{arguments.output} cannot be written", _ELSEWHERE)
     session = _session(arguments)
-    tier = _tier(session.lookup.store, archive.opened(arguments.output, mode="x"))
+    tier = _tier(session.lookup.store, places.archive(arguments.output, mode="x"))
     try:
         return _pushed(session, tier)
     except BaseException:
@@ -118,9 +118,9 @@ def _pull(arguments: argparse.Namespace) -> Exit:
 def _import(arguments: argparse.Namespace) -> Exit:
     from engine.builder.selection import store_of
     from engine.store.opening import open_store
-    from engine.store.remote import archive
+    from engine.store.remote import places
 
-    place = archive.opened(arguments.file, mode="r")
+    place = places.archive(arguments.file, mode="r")
     store = open_store(store_of(arguments.cache, Path("recipe.yaml")))
     store.tier = tier = _tier(store, place)
     with _progress(tier):
@@ -141,7 +141,7 @@ def _keygen(arguments: argparse.Namespace) -> Exit:
     from engine.store.remote import keys, settings
 
     path = arguments.output or settings.signing_key_path()
-    writable.refuse(path.parent, f"{path} cannot be written", _ELSEWHERE)
+    folders.refuse_unwritable(path.parent, f"{path} cannot be written", _ELSEWHERE)
     pair = keys.generate(path)
     print(f"private key: {path} (keep it; a CI gets it as the secret {keys.VARIABLE})")
     print(f"public key:  {pair.public}")
@@ -179,7 +179,7 @@ def _progress(tier: Tier) -> Iterator[None]:
     """Show on a terminal how many bytes have travelled."""
     from engine.report import transfers
 
-    with transfers.bar(tier.shown) as tier.on_bytes:
+    with transfers.bar(tier.shown) as tier.counts.on_bytes:
         yield
 
 

@@ -129,18 +129,18 @@ def _show_table(session: Session, summaries: Sequence[Summary], *, form: str) ->
 def _show_provenance(arguments: argparse.Namespace) -> Exit:
     from engine import api
     from engine.report import grid
-    from engine.store.remote import provenance, settings
+    from engine.store.remote import settings, statement
 
     session = api.session(arguments.recipes, **options.reading(arguments))
     store = session.lookup.store
-    signer, trust = settings.own_keys()
+    own = settings.without_remote()
     every = [
         (summary.variant.name, job.name, summary.records[job.name])
         for summary in session.summaries()
         for job in summary.variant.jobs
         if job.name in summary.records
     ]
-    envelopes = [provenance.of(store, record, signer) for _, _, record in every]
+    envelopes = [statement.envelope_of(store, record, own.signer) for _, _, record in every]
     store.leave()
     if arguments.json:
         fields = [
@@ -151,7 +151,7 @@ def _show_provenance(arguments: argparse.Namespace) -> Exit:
         return Exit.OK
     grid.show(
         [
-            (recipe, job, each.artifact, each.came, trust.described(opened))
+            (recipe, job, each.artifact, each.came, own.trust.described(opened))
             for (recipe, job, each), opened in zip(every, envelopes, strict=True)
         ]
     )

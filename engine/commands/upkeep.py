@@ -13,10 +13,9 @@ from engine.errors import Exit, UsageError
 from engine.text import sizes
 
 if TYPE_CHECKING:
-    from engine.store.remote.checking import RemoteVerdict
-    from engine.store.remote.expiry import RemoteCollected
     from engine.store.remote.guard import GuardedPlace
     from engine.store.remote.settings import RemoteSettings
+    from engine.store.remote.upkeep import RemoteCollected, RemoteVerdict
 
 _MOST = 0.5
 """The share of the remote's records or bytes that a collection may remove without `--yes`."""
@@ -57,11 +56,12 @@ def collect(arguments: argparse.Namespace) -> Exit:
 
 
 async def _collected(place: GuardedPlace, age: float, *, dry_run: bool, yes: bool) -> RemoteCollected:
-    from engine.store.remote import attempts, expiry
+    from engine.store.remote import upkeep
+    from engine.store.remote.attempts import PatientPlace, patient
 
     try:
         if not (dry_run or yes):
-            preview = await expiry.collect(place, attempts.patient(), older_than=age, dry_run=True)
+            preview = await upkeep.collect(PatientPlace(place, patient()), older_than=age, dry_run=True)
             if preview.share > _MOST:
                 raise UsageError(
                     f"this would remove more than half of the remote: {preview.records} of "
@@ -70,7 +70,7 @@ async def _collected(place: GuardedPlace, age: float, *, dry_run: bool, yes: boo
                     ["nothing was removed"],
                     "`--dry-run` says what would go; `--yes` removes it",
                 )
-        return await expiry.collect(place, attempts.patient(), older_than=age, dry_run=dry_run)
+        return await upkeep.collect(PatientPlace(place, patient()), older_than=age, dry_run=dry_run)
     finally:
         await place.close()
 
@@ -107,10 +107,11 @@ def verify(arguments: argparse.Namespace) -> Exit:
 
 
 async def _verdict(place: GuardedPlace, settings: RemoteSettings, *, deep: bool) -> RemoteVerdict:
-    from engine.store.remote import attempts, checking
+    from engine.store.remote import upkeep
+    from engine.store.remote.attempts import PatientPlace, patient
 
     try:
-        return await checking.check(place, attempts.patient(), settings.trust, deep=deep)
+        return await upkeep.check(PatientPlace(place, patient()), settings.trust, deep=deep)
     finally:
         await place.close()
 

@@ -14,7 +14,7 @@ from typing import NoReturn
 from engine import snapshot
 from engine.errors import Exit
 from engine.recipe.project import project_of
-from engine.system import generated, regular, watched
+from engine.system import folders, regular, watched
 
 _SECONDS = 0.5
 """The time between two looks at the files."""
@@ -78,7 +78,7 @@ def _rows(root: str) -> dict[str, object]:
 
     So a log of this command, in the project, is no change.
     """
-    names = [os.path.relpath(path, root) for path, _ in zip(generated.files_beside(root), range(_MOST), strict=False)]
+    names = [os.path.relpath(path, root) for path, _ in zip(folders.files_beside(root), range(_MOST), strict=False)]
     texts = [_text(os.path.join(root, name)) for name in names if name.endswith(_RECIPES)]
     rows: dict[str, object] = {}
     for name in names:

@@ -13,7 +13,7 @@ from engine.drafts import writer
 from engine.drafts.draft import Draft
 from engine.errors import UsageError
 from engine.recipe import project
-from engine.system import writable
+from engine.system import folders
 
 _UNFIT = re.compile(r"[^A-Za-z0-9_.-]+")
 _ROOT = "# This folder is a project of recipe: the recipes in it may name everything in it.\n"
@@ -36,7 +36,7 @@ def refuse_existing(recipe: Path) -> None:
     """Raise UsageError where a new recipe would replace a file, or where nothing can be written."""
     if os.path.lexists(recipe):
         raise UsageError(f"{recipe} exists: it is left as it is", hint="name another file: -o FILE")
-    writable.refuse(recipe.parent, f"{recipe} cannot be written", "name another file: -o FILE")
+    folders.refuse_unwritable(recipe.parent, f"{recipe} cannot be written", "name another file: -o FILE")
 
 
 def samples_file(recipe: Path, suffix: str) -> str:

@@ -15,9 +15,8 @@ from engine.errors import StepError, UsageError
 from engine.publishing.manifest import Listing
 from engine.publishing.package import PackageFile
 from engine.store.remote import attempts
-from engine.store.remote.errors import MissingError, RefusedError
 from engine.store.remote.guard import GuardedPlace
-from engine.store.remote.objects import shown
+from engine.store.remote.objects import MissingError, RefusedError, shown
 from engine.store.remote.places import OBJECT_STORES, place_of
 from engine.system import regular
 

@@ -14,7 +14,7 @@ from engine.kit.checkpoints import checkpoint, hub, licenses, model_files, pickl
 from engine.kit.inputs import token_inputs
 from engine.kit.onnx import ir_models, mapped_weights, onnx_files, onnx_source, qdq_operators, widening
 from engine.step import Source, Step, TypedReport
-from engine.store.copying import copy
+from engine.store.disk import copy
 
 if TYPE_CHECKING:
     from engine.recipe.licenses import Licensed

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from engine import digest
 from engine.digest import Digest
-from engine.store.copying import link_or_copy
-from engine.store.disk import remove
+from engine.store.disk import link_or_copy, remove
 from engine.store.layout import Layout
 from engine.store.record import Record
 from engine.store.stat_cache import StatCache, row_of

@@ -9,9 +9,9 @@ from engine.digest import Digest
 from engine.errors import StoreError
 from engine.store import file_lock
 from engine.store.disk import replace
-from engine.store.notes import KINDS
+from engine.store.notes import KEPT, KINDS
 from engine.store.sealed import sealed, unsealed
-from engine.system import generated, regular
+from engine.system import folders, regular
 
 FORMAT = 2
 """The version number of the store's layout on disk."""
@@ -42,10 +42,10 @@ class Layout:
         """The folder of the store that holds the lock files of builders."""
         self.gate = self.locks / "gate"
         """The lock of the whole store: builders share the lock, and a collection holds the lock alone."""
-        self.kept = root / "kept"
-        """Files that save time and never change a result, such as timing caches (`engine.store.kept`)."""
+        self.kept = root / KEPT
+        """Files that save time and never change a result, such as timing caches (`engine.store.notes`)."""
         self.envelopes = root / "envelopes"
-        """The signed statements of records that came from a remote or went there (`engine.store.ledger`)."""
+        """The signed statements of records that came from a remote or went there (`engine.store.remote_tier`)."""
         self.incoming = root / "incoming"
         """Unfinished files of downloads: `<SHA-256 of the file>.part`."""
         self.quarantine = root / "quarantine"
@@ -67,7 +67,7 @@ def prepare(layout: Layout) -> None:
 
     Raises OSError, and StoreError if the version of the store's layout is not the version of this program.
     """
-    folders = (
+    own = (
         layout.artifacts,
         layout.files,
         layout.records,
@@ -77,8 +77,8 @@ def prepare(layout: Layout) -> None:
         layout.snapshots,
         layout.plans,
     )
-    generated.make(layout.root)
-    for folder in (*folders, *(layout.root / kind for kind in KINDS)):
+    folders.make_generated(layout.root)
+    for folder in (*own, *(layout.root / kind for kind in KINDS)):
         folder.mkdir(parents=True, exist_ok=True)
     if is_stamped(layout):
         return

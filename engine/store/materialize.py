@@ -15,8 +15,7 @@ from pathlib import Path
 from engine import digest
 from engine.errors import StoreError
 from engine.store import file_lock
-from engine.store.copying import MODE, copy
-from engine.store.disk import entries, remove, replace
+from engine.store.disk import MODE, copy, entries, remove, replace
 from engine.store.record import Record
 from engine.store.store import Store
 from engine.system import limits, regular

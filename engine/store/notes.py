@@ -1,14 +1,17 @@
-"""Notes: small files kept between builds that explain or save time, and never change a result."""
+"""Notes, which explain or save time, and kept files of steps, such as TensorRT's timing cache: no result needs them."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine import digest
 from engine.errors import StoreError
-from engine.store.sealed import sealed, unsealed
+from engine.key import Key
+from engine.store.sealed import sealed, sealed_bytes, unsealed, unsealed_bytes
 from engine.system import regular, watched
 
 if TYPE_CHECKING:
@@ -16,10 +19,12 @@ if TYPE_CHECKING:
 
 KINDS = ("heads", "stat", "resolutions", "pushed", "history")
 """The folders of notes: last builds, digests by stat row, commits of a hub, what remotes have, and earlier builds."""
+KEPT = "kept"
+"""The folder of kept files."""
 
 
 class Notes:
-    """The notes of a store. A damaged note counts as a missing note."""
+    """The notes and kept files of a store. A damaged one counts as missing."""
 
     def __init__(self, root: Path, write: Callable[[Path, bytes], None]) -> None:
         """`root` is the store's folder; `write(path, content)` is a function that replaces a file in one step."""
@@ -65,3 +70,36 @@ class Notes:
     def path(self, kind: str, name: str) -> Path:
         """Return the path of a note."""
         return self.root / kind / f"{name}.json"
+
+    def lend(self, name: str | None, place: Path) -> None:
+        """Copy the kept file `name` to `place`, if the kept file exists and is undamaged."""
+        if name is None:
+            return
+        path = self.root / KEPT / name
+        with contextlib.suppress(OSError, ValueError):
+            place.write_bytes(read_kept(path))
+            os.utime(path)  # the time of the last use
+
+    def take(self, name: str | None, place: Path) -> None:
+        """Copy the file that a job left at `place` to the kept files; do nothing if there is no file."""
+        if name is None or not place.is_file():
+            return
+        with contextlib.suppress(OSError):  # a kept file only saves time
+            (self.root / KEPT).mkdir(exist_ok=True)
+            self._write(self.root / KEPT / name, sealed_bytes(regular.read(place)))
+
+
+def kept_name(step: str, kept_by: Sequence[str], key: Key) -> str | None:
+    """Return the name of the kept file of the step `step` for a key; None for a step that keeps none.
+
+    `kept_by` is the step's attribute of that name: the names of the rows of the key that name the kept file.
+    """
+    rows = [(row, key[row]) for row in kept_by if row in key]
+    if not kept_by or len(rows) < len(kept_by):
+        return None
+    return digest.of_rows([("step", step), *rows])
+
+
+def read_kept(path: Path) -> memoryview:
+    """Return the content of a kept file. Raises OSError, and ValueError for a damaged one."""
+    return unsealed_bytes(regular.read(path))

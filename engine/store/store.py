@@ -18,12 +18,11 @@ from engine.store.artifacts import Artifacts
 from engine.store.disk import explained, remove
 from engine.store.file_lock import FileLock, Holder
 from engine.store.layout import Layout
-from engine.store.ledger import Ledger
 from engine.store.notes import Notes
 from engine.store.output import Files
 from engine.store.presence import Presence, sweep
 from engine.store.record import Record
-from engine.store.remote_tier import RemoteTier
+from engine.store.remote_tier import Ledger, RemoteTier
 from engine.store.sealed import sealed, unsealed
 from engine.store.stat_cache import StatCache
 from engine.system import regular

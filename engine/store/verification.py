@@ -12,9 +12,9 @@ from pathlib import Path
 
 from engine import digest, snapshot
 from engine.digest import Digest
-from engine.store import file_lock, heads, kept, layout, presence
+from engine.store import file_lock, heads, layout, presence
 from engine.store.disk import entries, remove
-from engine.store.notes import KINDS, Notes
+from engine.store.notes import KINDS, Notes, read_kept
 from engine.store.opening import open_store
 from engine.store.record import Record
 from engine.store.sealed import sealed
@@ -255,7 +255,7 @@ class _Inspection:
             self._drop_damaged(at.root / kind, partial(_read_note, notes, kind), "the note is not as it was written")
         for key in heads.without_record(self.store, self.lost):
             self._say(self.store.record_path(key), "the record that a build has left is missing")
-        self._drop_damaged(at.kept, kept.read, "the kept file is not as it was kept")
+        self._drop_damaged(at.kept, read_kept, "the kept file is not as it was kept")
         for folder, name in ((at.snapshots, "snapshot"), (at.plans, "plan cache")):
             self._drop_damaged(folder, lambda path: snapshot.read(str(path)), f"the {name} is not as it was written")
 

@@ -15,7 +15,7 @@ _KIT = {
     "kit/accuracy/comparison": "quantize validate",
     "kit/checkpoints/sentences": "fetch export reference quantize validate bench package",
     "kit/inputs/synthetic": "export reference fuse quantize validate bench",
-    "store/copying": "fetch export reference shape-infer fuse quantize validate bench package",
+    "store/disk": "fetch export reference shape-infer fuse quantize validate bench package",
     "machine/cpu": "validate bench",
     "kit/quantization/dynamic/dynamic_int8": "quantize",
     "kit/accuracy/equivalence": "fuse quantize",

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from engine.errors import StepError
 from engine.kit.checkpoints import hub_errors, model_files
 from engine.kit.checkpoints.hub_errors import Hub
-from engine.store.copying import copy
+from engine.store.disk import copy
 from engine.text import distribution, sizes
 
 _DEFAULT_ENDPOINT = "https://huggingface.co"

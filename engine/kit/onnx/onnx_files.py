@@ -12,7 +12,7 @@ from engine import digest
 from engine.errors import StepError
 from engine.kit.onnx import external_data, large_files, mapped_weights
 from engine.runtimes import axes
-from engine.store.copying import link_or_copy
+from engine.store.disk import link_or_copy
 from engine.text import reasons
 
 if TYPE_CHECKING:

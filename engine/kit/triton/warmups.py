@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from engine.errors import StepError
 from engine.runtimes.triton_tensors import BYTES
-from engine.store.copying import copy
+from engine.store.disk import copy
 
 if TYPE_CHECKING:
     from engine.kit.triton.config import Signature

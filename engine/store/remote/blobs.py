@@ -16,7 +16,7 @@ from typing import Any
 
 import zstandard
 
-from engine.store.remote.errors import RefusedError
+from engine.store.remote.objects import BLOBS, RefusedError
 from engine.system import regular
 
 SIZE = 16 << 20
@@ -42,6 +42,11 @@ class Blob:
     stored: int
     """The size of the object in bytes; 0 for a part that is in the record itself."""
     inline: bytes | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the blob's object."""
+        return f"{BLOBS}/{self.sha256[:2]}/{self.sha256}{'.zst' if self.encoding else ''}"
 
     def fields(self) -> dict[str, Any]:
         """Return the blob for JSON."""

@@ -6,25 +6,21 @@ import asyncio
 import contextlib
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from engine import digest
 from engine.digest import Digest
-from engine.store.copying import link_or_copy
-from engine.store.file_lock import FileLock, try_take
-from engine.store.remote import names
-from engine.store.remote.attempts import Attempts
-from engine.store.remote.background import together
+from engine.store.disk import link_or_copy
+from engine.store.file_lock import try_take
+from engine.store.remote.attempts import PatientPlace
+from engine.store.remote.background import AT_ONCE, together
 from engine.store.remote.blobs import Blob
-from engine.store.remote.errors import MissingError, RefusedError
-from engine.store.remote.guard import GuardedPlace
-from engine.store.remote.moving import Moving
+from engine.store.remote.objects import MissingError, RefusedError
 from engine.store.remote.statement import Statement, StoredFile
+from engine.store.remote.transfers import Moving
 from engine.store.store import Store
 
-AT_ONCE = 16
-"""Requests at a time."""
 _BLOBS_AT_ONCE = 4
 """Blobs of one large file at a time; each is in memory once or twice."""
 _BEGINNING = 64
@@ -34,14 +30,10 @@ _READ_ONLY = 0o444
 class Download:
     """Brings artifacts into a store. What a killed download brought whole is not brought again."""
 
-    def __init__(
-        self, store: Store, place: GuardedPlace, attempts: Attempts, *, on_bytes: Callable[[int], None],
-        moving: Moving,
-    ) -> None:  # fmt: skip
+    def __init__(self, store: Store, place: PatientPlace, *, on_bytes: Callable[[int], None], moving: Moving) -> None:
         """`on_bytes` is called with the number of bytes of each blob that has arrived."""
         self._store = store
         self._place = place
-        self._attempts = attempts
         self._on_bytes = on_bytes
         self._moving = moving
         self._slots = asyncio.Semaphore(AT_ONCE)
@@ -50,15 +42,15 @@ class Download:
         """Bring the artifact of a record into the store. Raises RemoteError, RefusedError and OSError."""
         if statement.is_small:
             return await asyncio.to_thread(self._unpacked, statement)
-        whole = sum(size for size, _ in statement.record.files.values())
-        with self._store.presence.workplace() as folder, self._moving.transfer(statement.record.job, whole):
+        record = statement.record
+        with self._store.presence.workplace() as folder, self._moving.transfer(record.job, record.size):
             out = folder / "out"
             out.mkdir()
             async with together() as group:
                 for name, file in statement.files.items():
-                    size, content = statement.record.files[name]
+                    size, content = record.files[name]
                     group.create_task(self._file(out / name, file, size=size, content=content))
-            await asyncio.to_thread(self._store.restore, statement.record, out)
+            await asyncio.to_thread(self._store.restore, record, out)
         return None
 
     def _unpacked(self, statement: Statement) -> None:
@@ -111,7 +103,7 @@ class Download:
         incoming = self._store.layout.incoming / f"{file.sha256}.part"
         incoming.parent.mkdir(exist_ok=True)
         lock = try_take(self._store.layout.locks / f"incoming-{file.sha256}", task="a download")
-        with _released(lock):
+        try:
             part = incoming if lock is not None else path  # another process brings the same file: both go on
             descriptor = os.open(part, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
             try:
@@ -121,6 +113,9 @@ class Download:
                 os.close(descriptor)
             if part is not path:
                 os.rename(part, path)
+        finally:
+            if lock is not None:
+                lock.release()
 
     async def _parts(self, descriptor: int, blobs: Sequence[Blob]) -> None:
         slots = asyncio.Semaphore(_BLOBS_AT_ONCE)
@@ -141,10 +136,9 @@ class Download:
     async def _blob(self, blob: Blob) -> bytes:
         if blob.inline is not None:
             return blob.opened(blob.inline)
-        name = names.blob(blob)
         async with self._slots:
             try:
-                raw = await self._attempts.make(lambda: self._place.read(name, most=blob.stored))
+                raw = await self._place.read(blob.name, most=blob.stored)
             except MissingError:
                 raise RefusedError("missing blob", f"the remote lacks the blob {blob.sha256}") from None
             content = await asyncio.to_thread(blob.opened, raw)
@@ -169,12 +163,3 @@ def _has(descriptor: int, blob: Blob, offset: int) -> bool:
     if not any(os.pread(descriptor, _BEGINNING, offset)):
         return False
     return hashlib.sha256(os.pread(descriptor, blob.size, offset)).hexdigest() == blob.sha256
-
-
-@contextlib.contextmanager
-def _released(lock: FileLock | None) -> Iterator[None]:
-    try:
-        yield
-    finally:
-        if lock is not None:
-            lock.release()

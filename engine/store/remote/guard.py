@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, Protocol, Self, TypeVar
 
 from engine.errors import UserError
-from engine.store.remote import pace
-from engine.store.remote.errors import DeniedError, MissingError, RemoteError
-from engine.store.remote.objects import Entry
+from engine.store.remote.objects import DeniedError, Entry, MissingError, RemoteError
+from engine.text import sizes
 
+PATIENCE = 3.0
+"""Seconds that a remote has for the first byte of an answer, and for each further piece."""
+SLOWEST = 64_000
+"""The least bytes per second of a remote that is used."""
 _LISTED = 10.0
 """Seconds for each thousand names of a listing."""
 _LONGEST_TEXT = 300
@@ -59,7 +63,7 @@ class GuardedPlace:
 
     async def read(self, name: str, *, most: int) -> bytes:
         """Return an object. Raises MissingError, RefusedError for more than `most` bytes, and RemoteError."""
-        return await self._within(pace.limit(most), name, lambda: self.transport.read(name, most=most))
+        return await self._within(limit(most), name, lambda: self.transport.read(name, most=most))
 
     async def write(self, name: str, data: bytes, *, create: bool = False) -> bool:
         """Write an object. With `create`, an object that exists stays; returns whether the object was written.
@@ -67,7 +71,7 @@ class GuardedPlace:
         A web server may not know `create`; there, two writers at the same moment may both write. Raises RemoteError.
         """
         try:
-            seconds = pace.limit(len(data)) + create * pace.PATIENCE
+            seconds = limit(len(data)) + create * PATIENCE
             return await self._within(seconds, name, lambda: self.transport.write(name, data, create=create))
         except MissingError as error:
             raise RemoteError(f"{error.what}, and none can be written", error.facts, error.hint) from None
@@ -77,16 +81,16 @@ class GuardedPlace:
 
         Raises RemoteError, and the UserErrors of `pieces`.
         """
-        await self._within(pace.limit(size), name, lambda: self.transport.upload(name, pieces))
+        await self._within(limit(size), name, lambda: self.transport.upload(name, pieces))
 
     async def sha256(self, name: str, size: int) -> str:
         """Return the SHA-256 of an object of `size` bytes, in hexadecimal digits. Raises MissingError, RemoteError."""
-        return await self._within(pace.limit(size), name, lambda: self.transport.sha256(name))
+        return await self._within(limit(size), name, lambda: self.transport.sha256(name))
 
     async def entry(self, name: str) -> Entry | None:
         """Return what is known of an object, or None for a missing object. Raises RemoteError."""
         try:
-            return await self._within(pace.PATIENCE, name, lambda: self.transport.entry(name))
+            return await self._within(PATIENCE, name, lambda: self.transport.entry(name))
         except MissingError:
             return None
 
@@ -105,7 +109,7 @@ class GuardedPlace:
     async def remove(self, name: str) -> None:
         """Remove an object; a missing object is no error. Raises RemoteError."""
         try:
-            await self._within(pace.PATIENCE, name, lambda: self.transport.remove(name))
+            await self._within(PATIENCE, name, lambda: self.transport.remove(name))
         except MissingError:
             return
 
@@ -139,3 +143,36 @@ def first_line(error: BaseException) -> str:
     line = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
     words = [word.partition("?")[0] if "://" in word else word for word in line[:_LONGEST_TEXT].split(" ")]
     return "".join(each if each.isprintable() else " " for each in " ".join(words))
+
+
+def limit(size: int) -> float:
+    """Return the seconds that a request with `size` bytes may take."""
+    return PATIENCE + size / SLOWEST
+
+
+async def within(seconds: float, request: Awaitable[T]) -> T:
+    """Return the result of a request. Raises TimeoutError after `seconds`."""
+    async with asyncio.timeout(seconds):
+        return await request
+
+
+class Meter:
+    """Measures the pace of one answer while its pieces arrive."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._start = time.monotonic()
+        self._bytes = 0
+
+    async def next(self, stream: AsyncIterator[T]) -> T | None:
+        """Return the next piece, or None at the end. Raises RemoteError for an answer slower than `SLOWEST`."""
+        try:
+            piece = await within(PATIENCE, anext(stream))
+        except StopAsyncIteration:
+            return None
+        self._bytes += len(piece)  # type: ignore[arg-type]
+        seconds = time.monotonic() - self._start
+        if seconds > PATIENCE and self._bytes < SLOWEST * seconds:
+            rate = sizes.decimal(int(self._bytes / seconds))
+            raise RemoteError(f"{self._name} arrives with {rate} per second, which is too slow")
+        return piece

@@ -12,8 +12,8 @@ from typing import Any
 
 from engine.key import Key, digest_of, input_rows
 from engine.store.record import Record
-from engine.store.remote import names, untrusted
-from engine.store.remote.errors import RefusedError
+from engine.store.remote.envelope import WRONG, parse
+from engine.store.remote.objects import RefusedError, is_record_name, record_name
 
 LARGEST = 4 << 20
 """The most bytes of a list."""
@@ -90,17 +90,17 @@ def decode(raw: bytes) -> tuple[ListedRecord, ...]:
                 tuple(_checked(*pair) for pair in each["earlier"]),
                 float(each["time"]),
             )
-            for each in untrusted.parse(raw)
+            for each in parse(raw)
         )
-    except untrusted.WRONG:
+    except WRONG:
         raise RefusedError("wrong list", "a list of other machines' records is in an unknown form") from None
 
 
 def _name(key: Key) -> Name:
-    return Name(digest_of(key), names.record(key))
+    return Name(digest_of(key), record_name(key))
 
 
 def _checked(key: str, name: str) -> Name:
-    if not (names.is_record(name) and len(key) < len(name) and key.isalnum()):
+    if not (is_record_name(name) and len(key) < len(name) and key.isalnum()):
         raise RefusedError("wrong list", f"a list of other machines' records names {name[:80]!r}")
     return Name(key, name)

@@ -1,4 +1,6 @@
-"""The records on their way to a remote: many small ones at a time, new ones first, each noted when it is there."""
+"""The records on their way to a remote: the blobs of a record, then its envelope, and then a note that it is there."""
+
+# New records go first. Small ones have the bytes of their files in the envelope: many are prepared and noted at a time.
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ import asyncio
 import contextlib
 import random
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -14,18 +16,23 @@ from engine.digest import Digest
 from engine.errors import UserError
 from engine.key import Key
 from engine.store.record import Record
-from engine.store.remote import machines, names
-from engine.store.remote.background import Background, together
-from engine.store.remote.batches import Batches
-from engine.store.remote.counts import Counts
-from engine.store.remote.errors import MissingError, RefusedError
-from engine.store.remote.statement import LARGEST_RECORD
+from engine.store.remote import machines, statement
+from engine.store.remote.attempts import PatientPlace
+from engine.store.remote.background import Background, Batches, together
+from engine.store.remote.blobs import INLINE
+from engine.store.remote.envelope import seal
+from engine.store.remote.objects import MissingError, RefusedError, list_name, record_name
+from engine.store.remote.settings import RemoteSettings
+from engine.store.remote.statement import LARGEST_RECORD, StoredFile, admitted
+from engine.store.remote.transfers import Anew, Counts, Moving
 from engine.store.remote.uploads import Upload
 from engine.store.store import Store
 
 _LISTINGS = 4
 _LISTING_PAUSE = 0.2
 """Seconds: two machines that finish at the same moment write a list one after the other."""
+_MANY = 32
+"""The files of a record from which on it is not prepared together with others."""
 _PACKED = 8
 """The most small records that are prepared between two looks at what the remote has answered."""
 _NOTED = 32
@@ -34,6 +41,13 @@ _NOTING_PAUSE = 0.02
 """Seconds that a note waits for more records: notes of two or three records each cost as much as the requests."""
 _UNDER_WAY = 64
 """The most pushes that have begun; `Upload` says how many requests are made at a time."""
+_LARGE = 32
+"""The most records of larger artifacts that are pushed at a time."""
+_SECRETS = ("TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "PRIVATE")
+
+
+class SecretError(UserError):
+    """A record has a row that may be a secret, so the record is not pushed."""
 
 
 @dataclass
@@ -53,19 +67,23 @@ class Pushes:
     """The pushes of one process."""
 
     def __init__(
-        self, store: Store, upload: Upload, background: Background, counts: Counts, *, wrong: Collection[Digest],
-        check: Callable[[bytes, Key], object],
+        self, store: Store, place: PatientPlace, background: Background, counts: Counts, *,
+        settings: RemoteSettings, anew: Anew, moving: Moving,
     ) -> None:  # fmt: skip
-        """`wrong` has the keys of records that are written in any case, because their blobs cannot be used.
-
-        `check` raises RefusedError for the envelope of a record that this user would not use.
-        """
+        """What `anew` names is written in any case."""
         self._store = store
-        self._upload = upload
+        self._place = place
+        self._upload = Upload(
+            store, place, retention=settings.retention, anew=anew.objects, on_bytes=counts.send, moving=moving
+        )
+        self._signer = settings.signer
+        self._trust = settings.trust
+        self._unsigned: UserError | None = None
+        """Why nothing can be signed; None until the signer fails."""
+        self._large = asyncio.Semaphore(_LARGE)
         self._background = background
         self._counts = counts
-        self._wrong = wrong
-        self._check = check
+        self._wrong = anew.keys
         self._lock = threading.Lock()
         self._every: dict[Digest, Push] = {}
         self._waiting: list[Push] = []
@@ -77,7 +95,7 @@ class Pushes:
         """Begin to push a record, unless its push has begun already."""
         if record.digest in self._every:
             return
-        push = Push(record, tuple(earlier), self._store.has_pushed(record.digest, self._upload.shown))
+        push = Push(record, tuple(earlier), self._store.has_pushed(record.digest, self._place.shown))
         self._every[record.digest] = push
         if push.is_known:
             self._known.append(push)
@@ -149,26 +167,44 @@ class Pushes:
     async def _pack(self, pushes: Sequence[Push]) -> None:
         """Make the envelopes of small records. An error shows again when the record is pushed by itself."""
         new = [push for push in pushes if not push.is_known and push.record.digest not in self._wrong]
-        if self._upload.signs_at_once > 1:
-            await asyncio.to_thread(self._pack_at_once, new)
+        if self._signer is not None and self._signer.at_once > 1:
+            await asyncio.to_thread(self._pack_at_once, new, self._signer.at_once)
             return
         # Not in a thread: it would keep the interpreter from this one for milliseconds, and requests would wait.
         for push in new:
             self._pack_one(push)
             await asyncio.sleep(0)
 
-    def _pack_at_once(self, pushes: Sequence[Push]) -> None:
-        with ThreadPoolExecutor(self._upload.signs_at_once) as pool:
+    def _pack_at_once(self, pushes: Sequence[Push], threads: int) -> None:
+        with ThreadPoolExecutor(threads) as pool:
             list(pool.map(self._pack_one, pushes))
 
     def _pack_one(self, push: Push) -> None:
+        """Make the envelope of a record if it has the bytes of its few files itself."""
+        record = push.record
+        if len(record.files) > _MANY or any(size > INLINE for size, _ in record.files.values()):
+            return
         with contextlib.suppress(UserError, OSError):
-            push.raw = self._upload.packed(push.record)
+            folder = self._store.artifact_path(record.artifact)
+            files = {name: StoredFile.of(folder / name) for name in record.files}
+            if all(blob.inline is not None for file in files.values() for blob in file.blobs):  # no file has grown
+                push.raw = self._sealed(record, files)
+
+    def _sealed(self, record: Record, files: Mapping[str, StoredFile]) -> bytes:
+        """Return the signed envelope of a record. A signer that has failed once is not asked again."""
+        _refuse_secrets(record)
+        if self._unsigned is not None:
+            raise self._unsigned
+        try:
+            return seal(statement.write(record, files), self._signer).encode()
+        except UserError as error:
+            self._unsigned = error
+            raise
 
     def _keep(self, pushes: Sequence[Push]) -> None:
         envelopes = {push.record.digest: push.raw for push in pushes if push.raw is not None}
         try:
-            self._store.keep_pushed(envelopes, self._upload.shown)
+            self._store.keep_pushed(envelopes, self._place.shown)
         except (UserError, OSError) as error:
             for push in pushes:
                 push.end.set_exception(error)
@@ -187,40 +223,58 @@ class Pushes:
         usable = await self._usable(record.key) if push.is_known else None
         if usable is not None:
             return usable
-        if push.raw is not None:
-            raw = push.raw if await self._upload.create(record, push.raw) else None
-        else:
-            raw = await self._upload.record(record, create=True)
-        if raw is not None:
-            self._counts.pushed += 1
+        raw = push.raw or await self._whole(record)
+        if await self._write(record, raw, create=True):
             return raw
         return await self._usable(record.key) or await self._replaced(record)
 
     async def _replaced(self, record: Record) -> bytes:
-        raw = await self._upload.record(record, create=False)
-        self._counts.pushed += 1
-        if raw is None:
-            raise AssertionError("a record that replaces another one is always written")
+        raw = await self._whole(record)
+        await self._write(record, raw, create=False)
         return raw
+
+    async def _whole(self, record: Record) -> bytes:
+        """Bring a record's artifact to the remote, and return the record's envelope."""
+        _refuse_secrets(record)
+        async with self._large:
+            files = await self._upload.artifact(record)
+            # In a thread: a command that signs may take seconds, and other requests go on meanwhile.
+            return await asyncio.to_thread(self._sealed, record, files)
+
+    async def _write(self, record: Record, raw: bytes, *, create: bool) -> bool:
+        async with self._upload.requests:
+            is_written = await self._place.write(record_name(record.key), raw, create=create)
+        self._counts.pushed += is_written
+        return is_written
 
     async def _usable(self, key: Key) -> bytes | None:
         """Return the envelope that the remote has for a key; None if there is none that this user would use."""
         try:
-            raw = await self._upload.read(names.record(key), most=LARGEST_RECORD)
-            self._check(raw, key)
+            raw = await self._place.read(record_name(key), most=LARGEST_RECORD)
+            admitted(raw, key, self._trust)
         except (MissingError, RefusedError):
             return None
         return raw
 
     async def _listed(self, record: Record, earlier: Sequence[Record]) -> None:
         """Add a record to its list, and read the list again: another machine may have written it at the same moment."""
-        name, new = names.machines(record.key), machines.candidate(record, earlier)
+        name, new = list_name(record.key), machines.candidate(record, earlier)
         for _ in range(_LISTINGS):
             try:
-                every = machines.decode(await self._upload.read(name, most=machines.LARGEST))
+                every = machines.decode(await self._place.read(name, most=machines.LARGEST))
             except (MissingError, RefusedError):
                 every = ()
             if any(each.name == new.name for each in every):
                 return
-            await self._upload.write(name, machines.encode(machines.with_candidate(every, new)))
+            await self._place.write(name, machines.encode(machines.with_candidate(every, new)))
             await asyncio.sleep(random.uniform(0.0, _LISTING_PAUSE))  # noqa: S311 - spreads the writers
+
+
+def _refuse_secrets(record: Record) -> None:
+    rows = [row for row in record.key if row.startswith("env.") and any(word in row.upper() for word in _SECRETS)]
+    if rows:
+        raise SecretError(
+            f"the record of {record.job!r} is not pushed: a row of its key may be a secret",
+            [f"rows: {', '.join(rows)}"],
+            "a step should name no secret in `variables`: its value is a row of the key",
+        )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -69,37 +69,21 @@ def of(project: Path, environ: Mapping[str, str] = os.environ, *, url: str = "")
     if not chosen or chosen == NONE:
         return None
     redaction.learn([str(chosen)])
-    sign = user.get("sign", {})
-    signer = keys.signer(environ, signing_key_path(), sign.get("command", ()), sign.get("key", ""))
-    trusted = trust_of(environ, signer)
-    if proposed:  # `none` is said of the remotes that the user names, never of one that a repository brings
-        trusted = Trust(trusted.keys)
     days = user.get("remote", {}).get("retention_days")
-    return RemoteSettings(
-        url=str(chosen),
-        environ={} if proposed else environ,
-        trust=trusted,
-        signer=signer,
-        pushes=not proposed and _pushes(environ, user, able=signer is not None or trusted.everything),
-        proposed=proposed,
-        retention=None if days is None else float(days) * _DAY,
-    )
-
-
-def own_keys(environ: Mapping[str, str] = os.environ) -> tuple[Signer | None, Trust]:
-    """Return what signs for this user, and whose signatures count. Raises UsageError."""
-    chosen = without_remote(environ)
-    return chosen.signer, chosen.trust
+    own = replace(without_remote(environ), url=str(chosen), retention=None if days is None else float(days) * _DAY)
+    if proposed:  # `none` is said of the remotes that the user names, never of one that a repository brings
+        return replace(own, environ={}, trust=Trust(own.trust.keys), pushes=False, proposed=True)
+    return replace(own, pushes=_pushes(environ, user, able=own.signer is not None or own.trust.everything))
 
 
 def without_remote(environ: Mapping[str, str] = os.environ) -> RemoteSettings:
-    """Return the user's settings for a place that needs no URL, such as an archive."""
+    """Return the user's settings for a place that needs no URL, such as an archive. Raises UsageError."""
     sign = settings_file.read(str(folder(environ) / "config.toml"), _USER).get("sign", {})
     signer = keys.signer(environ, signing_key_path(), sign.get("command", ()), sign.get("key", ""))
-    return RemoteSettings(url="", environ=environ, trust=trust_of(environ, signer), signer=signer, pushes=True)
+    return RemoteSettings(url="", environ=environ, trust=_trust_of(environ, signer), signer=signer, pushes=True)
 
 
-def trust_of(environ: Mapping[str, str], signer: Signer | None) -> Trust:
+def _trust_of(environ: Mapping[str, str], signer: Signer | None) -> Trust:
     """Return whose signatures count: the user's list, the variable RECIPE_TRUST, and the user's own signing key."""
     words = environ.get(TRUST, "").replace(",", "\n").splitlines()
     stated = trust.parse(words, TRUST)

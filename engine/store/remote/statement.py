@@ -1,4 +1,4 @@
-"""The statement of a record: an in-toto statement with SLSA provenance, which says what was made, from what, how."""
+"""Provenance: the statement of a record, in the form of in-toto and SLSA, says what was made, from what, and how."""
 
 # The statement also has the record itself, and where the bytes of each file lie, so one signature covers all of it.
 # Sources: https://in-toto.io/Statement/v1 and https://slsa.dev/spec/v1.0/provenance.
@@ -7,20 +7,25 @@ from __future__ import annotations
 
 import base64
 import datetime as dt
+import hashlib
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from engine.digest import Digest
 from engine.key import Key
 from engine.store import output
 from engine.store.record import Record
-from engine.store.remote import envelope, untrusted
-from engine.store.remote.blobs import Blob
-from engine.store.remote.errors import RefusedError
+from engine.store.remote import envelope
+from engine.store.remote.blobs import Blob, parts, sha256_of
+from engine.store.remote.envelope import Envelope
+from engine.store.remote.keys import Signer
+from engine.store.remote.objects import RefusedError
 from engine.store.remote.trust import Trust
+from engine.store.store import Store
 from engine.text import distribution
 
 LARGEST_RECORD = 64 << 20
@@ -44,6 +49,16 @@ class StoredFile:
     sha256: str
     blobs: tuple[Blob, ...]
 
+    @classmethod
+    def of(cls, path: Path) -> StoredFile:
+        """Read a file, and return it as it would lie at a remote. Raises OSError."""
+        whole = hashlib.sha256()
+        every = []
+        for blob, content in parts(path):
+            whole.update(content)
+            every.append(blob)
+        return cls(whole.hexdigest(), tuple(every))
+
 
 @dataclass(frozen=True)
 class Statement:
@@ -56,7 +71,12 @@ class Statement:
     @property
     def is_small(self) -> bool:
         """Whether the statement has the bytes of all files itself."""
-        return all(blob.inline is not None for file in self.files.values() for blob in file.blobs)
+        return not self.stored_blobs
+
+    @property
+    def stored_blobs(self) -> set[Blob]:
+        """The blobs that are objects of their own."""
+        return {blob for file in self.files.values() for blob in file.blobs if blob.inline is None}
 
 
 def write(record: Record, files: Mapping[str, StoredFile]) -> bytes:
@@ -110,12 +130,12 @@ def read(payload: bytes) -> Statement:
     artifact, and for blobs that cannot be the named files.
     """
     try:
-        statement = untrusted.parse(payload)
+        statement = envelope.parse(payload)
         if statement["_type"] != STATEMENT or statement["predicateType"] != PREDICATE:
             raise RefusedError("wrong statement", "the payload is no in-toto statement with SLSA provenance")
         byproducts = statement["predicate"]["runDetails"]["byproducts"]
         content = next(each["content"] for each in byproducts if each["name"] == _RECORD)
-        fields = untrusted.parse(base64.b64decode(content, validate=True))
+        fields = envelope.parse(base64.b64decode(content, validate=True))
         if fields["form"] != _FORM:
             raise RefusedError("newer form", f"the record has the form {fields['form']!r}: another version wrote it")
         record = _record(fields["record"])
@@ -123,8 +143,8 @@ def read(payload: bytes) -> Statement:
         named = len(statement["subject"])
         blobs = {str(name): tuple(map(Blob.parse, each)) for name, each in fields["blobs"].items()}
         signed_at = float(fields["signed_at"])
-    except untrusted.WRONG as error:
-        what = f"the payload has not the fields of a record: {untrusted.fault(error)}"
+    except envelope.WRONG as error:
+        what = f"the payload has not the fields of a record: {envelope.fault(error)}"
         raise RefusedError("wrong statement", what) from None
     _check(record, subjects, blobs, named=named)
     return Statement(record, {name: StoredFile(subjects[name], blobs[name]) for name in record.files}, signed_at)
@@ -209,3 +229,70 @@ def judged(raw: bytes, key: Key | None, trust: Trust) -> tuple[Statement, str]:
     if key is not None and dict(checked.record.key) != dict(key):
         raise RefusedError("other key", "the record under this name was made for another key")
     return checked, "" if signer is None else signer.key.id
+
+
+def envelope_of(store: Store, record: Record, signer: Signer | None) -> Envelope:
+    """Return the envelope of a record: the one that came from a remote or went there, else a new one.
+
+    A new envelope is signed if there is a signer, and is kept in the store. Raises OSError for a missing artifact.
+    """
+    kept = store.envelopes.read(record.digest)
+    if kept is not None:
+        opened = envelope.decode(kept)
+        if opened.signatures or signer is None:
+            return opened
+    folder = store.artifact_path(record.artifact)
+    new = envelope.seal(write(record, {name: StoredFile.of(folder / name) for name in record.files}), signer)
+    with store.adding():
+        store.keep_envelopes({record.digest: new.encode()})
+    return new
+
+
+@dataclass(frozen=True)
+class ProvenanceCheck:
+    """The result of a check of all statements of a store: their number, who signed them, and what is wrong."""
+
+    statements: int
+    files: int
+    signers: Mapping[str, int]
+    """The number of statements by the name of the trusted key that signed them; "" stands for no signature."""
+    faults: tuple[tuple[Record, str], ...]
+
+
+def check_store(store: Store, trust: Trust) -> ProvenanceCheck:
+    """Hold the store's statements against the list of trusted keys, and its files against the statements."""
+    signers: dict[str, int] = {}
+    faults: list[tuple[Record, str]] = []
+    statements = files = 0
+    for record in store.records():
+        raw = store.envelopes.read(record.digest)
+        if raw is None:
+            continue
+        statements += 1
+        try:
+            opened = envelope.decode(raw)
+            key = trust.signer_of(opened) if opened.signatures or record.origin else None
+            signed = read(opened.payload)
+            trust.check_time(key, signed.signed_at)
+        except RefusedError as error:
+            faults.append((record, error.what))
+            continue
+        name = "" if key is None else key.shown
+        signers[name] = signers.get(name, 0) + 1
+        if signed.record.key != record.key or signed.record.files != record.files:
+            faults.append((record, "the statement is that of another record"))
+        elif not store.is_away(record):
+            files += len(record.files)
+            faults.extend((record, fault) for fault in _differing(store.artifact_path(record.artifact), signed.files))
+    return ProvenanceCheck(statements, files, signers, tuple(faults))
+
+
+def _differing(folder: Path, files: Mapping[str, StoredFile]) -> Iterator[str]:
+    for name, file in files.items():
+        try:
+            sha256 = sha256_of(folder / name)
+        except OSError:
+            yield f"{name} is missing"
+            continue
+        if sha256 != file.sha256:
+            yield f"{name} has another SHA-256 than its provenance says"

@@ -2,24 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
 
+from engine.digest import Digest
 from engine.errors import UserError
 from engine.events import Moved
-from engine.key import Key
+from engine.key import Key, digest_of
 from engine.store.record import Record
-from engine.store.remote import attempts as attempting
-from engine.store.remote import places
-from engine.store.remote.background import Background
-from engine.store.remote.counts import Counts
+from engine.store.remote import attempts, machines, places
+from engine.store.remote.attempts import PatientPlace
+from engine.store.remote.background import Background, Batches, each
+from engine.store.remote.blobs import Blob
+from engine.store.remote.downloads import Download
 from engine.store.remote.guard import GuardedPlace
-from engine.store.remote.moving import Moving, Watch
+from engine.store.remote.objects import (
+    RECORDS,
+    Entry,
+    MissingError,
+    RefusedError,
+    RemoteError,
+    list_name,
+    record_name,
+)
 from engine.store.remote.pushes import Pushes
-from engine.store.remote.reader import Anew, RemoteReader
 from engine.store.remote.settings import RemoteSettings
-from engine.store.remote.statement import admitted
-from engine.store.remote.uploads import Upload
+from engine.store.remote.statement import LARGEST_RECORD, Statement, admitted, judged
+from engine.store.remote.transfers import Anew, Counts, Moving, Watch
 from engine.store.store import Store
+
+_MISS_SECONDS = 5.0
+_BATCH = 32
+"""The most records that are added to the store at a time."""
+_SMALL = 1 << 16
+"""The bytes of an envelope up to which it is opened between two requests."""
+T = TypeVar("T")
+_Opened = tuple[Statement, str, bytes]
+"""The statement of an envelope, the identifier of the key that signed it, and the envelope."""
 
 
 class Tier:
@@ -38,35 +61,23 @@ class Tier:
         self.settings = settings
         self._store = store
         self.counts = Counts()
-        self.attempts = attempting.brief() if brief else attempting.patient()
+        self.attempts = attempts.brief() if brief else attempts.patient()
         reading = place or places.place_of(settings.url, environ=settings.environ, writes=False)
         writing = place or places.place_of(settings.url, environ=settings.environ, writes=True)
         self._places = {id(each): each for each in (reading, writing)}
         self._background = Background()
-        anew = Anew()
-        shared = (self.attempts, self._background, self.counts)
         self._coming, self._going = Moving("in"), Moving("out")
-        self._reader = RemoteReader(store, reading, *shared, settings=settings, anew=anew, moving=self._coming)
-        upload = Upload(
-            store, writing, self.attempts, signer=settings.signer, retention=settings.retention,
-            on_bytes=self.counts.send, moving=self._going,
-        )  # fmt: skip
-        upload.anew = anew.objects
+        self._place = PatientPlace(reading, self.attempts)
+        self._download = Download(store, self._place, on_bytes=self.counts.receive, moving=self._coming)
+        self._missed: dict[Digest, float] = {}
+        """When a record was missing: the builder looks twice, before and after it takes the lock of a key."""
+        self._anew = Anew()
         self._pushes = Pushes(
-            store, upload, self._background, self.counts, wrong=anew.keys,
-            check=lambda raw, key: admitted(raw, key, settings.trust),
+            store, PatientPlace(writing, self.attempts), self._background, self.counts,
+            settings=settings, anew=self._anew, moving=self._going,
         )  # fmt: skip
         self.shown = reading.shown
         """The remote in messages."""
-
-    @property
-    def on_bytes(self) -> Callable[[int], None]:
-        """What is called with the number of bytes of each object that came or went."""
-        return self.counts.on_bytes
-
-    @on_bytes.setter
-    def on_bytes(self, called: Callable[[int], None]) -> None:
-        self.counts.on_bytes = called
 
     def watch(self, on_event: Callable[[Moved], None]) -> None:
         """Report from now on what moves, in the thread that waits for the remote, or that calls `pulse`."""
@@ -81,15 +92,26 @@ class Tier:
 
     def find(self, key: Key) -> Record | None:
         """Return the record of a key, now also in the store, or None. The artifact stays where it is: see `bring`."""
-        return self._reader.find(key)
+        digest = digest_of(key)
+        just_missed = time.monotonic() - self._missed.get(digest, -_MISS_SECONDS) < _MISS_SECONDS
+        if not self._reads or just_missed or digest in self._anew.keys:
+            return None
+        record = self._counting_trouble(self._fetch(key))
+        if record is None:
+            self._missed[digest] = time.monotonic()
+        return record
 
     def receive(self, key: Key, raw: bytes) -> Record | None:
-        """Return the record of a key from an envelope that its maker has sent; None for one that is not trusted."""
-        return self._reader.receive(key, raw)
+        """Return the record of a key from an envelope that its maker has sent, now also in the store.
+
+        The envelope is judged like one of the remote; None is returned for one that is refused, or cannot be filed.
+        """
+        return self._counting_trouble(self._admit(key, raw))
 
     def look_again(self) -> None:
         """Forget what was missing and what failed: a build that waits for results gives the remote another chance."""
-        self._reader.look_again()
+        self._missed.clear()
+        self.attempts.renew()
 
     def counts_for(self, record: Record) -> bool:
         """Say whether a record that came from a remote may still be used: its key is on the list, and not revoked."""
@@ -97,19 +119,49 @@ class Tier:
 
     def bring(self, record: Record) -> None:
         """Bring the artifact of a record that came from a remote. Raises RemoteError, OSError."""
-        self._reader.bring(record)
+        self._anew.keys.add(record.digest)
+        raw = self._store.envelopes.read(record.digest)
+        if raw is None:
+            raise RemoteError(f"the store has no envelope for the record of {record.job!r}")
+        try:
+            checked = admitted(raw, record.key, self.settings.trust)
+            objects = {blob.name for blob in checked.stored_blobs}
+            self._anew.objects |= objects
+            self._background.run(self._download.artifact(checked))
+        except RefusedError as error:
+            self.counts.refuse(error)
+            raise
+        except (UserError, OSError) as error:
+            self.counts.note(error)
+            raise
+        self._anew.objects -= objects
+        self._anew.keys.discard(record.digest)
 
     def gather(self, key: Key) -> None:
-        """Add the records that other machines made for a job like that of `key` to the store."""
-        self._reader.gather(key)
+        """Add the records that other machines made for a job with the code, options and inputs of `key` to the store.
+
+        The builder decides which of them fits.
+        """
+        if self._reads:
+            self._counting_trouble(self._fetch_listed(key))
 
     def take_all(self) -> list[Record]:
         """Add every record of the remote to the store, and return those that the store has now. Raises RemoteError."""
-        return self._reader.take_all()
+        return self._background.run(self._fetch_all())
 
     def bring_all(self, records: Iterable[Record]) -> None:
         """Bring the artifacts of many records at a time. Raises RemoteError, OSError."""
-        self._reader.bring_all(records)
+
+        async def one(record: Record) -> None:
+            raw = self._store.envelopes.read(record.digest) if self._store.is_away(record) else None
+            if raw is not None:
+                await self._download.artifact(admitted(raw, record.key, self.settings.trust))
+
+        try:
+            self._background.run(each(records, one))
+        except RefusedError as error:
+            self.counts.refuse(error)
+            raise
 
     # -- writing ---------------------------------------------------------------------------------------------
 
@@ -151,3 +203,122 @@ class Tier:
         for place in self._places.values():
             self._background.run(place.close())
         self._background.close()
+
+    # -- how records come ------------------------------------------------------------------------------------
+
+    @property
+    def _reads(self) -> bool:
+        """Whether the remote is asked: it answers, and some signature counts."""
+        return not self.settings.trust.is_empty and self.attempts.gone is None
+
+    def _counting_trouble(self, work: Coroutine[Any, Any, T]) -> T | None:
+        """Return the result of a look-up; None where the remote is in trouble, which is counted."""
+        try:
+            return self._background.run(work)
+        except RefusedError as error:
+            self.counts.refuse(error)
+        except MissingError:
+            pass
+        except RemoteError as error:
+            self.counts.unread = self.counts.unread or error
+        return None
+
+    async def _fetch(self, key: Key) -> Record:
+        return await self._admit(key, await self._read(record_name(key), most=LARGEST_RECORD))
+
+    async def _admit(self, key: Key | None, raw: bytes) -> Record:
+        read, signer = judged(raw, key, self.settings.trust)
+        await self._check_files(read)
+        with self._store.adding():
+            return self._file([(read, signer, raw)])[0]
+
+    async def _check_files(self, read: Statement) -> None:
+        """Raise RefusedError if the remote lacks a blob of a record that has outlived the remote's retention."""
+        if self.settings.retention is None or time.time() - read.signed_at < self.settings.retention:
+            return
+
+        async def one(blob: Blob) -> None:
+            if await self._place.entry(blob.name) is None:
+                raise RefusedError("missing blob", f"the remote lacks the blob {blob.sha256}")
+
+        await each(read.stored_blobs, one)
+
+    def _file(self, every: Sequence[_Opened]) -> list[Record]:
+        """Return the store's own records of some keys, or add those that were read; the caller is `adding`."""
+        records: list[Record] = []
+        new: dict[Digest, bytes] = {}
+        for read, signer, raw in every:
+            record = self._own(read.record)
+            if record is None:
+                record = replace(read.record, origin={"remote": self.shown, "signer": signer})
+                new[record.digest] = raw
+            records.append(record)
+        self._store.adopt(new, [record for record in records if record.digest in new])
+        self.counts.taken += len(new)
+        return records
+
+    def _own(self, record: Record) -> Record | None:
+        """Return the record that the store has of the same key, if it can be used."""
+        own = self._store.read(record.digest)
+        return own if own is not None and own.key == record.key and self._is_usable(own) else None
+
+    async def _fetch_listed(self, key: Key) -> None:
+        raw = await self._read(list_name(key), most=machines.LARGEST)
+        for name in machines.nearest(machines.decode(raw), key):
+            if not self._store.record_path(name.key).exists():
+                await self._admit(None, await self._read(name.object, most=LARGEST_RECORD))
+
+    async def _fetch_all(self) -> list[Record]:
+        taken: list[Record] = []
+        known = await asyncio.to_thread(self._known)
+        batches: Batches[_Opened] = Batches(lambda every: taken.extend(self._file_with_artifacts(every)), most=_BATCH)
+
+        async def one(entry: Entry) -> None:
+            if entry.name in known:
+                taken.append(known[entry.name])
+                return
+            try:
+                await batches.add(await self._open(await self._read_listed(entry)))
+            except RefusedError as error:
+                self.counts.refuse(error)
+
+        await each(await self._place.listed(RECORDS), one)
+        await batches.end()
+        return taken
+
+    def _known(self) -> dict[str, Record]:
+        """Return the store's own answers, by the names of their objects: a pull that was cut goes on behind them."""
+        return {record_name(record.key): record for record in self._store.records() if self._is_usable(record)}
+
+    def _is_usable(self, record: Record) -> bool:
+        return self._store.counts(record) and self._store.artifacts.is_whole(record)
+
+    async def _open(self, raw: bytes) -> _Opened:
+        if len(raw) > _SMALL:
+            read, signer = await asyncio.to_thread(judged, raw, None, self.settings.trust)
+        else:  # not in a thread: it would keep the interpreter from this one for milliseconds, and requests would wait
+            read, signer = judged(raw, None, self.settings.trust)
+        return read, signer, raw
+
+    def _file_with_artifacts(self, every: Sequence[_Opened]) -> list[Record]:
+        """Add some records to the store, each with its artifact where its envelope has the bytes."""
+        taken = []
+        with self._store.adding():
+            for record, (read, _, _) in zip(self._file(every), every, strict=True):
+                try:
+                    if self._store.is_away(record) and read.is_small:
+                        self._download.unpack(read)
+                except RefusedError as error:
+                    self.counts.refuse(error)
+                else:
+                    taken.append(record)
+        return taken
+
+    async def _read_listed(self, entry: Entry) -> bytes:
+        if entry.size < LARGEST_RECORD:
+            with contextlib.suppress(RefusedError):  # a longer one has replaced it since it was listed
+                return await self._read(entry.name, most=entry.size)
+        return await self._read(entry.name, most=LARGEST_RECORD)
+
+    async def _read(self, name: str, *, most: int) -> bytes:
+        return await self._place.read(name, most=most, seconds=self.attempts.look_up)

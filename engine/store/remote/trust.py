@@ -10,8 +10,8 @@ from pathlib import Path
 
 from engine.errors import UsageError
 from engine.store.remote.envelope import Envelope
-from engine.store.remote.errors import RefusedError
 from engine.store.remote.keys import PublicKey
+from engine.store.remote.objects import RefusedError
 from engine.system import regular
 
 NONE = "none"

@@ -9,9 +9,8 @@ from urllib.parse import quote, urlsplit
 
 import httpx
 
-from engine.store.remote import pace
-from engine.store.remote.errors import DeniedError, MissingError, RefusedError, RemoteError
-from engine.store.remote.objects import Entry, shown
+from engine.store.remote.guard import PATIENCE, Meter, within
+from engine.store.remote.objects import DeniedError, Entry, MissingError, RefusedError, RemoteError, shown
 
 _TOKEN, _WRITE_TOKEN = "RECIPE_REMOTE_TOKEN", "RECIPE_WRITE_REMOTE_TOKEN"
 _DENIED = (http.HTTPStatus.UNAUTHORIZED, http.HTTPStatus.FORBIDDEN, http.HTTPStatus.METHOD_NOT_ALLOWED)
@@ -33,7 +32,7 @@ class WebTransport:
             what = f"{self._shown}: the token in {name} cannot be sent"
             raise DeniedError(what, hint=f"{name} must be one line of ASCII characters")
         limits = httpx.Limits(max_connections=_CONNECTIONS, max_keepalive_connections=_CONNECTIONS)
-        timeout = httpx.Timeout(None, connect=pace.PATIENCE, read=pace.PATIENCE)
+        timeout = httpx.Timeout(None, connect=PATIENCE, read=PATIENCE)
         self._client = httpx.AsyncClient(
             headers={"Authorization": f"Bearer {token}"} if token else {}, limits=limits, timeout=timeout,
             follow_redirects=False, trust_env=urlsplit(url).hostname not in ("localhost", "127.0.0.1"),
@@ -43,10 +42,10 @@ class WebTransport:
         """Return an object."""
         # `identity`: the bytes are those of the object, and no compressed bytes can grow.
         request = self._client.build_request("GET", self._address(name), headers={"Accept-Encoding": "identity"})
-        response = await pace.within(pace.PATIENCE, self._client.send(request, stream=True))
+        response = await within(PATIENCE, self._client.send(request, stream=True))
         try:
             self._check(response, name)
-            meter = pace.Meter(name)
+            meter = Meter(name)
             stream = aiter(response.aiter_raw())
             pieces, size = [], 0
             while (piece := await meter.next(stream)) is not None:
@@ -92,7 +91,7 @@ class WebTransport:
 
     async def close(self) -> None:
         """Close all connections."""
-        await pace.within(pace.PATIENCE, self._client.aclose())
+        await within(PATIENCE, self._client.aclose())
 
     def meaning(self, error: BaseException, place: str) -> RemoteError | None:
         """Return what an error of httpx says about the remote."""

@@ -12,7 +12,7 @@ import zstandard
 from stores import put
 
 from engine.key import digest_of
-from engine.store.remote import envelope, keys, names, reader, statement
+from engine.store.remote import envelope, keys, objects, statement, tier
 from engine.store.remote.trust import Trust, TrustedKey
 
 KEY = {"step": "x", "code": "c", "options.a": "1", "inputs.model": "m"}
@@ -321,7 +321,7 @@ def refused(other, message):
 def test_a_forged_record_is_refused(name, shared, machine, pair):
     _, at, folder, _ = shared
     forge, message = RECORDS[name]
-    path = folder / names.record(KEY)
+    path = folder / objects.record_name(KEY)
     path.write_bytes(forge(path.read_bytes(), pair))
     refused(machine("b", at), message)
 
@@ -335,7 +335,7 @@ def test_the_record_of_another_key_is_no_answer(shared, machine):
     other_key = {**KEY, "options.a": "2"}
     store.tier.push(put(store, other_key, {"evil": "e"}))
     assert store.tier.wait() is None
-    (folder / names.record(KEY)).write_bytes((folder / names.record(other_key)).read_bytes())
+    (folder / objects.record_name(KEY)).write_bytes((folder / objects.record_name(other_key)).read_bytes())
     refused(machine("b", at), "other key: the record under this name was made for another key")
 
 
@@ -353,7 +353,7 @@ def test_a_key_that_counts_no_more_is_refused(shared, machine, pair, listed, mes
 
 
 def test_a_record_that_is_too_long_is_not_read(shared, machine, monkeypatch):
-    monkeypatch.setattr(reader, "LARGEST_RECORD", 100)
+    monkeypatch.setattr(tier, "LARGEST_RECORD", 100)
     refused(machine("b", shared[1]), "too long: ")
 
 
@@ -380,7 +380,7 @@ BLOBS = {
 
 
 def blob_in(folder):
-    [path] = [path for path in (folder / names.BLOBS).rglob("*") if path.is_file()]
+    [path] = [path for path in (folder / objects.BLOBS).rglob("*") if path.is_file()]
     return path
 
 
@@ -448,9 +448,9 @@ LISTS = {
 def test_a_forged_list_of_machines_is_refused(name, shared, machine):
     _, at, folder, _ = shared
     key_path = json.dumps(
-        [{"key": "../../x", "object": names.record(KEY), "inputs": {}, "earlier": [], "time": 1}]
+        [{"key": "../../x", "object": objects.record_name(KEY), "inputs": {}, "earlier": [], "time": 1}]
     ).encode()
-    path = folder / names.machines(KEY)
+    path = folder / objects.list_name(KEY)
     path.parent.mkdir(parents=True)
     path.write_bytes(LISTS[name] or key_path)
     other = machine("b", at)
@@ -461,12 +461,12 @@ def test_a_forged_list_of_machines_is_refused(name, shared, machine):
 
 def test_a_list_that_names_a_forged_record_brings_nothing(shared, machine, pair):
     _, at, folder, _ = shared
-    path = folder / names.record(KEY)
+    path = folder / objects.record_name(KEY)
     path.write_bytes(RECORDS["no signature"][0](path.read_bytes(), pair))
-    listed = folder / names.machines(KEY)
+    listed = folder / objects.list_name(KEY)
     listed.parent.mkdir(parents=True)
     inputs = {row: value for row, value in KEY.items() if row.startswith("inputs.")}
-    entry = {"key": digest_of(KEY), "object": names.record(KEY), "inputs": inputs, "earlier": [], "time": 1}
+    entry = {"key": digest_of(KEY), "object": objects.record_name(KEY), "inputs": inputs, "earlier": [], "time": 1}
     listed.write_text(json.dumps([entry]))
     other = machine("b", at)
     other.tier.gather(KEY)

@@ -5,11 +5,9 @@ import asyncio
 import pytest
 
 from engine.errors import StepError
-from engine.store.remote import guard, pace
-from engine.store.remote.attempts import Attempts
-from engine.store.remote.errors import DeniedError, MissingError, RemoteError
+from engine.store.remote import guard
 from engine.store.remote.guard import GuardedPlace
-from engine.store.remote.objects import Entry
+from engine.store.remote.objects import DeniedError, Entry, MissingError, RemoteError
 
 
 class PanicError(BaseException):
@@ -74,7 +72,7 @@ def test_every_error_is_an_error_of_the_remote(error, request_):
 
 @pytest.mark.parametrize("request_", REQUESTS.values(), ids=REQUESTS)
 def test_a_request_that_hangs_ends(request_, monkeypatch):
-    monkeypatch.setattr(pace, "PATIENCE", 0.05)
+    monkeypatch.setattr(guard, "PATIENCE", 0.05)
     monkeypatch.setattr(guard, "_LISTED", 0.05)
     with pytest.raises(RemoteError, match="no answer in time"):
         asyncio.run(asyncio.wait_for(request_(guarded(FakeTransport())), 30))
@@ -112,30 +110,3 @@ def test_a_listing_that_begins_again_and_again_ends():
 def test_an_error_of_many_lines_is_one_line_without_the_query_of_a_url():
     error = ValueError("\n GET https://host/x?sig=abc failed\x1b[31m\n\nDebug")
     assert guard.first_line(error) == "GET https://host/x failed [31m"
-
-
-async def slowly(error):
-    await asyncio.sleep(0.05)
-    raise error
-
-
-def test_slow_answers_that_bring_nothing_are_lost_time(monkeypatch):
-    monkeypatch.setattr("engine.store.remote.attempts._SLOW", 0.01)
-    attempts = Attempts(tries=1, budget=0.1)
-    for _ in range(3):
-        with pytest.raises(MissingError):
-            asyncio.run(attempts.make(lambda: slowly(MissingError("none"))))
-    assert attempts.gone is not None
-
-
-def test_a_look_up_has_a_limit_of_its_own():
-    attempts = Attempts(tries=1, budget=60.0)
-    with pytest.raises(RemoteError, match="longer than"):
-        asyncio.run(attempts.make(lambda: asyncio.sleep(30), seconds=0.05))
-
-
-def test_a_remote_that_has_never_answered_gets_less_time():
-    attempts = Attempts(tries=1, budget=60.0, first=0.04)
-    with pytest.raises(RemoteError):
-        asyncio.run(attempts.make(lambda: slowly(RemoteError("refused"))))
-    assert attempts.gone is not None

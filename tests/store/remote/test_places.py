@@ -5,8 +5,7 @@ import asyncio
 import pytest
 
 from engine.errors import UsageError
-from engine.store.remote.errors import DeniedError, MissingError, RefusedError, RemoteError
-from engine.store.remote.objects import shown
+from engine.store.remote.objects import DeniedError, MissingError, RefusedError, RemoteError, shown
 from engine.store.remote.places import place_of
 
 

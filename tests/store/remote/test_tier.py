@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 from stores import put
 
-from engine.store.remote import names
+from engine.store.remote import objects
 from engine.store.remote.statement import admitted
 from engine.store.remote.trust import Trust, TrustedKey
 from engine.store.store import Store
@@ -174,9 +174,9 @@ def test_a_log_stays_on_its_machine(machine, remote):
 
 
 def test_the_remote_names_records_by_sha256(machine, tmp_path):
-    name = names.record(KEY)
-    assert names.is_record(name)
-    assert name != names.record({**KEY, "options.a": "2"})
+    name = objects.record_name(KEY)
+    assert objects.is_record_name(name)
+    assert name != objects.record_name({**KEY, "options.a": "2"})
 
 
 @pytest.mark.parametrize("mode", ["status 500 Internal Server Error", "status 507 Insufficient Storage", "silent"])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.store.remote.untrusted import DEPTH, parse
+from engine.store.remote.envelope import DEPTH, parse
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),

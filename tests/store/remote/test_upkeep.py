@@ -10,8 +10,9 @@ import pytest
 from stores import put
 
 from engine.cli import main
-from engine.store.remote import attempts, checking, expiry, names, places
-from engine.store.remote.errors import DeniedError, RemoteError
+from engine.store.remote import attempts, objects, places, upkeep
+from engine.store.remote.attempts import PatientPlace
+from engine.store.remote.objects import DeniedError, RemoteError
 
 KEY = {"step": "x", "code": "c", "options.a": "1"}
 DAY = 86400.0
@@ -37,7 +38,9 @@ def collect(remote, *, older_than, dry_run=False, grace=0.0, writes=True):
 
     async def run():
         try:
-            return await expiry.collect(place, attempts.brief(), older_than=older_than, dry_run=dry_run, grace=grace)
+            return await upkeep.collect(
+                PatientPlace(place, attempts.brief()), older_than=older_than, dry_run=dry_run, grace=grace
+            )
         finally:
             await place.close()
 
@@ -49,7 +52,7 @@ def check(remote, trust, *, deep=False):
 
     async def run():
         try:
-            return await checking.check(place, attempts.brief(), trust, deep=deep)
+            return await upkeep.check(PatientPlace(place, attempts.brief()), trust, deep=deep)
         finally:
             await place.close()
 
@@ -109,24 +112,24 @@ def test_old_records_go_with_their_blobs_and_shared_blobs_stay(machine, listing,
 def test_a_push_in_progress_keeps_its_blobs(machine, folder, trust):
     store = machine("a", folder, writes=True)
     pushed(store, 1, large(1))
-    [record] = files_of(folder, names.RECORDS)
+    [record] = files_of(folder, objects.RECORDS)
     raw = record.read_bytes()
     record.unlink()  # as if the record had not been written yet
     assert collect(folder, older_than=0.0, grace=60.0).blobs == 0
-    make_older(files_of(folder, names.BLOBS), 10 * DAY)  # a push may rely on a blob of this age: half of 30 days
+    make_older(files_of(folder, objects.BLOBS), 10 * DAY)  # a push may rely on a blob of this age: half of 30 days
     assert collect(folder, older_than=30 * DAY, grace=60.0).blobs == 0
     record.write_bytes(raw)
     assert check(folder, trust, deep=True).faults == []
     record.unlink()
-    make_older(files_of(folder, names.BLOBS), 16 * DAY)
+    make_older(files_of(folder, objects.BLOBS), 16 * DAY)
     assert collect(folder, older_than=30 * DAY, grace=60.0).blobs == 1
 
 
 def test_blobs_stay_while_a_record_cannot_be_read(machine, folder):
     pushed(machine("a", folder, writes=True), 1, large(1))
-    [record] = files_of(folder, names.RECORDS)
+    [record] = files_of(folder, objects.RECORDS)
     record.write_bytes(b"{}")
-    make_older(files_of(folder, names.BLOBS), 100 * DAY)
+    make_older(files_of(folder, objects.BLOBS), 100 * DAY)
     result = collect(folder, older_than=30 * DAY)
     assert (result.unreadable, result.blobs, result.left_blobs) == (1, 0, 1)
 
@@ -138,7 +141,7 @@ def test_a_missing_a_short_and_a_changed_blob_are_faults(machine, listing, trust
     place = place_of(listing)
 
     async def hurt():
-        blobs = sorted([entry async for entry in place.list(names.BLOBS)], key=lambda entry: entry.name)
+        blobs = sorted([entry async for entry in place.list(objects.BLOBS)], key=lambda entry: entry.name)
         assert len(blobs) == 3
         await place.remove(blobs[0].name)
         await place.write(blobs[1].name, b"short")
@@ -153,7 +156,7 @@ def test_records_of_strangers_and_under_other_names_are_faults(machine, folder, 
     from engine.store.remote.trust import Trust
 
     pushed(machine("a", folder, writes=True), 1, large(1))
-    [record] = files_of(folder, names.RECORDS)
+    [record] = files_of(folder, objects.RECORDS)
     other = record.with_name("f" * 64 + ".json")
     other.write_bytes(record.read_bytes())
     assert [fault.kind for fault in check(folder, trust).faults] == ["other key"]
@@ -184,7 +187,7 @@ def test_the_commands_ask_for_an_age_and_before_half_of_the_remote_goes(machine,
     gc = ["cache", "gc", "--remote", folder.url]
     assert code(gc) == 2
     assert "no age is named" in capsys.readouterr().err
-    make_older((*files_of(folder, names.RECORDS), *files_of(folder, names.BLOBS)), 100 * DAY)
+    make_older((*files_of(folder, objects.RECORDS), *files_of(folder, objects.BLOBS)), 100 * DAY)
     assert code(["cache", "verify", "--remote", folder.url, "--deep"]) == 0
     assert code([*gc, "--older-than", "30d"]) == 2
     assert "more than half" in capsys.readouterr().err
@@ -192,7 +195,7 @@ def test_the_commands_ask_for_an_age_and_before_half_of_the_remote_goes(machine,
     (tmp_path / "config" / "recipe" / "config.toml").write_text("[remote]\nretention_days = 30\n")
     assert code([*gc, "--dry-run"]) == 0
     assert "would remove 1 records and 1 blobs" in capsys.readouterr().out
-    files_of(folder, names.BLOBS)[0].unlink()
+    files_of(folder, objects.BLOBS)[0].unlink()
     assert code(["cache", "verify", "--remote", folder.url]) == 1
     assert "1 missing blob" in capsys.readouterr().out
     assert code([*gc, "--yes"]) == 0
@@ -203,7 +206,7 @@ def test_a_record_past_the_retention_is_looked_at_before_it_is_used(machine, fol
     pushed(machine("a", folder, writes=True), 1, large(1))
     key = {**KEY, "options.a": "1"}
     early, late, again = (machine(name, folder, retention=30 * DAY) for name in "bcd")
-    [blob] = files_of(folder, names.BLOBS)
+    [blob] = files_of(folder, objects.BLOBS)
     content = blob.read_bytes()
     blob.unlink()
     assert early.find(key) is not None, "the record is young: nothing is looked up"

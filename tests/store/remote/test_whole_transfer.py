@@ -18,7 +18,8 @@ from stores import put
 from engine import digest
 from engine.key import digest_of
 from engine.store import output, verification
-from engine.store.remote import envelope, names, statement
+from engine.store.remote import envelope, statement
+from engine.store.remote.objects import RECORDS
 
 PIECE = 1 << 20
 BENCHMARK = Path(__file__).parents[3] / "benchmarks" / "remote.py"
@@ -104,11 +105,11 @@ def whole_records(remote, chance):
     import obstore
 
     store, sizes = objects(remote)
-    records = [name for name in sizes if name.startswith(names.RECORDS)]
+    records = [name for name in sizes if name.startswith(RECORDS)]
     for name in chance.sample(records, min(200, len(records))):
         read = statement.read(envelope.decode(bytes(obstore.get(store, name).bytes())).payload)
         for blob in (blob for file in read.files.values() for blob in file.blobs):
-            assert blob.inline is not None or sizes[names.blob(blob)] == blob.stored
+            assert blob.inline is not None or sizes[blob.name] == blob.stored
     return len(records)
 
 

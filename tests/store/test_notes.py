@@ -6,8 +6,9 @@ import pytest
 from keeping_steps import Fail, Tune
 from small_builds import build, project_in, states, variant
 
-from engine.store import kept, verification
+from engine.store import verification
 from engine.store.collection import CollectionLimits, collect
+from engine.store.notes import kept_name
 from engine.store.store import Store
 
 
@@ -66,6 +67,6 @@ def test_what_nobody_used_for_long_is_collected(project, store):
 
 
 def test_a_step_keeps_nothing_unless_it_says_by_which_rows():
-    assert kept.name_of("tune", (), {}) is None
-    assert kept.name_of("tune", Tune.kept_by, {"tools.pyyaml": "6"}) is None
-    assert kept.name_of("tune", Tune.kept_by, {"tools.pyyaml": "6", "options.gpu": "T4"})
+    assert kept_name("tune", (), {}) is None
+    assert kept_name("tune", Tune.kept_by, {"tools.pyyaml": "6"}) is None
+    assert kept_name("tune", Tune.kept_by, {"tools.pyyaml": "6", "options.gpu": "T4"})

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from engine.store.remote.batches import Batches
+from engine.store.remote.background import Batches
 
 
 def collected(count, work, most=4):

@@ -3,15 +3,15 @@
 import pytest
 
 from engine.events import Moved
-from engine.store.remote import moving
-from engine.store.remote.moving import Moving, Watch
+from engine.store.remote import transfers
+from engine.store.remote.transfers import Moving, Watch
 
 
 @pytest.fixture
 def clock(monkeypatch):
     """A clock that the test sets."""
     now = [100.0]
-    monkeypatch.setattr(moving.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(transfers.time, "monotonic", lambda: now[0])
     return now
 
 
