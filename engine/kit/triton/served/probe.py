@@ -10,9 +10,12 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import ipaddress
 import json
 import math
 import re
+import socket
 import sys
 import urllib.error
 import urllib.parse
@@ -32,8 +35,8 @@ _NO_TYPES = {"TYPE_FP16", "TYPE_BF16"}
 _OWN_VALUES = {"MAX_NEW_TOKENS": 1}
 """Input -> its value where zero is none: a model that generates text makes one token."""
 _SERVER_ERROR = 500
-_LOOPBACK = {"127.0.0.1", "::1", "localhost"}
-"""The hosts behind which the probe looks for a process of this machine."""
+_LISTENS = "0A"
+"""The state of a listening socket in /proc/net/tcp."""
 _ENDED = "Z"
 """The state of a process that has ended, and whose end its parent has not taken notice of."""
 _INSTANCE = re.compile(r"(?P<group>[^/]+)_\d+")
@@ -51,6 +54,7 @@ class Probe:
         self._url = url.rstrip("/")
         self._timeout = timeout
         self._server = server
+        self._most: Counter[str] = Counter()
 
     def dead(self, models: list[str] | None = None) -> dict[str, str]:
         """Return the models that do not answer, each with the reason; without `models` all models of the server.
@@ -85,6 +89,7 @@ class Probe:
         server = self._server or _server_at(self._url)
         instances = {} if server is None else processes(server)
         running = Counter(name["group"] for each in instances.values() if (name := _INSTANCE.fullmatch(each or "")))
+        self._most |= running  # for a backend that is not "python" and runs in Python processes nevertheless
         if None not in instances.values():
             return {}
         try:
@@ -95,7 +100,7 @@ class Probe:
         dead = {}
         for name, config in configs.items():
             groups = _groups(config)
-            run, expected = sum(running[each] for each in groups), groups.total()
+            run, expected = sum(running[each] for each in groups), sum((self._most | groups)[each] for each in groups)
             if run < expected:
                 dead[name] = f"Python processes that run: {run} of {expected}"
         steps = {name: [step["model_name"] for step in config.get("ensemble_scheduling", {}).get("step", [])]
@@ -186,11 +191,30 @@ def processes(server: int) -> dict[int, str | None]:
 
 
 def _server_at(url: str) -> int | None:
-    """Return the process of the server at a loopback address; None for another address, and beside a second server."""
-    if urllib.parse.urlsplit(url).hostname not in _LOOPBACK:
+    """Return the process of the server at an address of this machine; None where the system shows none."""
+    address = urllib.parse.urlsplit(url)
+    try:
+        hosts = {str(each[4][0]) for each in socket.getaddrinfo(address.hostname, None)}
+    except OSError:
         return None
-    servers = [name.parent.name for name in Path("/proc").glob("[0-9]*/comm") if _read(name).strip() == "tritonserver"]
-    return int(servers[0]) if len(servers) == 1 else None
+    if not any(ipaddress.ip_address(host.partition("%")[0]).is_loopback for host in hosts):
+        return None
+    lines = [line.split() for table in ("tcp", "tcp6") for line in _read(Path("/proc/net") / table).splitlines()[1:]]
+    listening = {f"socket:[{line[9]}]" for line in lines
+                 if line[3] == _LISTENS and int(line[1].rpartition(":")[2], 16) == (address.port or 80)}  # fmt: skip
+    servers = [int(name.parent.name) for name in Path("/proc").glob("[0-9]*/comm")
+               if _read(name).strip() == "tritonserver" and listening & _open_files(name.parent)]  # fmt: skip
+    return servers[0] if len(servers) == 1 else None
+
+
+def _open_files(process: Path) -> set[str]:
+    """Return what a process's open files are; nothing for another user's process."""
+    files = set()
+    with contextlib.suppress(OSError):
+        for file in (process / "fd").iterdir():
+            with contextlib.suppress(FileNotFoundError):  # it was closed meanwhile, so it is no listening socket
+                files.add(str(file.readlink()))
+    return files
 
 
 def _read(file: Path) -> str:

@@ -15,7 +15,6 @@ from pathlib import Path
 
 import pytest
 
-from engine.kit.triton.served import probe as served_probe
 from engine.kit.triton.served.probe import Probe, processes
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists the children of a thread")
@@ -101,24 +100,14 @@ def test_a_model_of_two_processes_is_dead_when_one_has_ended(instance, url):
     assert probe.dead_processes() == {}
 
 
-def test_processes_are_counted_for_the_python_backend_alone(instance, url):
+def test_a_backend_of_another_name_counts_by_the_processes_that_ran(instance, url):
     probe = Probe(url, PATIENCE, os.getpid())
     pair = instance("some_model_0_0"), instance("some_model_0_1")
-    _end(instance("native_0_0"))
+    native = instance("native_0_0")
     assert len(pair) == 2
     assert probe.dead_processes() == {}
-
-
-def test_the_process_is_looked_for_behind_a_loopback_address_alone(monkeypatch, tmp_path):
-    for number, name in (("11", "tritonserver"), ("12", "bash")):
-        (tmp_path / number).mkdir()
-        (tmp_path / number / "comm").write_text(f"{name}\n")
-    monkeypatch.setattr(served_probe, "Path", lambda _: tmp_path)
-    assert served_probe._server_at("http://localhost:8000") == 11
-    assert served_probe._server_at("http://[::1]:8000") == 11
-    assert served_probe._server_at("http://192.0.2.1:8000") is None
-    (tmp_path / "12" / "comm").write_text("tritonserver\n")
-    assert served_probe._server_at("http://localhost:8000") is None
+    _end(native)
+    assert probe.dead_processes() == {"native": "Python processes that run: 0 of 1"}
 
 
 def test_a_server_that_shows_no_processes_has_none_that_ended(instance, url):
