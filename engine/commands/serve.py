@@ -79,9 +79,10 @@ def _install() -> Exit:
 
 def _serve(arguments: argparse.Namespace) -> Exit:
     from engine import api
-    from engine.server import find, installation, joint_repository, needs_of, ports, start
+    from engine.server import find, joint_repository, needs_of, ports, start
+    from engine.server.installation import user_options
 
-    triton_options = installation.user_options(arguments.further)
+    triton_options = user_options(arguments.further)
     session = api.session(arguments.recipes, **options.reading(arguments))
     names_of_models.refuse(session.variants, apart="serve them by separate commands")
     image = _image(session.variants)

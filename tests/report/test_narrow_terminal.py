@@ -9,8 +9,8 @@ import pytest
 pytest.importorskip("pyte", reason="pyte, the terminal in memory, is not installed: the extra `dev-terminal`")
 
 import terminal
-from client.test_load_table import figures
-from client.test_repeating import AFTER, ENTRY
+from client.test_load import figures
+from client.test_timed_requests import AFTER, ENTRY
 from program import Program
 from tiny_project import OF_ONNX, RECIPE, SAMPLES
 

@@ -83,7 +83,7 @@ def write(
             serving = serving.model_copy(update={"largest": largest, "lengths": lengths})
             if model.backend is None:
                 return _write_plain(out, serving, model, directory, checkpoint)
-            (*behind, called), files, signature = model.built(serving, model, directory)
+            (*behind, called), files, signature = models.built(serving, model, directory)
             listed = splitter.in_front([*behind, *_parts(serving, called, signature, checkpoint)], joins, serving)
             parts.by_position(listed, signature)
             if serving.layout == FUSED:
