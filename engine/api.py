@@ -32,7 +32,7 @@ from engine.builder.waiting import MachineNeeded, by_machine
 from engine.digest import Digest
 from engine.errors import Exit, Refusals, UsageError, UserError
 from engine.events import BuildFailedError, BuildFailure, Event, Finished, Noticed, Refused
-from engine.kit.triton.opened import OpenedPackage
+from engine.kit.triton.in_process import OpenedPackage
 from engine.lockfile import file, locking
 from engine.lockfile.locking import Locked
 from engine.recipe.schema import Recipe

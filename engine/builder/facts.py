@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from engine.step import Hardware
 
 _MACHINE = "engine.machine.facts"
-_LOADED_LATE = ("engine.server.fact",)
+_LOADED_LATE = ("engine.server.discovery",)
 """Modules that declare facts and are slow to import: they are loaded only for a fact that no other module declares."""
 
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import random
+import re
 import selectors
 import time
 from array import array
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal, TypeVar
 
 from engine.client.address import Address
-from engine.client.stream_wires import GrpcStreamWire, HttpStreamWire
-from engine.client.wires import GrpcWire, HttpWire, WireError, prepare
+from engine.client.wires import GrpcStreamWire, GrpcWire, HttpStreamWire, HttpWire, WireError, prepare
+from engine.errors import UsageError
 
 AT_ONCE = 512
 """The largest number of requests that are in progress at the same time in an open loop.
@@ -35,6 +37,9 @@ _PAUSE_AFTER_ERROR = 0.02
 
 Without a pause, a server that is gone would cause a busy loop.
 """
+Arrivals = Literal["poisson", "constant"]
+_Number = TypeVar("_Number", int, float)
+_MOST_POINTS = 100
 
 
 @dataclass(frozen=True)
@@ -204,3 +209,50 @@ async def _measure_delays(load: Load, outcome: LoadOutcome) -> None:
         now = time.monotonic()
         if load.warm_up <= now - load.start <= load.end:
             outcome.delays.append(now - due)
+
+
+def planned(rate: float, seconds: float, *, arrivals: Arrivals, seed: int) -> list[float]:
+    """Return the start time of each request in seconds, `rate` requests per second.
+
+    With `constant`, the gaps between requests are equal. With `poisson`, each gap is drawn from the exponential
+    distribution, as requests of independent clients arrive. The same seed gives the same start times.
+    """
+    if arrivals == "constant":
+        return [number / rate for number in range(round(rate * seconds))]
+    generator = random.Random(seed)  # noqa: S311 - nothing secret
+    starts: list[float] = []
+    start = generator.expovariate(rate)
+    while start < seconds:
+        starts.append(start)
+        start += generator.expovariate(rate)
+    return starts
+
+
+def concurrencies(text: str) -> list[int]:
+    """Return numbers of concurrent clients: `1,8,32`, `1:32:2x` (doubled each time), `4:16:4` (4 more each time)."""
+    return _points(text, int, r"[0-9]+")
+
+
+def rates(text: str) -> list[float]:
+    """Return request rates, in requests per second: `50,100`, `10:80:2x`, `10:50:20`."""
+    return _points(text, float, r"[0-9]+(?:\.[0-9]+)?")
+
+
+def _points(text: str, number: Callable[[str], _Number], form: str) -> list[_Number]:
+    points: list[_Number] = []
+    for part in text.split(","):
+        match = re.fullmatch(rf"({form})(?::({form}):({form})(x?))?", part.strip())
+        if match is None:
+            raise UsageError(f"{text!r} is no list of loads", hint="write 1,8,32 or 1:32:2x or 4:16:4")
+        first, last = number(match[1]), number(match[2] or match[1])
+        step, multiplies = number(match[3] or "1"), bool(match[4])
+        if first <= 0:
+            raise UsageError(f"a load of {match[1]} sends no requests", hint="the smallest is 1, as in 1,8,32")
+        if last < first or step <= (1 if multiplies else 0):
+            raise UsageError(f"{part.strip()!r} does not lead from one load to a higher one", hint="write 1:32:2x")
+        while first <= last and len(points) <= _MOST_POINTS:
+            points.append(first)
+            first = first * step if multiplies else first + step
+    if len(points) > _MOST_POINTS:
+        raise UsageError(f"{text!r} makes more than {_MOST_POINTS} points", hint="take larger steps")
+    return points

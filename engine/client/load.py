@@ -7,18 +7,18 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
-from engine.client import arrivals, counters, encoded, failures
+from engine.client import encoded, failures, figures, generator
 from engine.client.address import Protocol
 from engine.client.client import Client
 from engine.client.figures import ClientFigures, Errors, Latencies, LoadFigures, ModelTimes, NotMeasured, StreamTimes
 from engine.client.generator import Load, LoadOutcome, serve
-from engine.client.load_table import FULL
 from engine.client.model_metadata import ModelMetadata
 from engine.errors import StepError
 from engine.kit.bench import stats
+from engine.reporting import Number, measured, numbers
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,6 +39,9 @@ _MOST_MESSAGES = 3
 """The largest number of different error messages in a report."""
 _DIGITS = 3
 """Decimal places of throughputs, delays and the CPU use in a report."""
+_NOTHING = "-"
+FULL = 0.9
+"""The CPU use from which on a process of the client counts as overloaded, as a share of one CPU."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ class LoadSettings:
     duration: float
     warm_up: float
     timeout: float
-    arrivals: arrivals.Arrivals = "poisson"
+    arrivals: generator.Arrivals = "poisson"
     seed: int = 0
     count_tokens: bool = False
     streams: bool = False
@@ -136,7 +139,7 @@ class Generators:
         before = _counters_at(load.start + load.warm_up, client)
         after = _counters_at(load.start + load.end, client)
         outcomes = [_received(pipe) for pipe in pipes]
-        server = {} if before is None or after is None else counters.between(model, before, after)
+        server = {} if before is None or after is None else figures.between(model, before, after)
         return _figures(point, load, outcomes, server)
 
 
@@ -153,11 +156,11 @@ def _shares(load: Load, point: Point, settings: LoadSettings, count: int) -> lis
         most, rest = divmod(point.concurrency, count)
         shares = [most + 1 if number < rest else most for number in range(count)]
         return [replace(load, callers=share, first=sum(shares[:number])) for number, share in enumerate(shares)]
-    starts = arrivals.planned(point.rate, load.end, arrivals=settings.arrivals, seed=settings.seed)
+    starts = generator.planned(point.rate, load.end, arrivals=settings.arrivals, seed=settings.seed)
     return [replace(load, arrivals=starts[number::count], first=number) for number in range(count)]
 
 
-def _counters_at(moment: float, client: Client) -> dict[str, counters.Counters] | None:
+def _counters_at(moment: float, client: Client) -> dict[str, figures.Counters] | None:
     """Wait until `moment`; return the server's counters then, or None where the server gives none."""
     time.sleep(max(0.0, moment - time.monotonic()))
     with suppress(failures.RequestRefusedError, failures.ServerGoneError):
@@ -209,3 +212,66 @@ def _client(outcomes: Sequence[LoadOutcome], median: float) -> ClientFigures:
     return ClientFigures(
         len(outcomes), busy=round(busy, _DIGITS), late_p95_ms=round(1e3 * late, _DIGITS), saturated=saturated
     )
+
+
+@dataclass(frozen=True)
+class _ServerTimes:
+    """The time that a request spends queued and computed on the server; for an ensemble, the sum over its models."""
+
+    queue_ms: float = field(metadata=measured("queue", unit="ms", digits=3))
+    compute_ms: float = field(metadata=measured("compute", unit="ms", digits=3))
+
+
+def titles(figures: LoadFigures) -> list[str]:
+    """Return the titles of the load table's columns.
+
+    The latencies, the queue time and the compute time in the table are milliseconds per request.
+    """
+    return [number.label for number, _ in _cells(figures, entry="")]
+
+
+def row(figures: LoadFigures, *, entry: str) -> list[str]:
+    """Return the cells of a point's row in the load table; `entry` is the model that the client calls."""
+    return [_NOTHING if value is None else number.text(value) for number, value in _cells(figures, entry=entry)]
+
+
+def notes(figures: LoadFigures) -> list[str]:
+    """Return the lines below a point's row: error messages, and the warning that the client itself was too slow."""
+    lines = [f"{count} x {message}" for message, count in figures.errors.messages.items()]
+    if isinstance(figures.latency, NotMeasured) and not lines:
+        lines.append("no request began and was answered: use a longer --duration")
+    if isinstance(figures.client, ClientFigures) and figures.client.saturated:
+        lines.append(_warning(figures.client))
+    return lines
+
+
+def _warning(client: ClientFigures) -> str:
+    if client.busy >= FULL:
+        return f"the client used {client.busy:.0%} of a CPU and adds to the latencies: use more --processes"
+    late = f"{client.late_p95_ms:.1f} ms"
+    return f"the client was woken {late} late and adds to the latencies: the machine is busy, measure from another"
+
+
+def _cells(figures: LoadFigures, *, entry: str) -> Iterator[tuple[Number, float | None]]:
+    """Yield each column of the load table with its value.
+
+    A field that describes the load, such as its rate, is a column only where the field has a value.
+    """
+    yield from ((number, value) for number, value in _of(type(figures), figures) if value is not None)
+    yield from _of(Latencies, figures.latency)
+    if figures.stream is not None:
+        yield from _of(StreamTimes, figures.stream)
+    yield from _of(_ServerTimes, _server_times(figures.server, entry))
+    yield from _of(Errors, figures.errors)
+
+
+def _of(kind: type, value: object) -> Iterator[tuple[Number, float | None]]:
+    return ((number, getattr(value, name, None)) for name, number in numbers(kind).items())
+
+
+def _server_times(server: Mapping[str, ModelTimes], entry: str) -> _ServerTimes | NotMeasured:
+    own = server.get(entry)
+    if own is None or not own.requests:
+        return NotMeasured()
+    models = [model for name, model in server.items() if name != entry] or [own]
+    return _ServerTimes(sum(model.queue_ms for model in models), sum(model.compute_ms for model in models))

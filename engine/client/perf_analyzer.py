@@ -16,9 +16,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from engine.client.counters import between
-from engine.client.figures import Errors, Latencies, LoadFigures, ModelTimes, NotMeasured
-from engine.client.inputs import raw_bytes
+from engine.client.encoded import raw_bytes
+from engine.client.figures import Errors, Latencies, LoadFigures, ModelTimes, NotMeasured, between
 from engine.client.model_metadata import ModelMetadata
 from engine.client.requests import InferRequest
 from engine.errors import StepError

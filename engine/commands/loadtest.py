@@ -80,14 +80,14 @@ def run(arguments: argparse.Namespace) -> Exit:
 
 
 def _points(arguments: argparse.Namespace) -> list[Point]:
-    from engine.client import arrivals
+    from engine.client import generator
     from engine.client.load import Point
 
     if arguments.concurrency and arguments.rate:
         raise UsageError("--concurrency is a closed loop and --rate an open one", hint="measure one after the other")
     if arguments.rate:
-        return [Point(rate=rate) for rate in arrivals.rates(arguments.rate)]
-    return [Point(concurrency=callers) for callers in arrivals.concurrencies(arguments.concurrency or "1")]
+        return [Point(rate=rate) for rate in generator.rates(arguments.rate)]
+    return [Point(concurrency=callers) for callers in generator.concurrencies(arguments.concurrency or "1")]
 
 
 def _measured(
@@ -145,7 +145,7 @@ def _print(model: ModelMetadata, measured: Iterator[LoadFigures], arguments: arg
     """Print the figures of each load once they are measured, with --json as a line of JSON; return all figures."""
     import json
 
-    from engine.client import load_table
+    from engine.client import load
     from engine.report import grid
 
     every: list[LoadFigures] = []
@@ -157,15 +157,15 @@ def _print(model: ModelMetadata, measured: Iterator[LoadFigures], arguments: arg
             continue
         if number == 0:
             print(f"{model.name} at {arguments.url}, latencies in ms, measured by {figures.by}")
-            titles = load_table.titles(figures)
+            titles = load.titles(figures)
             columns = [
                 grid.Column(right=True, width=max(_COLUMN_WIDTH, len(title)), spare=_SPARE.get(title, 0))
                 for title in titles
             ]
             grid.show([titles], columns, indent=2)
-        grid.show([load_table.row(figures, entry=model.name)], columns, indent=2)
+        grid.show([load.row(figures, entry=model.name)], columns, indent=2)
         sys.stdout.flush()
-        for note in load_table.notes(figures):
+        for note in load.notes(figures):
             print(f"{'':>8}{note}", flush=True)
     return every
 

@@ -34,16 +34,16 @@ def add_building(parser: argparse.ArgumentParser, *, locked: str) -> None:
 def run(arguments: argparse.Namespace) -> Exit:
     """Build the package of each recipe; print its folder, and with `--image` the name of its image."""
     from engine import api
-    from engine.server import image_building
+    from engine.server import container
 
     if arguments.image:
-        image_building.tool()  # no image is an error before any build
+        container.image_builder()  # no image is an error before any build
     finished = build(arguments, api.session(arguments.recipes, **options.reading(arguments)))
     if finished.exit != Exit.OK:
         return finished.exit
     rows = []
     for variant, folder in finished.packages.items():
-        image = image_building.build(folder) if arguments.image else None
+        image = container.build_image(folder) if arguments.image else None
         rows.append({"recipe": variant, "package": str(folder), **({"image": image} if image else {})})
         if not arguments.json:
             print(folder if image is None else f"{folder}: the image {image}")

@@ -205,13 +205,15 @@ class _Variant:
     def served(self, package: Path, outcome: PartOutcome) -> Iterator[Server]:
         """Serve the package until the block ends. Raises HardwareError where no server fits, StepError for its end."""
         from engine.runtimes import registry
-        from engine.server import find, layout, needs_of, start
+        from engine.server import find, joint_repository, needs_of, start
         from engine.server.installation import KIND_NAMES
 
         recipe, name = self.planned.loaded.recipe, self.planned.name
         if not (runtime := registry.of(recipe)).loads_in_triton:
             raise HardwareError(runtime.not_triton)
-        with layout.together([layout.BuiltPackage(name, package)], beside=package.parent) as repository:
+        with joint_repository.together(
+            [joint_repository.BuiltPackage(name, package)], beside=package.parent
+        ) as repository:
             image, only = recipe.package.triton.image, self.arguments.server
             try:
                 installation = find(needs_of(repository), only=only, order=_KINDS, image=image)

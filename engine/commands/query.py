@@ -118,19 +118,19 @@ def _wants_stream(arguments: argparse.Namespace) -> bool:
 
 def _ask(client: Client, model: ModelMetadata, requests: Sequence[InferRequest], arguments: argparse.Namespace) -> None:
     """Send the requests of a query, and print the answers and the times."""
-    from engine.client import repeating
+    from engine.client import timed_requests
     from engine.client.figures import Latencies, QueryFigures, milliseconds
 
-    before = repeating.settled(client) if arguments.statistics and not arguments.repeat else {}
+    before = timed_requests.settled(client) if arguments.statistics and not arguments.repeat else {}
     rows, seconds = _answers(client, model, requests, as_json=arguments.json)
     first_ms, latency, statistics = milliseconds(sum(seconds)), None, None
     if arguments.repeat:
         if arguments.statistics:
-            before = repeating.settled(client)
-        seconds = repeating.again(client, model, requests, arguments.repeat)
+            before = timed_requests.settled(client)
+        seconds = timed_requests.again(client, model, requests, arguments.repeat)
         latency = Latencies.of_seconds(seconds)
     if arguments.statistics:
-        statistics = repeating.statistics(model, before, repeating.settled(client), seconds)
+        statistics = timed_requests.statistics(model, before, timed_requests.settled(client), seconds)
     figures = QueryFigures(first_ms, latency, statistics)
     if arguments.json:
         head = {"model": model.name, "protocol": client.address.protocol, "rows": rows}
@@ -147,12 +147,12 @@ def _answers(
     With `as_json`, the answers are returned as JSON. Without `as_json`, each answer is printed for people as soon as
     the answer comes, and no answers are returned.
     """
-    from engine.client import answers, repeating
+    from engine.client import answers, timed_requests
 
     json_rows: list[Mapping[str, object]] = []
     seconds: list[float] = []
     several = sum(len(request.rows) for request in requests) > 1
-    for response in repeating.first(client, model, requests):
+    for response in timed_requests.first(client, model, requests):
         seconds.append(response.seconds)
         rows = answers.rows(response.outputs, len(response.request.rows))
         if as_json:
@@ -172,7 +172,7 @@ def _show(answer_rows: Sequence[Mapping[str, np.ndarray]], query_rows: Sequence[
 
 
 def _print_times(model: ModelMetadata, figures: QueryFigures, *, protocol: str) -> None:
-    from engine.client import repeating
+    from engine.client import timed_requests
     from engine.report import grid
 
     if figures.latency is not None:
@@ -180,7 +180,7 @@ def _print_times(model: ModelMetadata, figures: QueryFigures, *, protocol: str) 
         print(f"\n{figures.latency.requests} requests over {protocol}, in ms: {repeated}; {first}")
     if figures.statistics is not None:
         print()
-        rows = list(repeating.table(model, figures.statistics))
+        rows = list(timed_requests.table(model, figures.statistics))
         grid.show(rows, [grid.LEFT, *[grid.RIGHT] * len(rows[0])], gap=3)
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from engine.builder.variant import PlannedVariant
     from engine.events import Finished
     from engine.server import Server
-    from engine.server.layout import BuiltPackage
+    from engine.server.joint_repository import BuiltPackage
 
 _POLL_SECONDS = 0.2
 
@@ -69,19 +69,20 @@ def run(arguments: argparse.Namespace) -> Exit:
 
 
 def _install() -> Exit:
-    from engine.server import install, packaged
+    from engine.server import pip_server
 
-    installed = install.install(packaged.place_of_environment(), _talk)
+    installed = pip_server.install(pip_server.place_of_environment(), _talk)
     size = sizes.decimal(installed.size)
-    print(f"{packaged.SERVER} is in {installed.environment}: {size}, {installed.seconds:.0f} s")
+    print(f"{pip_server.SERVER} is in {installed.environment}: {size}, {installed.seconds:.0f} s")
     return Exit.OK
 
 
 def _serve(arguments: argparse.Namespace) -> Exit:
     from engine import api
-    from engine.server import find, further, layout, needs_of, ports, start
+    from engine.server import find, joint_repository, needs_of, ports, start
+    from engine.server.installation import user_options
 
-    triton_options = further.check(arguments.further)
+    triton_options = user_options(arguments.further)
     session = api.session(arguments.recipes, **options.reading(arguments))
     names_of_models.refuse(session.variants, apart="serve them by separate commands")
     image = _image(session.variants)
@@ -92,7 +93,7 @@ def _serve(arguments: argparse.Namespace) -> Exit:
         return _unbuilt(arguments, finished)
     packages = _packages(session.variants, finished.packages, allow_waiting=arguments.allow_waiting)
     beside = packages[0].folder.parent
-    with layout.together(packages, beside=beside) as repository:
+    with joint_repository.together(packages, beside=beside) as repository:
         installation = find(needs_of(repository), only=arguments.server, image=image)
         chosen = ports.choose(arguments.address, *named_ports)
         log = arguments.log or beside / f"serve-{chosen.http}.log"
@@ -136,7 +137,7 @@ def _packages(
     """
     from engine.machine import cuda
     from engine.server import needs_of
-    from engine.server.layout import BuiltPackage
+    from engine.server.joint_repository import BuiltPackage
 
     packages: list[BuiltPackage] = []
     waiting: list[str] = []
@@ -174,7 +175,7 @@ def _say(arguments: argparse.Namespace, server: Server, why: str) -> None:
 def _watch(server: Server) -> Exit:
     """Wait for Ctrl-C or SIGTERM. Raises StepError where the server ends by itself, or a model stops answering."""
     from engine.server import diagnosis
-    from engine.server.watch import ServerWatch
+    from engine.server.health import ServerWatch
 
     watch = ServerWatch(f"http://{server.http}", server.pid)
     try:

@@ -17,11 +17,18 @@ from pathlib import PurePosixPath
 from engine.errors import StoreError
 from engine.kit.triton import config as configs
 from engine.kit.triton.config import Config
-from engine.publishing import manifest, served
-from engine.publishing.manifest import Listing, Manifest
-from engine.publishing.package import PackageContent, PublishedModel
-from engine.publishing.repository import ModelRepository
-from engine.publishing.turn import LEASE, turn
+from engine.publishing import published_config
+from engine.publishing.package import (
+    MOST_BYTES,
+    Listing,
+    Manifest,
+    PackageContent,
+    PublishedModel,
+    claim_name,
+    manifest_name,
+    manifest_of,
+)
+from engine.publishing.repository import LEASE, ModelRepository, turn
 from engine.store.remote.background import together
 
 STALE = 6 * 3600.0
@@ -89,15 +96,15 @@ class Publisher:
         """Return what `publish` would do, and write nothing."""
         listing = await self._repository.listing()
         published = await self._published()
-        served.refuse(self._package, published, self._repository.shown)
-        current = served.current(self._package.name, published)
+        published_config.refuse(self._package, published, self._repository.shown)
+        current = published_config.current(self._package.name, published)
         known = await self._known(listing)
         if known is not None:
             state = PublishState.UNCHANGED if self._is_served(known, published) else PublishState.SERVED_AGAIN
             written = () if state is PublishState.UNCHANGED else self._configs()
             return Published(state, known.version, known, written, current, self._damaged)
         version = max(listing.numbers(self._package.name, self._names), default=0) + 1
-        planned = manifest.of_package(self._package, version, 0.0)
+        planned = manifest_of(self._package, version, 0.0)
         return Published(
             PublishState.PLANNED, version, planned, (*planned.files, *self._configs()), current, self._damaged
         )
@@ -106,7 +113,7 @@ class Publisher:
         """Publish the package. Raises UserError; what a failed or killed run leaves is never loaded."""
         listing = await self._repository.listing()
         published = await self._published()
-        served.refuse(self._package, published, self._repository.shown)
+        published_config.refuse(self._package, published, self._repository.shown)
         listing = await self._swept(listing)
         known = await self._known(listing)
         if known is not None:
@@ -126,10 +133,10 @@ class Publisher:
         package = replace(self._package, recipe=known.recipe, key=known.key)
         for model in package.models:
             config = published.get(model.name)
-            listed = () if config is None else served.versions(config)
+            listed = () if config is None else published_config.versions(config)
             if known.version not in listed or (model is package.entry and len(listed) > 1):
                 return False
-            if config != served.parsed(served.text(model, package, known.version, listed).encode()):
+            if config != published_config.parsed(published_config.text(model, package, known.version, listed).encode()):
                 return False
         return True
 
@@ -161,12 +168,12 @@ class Publisher:
         for owner, version in listing.claimed():
             if owner != name:
                 continue
-            claim = manifest.claim_name(name, version)
+            claim = claim_name(name, version)
             if version not in decisions:
                 if time.time() - listing.entries[claim].modified < self._waits.stale:
                     continue
                 tombstone = Manifest(name, version, complete=False, when=time.time())
-                await self._repository.create(manifest.name(name, version), tombstone.to_bytes())
+                await self._repository.create(manifest_name(name, version), tombstone.to_bytes())
             decision = await decided(self._repository, name, version)
             if not decision.complete:
                 await self._removed(listing, version, claim)
@@ -199,10 +206,10 @@ class Publisher:
         Since the listing, another publisher may have claimed the number, decided, and removed its claim. A server may
         also check and write in two moments, so the claim is read again.
         """
-        claim = manifest.claim_name(self._package.name, version)
+        claim = claim_name(self._package.name, version)
         if not await self._repository.create(claim, data) or await self._repository.read(claim) != data:
             return False
-        if await self._repository.read(manifest.name(self._package.name, version), most=manifest.MOST) is None:
+        if await self._repository.read(manifest_name(self._package.name, version), most=MOST_BYTES) is None:
             return True
         await self._repository.remove(claim)
         return False
@@ -215,14 +222,14 @@ class Publisher:
             await self._uploaded(model, version, [name for name in placed if name != starter])
             # Without config.pbtxt, Triton would load a folder that has this file.
             await self._uploaded(model, version, [name for name in placed if name == starter])
-        decision = manifest.of_package(self._package, version, time.time())
-        name = manifest.name(self._package.name, version)
+        decision = manifest_of(self._package, version, time.time())
+        name = manifest_name(self._package.name, version)
         if not await self._repository.create(name, decision.to_bytes()):
             raise StoreError(
                 f"version {version} of {self._package.name} was given up by another publisher, since it took too long",
                 hint="publish again; the next number is taken",
             )
-        await self._repository.remove(manifest.claim_name(self._package.name, version))
+        await self._repository.remove(claim_name(self._package.name, version))
         return decision
 
     async def _uploaded(self, model: PublishedModel, version: int, names: list[str]) -> None:
@@ -242,8 +249,8 @@ class Publisher:
         package, version = self._package, decision.version
         async with turn(self._repository, package.name, self._waits.lease) as own_turn:
             published = await self._published()
-            served.refuse(package, published, self._repository.shown)
-            current = served.current(package.name, published)
+            published_config.refuse(package, published, self._repository.shown)
+            current = published_config.current(package.name, published)
             files = () if again else tuple(decision.files)
             if current is not None and current > version and not again:
                 return Published(PublishState.NEWER_SERVED, version, decision, files, current, self._damaged)
@@ -255,7 +262,7 @@ class Publisher:
                     await asyncio.sleep(self._waits.settle)
                 keeps = current is not None and model is not package.entry and model.name in before
                 listed = tuple(sorted({version, current})) if keeps and current is not None else (version,)
-                text = served.text(model, package, version, listed)
+                text = published_config.text(model, package, version, listed)
                 name = f"{model.name}/{configs.FILE}"
                 await own_turn.write(name, text.encode())
                 written.append(name)
@@ -278,7 +285,7 @@ async def _config(repository: ModelRepository, name: str) -> Config | None:
     """Return the published configuration of a model, or None. Raises StoreError for one that cannot be read."""
     data = await repository.read(f"{name}/{configs.FILE}")
     try:
-        return None if data is None else served.parsed(data)
+        return None if data is None else published_config.parsed(data)
     except ValueError as error:
         what = f"{repository.shown}/{name}/{configs.FILE} cannot be read"
         raise StoreError(what, [str(error)], "repair or remove it, or choose another URL") from None
@@ -286,8 +293,8 @@ async def _config(repository: ModelRepository, name: str) -> Config | None:
 
 async def decided(repository: ModelRepository, package: str, version: int) -> Manifest:
     """Return the decision about a version. Raises StoreError for one that cannot be read."""
-    name = manifest.name(package, version)
-    data = await repository.read(name, most=manifest.MOST)
+    name = manifest_name(package, version)
+    data = await repository.read(name, most=MOST_BYTES)
     try:
         return Manifest.of_bytes(data or b"", package, version)
     except ValueError as error:
@@ -316,9 +323,9 @@ async def versions(repository: ModelRepository) -> list[ListedVersion]:
     for package, version in sorted(decisions | set(listing.claimed())):
         if package not in serves:
             config = await _config(repository, package)
-            serves[package] = served.current(package, {} if config is None else {package: config})
+            serves[package] = published_config.current(package, {} if config is None else {package: config})
         decision = await decided(repository, package, version) if (package, version) in decisions else None
-        claim = listing.entries.get(manifest.claim_name(package, version))
+        claim = listing.entries.get(claim_name(package, version))
         whole = decision is not None and decision.complete and not listing.lacks(decision)
         age = None if claim is None else claim.modified
         rows.append(ListedVersion(package, version, decision, serves[package] == version, whole, age))

@@ -1,19 +1,25 @@
-"""A model repository at a place: reads and writes with attempts, large files in parts, and creation that is sure."""
+"""A model repository at a place: attempts, large files in parts, sure creation, and turns of its publishers."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hashlib
+import json
 import os
+import re
+import secrets
 import shutil
+import socket
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import unquote, urlsplit
 
-from engine.errors import StepError, UsageError
-from engine.publishing.manifest import Listing
-from engine.publishing.package import PackageFile
+from engine.errors import StepError, StoreError, UsageError
+from engine.publishing.package import Listing, PackageFile
 from engine.store.remote import attempts
 from engine.store.remote.guard import GuardedPlace
 from engine.store.remote.objects import MissingError, RefusedError, shown
@@ -26,6 +32,11 @@ _WHOLE = 8 << 20
 _PIECE = 8 << 20
 _MOST = 16 << 20
 """The largest object, in bytes, that is read whole."""
+LEASE = 30.0
+"""Seconds after which a turn that its holder has not given back is taken from it."""
+_HOLD = LEASE / 2
+"""Seconds for which a holder writes at most."""
+_LOOK = 0.2
 
 
 class ModelRepository:
@@ -149,3 +160,71 @@ async def _pieces(file: PackageFile, on_bytes: Callable[[int], None]) -> AsyncIt
 def _same(file: PackageFile, digest: str) -> None:
     if digest != file.sha256:
         raise StepError(f"{file.path} changed while it was published", hint="build again, then publish again")
+
+
+# A turn is an object with a number, created and never overwritten; the highest number has the turn. A turn that shows
+# no change for a while belongs to a killed publisher: the next publisher creates the next number. Whoever was only slow
+# sees before each write that the turn is lost, and stops. No clock of another machine is compared.
+
+
+class Turn:
+    """A publisher's right to change what a package serves."""
+
+    def __init__(self, repository: ModelRepository, package: str, number: int, token: bytes) -> None:
+        self._repository, self._package, self._number, self._token = repository, package, number, token
+        self._end = time.monotonic() + _HOLD
+
+    async def write(self, name: str, data: bytes) -> None:
+        """Write an object while the turn lasts. Raises StoreError for a turn that is lost."""
+        newest = max(await _turns(self._repository, self._package), default=0)
+        is_ours = newest == self._number and await self._lease() == self._token
+        if not is_ours or time.monotonic() > self._end:
+            raise StoreError(
+                f"{self._repository.shown}: another publisher of {self._package} has taken over",
+                ["this one was slow for a while"],
+                "publish again",
+            )
+        await self._repository.write(name, data)
+
+    async def _lease(self) -> bytes | None:
+        return await self._repository.read(_turn_name(self._package, self._number))
+
+
+@asynccontextmanager
+async def turn(repository: ModelRepository, package: str, lease: float) -> AsyncIterator[Turn]:
+    """Wait for the turn of a package, and give it back when the block ends."""
+    holder = {"host": socket.gethostname(), "process": os.getpid(), "token": secrets.token_hex(8)}
+    token = json.dumps(holder).encode()
+    number = await _taken(repository, package, token, lease)
+    try:
+        yield Turn(repository, package, number, token)
+    finally:
+        if await repository.read(_turn_name(package, number)) == token:
+            for each in sorted(await _turns(repository, package)):
+                if each <= number:
+                    await repository.remove(_turn_name(package, each))
+
+
+async def _taken(repository: ModelRepository, package: str, token: bytes, lease: float) -> int:
+    """Create the next turn as soon as there is no other, or the other one has not changed for `lease` seconds."""
+    seen: bytes | None = None
+    since = time.monotonic()
+    while True:
+        newest = max(await _turns(repository, package), default=0)
+        holder = await repository.read(_turn_name(package, newest)) if newest else None
+        if holder is None or (holder == seen and time.monotonic() - since > lease):
+            if await repository.create(_turn_name(package, newest + 1), token):
+                return newest + 1
+        elif holder != seen:
+            seen, since = holder, time.monotonic()
+        await asyncio.sleep(_LOOK)
+
+
+async def _turns(repository: ModelRepository, package: str) -> list[int]:
+    pattern = re.compile(rf"\.recipe\.{re.escape(package)}\.turn\.([1-9][0-9]*)")
+    listing = await repository.listing()
+    return [int(match[1]) for match in map(pattern.fullmatch, listing.entries) if match]
+
+
+def _turn_name(package: str, number: int) -> str:
+    return f".recipe.{package}.turn.{number}"

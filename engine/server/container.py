@@ -1,8 +1,9 @@
-"""Triton in a container of docker or podman: an image whose TensorRT fits, with the packages of the python models."""
+"""Containers: Triton in an image of docker or podman whose TensorRT fits, and the image of a package."""
 
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -10,12 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine import digest
+from engine.errors import StepError
 from engine.machine import programs
 from engine.server import image_tags
 from engine.server.installation import Installation, Lacking, Launch, Place, options
-from engine.server.layout import targets
-from engine.server.needs import Needs
+from engine.server.joint_repository import targets
 from engine.server.ports import USUAL, Ports
+from engine.server.repository_needs import Needs
 
 TOOLS = ("docker", "podman")
 _GPUS: Mapping[str, Sequence[str]] = {"docker": ("--gpus", "all"), "podman": ("--device", "nvidia.com/gpu=all")}
@@ -30,6 +32,8 @@ _ANSWER_SECONDS, _PULL_SECONDS = 20, 7200
 """Seconds that docker may take for a query, and for pulling or building an image of several gigabytes."""
 _DIGEST_LENGTH = 12
 """The number of characters that the tag of a derived image takes from a digest."""
+BUILDERS = (*TOOLS, "buildah")
+_LINES = 5
 
 
 @dataclass(frozen=True)
@@ -134,3 +138,34 @@ def _fetch(tool: str, base: str, image: str, dockerfile: str) -> None:
             raise Lacking(
                 f"an image with the packages of the python models cannot be built: {programs.last_line(done)}"
             )
+
+
+def image_builder() -> str:
+    """Return the path of the first of docker, podman and buildah that answers. Raises StepError where none does."""
+    try:
+        return tool(BUILDERS)
+    except Lacking as reason:
+        raise StepError(
+            "no image can be built on this machine", [str(reason)],
+            "where docker is, run in the package's folder: docker build --tag NAME .",
+        ) from None  # fmt: skip
+
+
+def build_image(folder: Path) -> str:
+    """Build the image of the package in `folder`, and return the name of the image, which the manifests have.
+
+    Raises StepError where the package has no Dockerfile, or where the image cannot be built.
+    """
+    import yaml
+
+    manifest = folder / "compose.yaml"
+    if not (folder / "Dockerfile").is_file() or not manifest.is_file():
+        raise StepError("the package has no Dockerfile", [str(folder)], f"{folder / 'README.md'} says why")
+    [service] = yaml.safe_load(manifest.read_text("utf-8"))["services"].values()
+    name = str(service["image"])
+    command = [image_builder(), "build", "--tag", name, str(folder)]
+    done = programs.run(command, seconds=_PULL_SECONDS)
+    if done.returncode:
+        lines = (done.stderr.strip() or done.stdout.strip() or f"exit {done.returncode}").splitlines()[-_LINES:]
+        raise StepError(f"{Path(command[0]).name} cannot build the image {name}", lines, f"run {shlex.join(command)}")
+    return name

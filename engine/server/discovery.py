@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from engine.errors import StepError
-from engine.server import container, on_path, packaged
-from engine.server.installation import KIND_NAMES, Installation, Kind, Lacking
-from engine.server.needs import Needs
+from engine.known import Known, fact, places_on_path
+from engine.runtimes import triton_images, versions
+from engine.server import container, image_tags, pip_server
+from engine.server.installation import KIND_NAMES, Installation, Kind, Lacking, Launch, Place, options
+from engine.server.repository_needs import Needs
+
+if TYPE_CHECKING:
+    from engine.step import Hardware
 
 KINDS: tuple[Kind, ...] = ("path", "container", "pip")
 """The kinds of servers, in the order in which `find` looks for them."""
+PROGRAM = "tritonserver"
+VERSION_FILE = "TRITON_VERSION"
+"""The file in Triton's folder that holds Triton's version."""
+_USUAL = Path("/opt/tritonserver")
+_RELEASE, _VERSION = "NVIDIA_TRITON_SERVER_VERSION", "TRITON_SERVER_VERSION"
+"""Environment variables in NVIDIA's images: the release of the image, "24.10", and Triton's version, "2.51.0"."""
+_LIBRARIES = ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/local/lib", "/usr/lib")
+NONE = "none"
+_INSIDE = ("numpy", "onnxruntime", "tokenizers")
+"""The packages that answer requests in the Python of the pip-installed server."""
 
 
 def find(
@@ -30,9 +49,9 @@ def find(
     """
     needs = needs or Needs()
     ways: dict[Kind, Callable[[], Installation]] = {
-        "path": lambda: on_path.find(needs),
+        "path": lambda: find_on_path(needs),
         "container": lambda: container.find(needs, image, pull=pull),
-        "pip": lambda: packaged.find(needs),
+        "pip": lambda: pip_server.find(needs),
     }
     passed: list[str] = []
     hints: list[str] = []
@@ -45,3 +64,109 @@ def find(
                 hints.append(reason.hint)
     what = f"no Triton server {KIND_NAMES[only]} can be used" if only else "there is no Triton server for the models"
     raise StepError(what, passed, hints[-1] if hints else "docs/serving.md says what each kind of server needs")
+
+
+@dataclass(frozen=True)
+class OnPath(Installation):
+    """A server on the PATH: the file `program`, with its backends in the folder `backends`."""
+
+    program: str = ""
+    backends: Path = Path()
+
+    def launch(self, place: Place) -> Launch:
+        """Return the command with all environment variables of the user: the server may need any of them."""
+        command = [self.program, *options(place, str(place.repository), place.ports)]
+        command += [f"--backend-directory={self.backends}"]
+        caches = self.backends.parent / "caches"
+        if place.needs.cached and caches.is_dir():
+            command.append(f"--cache-directory={caches}")
+        return Launch(command, dict(os.environ))
+
+
+def find_on_path(needs: Needs) -> OnPath:
+    """Return the server on the PATH.
+
+    Raises Lacking where no server is on the PATH, or where the server cannot serve the models of `needs`.
+    """
+    program = shutil.which(PROGRAM)
+    if program is None:
+        raise Lacking(f"there is no {PROGRAM}")
+    places = (home / "backends" for home in homes(program))
+    backends = next((place for place in places if place.is_dir()), None)
+    if backends is None:
+        raise Lacking(f"there is no folder `backends` beside {program} or in {_USUAL}")
+    missing = sorted(name for name in needs.backends if not (backends / name).is_dir())
+    if missing:
+        raise Lacking(f"{program} has no backend for {', '.join(missing)} in {backends}")
+    tensorrt = _tensorrt()
+    for engine in needs.engines:
+        if tensorrt and not image_tags.loads(engine, tensorrt):
+            raise Lacking(
+                f"{engine.model} was built by TensorRT {engine.tensorrt}, and {program} has TensorRT {tensorrt}"
+            )
+    return OnPath("path", _version(backends.parent), program, program=program, backends=backends)
+
+
+def homes(program: str) -> tuple[Path, ...]:
+    """Return the folders that may be Triton's own, for the program at a path."""
+    return Path(program).resolve().parent.parent, _USUAL
+
+
+def _version(home: Path) -> str:
+    """Return Triton's version, from a file in Triton's folder or else from an environment variable; "" without both."""
+    try:
+        return (home / VERSION_FILE).read_text("utf-8").strip()
+    except OSError:
+        return os.environ.get(_VERSION, "")
+
+
+def _tensorrt() -> str:
+    """Return the version of TensorRT where the server is installed, the latest of several; empty where none is found.
+
+    In an image of NVIDIA that recipe knows, the version comes from recipe's table of images; elsewhere from the file
+    name of TensorRT's library.
+    """
+    named = triton_images.read(os.environ.get(_RELEASE, ""))
+    if named is not None and named.image is not None:
+        return named.image.tensorrt
+    names = [path.name for folder in _LIBRARIES for path in Path(folder).glob("libnvinfer.so.*.*.*")]
+    return max((name.removeprefix("libnvinfer.so.") for name in names), key=versions.numbers, default="")
+
+
+@fact("triton.server")  # not shown by `recipe doctor`: the fact runs docker, and few jobs depend on it
+def triton_server(hardware: Hardware | None) -> Known:
+    """Return the kind and version of the Triton server for a model on `hardware`; NONE where no server can be started.
+
+    For the pip-installed server, whose models run in Python, the value also names the versions of the packages that
+    answer requests.
+    """
+    variables = ("PATH", *pip_server.VARIABLES)
+    return Known(_server(gpu=hardware is not None), tuple(_places()), variables)
+
+
+def _server(*, gpu: bool) -> str:
+    backends = frozenset({"python"} if gpu else {"python", "onnxruntime"})
+    try:
+        installation = find(Needs(backends=backends, gpu=("model",) if gpu else ()), pull=False)
+    except StepError:
+        return NONE
+    inside = _versions_inside(installation) if isinstance(installation, pip_server.Packaged) else []
+    return ", ".join((f"{installation.kind} {installation.version}".strip(), *inside))
+
+
+def _places() -> Iterator[str]:
+    """Yield the files and folders whose change may mean that a search would find another server."""
+    yield from places_on_path(PROGRAM, *container.TOOLS)
+    program = shutil.which(PROGRAM)
+    if program is not None:
+        for home in homes(program):
+            yield from (str(home / "backends"), str(home / VERSION_FILE))
+    environment = pip_server.place_of_environment()
+    yield str(environment / pip_server.READY)
+    yield str(environment / "lib" / f"python{pip_server.PYTHON}" / "site-packages")
+
+
+def _versions_inside(installation: pip_server.Packaged) -> list[str]:
+    names = (path.name for path in pip_server.packages(installation.environment).glob("*.dist-info"))
+    installed = dict(name.removesuffix(".dist-info").split("-", 1) for name in names)
+    return [f"{name} {installed[name]}" for name in _INSIDE if name in installed]

@@ -8,7 +8,7 @@ from engine.runtimes import triton_images, versions
 from engine.runtimes.triton_images import IMAGES, Image, ImageTag
 from engine.runtimes.versions import VersionMatch
 from engine.server.installation import Lacking
-from engine.server.needs import Engine
+from engine.server.repository_needs import Engine
 
 USUAL = ImageTag("25.06", "py3")
 """The image for packages without TensorRT engines: the latest image in the table that has release notes of Triton.

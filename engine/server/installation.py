@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from engine.server.needs import Needs
+from engine.errors import UsageError
 from engine.server.ports import Ports
+from engine.server.repository_needs import Needs
 
 Kind = Literal["path", "container", "pip"]
 KIND_NAMES: Mapping[str, str] = {"path": "on the PATH", "container": "in a container", "pip": "installed by pip"}
@@ -18,6 +19,22 @@ _CACHE_BYTES = 256 << 20
 """The size of the server's cache of responses: 256 MiB for all models together."""
 _EXIT_SECONDS = 10
 """How many seconds Triton waits for requests in progress when it is asked to end."""
+_OURS = {
+    "--model-repository": "name recipes: recipe serves their packages",
+    "--model-store": "name recipes: recipe serves their packages",
+    "--http-address": "use --address ADDRESS of recipe",
+    "--grpc-address": "use --address ADDRESS of recipe",
+    "--metrics-address": "use --address ADDRESS of recipe",
+    "--http-port": "use --http-port PORT of recipe, before `--`",
+    "--grpc-port": "use --grpc-port PORT of recipe, before `--`",
+    "--metrics-port": "use --metrics-port PORT of recipe, before `--`",
+    "--allow-http": "recipe watches the server over HTTP",
+    "--backend-directory": "leave it out: recipe finds the backends",
+    "--id": "leave it out: recipe tells its servers apart by it",
+    "--log-file": "use --log FILE of recipe, before `--`",
+    "--exit-on-error": "leave it out: recipe reports which model does not load",
+}
+"""Options that recipe itself needs, with what to do instead."""
 
 
 class Lacking(Exception):  # noqa: N818 - a reason to look further, not an error yet
@@ -118,3 +135,17 @@ def _of_engines(needs: Needs, repository: str) -> list[str]:
         *(["--backend-config=tensorrt,version-compatible=true"] if compatible else []),
         *([f"--backend-config=tensorrt,plugins={';'.join(plugins)}"] if plugins else []),
     ]
+
+
+def user_options(words: Sequence[str]) -> tuple[str, ...]:
+    """Return the options of a command line behind `--`. Raises UsageError for an option that recipe itself sets."""
+    for word in words:
+        name = word.partition("=")[0]
+        if name in _OURS:
+            raise UsageError(f"recipe sets {name} of tritonserver itself", [f"behind `--`: {word}"], _OURS[name])
+    if words and not words[0].startswith("--"):
+        raise UsageError(
+            f"behind `--` stand options of tritonserver, and {words[0]!r} is none",
+            hint="recipe serve RECIPE -- --log-verbose=1",
+        )
+    return tuple(words)

@@ -26,7 +26,7 @@ from engine.kit.triton.answers import by_task as answers
 from engine.kit.triton.config import Signature
 from engine.recipe.values import Bound
 from engine.runtimes.triton_tensors import TEXT
-from engine.server import measured
+from engine.server import measured_server
 
 if TYPE_CHECKING:
     import numpy as np
@@ -101,7 +101,9 @@ def requests_of(
     elif model.input(TEXT) is None:
         rows = model.max_batch_size or math.inf
         requests = [
-            ReferenceRequest(measured.arrays(model, case.inputs, Path()), case) for case in every if _rows(case) <= rows
+            ReferenceRequest(measured_server.arrays(model, case.inputs, Path()), case)
+            for case in every
+            if _rows(case) <= rows
         ]
     else:
         requests = list(_of_texts(model, every, package))

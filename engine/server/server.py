@@ -18,8 +18,8 @@ from engine.server import diagnosis, health, keeper, scratch
 from engine.server import ports as choice
 from engine.server.discovery import find
 from engine.server.installation import Installation, Kind, Lacking, Place
-from engine.server.needs import Needs, needs_of
 from engine.server.ports import Ports
+from engine.server.repository_needs import Needs, needs_of
 from engine.server.scratch import Scratch
 
 STOP_SECONDS = 20.0

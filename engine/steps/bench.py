@@ -46,7 +46,7 @@ Axes = Mapping[str, int | str]
 
 LATENCIES = "latencies.json"
 _SERVER_TOOLS = ("protobuf", "tokenizers", "tritonclient")
-_SERVER = "engine.server.measured"
+_SERVER = "engine.server.measured_server"
 _ROWS = "engine.kit.bench.sample_rows"
 _BATCHES = "engine.kit.bench.sample_batches"
 """The names of the modules that start servers for measurements, that read samples, and that measure their batches.

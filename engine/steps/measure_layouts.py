@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from engine.recipe.schema import Recipe
 
 Axes = Mapping[str, int]
-_SERVER = "engine.server.measured"
+_SERVER = "engine.server.measured_server"
 _CLOSE, _CLOSE_ON_GPUS = 1e-4, 1e-2
 """The largest difference of numbers in two answers that count as equal, on CPUs and on GPUs.
 

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from engine.client import figures
 from engine.client.figures import (
     ClientFigures,
     Errors,
@@ -14,6 +15,7 @@ from engine.client.figures import (
     QueryFigures,
     Statistics,
 )
+from engine.client.model_metadata import ModelMetadata
 
 TIMES = ModelTimes(6, 1, 12, 3, 5.0, 1.0, 0.5, 2.0, 0.25)
 LATENCIES = Latencies(mean_ms=1.0, p50_ms=1.25, p90_ms=2.0, p95_ms=3.0, p99_ms=4.0, max_ms=5.0, requests=7)
@@ -74,3 +76,27 @@ def test_who_tells_no_maximum_has_no_key_for_it():
 @pytest.mark.parametrize("figures", [CLOSED, OPEN, QueryFigures(1.5), QueryFigures(1.5, THEIRS)])
 def test_figures_read_back_as_what_they_were(figures):
     assert type(figures).from_json(json.loads(written(figures))) == figures
+
+
+def test_counters_are_told_per_request_to_the_entry():
+    def stats(count, queue):
+        spent = {"success": {"count": count, "ns": 10 * queue}, "queue": {"count": count, "ns": queue}}
+        return {
+            "name": "part",
+            "version": "1",
+            "inference_count": count,
+            "execution_count": count,
+            "inference_stats": spent,
+        }
+
+    before, after = (
+        [stats(number, number * 1e6), stats(3 * number, number * 1e6) | {"name": "e"}] for number in (2, 6)
+    )
+    times = figures.between(
+        ModelMetadata("e", (), (), composing_models=("part",)), figures.read(before), figures.read(after)
+    )
+    assert list(times) == ["e", "part"]
+    assert times["e"].requests == 12
+    assert times["part"].queue_ms == pytest.approx(4 / 12, abs=1e-4)
+    restarted = figures.between(ModelMetadata("e", (), ()), figures.read(after), figures.read(before))
+    assert restarted["e"].requests == 6

@@ -15,10 +15,10 @@ from other_user import NOBODY, python_of
 from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.triton.serving import Serving
 from engine.runtimes.onnxruntime import session as ort
-from engine.server import packaged, ports
+from engine.server import pip_server, ports
 from engine.server.installation import Place
-from engine.server.needs import needs_of
-from engine.server.packaged import VERSION, Packaged
+from engine.server.pip_server import VERSION, Packaged
+from engine.server.repository_needs import needs_of
 from engine.steps.package import Package
 
 pytestmark = pytest.mark.slow
@@ -70,9 +70,9 @@ def linked(source, target):
 def environment_of(python, folder, environment, names=None):
     """Make a virtual environment with packages of another one: those of `names`, or all."""
     subprocess.run([python, "-m", "venv", "--without-pip", folder], check=True, capture_output=True, cwd="/")
-    for path in packaged.packages(environment).iterdir():
+    for path in pip_server.packages(environment).iterdir():
         if names is None or path.name in names:
-            target = packaged.packages(folder) / path.name
+            target = pip_server.packages(folder) / path.name
             if path.is_dir():
                 shutil.copytree(path, target, copy_function=linked)
             else:

@@ -15,8 +15,8 @@ from tritonclient.utils import InferenceServerException
 from engine.kit.triton.serving import Serving
 from engine.recipe.values import Range
 from engine.runtimes.execution import Execution
-from engine.server import install, packaged
-from engine.server.needs import Needs
+from engine.server import pip_server
+from engine.server.repository_needs import Needs
 from engine.steps.openvino_build import OpenvinoBuild
 from engine.steps.package import Package
 
@@ -61,8 +61,8 @@ def shaped(built, minilm_checkpoint, minilm_exported):
 
 @pytest.fixture(scope="module")
 def server(built, shaped, environment, tmp_path_factory):
-    if packaged.lacks(environment, Needs(backends=frozenset({"openvino"}))):
-        install.install(environment)
+    if pip_server.lacks(environment, Needs(backends=frozenset({"openvino"}))):
+        pip_server.install(environment)
     with triton_server.serving(built / "package", tmp_path_factory.mktemp("server"), environment) as running:
         yield running
 

@@ -22,7 +22,7 @@ from engine.kit.triton import served
 from engine.kit.triton.served import probe as served_probe
 from engine.kit.triton.served.probe import Probe, processes
 from engine.kit.triton.serving import Serving
-from engine.server.watch import ServerWatch
+from engine.server.health import ServerWatch
 from engine.steps.package import Package
 
 pytestmark = [pytest.mark.slow, pytest.mark.whole("test_query.py asks a real server for a package of each kind")]

@@ -15,8 +15,8 @@ from published import SERVICE, write
 from engine import server as servers
 from engine.publishing.publisher import Publisher, PublishWaits
 from engine.publishing.repository import ModelRepository
-from engine.server import packaged
-from engine.server.packaged import Packaged
+from engine.server import pip_server
+from engine.server.pip_server import Packaged
 
 pytestmark = [pytest.mark.slow, pytest.mark.whole("tests/publishing publishes to folders and buckets")]
 _PATIENCE = 60
@@ -82,7 +82,7 @@ def test_a_polling_server_answers_with_whole_versions_only(environment, reposito
     publish(1)
     answers, stop = [], threading.Event()
     installation = Polling(
-        "pip", packaged.VERSION, "for tests", environment=environment, url=repository.of_triton,
+        "pip", pip_server.VERSION, "for tests", environment=environment, url=repository.of_triton,
         variables=repository.variables,
     )  # fmt: skip
     (tmp_path / "models").mkdir(exist_ok=True)

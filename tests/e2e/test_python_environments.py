@@ -13,7 +13,7 @@ import triton_server
 from tritonclient import grpc
 
 from engine.kit.triton.serving import Serving
-from engine.server import install
+from engine.server import pip_server
 from engine.steps.package import Package
 
 pytestmark = [pytest.mark.slow, pytest.mark.whole]
@@ -45,11 +45,11 @@ def test_a_package_uses_the_environment_beside_it(environment, tmp_path):
     assert {line.split("==")[0] for line in needs} == {"tokenizers", "onnxruntime"}
 
     # With a network, once: the wheels. Without one: an environment of nothing but these wheels.
-    run(*PIP, "download", "--quiet", "--dest", tmp_path / "wheels", install.NUMPY, *needs)
+    run(*PIP, "download", "--quiet", "--dest", tmp_path / "wheels", pip_server.NUMPY, *needs)
     own = package / "m_text" / "environment"
     run(sys.executable, "-m", "venv", "--without-pip", own)
     wheels = ["--no-index", "--find-links", tmp_path / "wheels"]
-    run(*PIP, "--python", own / "bin" / "python", "install", "--quiet", *wheels, install.NUMPY, *needs,
+    run(*PIP, "--python", own / "bin" / "python", "install", "--quiet", *wheels, pip_server.NUMPY, *needs,
         env={**os.environ, "PIP_NO_INDEX": "1"})  # fmt: skip
 
     with triton_server.serving(package, tmp_path, environment) as server:

@@ -22,7 +22,7 @@ from PIL import Image
 from program import Program
 
 from engine import cli
-from engine.client import counters, curl
+from engine.client import curl, figures
 from engine.client.client import Client
 from engine.kit.triton.serving import Serving
 from engine.recipe.image_input import Images
@@ -220,7 +220,7 @@ def test_repeated_requests_are_timed_and_the_servers_counters_add_up(recipe, url
     assert len(parts) == 3
     assert {model["requests"] for model in counted["models"].values()} == {40}
     for model in parts:
-        assert sum(model[f"{part}_ms"] for part in counters.PARTS) <= model["total_ms"] + 0.001
+        assert sum(model[f"{part}_ms"] for part in figures.PARTS) <= model["total_ms"] + 0.001
     for part in ("compute_input_ms", "compute_infer_ms"):  # Triton adds up an ensemble's from its models'
         assert entry[part] == pytest.approx(sum(model[part] for model in parts), rel=0.02)
     assert sum(model["queue_ms"] + model["compute_infer_ms"] for model in parts) <= entry["total_ms"]

@@ -15,8 +15,8 @@ from tritonclient import grpc
 from engine import server as servers
 from engine.errors import StepError
 from engine.recipe.schema import Recipe
-from engine.server import packaged
-from engine.server.packaged import Packaged
+from engine.server import pip_server
+from engine.server.pip_server import Packaged
 from engine.steps.package import Package
 
 pytestmark = [pytest.mark.slow, pytest.mark.whole("test_triton_refuses.py loads what the rules accept")]
@@ -157,7 +157,7 @@ def test_what_a_check_refuses_the_server_would_refuse(environment, tmp_path):
         (tmp_path / name / "1" / "model.py").touch()
         (tmp_path / name / "config.pbtxt").write_text(IO + config)
     log = tmp_path.with_suffix(".log")
-    installation = Packaged("pip", packaged.VERSION, "for tests", environment=environment)
+    installation = Packaged("pip", pip_server.VERSION, "for tests", environment=environment)
     with pytest.raises(StepError), servers.start(tmp_path, installation=installation, log=log, patience=60.0):
         pass
     lines = log.read_text(errors="replace")

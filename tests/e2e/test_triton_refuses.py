@@ -7,8 +7,8 @@ from refused_configs import ENSEMBLE, MODEL, REFUSED
 
 from engine import server as servers
 from engine.errors import StepError
-from engine.server import packaged
-from engine.server.packaged import Packaged
+from engine.server import pip_server
+from engine.server.pip_server import Packaged
 
 pytestmark = pytest.mark.slow
 
@@ -37,7 +37,7 @@ def test_a_real_server_loads_what_the_rules_accept_and_nothing_that_they_refuse(
     names = {f"refused_{number}": case for number, case in enumerate(REFUSED)}
     for name, case in names.items():
         put(repository, name, REFUSED[case])
-    installation = Packaged("pip", packaged.VERSION, "for tests", environment=environment)
+    installation = Packaged("pip", pip_server.VERSION, "for tests", environment=environment)
     log = tmp_path / "log"
     with (
         pytest.raises(StepError),

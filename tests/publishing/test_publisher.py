@@ -8,7 +8,8 @@ from types import SimpleNamespace
 import pytest
 from published import SERVICE, half_versions
 
-from engine.publishing import manifest, publisher, served
+from engine.publishing import published_config, publisher
+from engine.publishing.package import claim_name, manifest_name
 from engine.publishing.publisher import PublishState
 from engine.publishing.repository import ModelRepository
 
@@ -16,7 +17,7 @@ MODELS = ("films_first", "films_second", SERVICE)
 
 
 def config(look, name):
-    return served.parsed(look.read(f"{name}/config.pbtxt"))
+    return published_config.parsed(look.read(f"{name}/config.pbtxt"))
 
 
 def test_each_package_gets_the_next_number_in_all_its_models(publish, built, look):
@@ -118,7 +119,7 @@ def test_two_publishers_at_once_get_two_numbers(publish, built, look):
 def test_a_killed_publishers_number_is_not_used_again_and_its_files_are_removed(publish, built, look, url):
     publish(built(1))
     repository = ModelRepository(url, writes=True)
-    claim = manifest.claim_name(SERVICE, 2)
+    claim = claim_name(SERVICE, 2)
     asyncio.run(repository.create(claim, b'{"models": ["films_first"]}'))
     asyncio.run(repository.write("films_first/2/weights.bin", b"half"))
     assert publish(built(2)).version == 3
@@ -164,7 +165,7 @@ def test_a_damaged_version_that_is_not_of_this_package_is_not_read(publish, buil
 
 def test_a_decision_that_is_gone_does_not_keep_a_new_version_from_being_served(publish, built, url):
     publish(built(1))
-    asyncio.run(ModelRepository(url, writes=True).remove(manifest.name(SERVICE, 1)))
+    asyncio.run(ModelRepository(url, writes=True).remove(manifest_name(SERVICE, 1)))
     again = publish(built(2))
     assert (again.state, again.serves) == (PublishState.PUBLISHED, again.version)
     assert publish(built(2)).state is PublishState.UNCHANGED

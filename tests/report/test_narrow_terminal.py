@@ -9,12 +9,12 @@ import pytest
 pytest.importorskip("pyte", reason="pyte, the terminal in memory, is not installed: the extra `dev-terminal`")
 
 import terminal
-from client.test_load_table import figures
-from client.test_repeating import AFTER, ENTRY
+from client.test_load import figures
+from client.test_timed_requests import AFTER, ENTRY
 from program import Program
 from tiny_project import OF_ONNX, RECIPE, SAMPLES
 
-from engine.client import repeating
+from engine.client import timed_requests
 from engine.client.figures import QueryFigures
 from engine.commands import loadtest, query
 from engine.system import streams
@@ -90,7 +90,7 @@ def test_the_figures_of_a_load_test_fit(eighty, capsys):
 
 
 def test_the_statistics_of_a_query_fit(eighty, capsys):
-    statistics = repeating.statistics(ENTRY, {}, AFTER, [0.005])
+    statistics = timed_requests.statistics(ENTRY, {}, AFTER, [0.005])
     query._print_times(ENTRY, QueryFigures(first_ms=1.0, latency=None, statistics=statistics), protocol="http")
     lines = capsys.readouterr().out.splitlines()
     assert "ms of a request" in lines[1]

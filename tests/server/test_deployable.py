@@ -10,9 +10,8 @@ import pytest
 import yaml
 
 from engine.kit.triton.serving import Serving
-from engine.server import deployable, manifests
-from engine.server.deployable import PackageOrigin
-from engine.server.manifests import Deployment
+from engine.server import deployable
+from engine.server.deployable import Deployment, PackageOrigin
 from engine.steps.package import Package
 
 ORIGIN = PackageOrigin(source="hf:a/b", revision="not known", task="feature-extraction", runtime="onnxruntime")
@@ -81,11 +80,11 @@ def test_the_manifests_agree_about_names_ports_and_probes(package):
 
 def test_a_package_for_a_gpu_requests_one():
     deployment = Deployment("net", gpu=True, size=3 << 20)
-    [first, _] = yaml.safe_load_all(manifests.kubernetes(deployment))
+    [first, _] = yaml.safe_load_all(deployable.kubernetes(deployment))
     limits = first["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]
     assert limits == {"memory": "2054Mi", "nvidia.com/gpu": 1}
-    assert "nvidia" in manifests.compose(deployment)
-    assert "nvidia" not in manifests.compose(Deployment("net", gpu=False, size=1))
+    assert "nvidia" in deployable.compose(deployment)
+    assert "nvidia" not in deployable.compose(Deployment("net", gpu=False, size=1))
 
 
 def test_where_no_image_is_known_the_readme_says_so(package, tmp_path):

@@ -5,7 +5,7 @@ import threading
 
 from engine.server import health, ports
 from engine.server.installation import Place, options
-from engine.server.needs import Needs
+from engine.server.repository_needs import Needs
 
 
 class Another(http.server.BaseHTTPRequestHandler):

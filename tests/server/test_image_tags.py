@@ -5,7 +5,7 @@ import pytest
 from engine.runtimes.triton_images import read
 from engine.server import image_tags
 from engine.server.installation import Lacking
-from engine.server.needs import Engine
+from engine.server.repository_needs import Engine
 
 
 def test_the_image_is_the_one_whose_tensorrt_fits_the_engine():

@@ -1,10 +1,14 @@
 """The options with which every kind of server is started."""
 
+import pytest
 from small_servers import place
 
-from engine.server.installation import options
-from engine.server.needs import Engine, Needs
+from engine import commands
+from engine.errors import UsageError
+from engine.server import installation
+from engine.server.installation import Place, options
 from engine.server.ports import Ports
+from engine.server.repository_needs import Engine, Needs
 
 
 def of_engines(*engines):
@@ -31,3 +35,29 @@ def test_each_protocol_takes_an_address_of_ipv6_in_its_own_form():
     assert [word for word in words if "-address=" in word] == [
         "--http-address=ipv6:::1", "--metrics-address=ipv6:::1", "--grpc-address=[::1]"
     ]  # fmt: skip
+
+
+def test_what_stands_behind_two_dashes_goes_to_the_server(tmp_path):
+    parsed = commands.parse(["serve", "r.yaml", "--http-port", "9000", "--", "--log-verbose=1", "--rate-limit=off"])
+    assert [str(each) for each in parsed.recipes] == ["r.yaml"]
+    words = installation.user_options(parsed.further)
+    place = Place(tmp_path, Ports(8000, 8001, 8002), tmp_path, "recipe_ab12", Needs(), words)
+    assert options(place, "/models", place.ports)[-2:] == ["--log-verbose=1", "--rate-limit=off"]
+
+
+def test_other_commands_keep_the_usual_meaning_of_two_dashes():
+    parsed = commands.parse(["check", "--", "-odd.yaml"])
+    assert [str(each) for each in parsed.recipes] == ["-odd.yaml"]
+    assert parsed.further == ()
+
+
+@pytest.mark.parametrize("word", ["--http-port=1", "--model-repository=/x", "--id=other", "--log-file"])
+def test_an_option_that_recipe_sets_is_refused_with_what_to_do(word):
+    with pytest.raises(UsageError, match="recipe sets --") as caught:
+        installation.user_options([word])
+    assert caught.value.hint
+
+
+def test_a_word_that_is_no_option_is_refused():
+    with pytest.raises(UsageError, match="is none"):
+        installation.user_options(["other.yaml"])

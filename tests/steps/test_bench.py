@@ -274,7 +274,7 @@ def test_only_what_is_measured_through_a_server_depends_on_it():
         "engine.runtimes.runtime",
         "engine.runtimes.onnxruntime.runner",
     ]
-    assert "engine.server.measured" in set(there.code_used()) - set(here.code_used())
+    assert "engine.server.measured_server" in set(there.code_used()) - set(here.code_used())
 
 
 def test_the_code_that_serves_counts_only_where_something_is_measured_through_it():

@@ -16,7 +16,7 @@ from engine.feasibility.facts import ModelFacts
 from engine.kit.inputs import bench_inputs
 from engine.kit.onnx.onnx_files import Input
 from engine.kit.triton import config as configs
-from engine.kit.triton import engine_loading
+from engine.kit.triton import loading
 from engine.kit.triton import model as triton_models
 from engine.kit.triton.config import Signature
 from engine.kit.triton.serving import Serving
@@ -185,7 +185,7 @@ def config_of(tmp_path, **fields):
     (tmp_path / passport.PLAN).write_bytes(b"engine")
     execution = executions.execution(runtime="tensorrt")
     serving = Serving(model_name="m", ensemble="m_text", execution=execution, **fields)
-    return triton_models.config(serving, triton_models.served(serving, tmp_path, tmp_path))[0]
+    return triton_models.config(serving, triton_models.served_model(serving, tmp_path, tmp_path))[0]
 
 
 def test_triton_is_told_which_input_is_a_shape_tensor(tmp_path):
@@ -201,7 +201,7 @@ def test_a_mark_that_triton_would_refuse_is_refused(tmp_path, name, marked):
         tensor.is_shape_tensor = marked if tensor.name == name else tensor.is_shape_tensor
     tensors = {"x": Input("x", "float32", ("n", 16)), "target": Input("target", "int64", (2,))}
     signature = Signature(tensors, {"y": Input("y", "float32", ("n", 16))})
-    [problem] = engine_loading.problems(config, signature, profiles=1, shape_tensors=("target",))
+    [problem] = loading.engine_problems(config, signature, profiles=1, shape_tensors=("target",))
     assert repr(name) in problem
     assert "ValidateIO" in problem
 
@@ -243,7 +243,7 @@ def problems_of(shape, dims, *, batched, dtype="int64"):
     marked = config.input.add(name="sizes", data_type=TYPES[dtype], dims=dims or [1], is_shape_tensor=True)
     if not dims:
         marked.reshape.SetInParent()
-    return list(engine_loading.problems(config, signature, profiles=1, shape_tensors=("sizes",)))
+    return list(loading.engine_problems(config, signature, profiles=1, shape_tensors=("sizes",)))
 
 
 # What `recipe check` knows of the model.

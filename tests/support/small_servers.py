@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from engine.server import packaged
+from engine.server import pip_server
 from engine.server.installation import Place
 from engine.server.ports import Ports
 
@@ -26,8 +26,8 @@ def on_path(folder, *backends):
 
 def pip_installed(folder, **versions_of):
     """Lay an environment out as the installed one lies, with these packages in it."""
-    site = folder / "environment" / "lib" / f"python{packaged.PYTHON}" / "site-packages"
-    (site / "pytriton" / "tritonserver" / "python_backend_stubs" / packaged.PYTHON).mkdir(parents=True)
+    site = folder / "environment" / "lib" / f"python{pip_server.PYTHON}" / "site-packages"
+    (site / "pytriton" / "tritonserver" / "python_backend_stubs" / pip_server.PYTHON).mkdir(parents=True)
     for name, version in versions_of.items():
         info = site / f"{name}-{version}.dist-info"
         info.mkdir()

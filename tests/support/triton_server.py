@@ -15,9 +15,9 @@ from pathlib import Path
 
 from engine import server as servers
 from engine.errors import StepError
-from engine.server import Server, install, packaged
+from engine.server import Server, pip_server
 from engine.server.installation import Lacking
-from engine.server.packaged import Packaged
+from engine.server.pip_server import Packaged
 
 
 class Unavailable(Exception):  # noqa: N818 - a reason to skip, not an error
@@ -27,11 +27,11 @@ class Unavailable(Exception):  # noqa: N818 - a reason to skip, not an error
 def venv(cache: Path) -> Path:
     """Return the environment with the server, made on first use. Raises Unavailable."""
     folder = os.environ.get("RECIPE_TRITON_VENV")
-    place = Path(folder) if folder else cache / f"triton-venv-{packaged.PYTHON}"
+    place = Path(folder) if folder else cache / f"triton-venv-{pip_server.PYTHON}"
     try:
-        packaged.refuse_platform()
-        if not (place / packaged.READY).is_file():
-            install.install(place)
+        pip_server.refuse_platform()
+        if not (place / pip_server.READY).is_file():
+            pip_server.install(place)
     except (Lacking, StepError) as reason:
         raise Unavailable(str(reason)) from None
     return place
@@ -40,7 +40,7 @@ def venv(cache: Path) -> Path:
 @contextlib.contextmanager
 def serving(repository: Path, _scratch: Path, environment: Path, further: Sequence[str] = ()) -> Iterator[Server]:
     """Serve a model repository by the pip-installed server, until the block ends."""
-    installation = Packaged("pip", packaged.VERSION, "for tests", environment=environment)
+    installation = Packaged("pip", pip_server.VERSION, "for tests", environment=environment)
     with servers.start(repository, installation=installation, patience=60.0, further=further) as server:
         yield server
 

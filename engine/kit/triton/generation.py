@@ -62,7 +62,7 @@ def parts(
     files: dict[str, Files] = {}
     for part in graphs.folders(validated):
         name = serving.model_name if part == graphs.WHOLE else f"{serving.model_name}_{part}"
-        model = models.served(serving, validated / part, scratch)
+        model = models.served_model(serving, validated / part, scratch)
         files[name] = Files(validated / part, model.files)
         by_folder[part] = _graph(serving.model_copy(update={"model_name": name}), model, _KINDS[part])
     listed = [Part(config) for config, _ in by_folder.values()]

@@ -21,9 +21,7 @@ from engine.kit.triton import (
     generation,
     images,
     loading,
-    padding,
     parts,
-    router,
     served,
     splitter,
     text,
@@ -78,14 +76,14 @@ def write(
             )
         else:
             directory = _with_embedding(serving, validated, checkpoint, scratch)
-            model = splitter.unjoined(models.served(serving, directory, scratch), joins)
+            model = splitter.unjoined(models.served_model(serving, directory, scratch), joins)
             # Where the recipe has no profiles, the engine has.
             largest = axes.by_name(serving.largest, axes.shapes(model.inputs)) or model.largest
             lengths = axes.by_name(serving.lengths, axes.shapes(model.inputs))
             serving = serving.model_copy(update={"largest": largest, "lengths": lengths})
             if model.backend is None:
                 return _write_plain(out, serving, model, directory, checkpoint)
-            (*behind, called), files, signature = router.built(serving, model, directory)
+            (*behind, called), files, signature = models.built(serving, model, directory)
             listed = splitter.in_front([*behind, *_parts(serving, called, signature, checkpoint)], joins, serving)
             parts.by_position(listed, signature)
             if serving.layout == FUSED:
@@ -156,7 +154,7 @@ def _around(serving: Serving, built: Part, first: Part | None, answer: Answer | 
         for name, value in answer.parameters.items():
             entry.config.parameters[name].string_value = value
     fields.overridden(entry.config, serving, "ensemble")
-    padding.refuse_visible(serving, entry.config)
+    text.refuse_visible_padding(serving, entry.config)
     return [middle, *(part for part in chain if part is not middle), entry]
 
 

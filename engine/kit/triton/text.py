@@ -12,10 +12,10 @@ from engine.errors import StepError
 from engine.kit.inputs import token_rows
 from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.triton import config as configs
-from engine.kit.triton import padding, parts, served
+from engine.kit.triton import parts, served
 from engine.kit.triton.config import Config, Signature
 from engine.kit.triton.parts import Part
-from engine.kit.triton.serving import Serving
+from engine.kit.triton.serving import BUCKETS, Serving
 from engine.runtimes.triton_tensors import TEXT
 from engine.tasks import AnswerTensor, Task
 
@@ -41,6 +41,8 @@ _EXTRA = {
     WINDOW_ROWS: AnswerTensor(WINDOW_ROWS, "TYPE_INT64", (1,)),
 }
 """Outputs of the tokenizer that the postprocessing may need, even where the model does not take them as inputs."""
+_HINT = "use package.triton.padding: none"
+_MASK = "attention_mask"
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ def load(serving: Serving, signature: Signature, checkpoint: Path, task: str) ->
         row,
         _file(tokenizer, fixed, definition, serving.answers.get(DOC_STRIDE, 0)),
         max_text_bytes(serving, tokenizer.longest),
-        padding.buckets(serving, signature, tokenizer.longest),
+        padded_lengths(serving, signature, tokenizer.longest),
         definition.context,
         serving.answers,
     )
@@ -133,3 +135,33 @@ def _file(tokenizer: tokenizers.Tokenizer, fixed: int | None, task: Task, stride
     token = backend.id_to_token(tokenizer.pad) or ""
     backend.enable_padding(direction=tokenizer.side, pad_id=tokenizer.pad, pad_token=token, length=fixed)
     return str(backend.to_str(pretty=False))
+
+
+def padded_lengths(serving: Serving, signature: Signature, longest: int | None) -> list[int]:
+    """Return the lengths to which a package pads texts, the smallest first; an empty list where it pads none.
+
+    The lengths are the sizes in the profiles, up to `longest`, to which texts are cut. Raises StepError where the model
+    cannot take padded texts, or where no profile names a length.
+    """
+    if serving.padding != BUCKETS:
+        return []
+    axis = signature.inputs["input_ids"].shape[1]
+    sizes = serving.lengths.get(str(axis), ())
+    if isinstance(axis, int):
+        reason = f"the model takes texts of {axis} tokens only, to which they are padded anyway"
+    elif _MASK not in signature.inputs:
+        reason = f"the model has no {_MASK}, so padding would change its outputs"
+    elif not sizes:
+        reason = f"no profile names sizes of the axis {axis}"
+    else:
+        return sorted({min(size, longest or size) for size in sizes})
+    raise StepError(f"package.triton.padding: buckets is not possible: {reason}", hint=_HINT)
+
+
+def refuse_visible_padding(serving: Serving, entry: Config) -> None:
+    """Raise StepError where clients would see the padding: where an output of the entry has an axis of tokens."""
+    visible = [output.name for output in entry.output if -1 in output.dims]
+    if serving.padding == BUCKETS and visible:
+        raise StepError(
+            f"package.triton.padding: buckets is not possible: it would lengthen {' and '.join(visible)}", hint=_HINT
+        )

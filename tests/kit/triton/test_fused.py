@@ -7,8 +7,9 @@ import models
 import pytest
 
 from engine.errors import StepError
+from engine.kit.onnx.onnx_files import Input
 from engine.kit.triton import config as configs
-from engine.kit.triton import parts, repository
+from engine.kit.triton import fused, parts, repository
 from engine.kit.triton.serving import Serving
 from engine.recipe.values import Range
 from engine.runtimes import routing
@@ -148,3 +149,24 @@ def test_a_package_for_a_gpu_needs_onnx_runtime_for_gpus_in_the_version_that_is_
 def test_the_tensorrt_provider_has_no_python_model(source, tmp_path):
     with pytest.raises(StepError, match="no Python model runs the built model of this runtime and device"):
         write(source, tmp_path / "p", execution=executions.execution("tensorrt", profiles=RANGES))
+
+
+@pytest.mark.parametrize(
+    ("shape", "known"),
+    [
+        (("batch", 3), ["batch", None]),
+        (("batch", "sequence", 8), ["batch", "sequence", None]),
+        (("y_0", 3), ["batch", None]),
+        ((1, 3), [None, None]),
+        (("batch", "y_1"), None),
+        (("batch", "sequence + 1"), None),
+        (("sequence", "batch"), ["sequence", "batch"]),
+    ],
+)
+def test_axes_of_outputs_are_known_by_their_names(shape, known):
+    outputs = {"y": Input("y", "float32", shape)}
+    assert fused._by_name(outputs, "batch", "sequence") == (None if known is None else {"y": known})
+
+
+def test_an_output_of_unknown_rank_is_not_cut_back():
+    assert fused._by_name({"y": Input("y", "float32", (), ranked=False)}, "batch", "sequence") is None

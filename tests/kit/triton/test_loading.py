@@ -4,10 +4,14 @@ import pytest
 import text_config
 from google.protobuf import text_format
 from refused_configs import ENSEMBLE, MODEL, REFUSED
+from text_config import SIGNATURE, tensors
 from tritonclient.grpc import model_config_pb2
 
 from engine.errors import StepError
-from engine.kit.triton import loading
+from engine.kit.triton import config as configs
+from engine.kit.triton import fields, loading
+from engine.kit.triton.config import Signature
+from engine.runtimes.backends import Backend
 
 
 def parsed(text):
@@ -29,3 +33,76 @@ def test_a_configuration_that_triton_refuses_is_refused(case):
     with pytest.raises(StepError, match="Triton would refuse to load") as caught:
         loading.refuse(repository(REFUSED[case]))
     assert all(fact.startswith(("m: ", "e: ")) for fact in caught.value.facts), "each problem names its model"
+
+
+SHAPES = {name: {"dim": [16]} for name in SIGNATURE.inputs}
+
+
+def of(spec=None, *, batch=8, signature=SIGNATURE, profiles=2, **overrides):
+    config = text_config.model(backend=Backend.TENSORRT, gpu=True, batch=batch)
+    if spec is not None:
+        overrides["optimization"] = {"cuda": {"graphs": True, "graph_spec": [spec]}}
+    fields.merge(config, overrides)
+    assert configs.as_text(config)
+    return list(loading.engine_problems(config, signature, profiles=profiles))
+
+
+def test_an_engine_as_it_is_packed_is_accepted():
+    assert of() == []
+    assert of({"batch_size": 8, "input": SHAPES}) == []
+    assert of({"batch_size": 8}) == []
+    assert of({"batch_size": 8, "input": SHAPES, "graph_lower_bound": {"batch_size": 1, "input": SHAPES}}) == []
+    assert of(instance_group=[{"profile": ["0", "1"]}]) == []
+
+
+@pytest.mark.parametrize(
+    ("spec", "problem"),
+    [
+        ({"batch_size": 9, "input": SHAPES}, "a CUDA graph of batch 9"),
+        ({"input": SHAPES}, "a CUDA graph of no rows"),
+        (
+            {"batch_size": 8, "input": {"input_ids": {"dim": [16]}}},
+            "the shape of the input 'attention_mask' is missing",
+        ),
+        ({"batch_size": 8, "input": {**SHAPES, "input_ids": {"dim": [-1]}}}, "`dim[0]` is -1"),
+        ({"batch_size": 8, "input": SHAPES, "graph_lower_bound": {"batch_size": 1}}, "the lower bound has no shape"),
+        (
+            {
+                "batch_size": 8,
+                "input": SHAPES,
+                "graph_lower_bound": {"batch_size": 1, "input": {**SHAPES, "input_ids": {"dim": [17]}}},
+            },
+            "is [17], and the graph's shape [16]",
+        ),
+    ],
+)
+def test_a_cuda_graph_that_triton_refuses_or_ignores_is_refused(spec, problem):
+    assert problem in " ".join(of(spec))
+
+
+def test_a_batch_size_of_a_graph_needs_batches():
+    assert "a CUDA graph of batch 1" in " ".join(of({"batch_size": 1}, batch=0))
+
+
+@pytest.mark.parametrize(
+    ("signature", "problem"),
+    [
+        (Signature(tensors(other=("batch", "s")), SIGNATURE.outputs), "no input 'input_ids'"),
+        (
+            Signature(SIGNATURE.inputs, tensors(last_hidden_state=("batch", "s", 385))),
+            "cannot be [-1, 384]: the model has [-1, 385]",
+        ),
+        (Signature(SIGNATURE.inputs, tensors(last_hidden_state=(8, "s", 384))), "has shape [8, 's', 384]"),
+        (
+            Signature(tensors(input_ids=("b", "s"), attention_mask=("b", "s")), SIGNATURE.outputs),
+            "is TYPE_FP32 in the model, not TYPE_INT64",
+        ),
+    ],
+    ids=["name", "size", "batch", "type"],
+)
+def test_tensors_that_the_engine_has_not_are_refused(signature, problem):
+    assert problem in " ".join(of(signature=signature))
+
+
+def test_a_profile_that_the_engine_has_not_is_refused():
+    assert "the engine has no profile 2" in " ".join(of(instance_group=[{"profile": ["2"]}]))

@@ -1,3 +1,8 @@
+import hashlib
+import json
+
+import pytest
+
 from engine.kit.checkpoints import licenses
 from engine.kit.checkpoints.licenses import LicenseFiles
 from engine.kit.triton import notices
@@ -11,15 +16,21 @@ MODEL = Licensed(
     files=("model.LICENSE",),
 )
 UNKNOWN = Licensed(role="tokenizer", source="a local file or directory")
+TWO = Licensed(
+    role="model",
+    source="the Python package some_weights",
+    revision="1.0",
+    statements=(*MODEL.statements, LicenseStatement(text="BSD License", by="the metadata of some_weights 1.0")),
+)
 
 
-def write(out):
+def write(out, about=MODEL):
     checkpoint, package = out / "checkpoint", out / "package"
     checkpoint.mkdir(parents=True)
     (checkpoint / "model.safetensors").write_bytes(b"weights")
     (package / "net" / "1").mkdir(parents=True)
     (package / "net" / "1" / "model.onnx").write_bytes(b"graph")
-    parts = [LicenseFiles(MODEL, {"model.LICENSE": b"text\r\n"}), LicenseFiles(UNKNOWN)]
+    parts = [LicenseFiles(about, {"model.LICENSE": b"text\r\n"}), LicenseFiles(UNKNOWN)]
     notices.write(package, parts, name="net", checkpoint=checkpoint, tools=("numpy", "no-such-tool"), image="25.06")
     return package
 
@@ -41,3 +52,35 @@ def test_all_new_files_lie_beside_the_folders_that_triton_takes_for_models(tmp_p
 def test_the_card_of_a_model_is_no_text_of_the_package(tmp_path):
     (tmp_path / "README.md").write_text("---\nlicense: mit\n---\n")
     assert licenses.read("model", tmp_path, source="hf:a/b", revision=None).texts == {}
+
+
+def bill(package):
+    return json.loads((package / "sbom.cdx.json").read_text())
+
+
+@pytest.mark.parametrize("about", [MODEL, TWO], ids=["one statement", "two statements"])
+def test_the_bill_keeps_the_official_schema(about, tmp_path):
+    from cyclonedx.schema import SchemaVersion
+    from cyclonedx.validation.json import JsonStrictValidator
+
+    package = write(tmp_path, about)
+    text = (package / "sbom.cdx.json").read_text()
+    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
+
+
+def test_the_bill_has_model_tokenizer_server_and_the_digest_of_each_file(tmp_path):
+    package = write(tmp_path)
+    components = {each["bom-ref"]: each for each in bill(package)["components"]}
+    assert components["model"]["purl"] == f"pkg:huggingface/owner/name@{'0' * 40}"
+    assert components["model"]["licenses"] == [{"expression": "Apache-2.0"}]
+    assert components["model"]["components"][0]["hashes"][0]["content"] == hashlib.sha256(b"weights").hexdigest()
+    assert components["package/net/1/model.onnx"]["hashes"][0]["content"] == hashlib.sha256(b"graph").hexdigest()
+    assert "licenses" not in components["tokenizer"]
+    assert components["server"]["name"] == "25.06"
+    assert "package/sbom.cdx.json" not in components
+
+
+def test_equal_packages_have_equal_bills_and_another_file_another_serial_number(tmp_path):
+    first, second = write(tmp_path / "a"), write(tmp_path / "b")
+    assert (first / "sbom.cdx.json").read_bytes() == (second / "sbom.cdx.json").read_bytes()
+    assert bill(first)["serialNumber"] != bill(write(tmp_path / "c", TWO))["serialNumber"]

@@ -11,11 +11,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import ipaddress
 import json
 import math
 import re
-import socket
 import sys
 import urllib.error
 import urllib.parse
@@ -34,9 +32,11 @@ _NO_TYPES = {"TYPE_FP16", "TYPE_BF16"}
 """The types of tensors that a request in JSON cannot have."""
 _OWN_VALUES = {"MAX_NEW_TOKENS": 1}
 """Input -> its value where zero is none: a model that generates text makes one token."""
-_SERVER_ERROR = 500
-_LISTENS = "0A"
-"""The state of a listening socket in /proc/net/tcp."""
+_NOT_LOADED = ("is not ready", "unknown model", "no available versions")
+_NO_ANSWER = (OSError, ValueError, KeyError)
+_LOOPBACK = {"localhost", "127.0.0.1", "::1"}
+_USUAL_PORT = 8000
+_HTTP_PORT = re.compile(r"\0--http-port[=\0](\d+)")
 _ENDED = "Z"
 """The state of a process that has ended, and whose end its parent has not taken notice of."""
 _INSTANCE = re.compile(r"(?P<group>[^/]+)_\d+")
@@ -54,6 +54,7 @@ class Probe:
         self._url = url.rstrip("/")
         self._timeout = timeout
         self._server = server
+        self._late = f"no answer within {timeout:g} s"
         self._most: Counter[str] = Counter()
 
     def dead(self, models: list[str] | None = None) -> dict[str, str]:
@@ -66,20 +67,18 @@ class Probe:
         try:
             before = self._answered()
             names = models or sorted({each["name"] for each in self._call("/v2/repository/index", {})})
-        except (OSError, ValueError, KeyError) as error:
+        except _NO_ANSWER as error:
             return {"": f"the server does not answer: {_reason(error)}"}
         reasons: dict[str, str | None] = {**self.dead_processes()}
         others = [name for name in names if name not in reasons]
         with ThreadPoolExecutor(max(1, len(others))) as threads:
             reasons.update(zip(others, threads.map(self._reason_of, others), strict=True))
-        late = [name for name, reason in reasons.items() if reason is _LATE]
-        try:
-            is_busy = bool(late) and self._answered() != before
-        except (OSError, ValueError, KeyError):
-            is_busy = False
-        reasons = {name: f"no answer within {self._timeout:g} s" if reason is _LATE else reason
-                for name, reason in reasons.items() if not (reason is _LATE and is_busy)}  # fmt: skip
-        return {name: reason for name in names if (reason := reasons.get(name)) is not None}
+        found = {name: reason for name in names if (reason := reasons.get(name)) is not None}
+        if self._late in found.values():
+            with contextlib.suppress(*_NO_ANSWER):
+                if self._answered() != before:
+                    return {name: reason for name, reason in found.items() if reason != self._late}
+        return found
 
     def dead_processes(self) -> dict[str, str]:
         """Return the models with a Python process that has ended, and the ensembles that use one, each with the reason.
@@ -95,7 +94,7 @@ class Probe:
         try:
             ready = [each["name"] for each in self._call("/v2/repository/index", {"ready": True})]
             configs = {name: self._call(f"/v2/models/{name}/config") for name in ready}
-        except (OSError, ValueError, KeyError):
+        except _NO_ANSWER:
             return {}  # the requests to the models tell then
         dead = {}
         for name, config in configs.items():
@@ -124,12 +123,9 @@ class Probe:
                     return _message(text)
         except urllib.error.HTTPError as error:
             text = error.read().decode("utf-8", "replace")
-            return _message(text) if error.code >= _SERVER_ERROR and DEAD in text else _not_ready(error.code, text)
-        except TimeoutError:
-            return _LATE
+            return f"{error.code}: {_message(text)}" if any(mark in text for mark in (DEAD, *_NOT_LOADED)) else None
         except (OSError, ValueError) as error:
-            is_late = isinstance(getattr(error, "reason", None), TimeoutError)
-            return _LATE if is_late else _reason(error)
+            return self._late if isinstance(getattr(error, "reason", error), TimeoutError) else _reason(error)
         return None
 
     def _answered(self) -> list[Any]:
@@ -144,9 +140,6 @@ class Probe:
         with urllib.request.urlopen(request, timeout=self._timeout) as answer:  # noqa: S310 - as above
             text = answer.read().decode("utf-8", "replace")
         return text if empty else json.loads(text)
-
-
-_LATE = "late"
 
 
 def _request(config: dict[str, Any]) -> dict[str, Any] | None:
@@ -191,30 +184,19 @@ def processes(server: int) -> dict[int, str | None]:
 
 
 def _server_at(url: str) -> int | None:
-    """Return the process of the server at an address of this machine; None where the system shows none."""
+    """Return the process of the server at an address of this machine; None where the system shows none, or several.
+
+    It is the program tritonserver that was started with the port of the address, in this network and by this user.
+    """
     address = urllib.parse.urlsplit(url)
-    try:
-        hosts = {str(each[4][0]) for each in socket.getaddrinfo(address.hostname, None)}
-    except OSError:
-        return None
-    if not any(ipaddress.ip_address(host.partition("%")[0]).is_loopback for host in hosts):
-        return None
-    lines = [line.split() for table in ("tcp", "tcp6") for line in _read(Path("/proc/net") / table).splitlines()[1:]]
-    listening = {f"socket:[{line[9]}]" for line in lines
-                 if line[3] == _LISTENS and int(line[1].rpartition(":")[2], 16) == (address.port or 80)}  # fmt: skip
-    servers = [int(name.parent.name) for name in Path("/proc").glob("[0-9]*/comm")
-               if _read(name).strip() == "tritonserver" and listening & _open_files(name.parent)]  # fmt: skip
+    servers = []
+    for name in Path("/proc").glob("[0-9]*/comm") if address.hostname in _LOOPBACK else ():
+        port = _HTTP_PORT.search(_read(name.with_name("cmdline")))
+        if _read(name).strip() == "tritonserver" and int(port[1] if port else _USUAL_PORT) == (address.port or 80):
+            with contextlib.suppress(OSError):  # it has ended, or another user started it
+                if name.with_name("ns").joinpath("net").samefile("/proc/self/ns/net"):
+                    servers.append(int(name.parent.name))
     return servers[0] if len(servers) == 1 else None
-
-
-def _open_files(process: Path) -> set[str]:
-    """Return what a process's open files are; nothing for another user's process."""
-    files = set()
-    with contextlib.suppress(OSError):
-        for file in (process / "fd").iterdir():
-            with contextlib.suppress(FileNotFoundError):  # it was closed meanwhile, so it is no listening socket
-                files.add(str(file.readlink()))
-    return files
 
 
 def _read(file: Path) -> str:
@@ -223,12 +205,6 @@ def _read(file: Path) -> str:
         return file.read_bytes().decode("utf-8", "replace")
     except OSError:
         return ""
-
-
-def _not_ready(code: int, text: str) -> str | None:
-    """Return the reason where a model is not loaded; None for a request that the model refused."""
-    missing = "is not ready" in text or "unknown model" in text or "no available versions" in text
-    return f"{code}: {_message(text)}" if missing else None
 
 
 def _message(text: str) -> str:

@@ -7,7 +7,7 @@ import pytest
 from tritonclient import grpc
 
 from engine.client.address import Address
-from engine.client.lines import GrpcLine
+from engine.client.client import GrpcLine
 from engine.client.model_metadata import ModelMetadata
 
 

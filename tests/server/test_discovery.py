@@ -5,7 +5,7 @@ from small_servers import on_path, place
 
 from engine import server as serving
 from engine.errors import StepError
-from engine.server.needs import Engine, Needs
+from engine.server.repository_needs import Engine, Needs
 
 
 def test_the_server_on_the_path_comes_first_where_it_has_the_backends(bare, docker):
@@ -40,7 +40,7 @@ def test_of_several_tensorrts_the_latest_number_counts_not_the_last_in_the_alpha
     on_path(bare, "tensorrt")
     for version in ("10.9.0", "10.13.3"):
         (bare / f"libnvinfer.so.{version}").touch()
-    monkeypatch.setattr("engine.server.on_path._LIBRARIES", (str(bare),))
+    monkeypatch.setattr("engine.server.discovery._LIBRARIES", (str(bare),))
     engine = Needs(backends=frozenset({"tensorrt"}), engines=(Engine("fast", "10.9.0"),), gpu=("fast",))
     with pytest.raises(StepError) as error:
         serving.find(engine, only="path")

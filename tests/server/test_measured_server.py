@@ -14,7 +14,7 @@ from engine.client.model_metadata import ModelMetadata
 from engine.errors import StepError
 from engine.kit.triton import config, repository
 from engine.kit.triton.serving import Serving
-from engine.server import measured
+from engine.server import measured_server
 
 
 class OfRepository:
@@ -33,8 +33,8 @@ def package(out, directory, checkpoint):
     """Write a package; return the model that bench calls and a function that makes its arrays."""
     serving = Serving(model_name="m", ensemble="m_text", largest={"batch": 4, "sequence": 32})
     written = repository.write(out, serving, validated=directory, checkpoint=checkpoint)
-    model = measured.entry(OfRepository(out), written.name, "m")
-    return model, lambda inputs: measured.arrays(model, inputs, out / "m_tokenizer" / "1" / "tokenizer.json")
+    model = measured_server.entry(OfRepository(out), written.name, "m")
+    return model, lambda inputs: measured_server.arrays(model, inputs, out / "m_tokenizer" / "1" / "tokenizer.json")
 
 
 def test_a_text_model_gets_as_many_texts_of_as_many_tokens(tmp_path):
@@ -86,12 +86,12 @@ def test_a_server_that_does_not_answer_the_first_request_is_told_with_its_messag
     model = ModelMetadata("m", (), ())
     x = {"x": np.ones((1, 2), np.float32)}
     with pytest.raises(StepError) as caught:
-        measured._prepare(Refusing(), model, None, x)
+        measured_server._prepare(Refusing(), model, None, x)
     assert str(caught.value).splitlines() == [
         "the server does not answer m over grpc",
         "  unexpected shape",
         "  for input 'x'",
         "hint: is the shape within the profiles and package.triton.max_batch_size?",
     ]
-    measured._prepare(Refusing(), model, None, x)()
+    measured_server._prepare(Refusing(), model, None, x)()
     assert [list(each) for each in sent] == [["x"]] * 3

@@ -8,7 +8,7 @@ from math import fsum
 from time import sleep
 from typing import TYPE_CHECKING
 
-from engine.client import counters, failures
+from engine.client import failures, figures
 from engine.client.client import Client
 from engine.client.figures import ModelTimes, Statistics
 from engine.client.model_metadata import ModelMetadata
@@ -63,7 +63,7 @@ def again(client: Client, model: ModelMetadata, requests: Sequence[InferRequest]
     return seconds
 
 
-def settled(client: Client) -> dict[str, counters.Counters]:
+def settled(client: Client) -> dict[str, figures.Counters]:
     """Return the server's counters once they stop growing: Triton counts a request after its response is sent."""
     current = client.statistics()
     for _ in range(_READINGS):
@@ -76,12 +76,12 @@ def settled(client: Client) -> dict[str, counters.Counters]:
 
 def statistics(
     model: ModelMetadata,
-    before: Mapping[str, counters.Counters],
-    after: Mapping[str, counters.Counters],
+    before: Mapping[str, figures.Counters],
+    after: Mapping[str, figures.Counters],
     seconds: Sequence[float],
 ) -> Statistics:
     """Return the server's mean times of each model, and what remains of the client's mean time: network and client."""
-    models = counters.between(model, before, after)
+    models = figures.between(model, before, after)
     mean_ms = 1e3 * fsum(seconds) / max(len(seconds), 1)
     server_ms = models[model.name].total_ms if model.name in models else 0.0
     return Statistics(

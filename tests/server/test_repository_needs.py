@@ -4,7 +4,7 @@ import passports
 from small_servers import ONNX, model
 
 from engine.server import needs_of
-from engine.server.needs import Engine
+from engine.server.repository_needs import Engine
 
 
 def test_a_repository_says_what_it_needs(tmp_path):

@@ -1,7 +1,7 @@
 """Statistics of repeated requests: their numbers, and the table for people."""
 
-from engine.client import repeating
-from engine.client.counters import Counters
+from engine.client import timed_requests
+from engine.client.figures import Counters
 from engine.client.model_metadata import ModelMetadata
 
 ENTRY = ModelMetadata("whole", (), (), composing_models=("part",))
@@ -12,14 +12,16 @@ AFTER = {
 
 
 def test_what_the_server_does_not_account_for_is_the_networks_and_the_clients():
-    statistics = repeating.statistics(ENTRY, {}, AFTER, [0.004, 0.006])
+    statistics = timed_requests.statistics(ENTRY, {}, AFTER, [0.004, 0.006])
     assert list(statistics.models) == ["whole", "part"]
     assert (statistics.client_ms, statistics.network_and_client_ms) == (5.0, 2.0)
-    assert repeating.statistics(ENTRY, {}, {}, [0.004]).network_and_client_ms == 4.0
+    assert timed_requests.statistics(ENTRY, {}, {}, [0.004]).network_and_client_ms == 4.0
 
 
 def test_the_table_has_a_row_a_model_and_what_the_client_saw_last():
-    head, whole, part, network, client = repeating.table(ENTRY, repeating.statistics(ENTRY, {}, AFTER, [0.005]))
+    head, whole, part, network, client = timed_requests.table(
+        ENTRY, timed_requests.statistics(ENTRY, {}, AFTER, [0.005])
+    )
     assert head == ("ms of a request", "total", "queue", "input", "infer", "output", "requests", "runs")
     assert whole == ("whole", "3.000", "0.000", "0.000", "0.000", "0.000", "2", "2")
     assert part == ("  part", "2.000", "0.500", "0.000", "1.000", "0.000", "2", "1")

@@ -3,11 +3,11 @@
 import pytest
 
 from engine.errors import UsageError
-from engine.publishing import served
+from engine.publishing import published_config
 
 
 def config(look, name):
-    return served.parsed(look.read(f"{name}/config.pbtxt"))
+    return published_config.parsed(look.read(f"{name}/config.pbtxt"))
 
 
 @pytest.mark.parametrize("url", ["folder"], indirect=True)
