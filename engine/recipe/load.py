@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from pydantic import ValidationError
 
 from engine.errors import RecipeError
-from engine.recipe import abstract
+from engine.recipe import extends
 from engine.recipe.complaints import complaint
-from engine.recipe.expand import Variant, variants
 from engine.recipe.extends import Document, document
+from engine.recipe.matrix import Variant, variants
 from engine.recipe.node import Node, place, plain
 from engine.recipe.overrides import ONLY, SET, assignments
 from engine.recipe.paths import Bounds, portable_name, resolved
@@ -120,7 +120,7 @@ class OpenedRecipe(NamedTuple):
     ) -> tuple[LoadedRecipe, ...]:
         """Return the validated variants, as `load` does. Raises RecipeError, also for an abstract recipe."""
         if self.document.abstract is not None:
-            raise abstract.refusal(self.document.abstract)
+            raise extends.abstract_refusal(self.document.abstract)
         selected = variants(self.document.root, assignments(SET, set), assignments(ONLY, only))
         return tuple(self._loaded(variant, must_exist=must_exist) for variant in selected)
 

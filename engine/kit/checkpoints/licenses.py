@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from engine.kit.checkpoints import hub, model_files
-from engine.recipe import license_ids
+from engine.recipe import licenses
 from engine.recipe.licenses import Licensed, LicenseStatement
 from engine.step import Source
 
@@ -107,7 +107,7 @@ def of_metadata(fields: Any, name: str) -> list[LicenseStatement]:
     message: Message = fields
     for key in ("License-Expression", "License"):
         text = str(message.get(key) or "").strip()
-        expression = license_ids.canonical(text) if text else None
+        expression = licenses.canonical(text) if text else None
         if expression is not None:
             return [LicenseStatement(text=text, by=by, spdx=expression)]
     classifiers = [each.rpartition(" :: ")[2] for each in message.get_all("Classifier") or () if "License ::" in each]
@@ -156,5 +156,5 @@ def _of_value(value: object, front: Mapping[str, object]) -> LicenseStatement | 
         if text.lower() == "unknown" or not isinstance(name, str) or not name.strip():
             return None
         text, by = name.strip(), f"{CARD} (license_name)"
-    own = license_ids.OWN + text
-    return LicenseStatement(text=text, by=by, spdx=license_ids.canonical(text) or license_ids.canonical(own), link=link)
+    own = licenses.OWN_LICENSE + text
+    return LicenseStatement(text=text, by=by, spdx=licenses.canonical(text) or licenses.canonical(own), link=link)

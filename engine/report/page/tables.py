@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from engine.recipe import expand
+from engine.recipe import matrix
 from engine.report import history as past_builds
 from engine.report.graph import GraphJob
 from engine.report.page.values import FILTERS, Value, per_second
@@ -90,7 +90,7 @@ def numbers(name: str, style: str, cells: Iterable[Value]) -> PageColumn:
 
 def variants(those: Sequence[PageVariant], linked: Iterable[str], front: Iterable[str]) -> PageTable:
     """Return the table with a row for each variant; the axes of the matrix are columns of their own."""
-    values = [expand.values_of(each.overview.label) for each in those]
+    values = [matrix.values_of(each.overview.label) for each in those]
     axes = list(dict.fromkeys(axis for each in values for axis in each))
     latencies = [each.latency for each in those]
     validated = [each.shown["validation"] for each in those]
