@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from engine.store.stat_cache import Row
 
 Entry = dict[str, Any]
-"""A variant of the last build as plain data, which `engine.report.keeping` makes.
+"""A variant of the last build as plain data, which `engine.report.snapshots` makes.
 
 `variant` has the subject and the jobs of the variant, with the rows of each job's own key, as bytes: a build decodes
 those that it looks at. `inputs` and `outputs` are files: those of sources, and what the build made. `planned`,

@@ -113,11 +113,11 @@ def _form(arguments: argparse.Namespace) -> str:
 
 def _show_table(session: Session, summaries: Sequence[Summary], *, form: str) -> Exit:
     from engine.builder.examining import not_verified
-    from engine.report import overview, variants
+    from engine.report import overview
 
     overviews = list(overview.of(session.lookup, summaries, session.findings()))
     session.lookup.store.leave()
-    for line in variants.FORMATS[form](overviews):
+    for line in overview.FORMATS[form](overviews):
         print(line)
     unknown = {summary.variant.name: not_verified(summary.variant) for summary in summaries} if form == "text" else {}
     for name, text in unknown.items():

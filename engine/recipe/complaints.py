@@ -15,8 +15,8 @@ from engine.recipe import other_tools
 from engine.recipe.fields import PATTERNS
 from engine.recipe.node import Node, place, walk_down
 from engine.recipe.outline import dotted, fields_at, suggestion
-from engine.recipe.text import described, shown
 from engine.text import quantities, suggestions
+from engine.text.display import described, shown
 from engine.text.places import Position
 
 _SHORT_FORMS = {

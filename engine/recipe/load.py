@@ -21,7 +21,7 @@ from engine.recipe.schema import Recipe
 from engine.text.places import Position
 
 if TYPE_CHECKING:
-    from engine.recipe.ways import Mark
+    from engine.recipe.path_ways import Mark
 
 
 class LoadedRecipe(NamedTuple):
@@ -30,7 +30,7 @@ class LoadedRecipe(NamedTuple):
     `path` is the path of the recipe file, as the caller wrote the path. `project` is the root folder of the recipe's
     project. `variant` is the label with the variant's values, "target.device=T4,precision=fp16", and empty without a
     matrix. `files` are the recipe's file and the files of its parents. `way` holds every folder and link on the way to
-    these files, to the paths that the recipe names and to the allowed folders, as `engine.recipe.ways` describes them.
+    these files, to the paths that the recipe names and to the allowed folders, as `recipe/path_ways.py` has them.
     """
 
     recipe: Recipe

@@ -13,7 +13,7 @@ from engine.recipe.complaints import description
 from engine.recipe.node import Node, plain, put, without
 from engine.recipe.outline import is_known, suggestion
 from engine.recipe.overrides import Assignment, applied, meaning, same, selects
-from engine.recipe.text import shown
+from engine.text.display import shown
 from engine.text.places import Position
 
 MAX_VARIANTS = 100_000

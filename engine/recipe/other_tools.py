@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from engine.recipe.node import Node
-from engine.recipe.text import shown
 from engine.tasks import aliases as tasks
 from engine.text import quantities
+from engine.text.display import shown
 
 _PRECISIONS = {
     "float32": "fp32",

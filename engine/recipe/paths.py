@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from engine.errors import RecipeError
-from engine.recipe import near_files, ways
+from engine.recipe import near_files, path_ways
 from engine.recipe.node import Node, put
 from engine.recipe.outline import dotted
 from engine.recipe.overrides import SET
 from engine.recipe.schema import TIMM_PREFIXES
-from engine.recipe.text import reason_of, shown, shown_path
-from engine.text import hints, suggestions
+from engine.text import suggestions
+from engine.text.display import reason_of, shown, shown_path
 from engine.text.places import Position
 
 if TYPE_CHECKING:
-    from engine.recipe.ways import Mark
+    from engine.recipe.path_ways import Mark
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+-]+):(.*)")
 _PART = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"
@@ -64,7 +64,7 @@ class Bounds:
 
     def walk(self, path: Path) -> None:
         """Add the way to a path to `way`, before the path is used; marks that were read earlier stay."""
-        for place, mark in ways.way_to(str(path)).items():
+        for place, mark in path_ways.way_to(str(path)).items():
             self.way.setdefault(place, mark)
 
     def check(self, path: Path, at: Position) -> None:
@@ -246,7 +246,7 @@ def _other_source(path: Path) -> str:
     if path.suffix.lower() in _OF_OTHERS:
         return "export it to ONNX, or name a directory that save_pretrained() wrote"
     if path.suffix == ".gguf":
-        return hints.FROM_GGUF
+        return suggestions.FROM_GGUF
     return "name a directory with config.json and the weights, or an .onnx file"
 
 

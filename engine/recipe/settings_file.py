@@ -84,7 +84,7 @@ def _is_right(value: object, kind: Any) -> bool:
 
 def _fault(full: str, value: object, kind: Any, known: Kinds) -> tuple[str, str]:
     """Return the message and the hint for a setting that is unknown or has a value of another type."""
-    from engine.recipe.text import described  # a no-op build reads a right file, and waits for no further import
+    from engine.text.display import described  # a no-op build reads a right file, and waits for no further import
 
     if kind is None:
         return f"`{full}` is no setting", suggestions.hint(full.rpartition(".")[2], known)

@@ -9,7 +9,7 @@ import yaml
 
 from engine.errors import RecipeError
 from engine.recipe.node import Node, Scalar, list_node, mapping_node
-from engine.recipe.text import shown
+from engine.text.display import shown
 from engine.text.places import UNPRINTABLE, Position, Text
 
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the parser in C is six times as fast

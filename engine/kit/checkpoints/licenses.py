@@ -28,6 +28,7 @@ _CLASSIFIERS = {
     "The Unlicense (Unlicense)": "Unlicense",
 }
 """Licence classifiers of Python packages -> the SPDX id; None for a classifier that names no version."""
+_NOT_STATED = "Licence: not stated by the model's files. Ask who published the model before you serve it."
 
 
 @dataclass(frozen=True)
@@ -158,3 +159,11 @@ def _of_value(value: object, front: Mapping[str, object]) -> LicenseStatement | 
         text, by = name.strip(), f"{CARD} (license_name)"
     own = licenses.OWN_LICENSE + text
     return LicenseStatement(text=text, by=by, spdx=licenses.canonical(text) or licenses.canonical(own), link=link)
+
+
+def in_words(place: Path | None) -> str:
+    """Return a comment with the licence that the files in `place` state; None for a model without such files."""
+    statements = read("model", place, source="", revision=None).about.statements if place else ()
+    if not statements:
+        return _NOT_STATED
+    return f"Licence: {'; '.join(f'{each.spdx or each.text} (stated by {each.by})' for each in statements)}."

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from engine.text import durations, sizes
+from engine.text import quantities, sizes
 
 _LONGEST = 100
 """The most items of a list or mapping that the page shows."""
@@ -121,7 +121,7 @@ FILTERS: Mapping[str, Callable[[Value], Markup]] = {
     "ms": _formatted(ms),
     "size": _formatted(lambda number: sizes.decimal(int(number))),
     "memory": _formatted(lambda number: sizes.binary(int(number))),
-    "lasting": _formatted(durations.rounded),
+    "lasting": _formatted(quantities.duration),
     "percent": _formatted(lambda number: f"{number:.1%}"),
     "times": _formatted(lambda number: f"{number:.2f} x"),
     "accuracy": _formatted(lambda number: f"{number:.4f}"),

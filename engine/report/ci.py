@@ -1,7 +1,7 @@
-"""JUnit: the jobs of a build as test cases, in the file that GitLab shows in merge requests."""
+"""What a CI shows of a build: GitHub's lines beside a change and summary of a job, GitLab's report of jobs as tests."""
 
-# Source of the form: GitLab, "Unit test reports": testsuite, testcase with name, classname, time and file, failure and
-# skipped.
+# Sources of the forms: GitHub, "Workflow commands for GitHub Actions"; GitLab, "Unit test reports": testsuite, testcase
+# with name, classname, time and file, failure and skipped.
 
 from __future__ import annotations
 
@@ -18,20 +18,63 @@ from engine.store import disk
 from engine.system import regular
 from engine.text import redaction
 
-FILE = "recipe-junit.xml"
+JUNIT_FILE = "recipe-junit.xml"
 """The name of the report in the folder of the project that GitLab has checked out."""
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _PASSED = ("cached", "built", "reproduced")
 
 
-def path_of(environment: Mapping[str, str] = os.environ) -> Path | None:
+def github_commands(error: UserError, environment: Mapping[str, str] = os.environ) -> list[str]:
+    """Return the workflow commands that show an error, one for each wrong recipe; empty outside of GitHub Actions."""
+    if environment.get("GITHUB_ACTIONS") != "true":
+        return []
+    inner = getattr(error, "errors", ())
+    return [_github_command(each, environment) for each in inner or (error,)]
+
+
+def summarize_for_github(title: str, tables: str, environment: Mapping[str, str] = os.environ) -> None:
+    """Add tables of plain text to the summary of a job of GitHub Actions, where there is one; ignore errors."""
+    path = environment.get("GITHUB_STEP_SUMMARY")
+    if not path or environment.get("GITHUB_ACTIONS") != "true":
+        return
+    fence = "`" * 3
+    block = f"{fence}text\n{tables.rstrip()}\n{fence}\n\n" if tables.strip() else ""
+    with contextlib.suppress(OSError):
+        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+        with open(handle, "w", encoding="utf-8") as file:
+            file.write(redaction.redacted(f"### {title}\n\n{block}"))
+
+
+def _github_command(error: UserError, environment: Mapping[str, str]) -> str:
+    position = getattr(error, "position", None)
+    if position is None:
+        place = ""
+    else:
+        name = os.path.abspath(position.file)
+        root = environment.get("GITHUB_WORKSPACE")
+        if root and name.startswith(os.path.join(root, "")):
+            name = os.path.relpath(name, root)
+        place = f" file={_property(name)},line={position.line},col={position.column}"
+    text = "\n".join([error.what, *error.facts, *([f"hint: {error.hint}"] if error.hint else [])])
+    return f"::error{place}::{_data(text)}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def junit_path(environment: Mapping[str, str] = os.environ) -> Path | None:
     """Return where the report goes; None outside of GitLab's CI."""
     if environment.get("GITLAB_CI") != "true":
         return None
-    return Path(environment.get("CI_PROJECT_DIR") or ".", FILE)
+    return Path(environment.get("CI_PROJECT_DIR") or ".", JUNIT_FILE)
 
 
-def write(events: Sequence[Event], files: Mapping[str, str]) -> None:
+def write_junit(events: Sequence[Event], files: Mapping[str, str]) -> None:
     """Add the jobs of a build to the report, a suite for each recipe. `files` are the paths of recipes by name.
 
     Nothing is written outside of GitLab's CI, and an error of the file system never stops a build.
@@ -46,7 +89,7 @@ def write(events: Sequence[Event], files: Mapping[str, str]) -> None:
     _add(suites)
 
 
-def write_error(error: UserError) -> None:
+def write_junit_error(error: UserError) -> None:
     """Add an error that came before any job to the report: a case for each wrong recipe."""
     errors = getattr(error, "errors", ()) or (error,)
     suites: dict[str, list[ET.Element]] = {}
@@ -87,7 +130,7 @@ def _clean(text: str) -> str:
 
 def _add(suites: Mapping[str, Iterable[ET.Element]]) -> None:
     """Write suites into the report; a suite of the same name, of an earlier command, is replaced."""
-    path = path_of()
+    path = junit_path()
     if path is None or not suites:
         return
     with contextlib.suppress(OSError):

@@ -14,7 +14,7 @@ from engine import snapshot
 from engine.builder.plan_cache import ChangedBuild, Entry, fields_of, path_beside
 from engine.errors import Exit, UserError
 from engine.events import Ended, Event, Finished, Noticed, Planned
-from engine.report import entries, folding, json_lines, plain, results
+from engine.report import entries, json_lines, plain, results
 from engine.store.materialize import is_in_place
 from engine.store.record import Record
 from engine.store.stat_cache import TICK_NS
@@ -194,7 +194,7 @@ def _printed(outcome: _Outcome, tables: Mapping[str, str]) -> dict[str, str]:
     last = json_lines.line(finished).replace('"seconds": 0.0', '"seconds": \0', 1)
     return {
         "talk": entries.talk(every, outcome.notices, folded=False) + end,
-        "brief_talk": entries.talk(every, outcome.notices, folded=len(every) > folding.MANY) + end,
+        "brief_talk": entries.talk(every, outcome.notices, folded=len(every) > results.MANY) + end,
         "json": f"{entries.json(every, outcome.notices)}{last}\n",
         **results.results(finished, tables).texts(),
     }

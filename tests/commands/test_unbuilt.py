@@ -8,8 +8,8 @@ from small_builds import project_in, variant
 
 from engine.builder.findings import Cost, Finding
 from engine.builder.waiting import MachineNeeded, WaitingJob
+from engine.commands import build_modes
 from engine.machine import drivers
-from engine.report import matrix
 from engine.runtimes.onnxruntime.libraries import TENSORRT
 from engine.step import Device, Hardware
 
@@ -26,7 +26,7 @@ def machine(tmp_path):
 
 
 def test_the_matrix_is_one_line_with_an_entry_for_each_machine(machine, tmp_path):
-    line = matrix.line([machine])
+    line = build_modes._ci_matrix([machine])
     assert "\n" not in line
     path = str(tmp_path / "r.yaml")
     assert json.loads(line) == {"include": [{
@@ -43,20 +43,20 @@ def test_the_matrix_is_one_line_with_an_entry_for_each_machine(machine, tmp_path
 def test_the_requirement_has_what_brings_the_libraries_that_the_tool_loads(monkeypatch):
     monkeypatch.setattr(drivers, "major_of", lambda _: None)
     hardware = Hardware(devices=HARDWARE.devices, tool="onnxruntime-gpu", libraries=TENSORRT)
-    [entry] = json.loads(matrix.line([MachineNeeded(hardware, (), "recipe build r.yaml")]))["include"]
+    [entry] = json.loads(build_modes._ci_matrix([MachineNeeded(hardware, (), "recipe build r.yaml")]))["include"]
     assert entry["requirement"] == 'onnxruntime-gpu "tensorrt==10.*"'
-    assert matrix.text([MachineNeeded(hardware, (), "")]).startswith(
+    assert build_modes._waiting_text([MachineNeeded(hardware, (), "")]).startswith(
         "T4 (sm_75) or T4G (sm_75) with onnxruntime-gpu and TensorRT 10: "
     )
 
 
 def test_where_nothing_waits_the_matrix_is_empty():
-    assert json.loads(matrix.line([])) == {"include": []}
-    assert matrix.text([]) == "nothing waits for other hardware\n"
+    assert json.loads(build_modes._ci_matrix([])) == {"include": []}
+    assert build_modes._waiting_text([]) == "nothing waits for other hardware\n"
 
 
 def test_the_text_has_the_jobs_their_costs_and_the_command(machine):
-    assert matrix.text([machine]).splitlines() == [
+    assert build_modes._waiting_text([machine]).splitlines() == [
         "T4 (sm_75) or T4G (sm_75) with tensorrt 10.x: 2 jobs, cost unknown",
         "  would build  r  begin  about 90 s",
         "  may build    r  shout  cost unknown",

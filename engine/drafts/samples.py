@@ -1,24 +1,38 @@
-"""Tensors: the samples that a new recipe starts with, as an .npz file with an array for each input."""
+"""Samples that a new recipe starts with: arrays by input in an .npz file, or texts as lines of a .jsonl file."""
 
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from engine.kit.inputs import random_inputs
+from engine.kit.inputs import random_inputs, samples
 from engine.kit.onnx import onnx_files
 from engine.recipe.values import Range
+from engine.tasks import Task
 
 if TYPE_CHECKING:
     import numpy as np
 
     from engine.recipe.values import Profile
 
+
 _COUNT = 8
 _LARGEST = 2**20
 """The largest number of elements in a sample's tensor: a file of samples stays small."""
 _TILE = 16
+_TEXTS = 16
+_QUESTIONS = (
+    ("When does the library open?", "The library opens at nine and closes at six. On Sundays it stays closed."),
+    ("Who repaired the bridge?", "The old bridge was repaired by a firm from Lyon after the flood of 1957."),
+    ("Where does the river begin?", "The river begins in the northern hills, and reaches the sea near the port."),
+    ("What did the parcel hold?", "The parcel arrived on Monday. It held two books and a letter from her aunt."),
+    ("How long is the tunnel?", "The tunnel, which is 12 kilometres long, was opened in 1998."),
+    ("Why was the match stopped?", "The match was stopped after an hour because of heavy rain."),
+    ("Which team won?", "The home team led until the last minute, but the guests won by one goal."),
+    ("What grows on the terraces?", "On the terraces above the village, farmers grow lemons and almonds."),
+)
 
 
 def drawn(inputs: Mapping[str, onnx_files.Input], ranges: Mapping[str, int], profile: Profile) -> bytes | None:
@@ -72,3 +86,13 @@ def _saved(arrays: Mapping[str, np.ndarray]) -> bytes:
     file = io.BytesIO()
     np.savez_compressed(file, **dict(arrays))  # type: ignore[arg-type]
     return file.getvalue()
+
+
+def texts(task: Task) -> bytes:
+    """Return samples for a task, one JSON object a line."""
+    rows: list[dict[str, str]]
+    if task.context:
+        rows = [{"question": question, "context": context} for question, context in _QUESTIONS]
+    else:
+        rows = [{"text": each.text} for each in samples.built_in()[:_TEXTS]]
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()

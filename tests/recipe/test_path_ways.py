@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from engine.recipe import ways
+from engine.recipe import path_ways
 
 
 @pytest.fixture
@@ -14,7 +14,7 @@ def root(tmp_path):
 
 def on_the_way(root, path):
     """Return the names of the way below a folder, with the targets of links."""
-    way = ways.way_to(str(path))
+    way = path_ways.way_to(str(path))
     return {os.path.relpath(place, root): mark for place, mark in way.items() if place.startswith(f"{root}/")}
 
 
@@ -71,14 +71,14 @@ def test_a_way_holds_until_something_on_it_changes(change, root):
     for name in ("v1", "v2"):
         (root / name).mkdir()
     (root / "net").symlink_to("v1")
-    way = ways.way_to(str(root / "net" / "not there"))
+    way = path_ways.way_to(str(root / "net" / "not there"))
     (root / "v1" / "other").touch()
-    assert ways.holds(way)
+    assert path_ways.holds(way)
     change(root)
-    assert not ways.holds(way)
+    assert not path_ways.holds(way)
 
 
 def test_a_file_that_appears_is_noticed(root):
-    way = ways.way_to(str(root / "file"))
+    way = path_ways.way_to(str(root / "file"))
     (root / "file").touch()
-    assert not ways.holds(way)
+    assert not path_ways.holds(way)

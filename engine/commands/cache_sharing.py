@@ -1,9 +1,10 @@
-"""Share what was built: `cache push`, `pull`, `export`, `import`, `keygen`."""
+"""Share what was built, and say whose results are used: `cache push`, `pull`, `export`, `import`, `keygen`, `trust`."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import datetime as dt
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.commands import options
 from engine.errors import Exit, StepError, StoreError, UsageError
-from engine.system import writable
+from engine.system import own_stores, writable
 from engine.text import sizes
 
 if TYPE_CHECKING:
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
     from engine.builder.findings import Finding
     from engine.builder.variant import PlannedVariant
     from engine.store.remote.tier import Tier
+    from engine.store.remote.trust import TrustedKey
     from engine.store.store import Store
+
 
 _ELSEWHERE = "name another file with -o"
 Add = Callable[[str, str], argparse.ArgumentParser]
@@ -49,6 +52,7 @@ def arguments(action: Add) -> None:
     keygen.add_argument("-o", "--output", metavar="FILE", type=Path, help="the private key; FILE.pub is the public one")
     for parser, run in ((push, _push), (pull, _pull), (export, _export), (taking, _import), (keygen, _keygen)):
         parser.set_defaults(run=run)
+    _add_trust(action("trust", "whose records are used: keys of remotes, and stores on this machine"))
 
 
 def _add_remote(parser: argparse.ArgumentParser) -> None:
@@ -99,7 +103,7 @@ def _pushed(session: Session, tier: Tier) -> Exit:
 
 def _pull(arguments: argparse.Namespace) -> Exit:
     from engine.builder.options import Options
-    from engine.report import progress, results, table
+    from engine.report import report_for, results, table
 
     session = _session(arguments)
     tier = _joined(session.lookup.store, session.selection.project, arguments.remote)
@@ -108,7 +112,7 @@ def _pull(arguments: argparse.Namespace) -> Exit:
             f"nothing of the remote {tier.shown} is used: no key is trusted",
             hint="`recipe cache trust --key KEY` adds the key of whoever pushes; RECIPE_TRUST=none trusts everything",
         )
-    with progress.report_for(json=arguments.json, variants=len(session.variants)) as report:
+    with report_for(json=arguments.json, variants=len(session.variants)) as report:
         finished = session.build(Options(out=arguments.output, keep_going=True, runs=False), report.on_event)
     tables = {each.variant.name: table.tables([each]) for each in session.summaries()}
     report.finish(results.results(finished, tables))
@@ -177,9 +181,9 @@ def _tier(store: Store, place: Any) -> Tier:
 @contextmanager
 def _progress(tier: Tier) -> Iterator[None]:
     """Show on a terminal how many bytes have travelled."""
-    from engine.report import transfers
+    from engine.report import progress
 
-    with transfers.bar(tier.shown) as tier.on_bytes:
+    with progress.transfer_bar(tier.shown) as tier.on_bytes:
         yield
 
 
@@ -209,3 +213,87 @@ def _push_records(tier: Tier, variants: Iterable[PlannedVariant], findings: Iter
     if error is not None:
         raise error
     return count
+
+
+def _add_trust(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("store", metavar="PATH", nargs="?", type=Path, help="use the store in this folder")
+    parser.add_argument("--remove", metavar="PATH", type=Path, help="take a store off the list")
+    parser.add_argument("--key", metavar="KEY", help="use what this key signs: ed25519:BASE64")
+    parser.add_argument("--name", metavar="NAME", default="", help="a name for the key, for messages")
+    parser.add_argument("--until", metavar="DAY", help="the last day on which the key may sign: 2027-01-31")
+    parser.add_argument("--revoke", metavar="KEY", help="use nothing that this key signs or has signed")
+    parser.add_argument("--forget", metavar="KEY", help="take a key off the list")
+    parser.set_defaults(run=_trust)
+
+
+def _trust(arguments: argparse.Namespace) -> Exit:
+    """Change the user's lists of keys and stores, and print them. Raises UsageError."""
+    from engine.store.remote import settings, trust
+
+    if (arguments.name or arguments.until) and not arguments.key:
+        raise UsageError("--name and --until belong to a key", hint="`recipe cache trust --key KEY --until DAY`")
+    path = settings.trusted_keys_path()
+    listed = {each.key.raw: each for each in trust.read(path)}
+    changed = _changed(arguments, listed)
+    if changed:
+        trust.write(path, list(listed.values()))
+    if arguments.store is not None:
+        _trust_store(arguments.store)
+    if arguments.remove is not None and not own_stores.forget(str(arguments.remove)):
+        raise UsageError(f"the store {arguments.remove} is not on the list")
+    print(f"keys ({path}):")
+    for each in listed.values():
+        print(f"  {each}")
+    print(f"stores ({own_stores.folder()}):")
+    for place in own_stores.listed():
+        print(f"  {place}")
+    return Exit.OK
+
+
+def _trust_store(path: Path) -> None:
+    """Put a store on the user's list: its folder, or the project that has it as `cache`; or an empty folder."""
+    place = next((each for each in (path, path / "cache") if (each / "format").is_file()), path)
+    if not (place / "format").is_file() and not (place.is_dir() and not any(place.iterdir())):
+        raise UsageError(f"there is no store at {path}")
+    try:
+        own_stores.trust(str(place))
+    except OSError as error:
+        raise UsageError(f"the store {place} cannot be put on the list: {error.strerror or error}") from None
+
+
+def _changed(arguments: argparse.Namespace, listed: dict[bytes, TrustedKey]) -> bool:
+    from engine.store.remote.keys import PublicKey
+    from engine.store.remote.trust import TrustedKey
+
+    changed = False
+    if arguments.key:
+        key = PublicKey.parse(arguments.key)
+        if key.raw in listed and listed[key.raw].revoked:
+            raise UsageError(
+                f"the key {key} is revoked", hint="`recipe cache trust --forget KEY` takes it off the list"
+            )
+        listed[key.raw] = TrustedKey(key, _name(arguments.name), _day(arguments.until))
+        changed = True
+    if arguments.revoke:
+        key = PublicKey.parse(arguments.revoke)
+        before = listed.get(key.raw)
+        listed[key.raw] = TrustedKey(key, before.name if before else "", None, revoked=True)
+        changed = True
+    if arguments.forget:
+        key = PublicKey.parse(arguments.forget)
+        if listed.pop(key.raw, None) is None:
+            raise UsageError(f"the key {key} is not on the list")
+        changed = True
+    return changed
+
+
+def _name(text: str) -> str:
+    if text and (not text.isprintable() or any(letter.isspace() for letter in text)):
+        raise UsageError(f"{text!r} is no name for a key", hint="a name has no spaces: ci, anna@example.com")
+    return text
+
+
+def _day(text: str | None) -> dt.date | None:
+    from engine.store.remote import trust
+
+    return None if text is None else trust.day(text, "--until")
