@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from engine.builder.options import Options
     from engine.builder.variant import PlannedVariant
     from engine.events import Event, Finished
+    from engine.facts import Known
     from engine.key import Key
-    from engine.known import Known
     from engine.recipe.load import LoadedRecipe
     from engine.snapshot import ChangedFiles
     from engine.step import Hardware
@@ -122,7 +122,7 @@ class PlanRows:
 
     def watched(self) -> Known:
         """Return nothing: the snapshot has what the rows depend on."""
-        from engine.known import Known
+        from engine.facts import Known
 
         return Known("")
 

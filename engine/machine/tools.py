@@ -10,7 +10,7 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 
-from engine.known import Known
+from engine.facts import Known
 from engine.system import regular
 
 MISSING = "not installed"

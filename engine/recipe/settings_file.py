@@ -20,7 +20,7 @@ PROJECT: Kinds = {"cache": str, "jobs": int, "remote": {"url": str}}
 NUMBER = int | float
 _IN_WORDS: Mapping[Any, str] = {
     str: "a text in quotes",
-    int: "a whole number from 1 on",
+    int: "a whole number of 1 or more",
     bool: "true or false",
     list: "a list of texts",
     NUMBER: "a number",

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from engine import gpus
+from engine.gpus.hardware import Device, Driver, Hardware
 from engine.runtimes import registry
-from engine.step import Device, Driver, Hardware
 
 if TYPE_CHECKING:
     from engine.recipe.schema import Recipe

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from engine import server as serving
 from engine.errors import StepError
-from engine.known import Known, fact, places_on_path
+from engine.facts import Known, fact, places_on_path
 from engine.server import container, on_path, packaged
 
 if TYPE_CHECKING:

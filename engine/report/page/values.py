@@ -85,6 +85,10 @@ class Value:
         return list(dict.fromkeys(name for each in self for name, inner in each.items() if inner))
 
 
+NOTHING = Value(None, "")
+"""What stands for a value that is not there."""
+
+
 def _marked(value: Value, text: str, *, formula: str = "") -> Markup:
     extra = Markup(' data-formula="{}"').format(formula) if formula else ""
     element = Markup('<span class="n" data-path="{}" data-value="{}"{}>{}</span>')
