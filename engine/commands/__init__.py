@@ -76,7 +76,7 @@ class _ShowVersion(argparse.Action):
     """Prints the version and ends the program. Only this option looks the version up, because that takes long."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
-        print(version())
+        print(distribution.running())
         parser.exit()
 
 
@@ -167,8 +167,3 @@ def _innermost(parser: argparse.ArgumentParser, words: Sequence[str]) -> argpars
         if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
             return next((action.choices[word] for word in words if word in action.choices), parser)
     return parser
-
-
-def version() -> str:
-    """Return the name and the version of the program, as text."""
-    return distribution.running()

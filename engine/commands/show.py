@@ -59,7 +59,7 @@ def _is_engine(path: Path) -> bool:
 
 
 def _show_engines(paths: Sequence[Path], *, as_json: bool) -> Exit:
-    from engine.report import engine
+    from engine.report import passport
 
     passports = {path: _passport(path) for path in paths}
     if as_json:
@@ -67,7 +67,7 @@ def _show_engines(paths: Sequence[Path], *, as_json: bool) -> Exit:
         print(json.dumps(fields, ensure_ascii=False, indent=1))
         return Exit.OK
     for path, loaded in passports.items():
-        print(f"{path}\n{engine.text(loaded)}", end="")
+        print(f"{path}\n{passport.text(loaded)}", end="")
     return Exit.OK
 
 

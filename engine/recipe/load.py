@@ -145,10 +145,3 @@ def _validated(root: Node, files: Sequence[Path]) -> Recipe:
         return Recipe.model_validate(plain(root), by_alias=True, by_name=False)
     except ValidationError as error:
         raise complaint(error, root, files) from None
-
-
-def json_schema() -> dict[str, object]:
-    """Return the JSON Schema of a recipe file, for editors."""
-    from engine.recipe.editor import editor_schema
-
-    return editor_schema()
